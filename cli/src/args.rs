@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::lab::{Accelerator, rundir::DEFAULT_NAME};
+use crate::size::Size;
+
+/// Run and operate hosts of Baton, the hypervisor that can be replaced while guests run.
+#[derive(Debug, Parser)]
+#[command(name = "baton", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build a boot bundle from a host.toml
+    Bundle {
+        /// The host.toml
+        config: PathBuf,
+        /// Where to write the bundle
+        #[arg(short, long)]
+        output: PathBuf,
+    },
+    /// Start a host in an emulator and show what it and its guests say
+    Up(UpArgs),
+    /// Switch a running host off
+    Down {
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// Seconds until a host that does not switch off is ended by force
+        #[arg(long, default_value_t = 30)]
+        timeout: u64,
+    },
+    /// Boot the demo's guest and wait for its greeting and its power-off
+    Demo {
+        /// Another host.toml than guests/demo.toml
+        config: Option<PathBuf>,
+        /// The lab machine.
+        #[command(flatten)]
+        lab: LabArgs,
+    },
+    /// Virtual machines of a running host
+    Vm {
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// What to do with them.
+        #[command(subcommand)]
+        command: VmCommand,
+    },
+    /// Processors of a running host
+    Cpu {
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// What to do with them.
+        #[command(subcommand)]
+        command: CpuCommand,
+    },
+    /// PCI functions of a running host, and what it cost to find them out
+    Pci {
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// How to print them.
+        #[command(flatten)]
+        format: Format,
+    },
+    /// A running host's log
+    Log(LogArgs),
+    /// A running host's events
+    Events(RecordArgs),
+    /// Replace a running host's image by another, without firmware; its guests start anew
+    Restart {
+        /// A bundle (or a host.toml to build one from) to send to the host first, with the image and the guests to go on with
+        /// [default: the host's own]
+        #[arg(conflicts_with = "image")]
+        bundle: Option<PathBuf>,
+        /// An image to send to the host first; its bundle stays
+        #[arg(long, value_name = "FILE")]
+        image: Option<PathBuf>,
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// How to print what came of it.
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Replace a running host's image while its guests run, by the one in its bundle or by one that is sent
+    Update {
+        /// A bundle (or a host.toml to build one from) to send to the host first, with the image; its guests must be the host's
+        /// [default: the host's own]
+        #[arg(conflicts_with = "image")]
+        bundle: Option<PathBuf>,
+        /// An image to send to the host first; its bundle stays
+        #[arg(long, value_name = "FILE")]
+        image: Option<PathBuf>,
+        /// Go back to the image that ran before the last update
+        #[arg(long, conflicts_with_all = ["bundle", "image"])]
+        previous: bool,
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// Only try how far the new image comes while nothing has stopped; replaces nothing.
+        #[arg(long)]
+        dry_run: bool,
+        /// How to print what came of it.
+        #[command(flatten)]
+        format: Format,
+    },
+    /// What an image of Baton is, whether it is whole, signing it, and the forms that loaders want
+    Image {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: ImageCommand,
+    },
+    /// Keys that images are signed with
+    Key {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
+    /// Show where the time of a running host's boot and restarts went, or that of a Linux boot
+    Timeline(TimelineArgs),
+    /// What host is running
+    Info {
+        /// Which host.
+        #[command(flatten)]
+        target: Target,
+        /// How to print it.
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Measure, and hold the figures against their goals; without a name, list what can be measured
+    Bench(BenchArgs),
+    /// Add functions and lines to the backtraces in a host's log
+    Symbolize {
+        /// The log; standard input where none is named
+        log: Option<PathBuf>,
+        /// The hypervisor's image
+        #[arg(long)]
+        image: Option<PathBuf>,
+    },
+}
+
+/// What to do with virtual machines.
+#[derive(Debug, Subcommand)]
+pub enum VmCommand {
+    /// List them
+    List(Format),
+    /// Start a stopped one
+    Start(VmOrder),
+    /// Stop one at once, as if its power were cut
+    Stop(VmOrder),
+    /// Halt one where it is
+    Pause(VmOrder),
+    /// Let a paused one go on
+    Resume(VmOrder),
+    /// Start one anew
+    Reset(VmOrder),
+    /// Write one's memory and registers to a core file for gdb and crash; one that runs is paused meanwhile
+    Dump {
+        /// The virtual machine
+        vm: String,
+        /// The core file [default: the machine's name and .core]
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+    },
+    /// Connect to one's console (Ctrl-] leaves it)
+    Console {
+        /// The virtual machine
+        vm: String,
+        /// Once standard input has ended: seconds of silence after which to leave
+        #[arg(long, default_value_t = 2.0)]
+        linger: f64,
+    },
+}
+
+/// What to do with processors.
+#[derive(Debug, Subcommand)]
+pub enum CpuCommand {
+    /// List them, with the virtual processors that are on them
+    List(Format),
+    /// Use one no more: its virtual processors move to others
+    Offline(CpuOrder),
+    /// Use one (again): virtual processors that belong there move back
+    Online(CpuOrder),
+}
+
+/// What to do with an image.
+#[derive(Debug, Subcommand)]
+#[allow(missing_docs)]
+pub enum ImageCommand {
+    /// Show version, build, size, hand-over versions, SHA-256 and signature
+    Info {
+        /// The image's file
+        image: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Check that it is what was sealed, and who has signed it
+    Verify {
+        /// The image's file
+        image: PathBuf,
+        /// A public key that is trusted (ed25519:…, or a file with it); several times for several
+        #[arg(long)]
+        key: Vec<String>,
+    },
+    /// Seal it with a signature; a seal that it has is replaced
+    Sign {
+        /// The image's file
+        image: PathBuf,
+        /// The file with the secret key (`baton key new`)
+        #[arg(long)]
+        key: PathBuf,
+        /// Where to write it [default: the image's own file]
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+    },
+    /// A file that loaders take for a Linux kernel, the bundle being its initial RAM disk: for kexec, GRUB's linux, iPXE
+    Linux {
+        /// Where to write it
+        #[arg(short, long)]
+        output: PathBuf,
+        /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+        #[arg(long)]
+        image: Option<PathBuf>,
+    },
+    /// A disc that boots by itself, on BIOS and UEFI
+    Iso {
+        /// The bundle, as `baton bundle` makes it
+        bundle: PathBuf,
+        /// Where to write it
+        #[arg(short, long)]
+        output: PathBuf,
+        /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+        #[arg(long)]
+        image: Option<PathBuf>,
+        /// The host's command line
+        #[arg(long, default_value = "")]
+        cmdline: String,
+    },
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Make one: the secret key in FILE, which nobody else can read, the public key in FILE.pub
+    New {
+        /// The file
+        file: PathBuf,
+    },
+    /// Print the public key of a file with either
+    Show {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// Which runs to show, and how.
+#[derive(Debug, Args)]
+pub struct TimelineArgs {
+    /// Which host; asked unless files are named
+    #[command(flatten)]
+    pub target: Target,
+    /// A Linux boot log (the output of dmesg; - is standard input); twice for two side by side
+    #[arg(long, value_name = "FILE")]
+    pub dmesg: Vec<PathBuf>,
+    /// A picture that --json has printed, to be put beside the others
+    #[arg(long, value_name = "FILE")]
+    pub beside: Vec<PathBuf>,
+    /// Of a host's boot and its restarts, the last one only
+    #[arg(long)]
+    pub last: bool,
+    /// Write a page for a browser: zoom, hover, the ten longest
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a trace for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Print the picture as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An order about one processor.
+#[derive(Debug, Args)]
+pub struct CpuOrder {
+    /// Its number, as `baton cpu list` shows it
+    pub cpu: u32,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub format: Format,
+}
+
+/// An order to one virtual machine.
+#[derive(Debug, Args)]
+pub struct VmOrder {
+    /// The virtual machine
+    pub vm: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub format: Format,
+}
+
+/// Which host.
+#[derive(Clone, Debug, Args)]
+pub struct Target {
+    /// The host's name, as given to `baton up`
+    #[arg(long, default_value = DEFAULT_NAME, global = true)]
+    pub name: String,
+}
+
+/// For people or for programs.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Format {
+    /// Print JSON, one object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reading the log.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct LogArgs {
+    #[command(flatten)]
+    pub records: RecordArgs,
+    /// Leave out what is less grave: error, warn, info, debug or trace
+    #[arg(long, value_parser = level)]
+    pub level: Option<wire::Level>,
+    /// What the host before this one left in memory: if it panicked, why, registers, backtrace and the end of its log; if it was
+    /// replaced by a restart, its log
+    #[arg(long, conflicts_with = "follow")]
+    pub previous: bool,
+}
+
+/// Reading records.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct RecordArgs {
+    #[command(flatten)]
+    pub target: Target,
+    /// Go on with new ones as they come
+    #[arg(short, long)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+fn level(word: &str) -> Result<wire::Level, String> {
+    use wire::Level::{Debug, Error, Info, Trace, Warn};
+    let found = [Error, Warn, Info, Debug, Trace].into_iter().find(|level| level.to_string() == word);
+    found.ok_or_else(|| "there are error, warn, info, debug and trace".to_owned())
+}
+
+/// `baton up`.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct UpArgs {
+    /// The host.toml
+    pub config: PathBuf,
+    /// Leave the host in the background once it answers
+    #[arg(short, long)]
+    pub detach: bool,
+    /// Be the background part of --detach
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub background: bool,
+    #[command(flatten)]
+    pub lab: LabArgs,
+}
+
+/// The lab machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LabArgs {
+    /// How the emulator runs instructions
+    #[arg(long, value_enum, default_value_t)]
+    pub accel: Accelerator,
+    /// The emulator [default: $BATON_QEMU, qemu-system-x86_64]
+    #[arg(long)]
+    pub qemu: Option<PathBuf>,
+    /// Processors of the machine [default: host.toml's]
+    #[arg(long)]
+    pub cpus: Option<u32>,
+    /// Memory of the machine [default: host.toml's]
+    #[arg(long)]
+    pub memory: Option<Size>,
+    /// Seconds after which a host that still runs is ended
+    #[arg(long)]
+    pub timeout: Option<u64>,
+    /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+    #[arg(long)]
+    pub image: Option<PathBuf>,
+    /// The host's name, by which other commands find it
+    #[arg(long, default_value = DEFAULT_NAME)]
+    pub name: String,
+    /// More for the host's command line, after host.toml's
+    #[arg(long, default_value = "")]
+    pub append: String,
+}
+
+/// `baton bench`.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct BenchArgs {
+    /// Which bench, or "all"
+    pub bench: Option<String>,
+    #[command(flatten)]
+    pub format: Format,
+    /// How often each variant runs; figures are medians
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
+    /// The emulator [default: $BATON_QEMU, the one that set-up fetched, qemu-system-x86_64]
+    #[arg(long)]
+    pub qemu: Option<PathBuf>,
+    /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+    #[arg(long)]
+    pub image: Option<PathBuf>,
+    /// Seconds one machine may take
+    #[arg(long, default_value_t = 120)]
+    pub timeout: u64,
+    /// Minutes for which busy guests are watched (guest-panic)
+    #[arg(long, default_value_t = 3)]
+    pub minutes: u64,
+    /// Boot only the sizes that goals need (boot)
+    #[arg(long)]
+    pub quick: bool,
+    /// GiB of memory of the machines to boot, as 1,16 (boot)
+    #[arg(long, value_name = "GIB", value_delimiter = ',')]
+    pub memory: Vec<u64>,
+    /// Processors of the machines to boot, as 2,8 (boot)
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub processors: Vec<u32>,
+    /// Exit with status 1 where a goal is missed
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

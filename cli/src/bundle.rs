@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From `host.toml` to a bundle.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ::bundle::{Devices, GuestConfig, HostConfig, write};
+use anyhow::{Context as _, Result, anyhow};
+use seal::PublicKey;
+
+use crate::config::{Config, Guest, Image};
+use crate::image;
+
+/// Files on their way into a bundle. A file that several guests use is taken once.
+#[derive(Default)]
+struct Files {
+    /// Name in the bundle and content.
+    taken: Vec<(String, Vec<u8>)>,
+    /// By canonical path: the name in the bundle.
+    names: HashMap<PathBuf, String>,
+}
+
+/// Reads every file that `config` names and builds the bundle. The image for restarts is `usual_image` where `config` names no
+/// other.
+pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
+    let mut files = Files::default();
+    let guests = config.guests.iter().map(|guest| compile(guest, &mut files)).collect::<Result<_>>()?;
+    let image = match &config.host.image {
+        Image::Usual => usual_image,
+        Image::File(path) => Some(path.as_path()),
+        Image::None => None,
+    };
+    let image = image.map(|path| files.take_image(path, &config.trusted_keys)).transpose()?;
+    let trusted_keys = config.trusted_keys.iter().map(|key| key.bytes()).collect();
+    let host = HostConfig { when_done: config.host.when_done, image, trusted_keys };
+    let files: Vec<_> = files.taken.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
+    write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
+}
+
+fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
+    Ok(GuestConfig {
+        name: guest.name.clone(),
+        kernel: files.take(&guest.kernel)?,
+        initrd: guest.initrd.as_deref().map(|path| files.take(path)).transpose()?,
+        modules: guest.modules.iter().map(|path| files.take(path)).collect::<Result<_>>()?,
+        cmdline: guest.cmdline.clone(),
+        vcpus: guest.vcpus,
+        memory_bytes: guest.memory.bytes,
+        devices: Devices { debug_exit: guest.debug_exit },
+        weight: guest.weight,
+        on_panic: guest.on_panic,
+        hung_s: guest.hung_s,
+        pmu: guest.pmu,
+        pmu_events: guest.pmu_events.clone(),
+        autostart: guest.autostart,
+    })
+}
+
+impl Files {
+    /// Reads the file at `path` unless it has been read; returns its name in the bundle.
+    fn take(&mut self, path: &Path) -> Result<String> {
+        let explain = || format!("{} cannot be read", path.display());
+        let canonical = fs::canonicalize(path).with_context(explain)?;
+        if let Some(name) = self.names.get(&canonical) {
+            return Ok(name.clone());
+        }
+        let content = fs::read(&canonical).with_context(explain)?;
+        let name = self.free_name(path);
+        self.names.insert(canonical, name.clone());
+        self.taken.push((name.clone(), content));
+        Ok(name)
+    }
+
+    /// Reads the image at `path`, seals it where it is not, and returns its name in the bundle. One that a host with these keys
+    /// would refuse is refused here.
+    fn take_image(&mut self, path: &Path, keys: &[PublicKey]) -> Result<String> {
+        let content = image::sealed(image::read(path)?);
+        if !keys.is_empty() {
+            image::verify(&content, keys).map_err(|error| {
+                let mend = "sign it with `baton image sign`, or leave it out with [host] image = \"none\"";
+                anyhow!("the host would refuse the image {}: {error}; {mend}", path.display())
+            })?;
+        }
+        let name = self.free_name(path);
+        self.taken.push((name.clone(), content));
+        Ok(name)
+    }
+
+    /// The file's own name, or where another file has it, the name with a number before it.
+    fn free_name(&self, path: &Path) -> String {
+        let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_free =
+            |name: &String| name != ::bundle::MANIFEST_NAME && self.taken.iter().all(|(taken, _)| taken != name);
+        let numbered = (2..).map(|number| format!("{number}/{own}"));
+        std::iter::once(own.clone()).chain(numbered).find(is_free).unwrap_or(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::bundle::Bundle;
+    use seal::Seal;
+
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_kept_apart_and_shared_files_taken_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("old")).expect("made");
+        fs::write(folder.path().join("vmlinuz"), b"new").expect("written");
+        fs::write(folder.path().join("old/vmlinuz"), b"old").expect("written");
+        let guest = |name: &str, kernel: &str| format!("[[guest]]\nname='{name}'\nkernel='{kernel}'\nmemory='2MiB'\n");
+        let text = guest("a", "vmlinuz") + &guest("b", "old/vmlinuz") + &guest("c", "old/../vmlinuz");
+        let config = Config::parse(&folder.path().join("host.toml"), &text).expect("good");
+        let bytes = build(&config, None).expect("good");
+        let bundle = Bundle::parse(&bytes).expect("good");
+        assert_eq!(bundle.manifest().files.len(), 2);
+        let kernels = bundle.manifest().guests.iter().map(|guest| bundle.verify(&guest.kernel).expect("whole"));
+        assert_eq!(kernels.collect::<Vec<_>>(), [&b"new"[..], b"old", b"new"]);
+    }
+
+    #[test]
+    fn the_image_for_restarts_is_the_usual_one_another_or_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let usual = folder.path().join("baton.elf");
+        for name in ["vmlinuz", "baton.elf", "next.elf"] {
+            fs::write(folder.path().join(name), name).expect("written");
+        }
+        let image = |key: &str| {
+            let text = format!("[host]\n{key}\n[[guest]]\nname='a'\nkernel='vmlinuz'\nmemory='2MiB'\n");
+            let config = Config::parse(&folder.path().join("host.toml"), &text).expect("good");
+            let bytes = build(&config, Some(&usual)).expect("good");
+            let bundle = Bundle::parse(&bytes).expect("good");
+            bundle
+                .manifest()
+                .host
+                .image
+                .as_deref()
+                .map(|name| Seal::split(bundle.verify(name).expect("whole")).expect("sealed").0.to_vec())
+        };
+        assert_eq!(image(""), Some(b"baton.elf".to_vec()));
+        assert_eq!(image("image = 'next.elf'"), Some(b"next.elf".to_vec()));
+        assert_eq!(image("image = 'none'"), None);
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One conversation with a host: requests and their answers, and what the host sends in between.
+//!
+//! The peer may be a broker's `control.sock` or the host's own stream; they speak alike.
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use thiserror::Error;
+use wire::{
+    CpuInfo, Decoder, Event, Frame, HostInfo, LogRecord, MAX_FRAME_BYTES, PciFunction, PciSurvey, ReplyBody, Request,
+    RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, encode,
+};
+
+mod upload;
+
+/// How long the host may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Records asked for at a time.
+const PAGE_LIMIT: u16 = 256;
+
+/// The host (or its broker) has ended the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the host has closed the connection; it has probably ended")]
+pub struct Closed;
+
+/// What the host before this one left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous {
+    /// Its epitaph, line by line; empty if it left none.
+    pub lines: Vec<String>,
+    /// If this image replaced it: what the log holds from before this time is of before.
+    pub log_until_ns: Option<u64>,
+}
+
+/// One conversation with a host.
+pub struct Client {
+    socket: UnixStream,
+    decoder: Box<Decoder>,
+    /// What came while an answer was waited for.
+    streams: VecDeque<Stream<'static>>,
+    responses: VecDeque<Response>,
+    last_id: u32,
+}
+
+impl Client {
+    /// Connects to the broker at `path`.
+    pub fn connect(path: &Path) -> Result<Self> {
+        let socket = UnixStream::connect(path)
+            .with_context(|| format!("no host answers at {}; start one with `baton up host.toml`", path.display()))?;
+        Ok(Self::over(socket))
+    }
+
+    /// Speaks over a stream that is connected.
+    pub fn over(socket: UnixStream) -> Self {
+        Self { socket, decoder: Box::default(), streams: VecDeque::new(), responses: VecDeque::new(), last_id: 0 }
+    }
+
+    /// Asks without waiting; the answer will carry the number returned.
+    pub fn send(&mut self, body: RequestBody) -> Result<u32> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut buffer = [0; MAX_FRAME_BYTES];
+        let bytes = encode(&Frame::Request(Request { id, body }), &mut buffer)?;
+        // A peer that has hung up may have said why: that is still to be read, and after it the end of the stream.
+        let _ = self.socket.write_all(bytes);
+        Ok(id)
+    }
+
+    /// The next answer to what was asked with [`Self::send`]; an error where none comes within `timeout`.
+    pub fn answer(&mut self, timeout: Duration) -> Result<Response> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(response) = self.responses.pop_front() {
+                return Ok(response);
+            }
+            if !self.receive(deadline)? {
+                bail!("the host did not answer within {timeout:?}; look at its log in the terminal of `baton up`");
+            }
+        }
+    }
+
+    /// Asks, and waits for the answer. A refusal is an error ([`wire::Refusal`] can be downcast to).
+    pub fn request(&mut self, body: RequestBody) -> Result<ReplyBody> {
+        self.request_within(ANSWER_TIMEOUT, body)
+    }
+
+    /// Asks, and waits at most `timeout` for the answer.
+    pub fn request_within(&mut self, timeout: Duration, body: RequestBody) -> Result<ReplyBody> {
+        let id = self.send(body)?;
+        let deadline = Instant::now() + timeout;
+        loop {
+            let response = self.answer(deadline.saturating_duration_since(Instant::now()))?;
+            if response.id == id || response.id == 0 {
+                return Ok(response.result?);
+            }
+        }
+    }
+
+    /// The next thing the host sends unasked; `None` where nothing comes within `timeout`.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Stream<'static>>> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(stream) = self.streams.pop_front() {
+                return Ok(Some(stream));
+            }
+            if !self.receive(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What host this is.
+    pub fn info(&mut self) -> Result<HostInfo> {
+        match self.request(RequestBody::Info)? {
+            ReplyBody::Info(info) => Ok(info),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Every virtual machine.
+    pub fn vms(&mut self) -> Result<Vec<VmInfo>> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::VmList { from_index })? {
+                ReplyBody::Vms { vms, next_index } => {
+                    all.extend(vms);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Every processor.
+    pub fn cpus(&mut self) -> Result<Vec<CpuInfo>> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::CpuList { from_index })? {
+                ReplyBody::Cpus { cpus, next_index } => {
+                    all.extend(cpus);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Every PCI function that the host has found so far, and how far it is.
+    pub fn pci(&mut self) -> Result<(PciSurvey, Vec<PciFunction>)> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::PciList { from_index })? {
+                ReplyBody::PciFunctions { survey, functions, next_index } => {
+                    all.extend(functions);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok((survey, all)),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// A page of the log from a place on (0: the oldest record), and the place where the next one begins.
+    pub fn log(&mut self, from_sequence: u64) -> Result<(Vec<LogRecord<'static>>, u64)> {
+        match self.request(RequestBody::Log { from_sequence, limit: PAGE_LIMIT })? {
+            ReplyBody::Log { records, next_sequence } => Ok((records, next_sequence)),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// A page of the events, and where the next one begins.
+    pub fn events(&mut self, from_sequence: u64) -> Result<(Vec<Event>, u64)> {
+        match self.request(RequestBody::Events { from_sequence, limit: PAGE_LIMIT })? {
+            ReplyBody::Events { events, next_sequence } => Ok((events, next_sequence)),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// What the host before this one left in memory.
+    pub fn previous(&mut self) -> Result<Previous> {
+        let mut lines = Vec::new();
+        let mut from_line = 0;
+        loop {
+            match self.request(RequestBody::Epitaph { from_line })? {
+                ReplyBody::Epitaph { lines: page, next_line, log_until_ns } => {
+                    lines.extend(page);
+                    match next_line {
+                        Some(next) if next > from_line => from_line = next,
+                        _ => return Ok(Previous { lines, log_until_ns }),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Every processor's timeline, as it is now, in pages.
+    pub fn timeline(&mut self) -> Result<Vec<TimelinePage>> {
+        let (mut all, mut from) = (Vec::new(), TimelinePlace::default());
+        loop {
+            match self.request(RequestBody::Timeline { from })? {
+                ReplyBody::Timeline(page) => {
+                    let next = page.next;
+                    all.push(page);
+                    match next {
+                        Some(next) if next > from => from = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Asks for what [`Self::next`] is to return.
+    pub fn subscribe(&mut self, wanted: Subscription) -> Result<()> {
+        self.request(RequestBody::Subscribe(wanted)).map(drop)
+    }
+
+    /// Gives an order.
+    pub fn order(&mut self, body: RequestBody) -> Result<()> {
+        match self.request(body)? {
+            ReplyBody::Done => Ok(()),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Reads once; `false` at the deadline.
+    fn receive(&mut self, deadline: Instant) -> Result<bool> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A timeout of zero would mean to wait for ever.
+        self.socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let mut buffer = [0; 16 * 1024];
+        let count = match self.socket.read(&mut buffer) {
+            Ok(0) => return Err(Closed.into()),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Closed.into()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                return Ok(Instant::now() < deadline);
+            }
+            Err(error) => return Err(error).context("the host's connection is broken"),
+        };
+        let (streams, responses, mut damage) = (&mut self.streams, &mut self.responses, None);
+        self.decoder.push(&buffer[..count], |result| match result {
+            Ok(Frame::Stream(stream)) => streams.push_back(stream),
+            Ok(Frame::Response(response)) => responses.push_back(response),
+            Ok(Frame::Request(_)) => {}
+            Err(error) => damage = Some(error),
+        });
+        damage.map_or(Ok(true), |error| Err(error).context("the host's answer cannot be read"))
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn unexpected(reply: &ReplyBody) -> String {
+    format!("the host answered something else ({reply:?}); use tool and host of one release")
+}

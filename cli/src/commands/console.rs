@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton vm console`: a guest's serial line in this terminal.
+//!
+//! On a terminal every key goes to the guest, Ctrl-C as well; Ctrl-] leaves. Without a terminal (a script) standard input
+//! goes to the guest as it is, and once it has ended the command leaves after some silence.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use wire::{RequestBody, Stream, Subscription};
+
+use super::DONE;
+use super::terminal::RawTerminal;
+use crate::client::{Client, Closed};
+
+/// Ctrl-]
+const LEAVE: u8 = 0x1d;
+/// Bytes typed per message: what a guest's serial port takes at once, and a frame holds by far.
+const CHUNK_BYTES: usize = 256;
+/// How often signals and silence are looked at.
+const TICK_MS: u8 = 100;
+
+struct Console<'a> {
+    client: &'a mut Client,
+    vm: &'a str,
+    is_terminal: bool,
+    linger: Duration,
+    /// Standard input has ended.
+    is_ended: bool,
+    last_output: Instant,
+}
+
+/// Why the console is left.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Stay,
+    Leave,
+}
+
+pub(super) fn run(client: &mut Client, vm: &str, linger: Duration) -> Result<u8> {
+    let is_terminal = io::stdin().is_terminal();
+    let signal = Arc::new(AtomicBool::new(false));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(number, signal.clone())?;
+    }
+    let raw = match is_terminal {
+        true => {
+            eprintln!("Connected to {vm}; Ctrl-] leaves.");
+            Some(RawTerminal::new()?)
+        }
+        false => None,
+    };
+    let mut console = Console { client, vm, is_terminal, linger, is_ended: false, last_output: Instant::now() };
+    let result = console.run(&signal);
+    drop(raw);
+    if is_terminal {
+        eprintln!("\nLeft {vm}.");
+    }
+    match result {
+        Err(error) if error.is::<Closed>() => Ok(DONE),
+        result => result.map(|()| DONE),
+    }
+}
+
+impl Console<'_> {
+    fn run(&mut self, signal: &AtomicBool) -> Result<()> {
+        self.client.subscribe(Subscription { consoles: true, ..Subscription::default() })?;
+        loop {
+            self.show()?;
+            let is_silent = self.is_ended && self.last_output.elapsed() >= self.linger;
+            if is_silent || signal.load(Ordering::Relaxed) || self.wait()? == Step::Leave {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes what the guest has written.
+    fn show(&mut self) -> Result<()> {
+        let mut out = io::stdout();
+        while let Some(stream) = self.client.next(Duration::ZERO)? {
+            if let Stream::Console { name, bytes } = stream
+                && name == self.vm
+            {
+                out.write_all(&bytes)?;
+                self.last_output = Instant::now();
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Waits for the guest or the operator, and sends what was typed.
+    fn wait(&mut self) -> Result<Step> {
+        let stdin = io::stdin();
+        let has_input = {
+            let mut fds = vec![PollFd::new(self.client.as_fd(), PollFlags::POLLIN)];
+            if !self.is_ended {
+                fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+            }
+            match poll(&mut fds, PollTimeout::from(TICK_MS)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            fds.get(1).and_then(PollFd::any).unwrap_or(false)
+        };
+        if has_input { self.type_input(&stdin) } else { Ok(Step::Stay) }
+    }
+
+    fn type_input(&mut self, stdin: &io::Stdin) -> Result<Step> {
+        let mut buffer = [0; CHUNK_BYTES];
+        let count = unistd::read(stdin, &mut buffer)?;
+        let typed = &buffer[..count];
+        if count == 0 {
+            self.is_ended = true;
+            self.last_output = Instant::now();
+            return Ok(if self.is_terminal { Step::Leave } else { Step::Stay });
+        }
+        let leaves_at = typed.iter().position(|&byte| self.is_terminal && byte == LEAVE);
+        let bytes = typed[..leaves_at.unwrap_or(count)].to_vec();
+        if !bytes.is_empty() {
+            self.client.order(RequestBody::ConsoleInput { name: self.vm.to_owned(), bytes })?;
+        }
+        Ok(if leaves_at.is_some() { Step::Leave } else { Step::Stay })
+    }
+}

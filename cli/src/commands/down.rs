@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton down`: ask, wait, and only then use force.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use wire::RequestBody;
+
+use super::{DONE, connect};
+use crate::args::Target;
+use crate::lab::rundir;
+
+/// How long the host may take to accept the order.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long its `baton up` may take to end the emulator.
+const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_millis(20);
+
+pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
+    let name = &target.name;
+    let asked = connect(target)?.request_within(ORDER_TIMEOUT, RequestBody::PowerOff);
+    let patience = match &asked {
+        Ok(_) => Duration::from_secs(timeout_seconds),
+        // It may have gone before its answer was through.
+        Err(_) => Duration::from_secs(1),
+    };
+    if has_ended(name, patience) {
+        println!("host {name:?} is off");
+        return Ok(DONE);
+    }
+    let Some((tool, emulator)) = rundir::pids_of(name) else { return Ok(DONE) };
+    let reason = match asked {
+        Ok(_) => format!("did not switch off within {timeout_seconds} s"),
+        Err(error) => format!("did not take the order ({error:#})"),
+    };
+    // The folder is locked, so these processes are still the ones that were recorded.
+    let _ = kill(Pid::from_raw(tool), Signal::SIGTERM);
+    if !has_ended(name, FORCE_TIMEOUT) {
+        let _ = kill(Pid::from_raw(emulator), Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(tool), Signal::SIGKILL);
+    }
+    if !has_ended(name, FORCE_TIMEOUT) {
+        bail!("host {name:?} {reason}, and cannot be ended by force; look at processes {tool} and {emulator}");
+    }
+    println!("host {name:?} {reason}; it was ended by force");
+    Ok(DONE)
+}
+
+fn has_ended(name: &str, timeout: Duration) -> bool {
+    let deadline = Instant::now() + timeout;
+    while rundir::pids_of(name).is_some() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(INTERVAL);
+    }
+    true
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton image`: what an image is, whether it is whole, signing it, and the forms that loaders want.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow};
+use seal::Origin;
+
+use super::DONE;
+use crate::args::{Format, ImageCommand};
+use crate::image::{self, Description, iso, linux};
+use crate::keys;
+use crate::lab::default_image;
+use crate::size::Size;
+
+pub(super) fn run(command: &ImageCommand) -> Result<u8> {
+    match command {
+        ImageCommand::Info { image, format } => info(image, *format),
+        ImageCommand::Verify { image, key } => verify(image, key),
+        ImageCommand::Sign { image, key, output } => sign(image, key, output.as_deref().unwrap_or(image)),
+        ImageCommand::Linux { output, image } => kernel(&default_image(image.as_deref())?, output),
+        ImageCommand::Iso { bundle, output, image, cmdline } => {
+            disc(&default_image(image.as_deref())?, bundle, cmdline, output)
+        }
+    }
+}
+
+fn info(path: &Path, format: Format) -> Result<u8> {
+    let said = image::describe(&image::read(path)?).with_context(|| path.display().to_string())?;
+    match format.json {
+        true => println!("{}", serde_json::to_string(&said)?),
+        false => print!("{}", text(&said)),
+    }
+    Ok(DONE)
+}
+
+fn text(said: &Description) -> String {
+    let size = |bytes| Size { bytes }.to_string();
+    let signature = match (&said.signer, &said.seal_error) {
+        (Some(signer), _) => format!("by {signer}"),
+        (None, Some(error)) => error.clone(),
+        (None, None) => "none: sealed, not signed".to_owned(),
+    };
+    let versions = match (said.oldest, said.newest) {
+        (oldest, newest) if oldest == newest => format!("reads and writes version {newest}"),
+        (oldest, newest) => format!("reads and writes versions {oldest} to {newest}"),
+    };
+    let rows = [
+        ("version", said.version.clone()),
+        ("build", said.build.clone()),
+        ("size", format!("{} ({} in memory)", size(said.file_bytes), size(said.memory_bytes))),
+        ("hand-over", versions),
+        ("SHA-256", said.sha256.clone()),
+        ("signature", signature),
+    ];
+    rows.iter().map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
+}
+
+fn verify(path: &Path, words: &[String]) -> Result<u8> {
+    let keys = words.iter().map(|word| keys::public(word, Path::new("")).map_err(|error| anyhow!(error)));
+    let keys = keys.collect::<Result<Vec<_>>>()?;
+    let origin = image::verify(&image::read(path)?, &keys)
+        .map_err(|error| anyhow!("{}: {error}; {}", path.display(), error.mend()))?;
+    match origin {
+        Origin::Signed(key) if keys.is_empty() => {
+            println!("{}: whole, signed by {} (no --key was given to trust)", path.display(), key.id());
+        }
+        Origin::Signed(key) => println!("{}: whole, signed by {}, which is trusted", path.display(), key.id()),
+        Origin::Unsigned => println!("{}: whole, not signed", path.display()),
+    }
+    Ok(DONE)
+}
+
+fn sign(path: &Path, key: &Path, output: &Path) -> Result<u8> {
+    let key = keys::secret(key)?;
+    let signed = image::seal_anew(&image::read(path)?, Some(&key)).with_context(|| path.display().to_string())?;
+    // Whoever reads it meanwhile finds the one or the other.
+    let part = output.with_extension("part");
+    fs::write(&part, &signed).and_then(|()| fs::rename(&part, output)).with_context(|| {
+        let _ = fs::remove_file(&part);
+        format!("{} cannot be written", output.display())
+    })?;
+    println!("{}: signed by {}", output.display(), key.public().id());
+    Ok(DONE)
+}
+
+fn kernel(image: &Path, output: &Path) -> Result<u8> {
+    let elf = fs::read(image).with_context(|| format!("{} cannot be read", image.display()))?;
+    let file = linux::bzimage(&elf).with_context(|| image.display().to_string())?;
+    fs::write(output, &file).with_context(|| format!("{} cannot be written", output.display()))?;
+    println!("{}: a bzImage of {}", output.display(), Size { bytes: file.len() as u64 });
+    Ok(DONE)
+}
+
+fn disc(image: &Path, bundle: &Path, cmdline: &str, output: &Path) -> Result<u8> {
+    let firmware = iso::build(image, bundle, cmdline, output)?;
+    let bytes = fs::metadata(output)?.len();
+    println!("{}: {}, boots by {}", output.display(), Size { bytes }, firmware.join(" and "));
+    Ok(DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_described() {
+        let said = Description {
+            version: "0.1.0".to_owned(),
+            build: "a1b2c3".to_owned(),
+            file_bytes: 800 << 10,
+            memory_bytes: 1 << 20,
+            oldest: 1,
+            newest: 2,
+            sha256: "00ff".to_owned(),
+            signer: None,
+            seal_error: None,
+        };
+        assert_eq!(
+            text(&said),
+            "version      0.1.0\nbuild        a1b2c3\nsize         800.0 KiB (1 MiB in memory)\n\
+             hand-over    reads and writes versions 1 to 2\nSHA-256      00ff\nsignature    none: sealed, not signed\n"
+        );
+        let signed = Description { signer: Some("ed25519:12".to_owned()), oldest: 2, ..said };
+        assert!(
+            text(&signed).contains("signature    by ed25519:12\n")
+                && text(&signed).contains("reads and writes version 2")
+        );
+    }
+}

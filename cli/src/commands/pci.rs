@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton pci`: the PCI functions of a running host, and what it cost to find them out.
+
+use anyhow::Result;
+use comfy_table::{CellAlignment, Table, presets};
+use wire::{PciCost, PciFunction, PciRange, PciSurvey};
+
+use super::{DONE, connect};
+use crate::args::{Format, Target};
+use crate::size::Size;
+
+pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
+    let (survey, functions) = connect(target)?.pci()?;
+    if format.json {
+        for function in &functions {
+            println!("{}", serde_json::to_string(function)?);
+        }
+        println!("{}", serde_json::to_string(&survey)?);
+    } else {
+        println!("{}\n{}", table(&functions), summary(&survey, functions.len()));
+    }
+    Ok(DONE)
+}
+
+fn table(functions: &[PciFunction]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["PLACE", "ID", "CLASS", "ACCESSES", "CYCLES", "WHAT IT SAYS"]);
+    for function in functions {
+        let (id, class) = (id(function), class(function));
+        let PciCost { accesses, ticks } = function.cost;
+        table.add_row([place(function), id, class, accesses.to_string(), ticks.to_string(), says(function)]);
+    }
+    for column in table.column_iter_mut().skip(3).take(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn place(function: &PciFunction) -> String {
+    let (segment, bus, device, number) = function.place;
+    format!("{segment:04x}:{bus:02x}:{device:02x}.{number:x}")
+}
+
+fn id(function: &PciFunction) -> String {
+    format!("{:04x}:{:04x}", function.vendor, function.device)
+}
+
+fn class(function: &PciFunction) -> String {
+    let (base, sub, interface) = function.class;
+    format!("{base:02x}{sub:02x}{interface:02x}")
+}
+
+/// Bridge, ranges, capabilities it is known for, problems.
+fn says(function: &PciFunction) -> String {
+    let bridge = function.bus_behind.map(|bus| format!("bridge to bus {bus:02x}"));
+    let ranges = function.ranges.iter().map(range);
+    let names = [(0x05, "MSI"), (0x11, "MSI-X"), (0x10, "Express")];
+    let capabilities =
+        names.iter().filter(|(id, _)| function.capabilities.contains(id)).map(|(_, name)| (*name).into());
+    let all = bridge.into_iter().chain(ranges).chain(capabilities).chain(function.problems.iter().cloned());
+    all.collect::<Vec<String>>().join(", ")
+}
+
+fn range(range: &PciRange) -> String {
+    let bytes = Size { bytes: range.bytes };
+    match range.is_ports {
+        true => format!("{} ports at {:#x}", range.bytes, range.address),
+        false => format!("{bytes} at {:#x}", range.address),
+    }
+}
+
+fn summary(survey: &PciSurvey, listed: usize) -> String {
+    let spent = |cost: PciCost| format!("{} accesses in {} cycles", cost.accesses, cost.ticks);
+    let progress = if survey.is_complete { "" } else { " so far" };
+    let policy = survey.policy;
+    let mut text = format!("{} functions probed{progress} (pci={policy}): {}", survey.functions, spent(survey.total));
+    if let Some(before) = survey.before_guests {
+        text += &format!(", of which {} before the first guest started", spent(before));
+    }
+    if survey.functions as usize > listed {
+        text += &format!("; the host keeps {listed} of them");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::PciPolicy;
+
+    use super::*;
+
+    fn network() -> PciFunction {
+        PciFunction {
+            place: (0, 1, 0, 2),
+            vendor: 0x8086,
+            device: 0x100e,
+            class: (2, 0, 0),
+            revision: 3,
+            bus_behind: None,
+            ranges: vec![
+                PciRange { is_ports: false, address: 0xfeb8_0000, bytes: 0x2_0000 },
+                PciRange { is_ports: true, address: 0xc040, bytes: 64 },
+            ],
+            capabilities: vec![1, 5],
+            problems: vec!["its capability list comes back to 0x40".to_owned()],
+            cost: PciCost { accesses: 31, ticks: 9000 },
+        }
+    }
+
+    #[test]
+    fn a_function_is_a_row() {
+        let text = table(&[network()]).to_string();
+        let row = text.lines().nth(1).expect("a row");
+        let words = "0000:01:00.2 8086:100e 020000 31 9000 128.0 KiB at 0xfeb80000, 64 ports at 0xc040, MSI, its capability list comes back to 0x40";
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), words.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_summary_tells_before_and_in_all() {
+        let total = PciCost { accesses: 1700, ticks: 5_000_000 };
+        let (policy, before_guests) = (PciPolicy::Lazy, Some(PciCost::default()));
+        let survey = PciSurvey { policy, is_complete: true, functions: 57, before_guests, total };
+        assert_eq!(
+            summary(&survey, 57),
+            "57 functions probed (pci=lazy): 1700 accesses in 5000000 cycles, of which 0 accesses in 0 cycles before the first \
+             guest started"
+        );
+        let under_way = PciSurvey { is_complete: false, before_guests: None, functions: 2000, ..survey };
+        assert_eq!(
+            summary(&under_way, 1024),
+            "2000 functions probed so far (pci=lazy): 1700 accesses in 5000000 cycles; the host keeps 1024 of them"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton log` and `baton events`: what there is, and with `--follow` what comes.
+//!
+//! Records are numbered without gaps, those of the log by each processor. So a number that is missing is a record that was
+//! overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown again.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use wire::{Event, Level, LogRecord, Stream, Subscription};
+
+use super::{DONE, connect, seconds};
+use crate::args::{LogArgs, RecordArgs};
+use crate::client::{Client, Closed, Previous};
+
+/// How long one wait for the next record lasts.
+const WAIT: Duration = Duration::from_secs(3600);
+
+/// A numbered record that can be shown.
+trait Record: Serialize + Sized {
+    fn sequence(&self) -> u64;
+    /// Whose numbers its number is one of.
+    fn counter(&self) -> u32 {
+        0
+    }
+    /// How grave it is, where it has a level.
+    fn level(&self) -> Option<Level> {
+        None
+    }
+    fn text(&self) -> String;
+    fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)>;
+    fn of_stream(stream: Stream<'static>) -> Option<Self>;
+}
+
+impl Record for LogRecord<'static> {
+    fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    fn counter(&self) -> u32 {
+        self.processor
+    }
+
+    fn level(&self) -> Option<Level> {
+        Some(self.level)
+    }
+
+    fn text(&self) -> String {
+        let time = seconds(self.time_ns);
+        format!("[{time:>12.6}] cpu{} {:<5} {}: {}", self.processor, self.level, self.module, self.text)
+    }
+
+    fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)> {
+        client.log(from_sequence)
+    }
+
+    fn of_stream(stream: Stream<'static>) -> Option<Self> {
+        if let Stream::Log(record) = stream { Some(record) } else { None }
+    }
+}
+
+impl Record for Event {
+    fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    fn text(&self) -> String {
+        format!("[{:>12.6}] {}", seconds(self.time_ns), self.kind)
+    }
+
+    fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)> {
+        client.events(from_sequence)
+    }
+
+    fn of_stream(stream: Stream<'static>) -> Option<Self> {
+        if let Stream::Event(event) = stream { Some(event) } else { None }
+    }
+}
+
+pub(super) fn log(args: &LogArgs) -> Result<u8> {
+    if args.previous {
+        return previous(&args.records, args.level);
+    }
+    let subscription = Subscription { log: true, ..Subscription::default() };
+    show::<LogRecord<'static>>(&args.records, args.level, subscription)
+}
+
+/// What the host before this one left in memory: an epitaph if it panicked, its log if it was replaced without firmware.
+fn previous(args: &RecordArgs, level: Option<Level>) -> Result<u8> {
+    let mut client = connect(&args.target)?;
+    let Previous { lines, log_until_ns } = client.previous()?;
+    if lines.is_empty() && log_until_ns.is_none() {
+        eprintln!("the host before this one left nothing in memory: it did not panic, or the memory was not kept");
+    }
+    for line in lines {
+        let text = if args.format.json { serde_json::json!({ "line": line }).to_string() } else { line };
+        writeln!(io::stdout(), "{text}")?;
+    }
+    if let Some(until_ns) = log_until_ns {
+        let mut printer = Printer { level, json: args.format.json, next: BTreeMap::new() };
+        show_all(&mut client, &mut printer, |record: &LogRecord<'static>| record.time_ns < until_ns)?;
+    }
+    Ok(DONE)
+}
+
+pub(super) fn events(args: &RecordArgs) -> Result<u8> {
+    show::<Event>(args, None, Subscription { events: true, ..Subscription::default() })
+}
+
+fn show<R: Record>(args: &RecordArgs, level: Option<Level>, subscription: Subscription) -> Result<u8> {
+    let mut client = connect(&args.target)?;
+    if args.follow {
+        // Before the pages are read, so that nothing falls between the two.
+        client.subscribe(subscription)?;
+    }
+    let mut printer = Printer { level, json: args.format.json, next: BTreeMap::new() };
+    show_all(&mut client, &mut printer, |_: &R| true)?;
+    if args.follow { follow::<R>(&mut client, &mut printer) } else { Ok(DONE) }
+}
+
+/// Shows what there is, up to the first record that is not wanted.
+fn show_all<R: Record>(client: &mut Client, printer: &mut Printer, is_wanted: impl Fn(&R) -> bool) -> Result<()> {
+    let mut place = 0;
+    loop {
+        let (records, next) = R::page(client, place)?;
+        for record in &records {
+            if !is_wanted(record) {
+                return Ok(());
+            }
+            printer.print(record)?;
+        }
+        if records.is_empty() || next <= place {
+            return Ok(());
+        }
+        place = next;
+    }
+}
+
+/// Shows what comes until the host ends.
+fn follow<R: Record>(client: &mut Client, printer: &mut Printer) -> Result<u8> {
+    loop {
+        let stream = match client.next(WAIT) {
+            Ok(stream) => stream,
+            Err(error) if error.is::<Closed>() => return Ok(DONE),
+            Err(error) => return Err(error),
+        };
+        if let Some(record) = stream.and_then(R::of_stream) {
+            printer.print(&record)?;
+        }
+    }
+}
+
+/// Shows each record once, and how many are missing before it.
+struct Printer {
+    /// The least grave level that is shown.
+    level: Option<Level>,
+    json: bool,
+    /// The number expected next, by counter.
+    next: BTreeMap<u32, u64>,
+}
+
+impl Printer {
+    fn print(&mut self, record: &impl Record) -> Result<()> {
+        self.lines(record)?.iter().try_for_each(|line| writeln!(io::stdout(), "{line}"))?;
+        Ok(())
+    }
+
+    fn lines(&mut self, record: &impl Record) -> Result<Vec<String>> {
+        let mut lines = Vec::new();
+        let next = self.next.entry(record.counter()).or_default();
+        if record.sequence() < *next {
+            return Ok(lines);
+        }
+        let lost = record.sequence() - *next;
+        *next = record.sequence() + 1;
+        if lost > 0 {
+            lines.push(self.loss(record, lost));
+        }
+        if record.level() <= self.level.or(record.level()) {
+            lines.push(if self.json { serde_json::to_string(record)? } else { record.text() });
+        }
+        Ok(lines)
+    }
+
+    fn loss(&self, before: &impl Record, lost: u64) -> String {
+        let records = if lost == 1 { "record" } else { "records" };
+        match (self.json, before.level()) {
+            (true, Some(_)) => serde_json::json!({ "lost": lost, "processor": before.counter() }).to_string(),
+            (true, None) => serde_json::json!({ "lost": lost }).to_string(),
+            (false, Some(_)) => format!("… {lost} {records} lost of cpu{}", before.counter()),
+            (false, None) => format!("… {lost} {records} lost"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::EventKind;
+
+    use super::*;
+
+    #[test]
+    fn records_are_shown_for_people_and_for_programs() {
+        let record = LogRecord {
+            sequence: 7,
+            time_ns: 1_500_000_000,
+            processor: 1,
+            level: Level::Warn,
+            module: "svm".into(),
+            text: "no next-RIP save".into(),
+        };
+        assert_eq!(record.text(), "[    1.500000] cpu1 warn  svm: no next-RIP save");
+        let event = Event { sequence: 1, time_ns: 5, kind: EventKind::VmStarted { name: "a".to_owned() } };
+        assert_eq!(event.text(), "[    0.000000] a started");
+        let json = serde_json::to_string(&event).expect("JSON");
+        assert_eq!(json, r#"{"sequence":1,"time_ns":5,"kind":{"vm-started":{"name":"a"}}}"#);
+    }
+    fn record(processor: u32, sequence: u64, level: Level) -> LogRecord<'static> {
+        LogRecord { sequence, time_ns: 0, processor, level, module: "m".into(), text: sequence.to_string().into() }
+    }
+
+    #[test]
+    fn a_record_is_shown_once_and_what_is_missing_before_it_is_counted() {
+        let mut printer = Printer { level: None, json: false, next: BTreeMap::new() };
+        let mut lines = |processor, sequence| printer.lines(&record(processor, sequence, Level::Info)).expect("lines");
+        assert_eq!(lines(0, 0), ["[    0.000000] cpu0 info  m: 0"]);
+        assert_eq!(lines(1, 2), ["… 2 records lost of cpu1", "[    0.000000] cpu1 info  m: 2"]);
+        assert_eq!(lines(0, 1), ["[    0.000000] cpu0 info  m: 1"]);
+        assert!(lines(1, 2).is_empty(), "it has been shown");
+        assert_eq!(lines(0, 3)[0], "… 1 record lost of cpu0");
+    }
+
+    #[test]
+    fn what_is_not_grave_enough_is_not_shown_but_not_lost_either() {
+        let mut printer = Printer { level: Some(Level::Warn), json: true, next: BTreeMap::new() };
+        let mut lines = |sequence, level| printer.lines(&record(0, sequence, level)).expect("lines").len();
+        assert_eq!((lines(0, Level::Warn), lines(1, Level::Info), lines(2, Level::Error)), (1, 0, 1));
+        assert_eq!(printer.lines(&record(0, 5, Level::Info)).expect("lines"), [r#"{"lost":2,"processor":0}"#]);
+    }
+}

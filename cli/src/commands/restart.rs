@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton restart`: the running image is replaced, and the new one tells how it went.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use wire::{ReplyBody, RequestBody, RestartReport};
+
+use super::shipment::{self, Shipment};
+use super::{DONE, connect};
+use crate::args::{Format, Target};
+use crate::client::Client;
+use crate::size::Size;
+
+pub(super) fn run(target: &Target, bundle: Option<&Path>, image: Option<&Path>, format: Format) -> Result<u8> {
+    let shipment = Shipment::read(bundle, image)?;
+    let mut client = connect(target)?;
+    if let Some(shipment) = &shipment {
+        shipment.send(&mut client, format)?;
+    }
+    if !format.json {
+        println!("host {:?} is restarting: its guests end, and start anew", target.name);
+    }
+    let report = restart(&mut client, shipment.is_some())?;
+    match format.json {
+        true => println!("{}", serde_json::to_string(&report)?),
+        false => print!("{}", text(&report)),
+    }
+    Ok(DONE)
+}
+
+fn restart(client: &mut Client, is_uploaded: bool) -> Result<RestartReport> {
+    let body = if is_uploaded { RequestBody::RestartUploaded } else { RequestBody::Restart };
+    match shipment::request(client, &body, is_uploaded)? {
+        ReplyBody::Restarted(report) => Ok(report),
+        other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+    }
+}
+
+fn text(report: &RestartReport) -> String {
+    let milliseconds = |nanoseconds: u64| format!("{:.1} ms", nanoseconds as f64 / 1e6);
+    let rows = [
+        ("generation", format!("{} ({} -> {})", report.generation, report.old_version, report.new_version)),
+        ("host's gap", milliseconds(report.host_gap_ns)),
+        ("guests' gap", report.machine_gap_ns.map_or("no guest was started".to_owned(), milliseconds)),
+        ("processors", format!("{} ({} lost)", report.processors, report.processors_lost)),
+        ("image", checked(report)),
+    ];
+    rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+}
+
+fn checked(report: &RestartReport) -> String {
+    let took = |bytes: u64, ns: u64| match bytes {
+        0 => "nothing".to_owned(),
+        bytes => format!("{} hashed in {:.1} ms", Size { bytes }, ns as f64 / 1e6),
+    };
+    let before = took(report.bytes_hashed_before, report.hashing_before_ns);
+    let gap = took(report.bytes_hashed_in_gap, report.hashing_in_gap_ns);
+    format!("verify={}: {before} before guests stopped, {gap} in the gap", report.verify)
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::Verify;
+
+    use super::*;
+
+    #[test]
+    fn a_restart_is_told_in_five_lines() {
+        let report = RestartReport {
+            generation: 2,
+            old_version: "0.1.0".to_owned(),
+            new_version: "0.2.0".to_owned(),
+            host_gap_ns: 3_250_000,
+            machine_gap_ns: Some(71_000_000),
+            processors: 3,
+            processors_lost: 1,
+            verify: Verify::Sha256,
+            bytes_hashed_before: 800 << 10,
+            hashing_before_ns: 1_500_000,
+            bytes_hashed_in_gap: 800 << 10,
+            hashing_in_gap_ns: 1_400_000,
+        };
+        let expected = "generation   2 (0.1.0 -> 0.2.0)\nhost's gap   3.2 ms\nguests' gap  71.0 ms\nprocessors   3 (1 lost)\n\
+             image        verify=sha256: 800.0 KiB hashed in 1.5 ms before guests stopped, 800.0 KiB hashed in 1.4 ms in the gap\n";
+        assert_eq!(text(&report), expected);
+        let early = RestartReport { verify: Verify::Early, bytes_hashed_in_gap: 0, ..report.clone() };
+        assert!(
+            text(&early)
+                .ends_with("verify=early: 800.0 KiB hashed in 1.5 ms before guests stopped, nothing in the gap\n")
+        );
+        let none = RestartReport { machine_gap_ns: None, ..report };
+        assert!(text(&none).contains("guests' gap  no guest was started\n"));
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton update`: the running image is replaced while guests run.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
+
+use super::shipment::{self, Shipment};
+use super::{DONE, connect};
+use crate::args::{Format, Target};
+
+pub(super) fn run(
+    target: &Target,
+    shipment: Option<Shipment>,
+    is_previous: bool,
+    is_dry_run: bool,
+    format: Format,
+) -> Result<u8> {
+    let mut client = connect(target)?;
+    if let Some(shipment) = &shipment {
+        shipment.send(&mut client, format)?;
+    }
+    let by = match shipment {
+        Some(_) => UpdateBy::Upload,
+        None if is_previous => UpdateBy::Previous,
+        None => UpdateBy::Bundle,
+    };
+    let body = RequestBody::Update { is_dry_run, by };
+    let report = match shipment::request(&mut client, &body, by == UpdateBy::Upload)? {
+        ReplyBody::Updated(report) => report,
+        other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+    };
+    match format.json {
+        true => println!("{}", serde_json::to_string(&report)?),
+        false => print!("{}", text(&report)),
+    }
+    Ok(DONE)
+}
+
+fn text(report: &UpdateReport) -> String {
+    let milliseconds = |nanoseconds: u64| format!("{:.1} ms", nanoseconds as f64 / 1e6);
+    let UpdateReport { generation, old_version, new_version, .. } = report;
+    let (all, busy) = (milliseconds(report.preparation_ns), milliseconds(report.preparation_busy_ns));
+    let mut text = format!("generation   {generation} ({old_version} -> {new_version})\n");
+    text += &format!("preparation  {all}, of which {busy} on a processor\n");
+    text += &format!("memory       {} KiB\n", report.memory_bytes / 1024);
+    if report.is_dry_run {
+        text + "a trial: the new image could go on from here; nothing was replaced\n"
+    } else {
+        text + &gap(report)
+    }
+}
+
+/// The gap, and a line for each processor: microseconds from the order to leave the guests.
+fn gap(report: &UpdateReport) -> String {
+    const STEPS: [&str; 7] = ["left", "saved", "gone", "arrived", "restored", "committed", "entered"];
+    let mut text = format!("gap          {:.1} us\nprocessor", report.gap_ns as f64 / 1e3);
+    for step in STEPS {
+        let _ = write!(text, " {step:>10}");
+    }
+    for steps in &report.processors {
+        let times = [
+            steps.left_ns,
+            steps.saved_ns,
+            steps.gone_ns,
+            steps.arrived_ns,
+            steps.restored_ns,
+            steps.committed_ns,
+            steps.entered_ns,
+        ];
+        let _ = write!(text, "\n{:<9}", steps.index);
+        for nanoseconds in times {
+            let _ = write!(text, " {:>10.1}", nanoseconds as f64 / 1e3);
+        }
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::UpdateSteps;
+
+    use super::*;
+
+    fn trial() -> UpdateReport {
+        UpdateReport {
+            is_dry_run: true,
+            generation: 2,
+            old_version: "0.1.0".to_owned(),
+            new_version: "0.2.0".to_owned(),
+            preparation_ns: 40_250_000,
+            preparation_busy_ns: 20_000_000,
+            memory_bytes: 10 << 20,
+            ..UpdateReport::default()
+        }
+    }
+
+    #[test]
+    fn a_trial_says_that_it_was_one() {
+        let expected = "generation   2 (0.1.0 -> 0.2.0)\n\
+                        preparation  40.2 ms, of which 20.0 ms on a processor\n\
+                        memory       10240 KiB\n\
+                        a trial: the new image could go on from here; nothing was replaced\n";
+        assert_eq!(text(&trial()), expected);
+    }
+
+    #[test]
+    fn an_update_has_a_line_for_each_processor() {
+        let steps = UpdateSteps { index: 3, left_ns: 1_500, entered_ns: 99_950, ..UpdateSteps::default() };
+        let report = UpdateReport { is_dry_run: false, gap_ns: 98_450, processors: vec![steps], ..trial() };
+        let expected = "gap          98.5 us\n\
+             processor       left      saved       gone    arrived   restored  committed    entered\n\
+             3                1.5        0.0        0.0        0.0        0.0        0.0      100.0\n";
+        assert!(text(&report).ends_with(expected), "{}", text(&report));
+    }
+}

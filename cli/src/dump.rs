@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest's memory and registers as a core file that gdb and crash open.
+//!
+//! ```text
+//!             pause, if it runs             resume, if it ran
+//!  host ◄── registers, layout ── fetch: memory that is not zero, eight requests at a time ──► file
+//!                                                                                              │
+//!                            mappings: the guest's own page tables, read from the file ◄───────┤
+//!                            elf: header, notes, what is where                        ────────►┘
+//! ```
+//!
+//! The file is ELF's ET_CORE (System V ABI, chapters 4 and 5): a note per processor with its registers, and a PT_LOAD for
+//! each piece of memory, by physical address. Where the guest pages in 64-bit mode, each run of mapped pages has another
+//! PT_LOAD over the same bytes, so that gdb finds what a kernel's symbols name. Memory that is zero is a hole in the file.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use wire::{MemoryRange, Refusal, RefusalCode, ReplyBody, RequestBody, VcpuRegisters};
+
+use crate::client::Client;
+
+mod elf;
+mod fetch;
+mod image;
+mod mappings;
+#[cfg(test)]
+mod tests;
+
+use image::Image;
+
+/// How long a guest's processors may take to stand still.
+const STILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often they are asked.
+const STILL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What a core file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dumped {
+    /// Virtual processors.
+    pub vcpus: usize,
+    /// The guest's memory in bytes.
+    pub memory_bytes: u64,
+    /// How much of it came over the line; the rest was zero.
+    pub fetched_bytes: u64,
+    /// Runs of mapped pages.
+    pub mappings: usize,
+}
+
+/// Writes the core of a guest with `vcpus` processors to `path`. One that runs is paused meanwhile. `progress` is told how
+/// much of the memory is done, and how much there is.
+pub fn dump(
+    client: &mut Client,
+    name: &str,
+    vcpus: u32,
+    path: &Path,
+    progress: impl FnMut(u64, u64),
+) -> Result<Dumped> {
+    let was_still = is_still(client, name)?;
+    if !was_still {
+        client.order(RequestBody::VmPause { name: name.to_owned() })?;
+    }
+    let dumped = write(client, name, vcpus, path, progress);
+    if !was_still {
+        client.order(RequestBody::VmResume { name: name.to_owned() })?;
+    }
+    dumped
+}
+
+fn write(client: &mut Client, name: &str, vcpus: u32, path: &Path, progress: impl FnMut(u64, u64)) -> Result<Dumped> {
+    let registers = (0..vcpus).map(|vcpu| registers(client, name, vcpu)).collect::<Result<Vec<_>>>()?;
+    let ranges = layout(client, name)?;
+    let explain = || format!("{} cannot be written", path.display());
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(path).with_context(explain)?;
+    let image = Image::new(file, elf::data_offset(registers.len()), &ranges).with_context(explain)?;
+    let fetched_bytes = fetch::all(client, name, &image, progress)?;
+    let mappings = registers.first().map_or_else(Vec::new, |first| mappings::of(&image, first));
+    elf::write(&image, &registers, &mappings).with_context(explain)?;
+    let memory_bytes = ranges.iter().map(|range| range.bytes).sum();
+    Ok(Dumped { vcpus: registers.len(), memory_bytes, fetched_bytes, mappings: mappings.len() })
+}
+
+/// Whether it stands still already: paused, or held by the host.
+fn is_still(client: &mut Client, name: &str) -> Result<bool> {
+    match client.request(RequestBody::VmLayout { name: name.to_owned() }) {
+        Ok(_) => Ok(true),
+        Err(error) if is_wrong_state(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A processor's registers, once it stands still.
+fn registers(client: &mut Client, name: &str, vcpu: u32) -> Result<VcpuRegisters> {
+    let deadline = Instant::now() + STILL_TIMEOUT;
+    loop {
+        match client.request(RequestBody::VmRegisters { name: name.to_owned(), vcpu }) {
+            Ok(ReplyBody::Registers(registers)) => return Ok(*registers),
+            Ok(other) => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+            Err(error) if is_wrong_state(&error) && Instant::now() < deadline => std::thread::sleep(STILL_INTERVAL),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn layout(client: &mut Client, name: &str) -> Result<Vec<MemoryRange>> {
+    match client.request(RequestBody::VmLayout { name: name.to_owned() })? {
+        ReplyBody::Layout(ranges) => Ok(ranges),
+        other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+    }
+}
+
+fn is_wrong_state(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.code == RefusalCode::WrongState)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest's memory over the control channel.
+//!
+//! The line is fast enough only if it never waits for the next question. So the memory is cut into shares, and each share
+//! has a question under way until it is done.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use wire::{ReplyBody, RequestBody, Response};
+
+use super::image::Image;
+use crate::client::{Client, Closed};
+
+/// Questions under way. Their answers fit what the host keeps for a slow line, while nothing else wants it.
+const SHARES: u64 = 12;
+/// After so much silence, what was not answered is asked again: the host drops answers that find no room.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How often that is tried before the host is given up.
+const ATTEMPTS: u32 = 6;
+
+/// What is left of one share.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    from: u64,
+    to: u64,
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+struct Asked {
+    shares: BTreeMap<u32, Share>,
+    /// Since the last answer.
+    silences: u32,
+}
+
+/// Fetches all memory that is not zero into `image`; says how much that was.
+pub fn all(client: &mut Client, name: &str, image: &Image, mut progress: impl FnMut(u64, u64)) -> Result<u64> {
+    let total: u64 = image.pieces.iter().map(|piece| piece.bytes).sum();
+    let mut waiting: Vec<Share> = image.pieces.iter().flat_map(|piece| shares(piece.gpa, piece.bytes)).collect();
+    let (mut done, mut fetched) = (0, 0);
+    let mut asked = Asked::default();
+    loop {
+        while asked.shares.len() < SHARES as usize
+            && let Some(share) = waiting.pop()
+        {
+            ask(client, name, share, &mut asked)?;
+        }
+        if asked.shares.is_empty() {
+            return Ok(fetched);
+        }
+        let Some(response) = next_answer(client, name, &mut asked)? else { continue };
+        let Some(share) = asked.shares.remove(&response.id) else { continue };
+        let ReplyBody::Memory { gpa, bytes, times, next_gpa } = response.result? else {
+            bail!("the host answered something else; use tool and host of one release");
+        };
+        if next_gpa <= share.from || next_gpa > share.to {
+            bail!("the host would go on at {next_gpa:#x} instead of between {:#x} and {:#x}", share.from, share.to);
+        }
+        let space = next_gpa.checked_sub(gpa).filter(|_| gpa >= share.from).unwrap_or(0);
+        if bytes.len() as u64 * u64::from(times) > space {
+            bail!("the host tells of memory outside of {:#x} to {next_gpa:#x}, which it was asked for", share.from);
+        }
+        if !bytes.is_empty() {
+            image.write(gpa, &bytes.repeat(times as usize)).context("the core file cannot be written")?;
+        }
+        (done, fetched) = (done + next_gpa - share.from, fetched + bytes.len() as u64);
+        progress(done, total);
+        if next_gpa < share.to {
+            ask(client, name, Share { from: next_gpa, ..share }, &mut asked)?;
+        }
+    }
+}
+
+/// The next answer; `None` where there was silence, and everything was asked again.
+fn next_answer(client: &mut Client, name: &str, asked: &mut Asked) -> Result<Option<Response>> {
+    match client.answer(SILENCE) {
+        Ok(response) => {
+            asked.silences = 0;
+            Ok(Some(response))
+        }
+        Err(error) if error.is::<Closed>() || asked.silences == ATTEMPTS => Err(error),
+        Err(_) => {
+            asked.silences += 1;
+            for share in std::mem::take(&mut asked.shares).into_values() {
+                ask(client, name, share, asked)?;
+            }
+            Ok(None)
+        }
+    }
+}
+
+fn shares(gpa: u64, bytes: u64) -> impl Iterator<Item = Share> {
+    let part = (bytes / SHARES).next_multiple_of(4096).max(4096);
+    let starts = (0..SHARES).map(move |index| (index * part).min(bytes));
+    let ends = (1..=SHARES).map(move |index| if index == SHARES { bytes } else { (index * part).min(bytes) });
+    starts
+        .zip(ends)
+        .filter(|(start, end)| start < end)
+        .map(move |(start, end)| Share { from: gpa + start, to: gpa + end })
+}
+
+fn ask(client: &mut Client, name: &str, share: Share, asked: &mut Asked) -> Result<()> {
+    let body = RequestBody::VmMemory { name: name.to_owned(), from_gpa: share.from, to_gpa: share.to };
+    asked.shares.insert(client.send(body)?, share);
+    Ok(())
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images of Baton as files: their seals, what they say of themselves, and the forms that loaders want: a file that looks like a
+//! Linux kernel ([`linux`]), a disc that starts by itself ([`iso`]). The ELF file itself serves PVH and Multiboot2.
+
+pub mod iso;
+pub mod linux;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use handover::Image;
+use seal::{Check, Origin, Portable, PublicKey, Seal, SealError, SecretKey, Trust};
+use serde::Serialize;
+use zerocopy::IntoBytes as _;
+
+/// The most bytes of an image's file: more is a mistake, found before it is read into memory.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// What an image's file says.
+#[derive(Debug, Serialize)]
+pub struct Description {
+    /// Its version.
+    pub version: String,
+    /// Which build it is; empty where it does not say.
+    pub build: String,
+    /// Bytes of the file, without the seal.
+    pub file_bytes: u64,
+    /// Bytes of memory it wants.
+    pub memory_bytes: u64,
+    /// The oldest hand-over version that it reads and writes.
+    pub oldest: u32,
+    /// The newest.
+    pub newest: u32,
+    /// SHA-256, in hexadecimal digits.
+    pub sha256: String,
+    /// Who has signed it.
+    pub signer: Option<String>,
+    /// What is wrong with its seal.
+    pub seal_error: Option<String>,
+}
+
+/// Reads an image's file, whatever it holds.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let metadata = fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    if metadata.len() > MAX_FILE_BYTES {
+        bail!("{} is too long for an image; give the hypervisor's ELF file", path.display());
+    }
+    fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+/// The file with a seal: its own, or, where it has none, one that nobody has signed.
+pub fn sealed(file: Vec<u8>) -> Vec<u8> {
+    match Seal::split(&file) {
+        Err(SealError::Missing) => append(&file, None),
+        _ => file,
+    }
+}
+
+/// The file's image with a new seal, signed where there is a key.
+pub fn seal_anew(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
+    let image = match Seal::split(file) {
+        Ok((image, _)) => image,
+        Err(SealError::Missing) => file,
+        Err(error) => bail!("{error}; {}", error.mend()),
+    };
+    Image::describe(image).map_err(|error| anyhow::anyhow!("it is no image of Baton: {error}"))?;
+    Ok(append(image, key))
+}
+
+/// Whether the file's image is whole, and signed by one of the keys where there are any.
+pub fn verify(file: &[u8], keys: &[PublicKey]) -> Result<Origin, SealError> {
+    let (image, seal) = Seal::split(file)?;
+    let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(keys) };
+    seal.judge(&digest(image), trust)
+}
+
+/// What the file says.
+pub fn describe(file: &[u8]) -> Result<Description> {
+    let image = Seal::split(file).map_or(file, |(image, _)| image);
+    let said = Image::describe(image).map_err(|error| anyhow::anyhow!("it is no image of Baton: {error}"))?;
+    let origin = verify(file, &[]);
+    Ok(Description {
+        version: said.note().version().to_owned(),
+        build: said.build().to_owned(),
+        file_bytes: image.len() as u64,
+        memory_bytes: said.memory_bytes(),
+        oldest: said.note().oldest.get(),
+        newest: said.note().newest.get(),
+        sha256: digest(image).iter().map(|byte| format!("{byte:02x}")).collect(),
+        signer: match &origin {
+            Ok(Origin::Signed(key)) => Some(key.to_string()),
+            _ => None,
+        },
+        seal_error: origin.err().map(|error| error.to_string()),
+    })
+}
+
+fn append(image: &[u8], key: Option<&SecretKey>) -> Vec<u8> {
+    [image, Seal::of(image, key).as_bytes()].concat()
+}
+
+fn digest(image: &[u8]) -> seal::Digest {
+    let mut check = Check::new(Portable, image.len() as u64);
+    while !check.step(u64::MAX, |at| &image[at as usize..]) {}
+    check.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_is_added_once_and_replaced_by_a_signature() {
+        let key = SecretKey::from_seed([1; 32]);
+        let unsigned = sealed(b"an image".to_vec());
+        assert_eq!(verify(&unsigned, &[]), Ok(Origin::Unsigned));
+        assert_eq!(sealed(unsigned.clone()), unsigned);
+        let signed = append(&unsigned[..8], Some(&key));
+        assert_eq!(verify(&signed, &[key.public()]), Ok(Origin::Signed(key.public())));
+        assert_eq!(sealed(signed.clone()), signed, "a signature is not lost");
+        assert!(verify(&unsigned, &[key.public()]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_image_is_not_signed() {
+        let error = seal_anew(b"#!/bin/sh", None).expect_err("no image").to_string();
+        assert!(error.contains("no image of Baton") && error.contains("no usable ELF file"), "{error}");
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a lab machine ended.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use wire::exit_code::ExitCode;
+
+/// How a lab machine ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The host said that all went well.
+    Success,
+    /// The machine powered itself off.
+    PoweredOff,
+    /// The host said that something failed.
+    Failed,
+    /// The host panicked.
+    Panicked,
+    /// The emulator ended by itself, with this status and these last lines.
+    Emulator {
+        /// Its exit status.
+        status: i32,
+        /// What it wrote to its standard error.
+        output: String,
+    },
+    /// The emulator was killed by this signal.
+    Killed {
+        /// The signal's number.
+        signal: i32,
+    },
+}
+
+impl Ending {
+    /// What an emulator's exit status means.
+    pub fn of(status: ExitStatus, emulator_lines: &[String]) -> Self {
+        let Some(status) = status.code() else {
+            return Self::Killed { signal: status.signal().unwrap_or_default() };
+        };
+        match ExitCode::from_process_status(status) {
+            Some(ExitCode::Success) => Self::Success,
+            Some(ExitCode::Failed) => Self::Failed,
+            Some(ExitCode::Panicked) => Self::Panicked,
+            None if status == 0 => Self::PoweredOff,
+            None => Self::Emulator { status, output: emulator_lines.join("; ") },
+        }
+    }
+
+    /// Whether the machine ended as it should.
+    pub fn is_good(&self) -> bool {
+        matches!(self, Self::Success | Self::PoweredOff)
+    }
+
+    /// The tool's own exit status for it.
+    pub fn process_status(&self) -> u8 {
+        match self {
+            Self::Success | Self::PoweredOff => 0,
+            Self::Failed | Self::Emulator { .. } => 1,
+            Self::Panicked => 3,
+            Self::Killed { signal } => 128 + (*signal & 0x7f) as u8,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Success => write!(f, "the host ended well"),
+            Self::PoweredOff => write!(f, "the host powered off"),
+            Self::Failed => write!(f, "the host reports a failure; its last lines say which"),
+            Self::Panicked => write!(f, "the host panicked; its last lines say where"),
+            Self::Emulator { status, output } => write!(f, "the emulator failed with status {status}: {output}"),
+            Self::Killed { signal } => write!(f, "the emulator was ended by signal {signal}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ending(status: i32) -> Ending {
+        Ending::of(ExitStatus::from_raw(status << 8), &["qemu: bad".to_owned()])
+    }
+
+    #[test]
+    fn the_hosts_own_codes_are_told_from_the_emulators() {
+        assert_eq!(
+            [33, 0, 35, 37].map(ending),
+            [Ending::Success, Ending::PoweredOff, Ending::Failed, Ending::Panicked]
+        );
+        assert_eq!(ending(1), Ending::Emulator { status: 1, output: "qemu: bad".to_owned() });
+        assert_eq!(Ending::of(ExitStatus::from_raw(9), &[]), Ending::Killed { signal: 9 });
+    }
+
+    #[test]
+    fn only_good_endings_are_status_zero() {
+        for status in [0, 1, 33, 35, 37] {
+            assert_eq!(ending(status).is_good(), ending(status).process_status() == 0);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What guests wrote last, for a client that comes to a console later.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wire::{MAX_CONSOLE_BYTES, Stream};
+
+/// Bytes kept per guest: some screens.
+const MAX_BYTES: usize = 16 * 1024;
+/// Guests kept: more than a bundle has.
+const MAX_GUESTS: usize = 64;
+
+/// The last bytes of every console.
+#[derive(Default)]
+pub(super) struct Backlog {
+    guests: BTreeMap<String, VecDeque<u8>>,
+}
+
+impl Backlog {
+    /// Adds what a guest wrote.
+    pub fn add(&mut self, name: &str, bytes: &[u8]) {
+        if !self.guests.contains_key(name) && self.guests.len() >= MAX_GUESTS {
+            return;
+        }
+        let kept = self.guests.entry(name.to_owned()).or_default();
+        kept.extend(bytes);
+        kept.drain(..kept.len().saturating_sub(MAX_BYTES));
+    }
+
+    /// What was kept, in messages.
+    pub fn chunks(&mut self) -> impl Iterator<Item = Stream<'_>> {
+        self.guests.iter_mut().flat_map(|(name, kept)| {
+            let chunks = kept.make_contiguous().chunks(MAX_CONSOLE_BYTES);
+            chunks.map(|bytes| Stream::Console { name: name.as_str().into(), bytes: bytes.into() })
+        })
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every boot protocol tells, in neutral terms.
+
+use core::fmt;
+
+use arrayvec::{ArrayString, ArrayVec};
+use units::{PhysAddr, PhysRange};
+
+use crate::memory_map::MemoryMap;
+
+/// Bytes of command line that are kept.
+pub const COMMAND_LINE_BYTES: usize = 2048;
+/// Bytes of each module's command line that are kept.
+pub const MODULE_COMMAND_LINE_BYTES: usize = 128;
+/// Modules that are kept.
+pub const MAXIMUM_MODULES: usize = 16;
+const MAXIMUM_NOTES: usize = 16;
+
+/// Who started us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Xen's PVH entry, also spoken by QEMU's `-kernel`, Firecracker and Cloud Hypervisor.
+    Pvh,
+    /// Multiboot2, spoken by GRUB.
+    Multiboot2,
+    /// The Linux boot protocol, spoken by kexec and by every loader that starts Linux.
+    Linux,
+    /// The image that ran before, through `handover`'s record.
+    HandOver,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Pvh => "loaded by PVH",
+            Self::Multiboot2 => "loaded by Multiboot2",
+            Self::Linux => "loaded by the Linux boot protocol",
+            Self::HandOver => "handed over",
+        })
+    }
+}
+
+/// A file that the loader put into memory: the bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Where it lies; never empty. The frames it touches must be reserved.
+    pub range: PhysRange,
+    /// What the loader says about it; often nothing.
+    pub command_line: ArrayString<MODULE_COMMAND_LINE_BYTES>,
+}
+
+/// Something a loader said that was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// This many entries of the memory map were empty or lay outside physical memory.
+    AbsurdRegions(usize),
+    /// This module is empty or passes the end of physical memory.
+    AbsurdModule {
+        /// Which, from 0.
+        index: u32,
+    },
+    /// This module's entry in the module list cannot be read.
+    UnreadableModule {
+        /// Which, from 0.
+        index: u32,
+    },
+    /// More modules than [`MAXIMUM_MODULES`].
+    TooManyModules {
+        /// How many there are.
+        count: u32,
+    },
+    /// The chain of Linux setup data cannot be followed to its end.
+    UnreadableSetupData {
+        /// Where it breaks off.
+        at: PhysAddr,
+    },
+    /// The command line (or, with an index, a module's) is longer than is kept.
+    CommandLineCut {
+        /// Whose, if a module's.
+        module: Option<u32>,
+    },
+    /// The command line (or, with an index, a module's) lies where nothing can be read.
+    CommandLineUnreadable {
+        /// Whose, if a module's.
+        module: Option<u32>,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AbsurdRegions(count) => write!(f, "memory map: {count} empty or impossible entries ignored"),
+            Self::AbsurdModule { index } => write!(f, "module {index} ignored: empty or outside physical memory"),
+            Self::UnreadableModule { index } => write!(f, "module {index} ignored: its list entry cannot be read"),
+            Self::TooManyModules { count } => {
+                write!(f, "{count} modules loaded, all after the first {MAXIMUM_MODULES} ignored: load one bundle")
+            }
+            Self::UnreadableSetupData { at } => {
+                write!(f, "setup data from {at} on ignored: it cannot be read, and may hold more of the memory map")
+            }
+            Self::CommandLineCut { module: None } => {
+                write!(f, "command line cut after {COMMAND_LINE_BYTES} bytes: shorten it")
+            }
+            Self::CommandLineCut { module: Some(index) } => {
+                write!(f, "command line of module {index} cut after {MODULE_COMMAND_LINE_BYTES} bytes: shorten it")
+            }
+            Self::CommandLineUnreadable { module: None } => f.write_str("command line ignored: it cannot be read"),
+            Self::CommandLineUnreadable { module: Some(index) } => {
+                write!(f, "command line of module {index} ignored: it cannot be read")
+            }
+        }
+    }
+}
+
+/// What the loader told us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootInfo {
+    /// Who told it.
+    pub protocol: Protocol,
+    /// What memory there is. What the image, the modules and the tables occupy is not taken out.
+    pub memory_map: MemoryMap,
+    /// Files in memory.
+    pub modules: ArrayVec<Module, MAXIMUM_MODULES>,
+    /// Our command line; see [`crate::options`].
+    pub command_line: ArrayString<COMMAND_LINE_BYTES>,
+    /// Where the ACPI tables start (RSDP), if the loader says so.
+    pub rsdp: Option<PhysAddr>,
+    notes: ArrayVec<Note, MAXIMUM_NOTES>,
+}
+
+impl BootInfo {
+    pub(crate) fn new(protocol: Protocol, memory_map: MemoryMap) -> Self {
+        Self {
+            protocol,
+            memory_map,
+            modules: ArrayVec::new(),
+            command_line: ArrayString::new(),
+            rsdp: None,
+            notes: ArrayVec::new(),
+        }
+    }
+
+    /// What the image before knew of the machine. Modules and command line are for the caller to add.
+    pub fn handed_over(memory_map: MemoryMap, rsdp: Option<PhysAddr>) -> Self {
+        Self { rsdp, ..Self::new(Protocol::HandOver, memory_map) }
+    }
+
+    /// What was left out, for the log; the first 16.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    pub(crate) fn note(&mut self, note: Note) {
+        // Bounded on purpose: what comes after the first 16 says nothing new.
+        let _ = self.notes.try_push(note);
+    }
+}

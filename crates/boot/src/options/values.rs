@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One reader per option; `None` is a refusal.
+
+use arrayvec::ArrayVec;
+use klog::Level;
+
+use super::{
+    ApicMode, Console, GuestStart, LogBuffer, MAXIMUM_SELF_TESTS, MadtDamage, PanicAction, ProcessorList, SelfTest,
+    StopPhase, Transmit, UpdateFault, UpdateStep,
+};
+
+const FASTEST_BAUD: u32 = 115_200;
+const MOST_PROCESSORS: u32 = 1024;
+const MOST_GENERATIONS: u32 = 1_000_000;
+const SMALLEST_LOG_KIB: u32 = 4;
+const LARGEST_LOG_KIB: u32 = 16 * 1024;
+const LONGEST_REBOOT_SECONDS: u32 = 3600;
+
+pub(super) fn level(value: &str) -> Option<Level> {
+    value.parse().ok()
+}
+
+pub(super) fn log_buffer(value: &str) -> Option<LogBuffer> {
+    let size = |word| number(word, SMALLEST_LOG_KIB, LARGEST_LOG_KIB);
+    match value.split_once(',') {
+        Some((boot, other)) => Some(LogBuffer { boot_kib: size(boot)?, other_kib: size(other)? }),
+        None => size(value).map(|kib| LogBuffer { boot_kib: kib, other_kib: kib }),
+    }
+}
+
+pub(super) fn console(value: &str) -> Option<Console> {
+    if value == "none" {
+        return Some(Console::None);
+    }
+    let (settings, transmit) = match value.rsplit_once(',') {
+        Some((settings, last)) => match transmit(last) {
+            Some(transmit) => (settings, transmit),
+            None => (value, Transmit::Fifo),
+        },
+        None => match transmit(value) {
+            Some(transmit) => ("ttyS0", transmit),
+            None => (value, Transmit::Fifo),
+        },
+    };
+    let baud = match settings.strip_prefix("ttyS0")? {
+        "" => FASTEST_BAUD,
+        baud => self::baud(baud.strip_prefix(',')?)?,
+    };
+    Some(Console::Serial { baud, transmit })
+}
+
+fn transmit(word: &str) -> Option<Transmit> {
+    match word {
+        "byte" => Some(Transmit::Byte),
+        "fifo" => Some(Transmit::Fifo),
+        _ => None,
+    }
+}
+
+fn baud(word: &str) -> Option<u32> {
+    let baud = number(word.strip_suffix("n8").unwrap_or(word), 1, FASTEST_BAUD)?;
+    FASTEST_BAUD.is_multiple_of(baud).then_some(baud)
+}
+
+pub(super) fn apic(value: &str) -> Option<ApicMode> {
+    match value {
+        "auto" => Some(ApicMode::Auto),
+        "xapic" => Some(ApicMode::XApic),
+        "x2apic" => Some(ApicMode::X2Apic),
+        _ => None,
+    }
+}
+
+pub(super) fn panic(value: &str) -> Option<PanicAction> {
+    match value {
+        "halt" => Some(PanicAction::Halt),
+        "exit" => Some(PanicAction::Exit),
+        "spin" => Some(PanicAction::Spin),
+        _ => {
+            let after_seconds = number(value.strip_prefix("reboot:")?, 0, LONGEST_REBOOT_SECONDS)?;
+            Some(PanicAction::Reboot { after_seconds })
+        }
+    }
+}
+
+/// The outer `Option` is the refusal, the inner one the absence of a limit.
+pub(super) fn cpus(value: &str) -> Option<Option<u32>> {
+    match value {
+        "all" => Some(None),
+        _ => number(value, 1, MOST_PROCESSORS).map(Some),
+    }
+}
+
+/// The outer `Option` is the refusal, the inner one the absence of a choice.
+pub(super) fn cpu(value: &str) -> Option<Option<ProcessorList>> {
+    match value {
+        "all" => Some(None),
+        _ => value.parse().ok().map(Some),
+    }
+}
+
+pub(super) fn guests(value: &str) -> Option<GuestStart> {
+    match value {
+        "auto" => Some(GuestStart::Auto),
+        "none" => Some(GuestStart::None),
+        _ => None,
+    }
+}
+
+pub(super) fn switch(value: &str) -> Option<bool> {
+    match value {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// How many images there are to be.
+pub(super) fn generations(value: &str) -> Option<u64> {
+    number(value, 1, MOST_GENERATIONS).map(u64::from)
+}
+
+pub(super) fn self_tests(value: &str) -> Option<ArrayVec<SelfTest, MAXIMUM_SELF_TESTS>> {
+    let mut tests = ArrayVec::new();
+    if value != "none" {
+        for word in value.split(',') {
+            tests.try_push(self_test(word)?).ok()?;
+        }
+    }
+    Some(tests)
+}
+
+fn self_test(word: &str) -> Option<SelfTest> {
+    if let Some((_, test)) = SelfTest::NAMED.into_iter().find(|(name, _)| *name == word) {
+        return Some(test);
+    }
+    match word.split_once(':')? {
+        ("madt", damage) => madt_damage(damage).map(SelfTest::Madt),
+        ("stop", stop) => {
+            let (processor, phase) = stop.split_once(':')?;
+            let processor = number(processor, 1, MOST_PROCESSORS - 1)?;
+            Some(SelfTest::Stop { processor, phase: stop_phase(phase)? })
+        }
+        ("update", fault) => {
+            let (fault, step) = fault.split_once(':')?;
+            Some(SelfTest::Update { fault: update_fault(fault)?, step: update_step(step)? })
+        }
+        _ => None,
+    }
+}
+
+fn madt_damage(word: &str) -> Option<MadtDamage> {
+    match word {
+        "missing" => Some(MadtDamage::Missing),
+        "truncated" => Some(MadtDamage::Truncated),
+        "duplicate" => Some(MadtDamage::Duplicate),
+        "absurd" => Some(MadtDamage::Absurd),
+        _ => None,
+    }
+}
+
+fn stop_phase(word: &str) -> Option<StopPhase> {
+    match word {
+        "first-sign" => Some(StopPhase::FirstSign),
+        "initialisation" => Some(StopPhase::Initialisation),
+        "tsc-sync" => Some(StopPhase::TscSync),
+        "online" => Some(StopPhase::Online),
+        _ => None,
+    }
+}
+
+fn update_fault(word: &str) -> Option<UpdateFault> {
+    match word {
+        "panic" => Some(UpdateFault::Panic),
+        "exception" => Some(UpdateFault::Exception),
+        "hang" => Some(UpdateFault::Hang),
+        "stack-overflow" => Some(UpdateFault::StackOverflow),
+        "damage" => Some(UpdateFault::Damage),
+        _ => None,
+    }
+}
+
+fn update_step(word: &str) -> Option<UpdateStep> {
+    match word {
+        "prepare" => Some(UpdateStep::Prepare),
+        "restore" => Some(UpdateStep::Restore),
+        "meet" => Some(UpdateStep::Meet),
+        _ => None,
+    }
+}
+
+/// Decimal digits and nothing else (`u32::from_str` would take a sign), within bounds.
+pub(super) fn number(word: &str, least: u32, most: u32) -> Option<u32> {
+    let digits = word.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| word.parse().ok())?.filter(|number| (least..=most).contains(number))
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the boot processor and another one share about it: where it stands, and when it got there.
+
+use crate::state::{Phase, State};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new, fence};
+use crate::tsc::Exchange;
+
+/// When a processor got where, in ticks of the boot processor's clock as far as the difference is known. 0 is "not yet".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// It was told to start.
+    pub kicked: u64,
+    /// It ran its first instruction of ours.
+    pub alive: u64,
+    /// It had prepared itself.
+    pub initialised: u64,
+    /// Its clock was settled.
+    pub synchronised: u64,
+    /// It took work.
+    pub online: u64,
+    /// It was given up.
+    pub dead: u64,
+}
+
+/// How a processor's clock was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncOutcome {
+    /// Not yet.
+    Pending,
+    /// Proven needless, or forbidden by the operator.
+    Skipped,
+    /// Measured; the difference is smaller than what can be measured.
+    Agrees,
+    /// Differed, and was corrected.
+    Corrected,
+    /// Differs, and cannot be corrected: the difference is known.
+    Differs,
+    /// Nobody answered: nothing is known.
+    Unmeasured,
+}
+
+impl SyncOutcome {
+    const ALL: [Self; 6] =
+        [Self::Pending, Self::Skipped, Self::Agrees, Self::Corrected, Self::Differs, Self::Unmeasured];
+}
+
+/// What is known about a processor's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSync {
+    /// How it was settled.
+    pub outcome: SyncOutcome,
+    /// How many ticks it was behind the boot processor's; with [`SyncOutcome::Differs`], how many it is.
+    pub skew: i64,
+    /// How wrong that can be: half the quickest round trip. Along a chain of processors that asked each other these add up.
+    pub error: u64,
+}
+
+const KICKED: usize = 0;
+const ALIVE: usize = 1;
+const INITIALISED: usize = 2;
+const SYNCHRONISED: usize = 3;
+const ONLINE: usize = 4;
+const DEAD: usize = 5;
+
+/// One processor, as all others see it. Lines of its own: a neighbour's progress does not disturb it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ProcessorCell {
+    state: AtomicU32,
+    permitted: AtomicU32,
+    /// 1 while it sleeps or is about to.
+    asleep: AtomicU32,
+    sync_outcome: AtomicU32,
+    stamps: [AtomicU64; 6],
+    skew: AtomicU64,
+    sync_error: AtomicU64,
+    pub(crate) exchange: Exchange,
+}
+
+impl ProcessorCell {
+    const_new! {
+        /// An offline processor. All its bytes are zero, so that a table of them costs nothing to make.
+        {
+            Self {
+                state: AtomicU32::new(State::Offline.to_word()),
+                permitted: AtomicU32::new(0),
+                asleep: AtomicU32::new(0),
+                sync_outcome: AtomicU32::new(0),
+                stamps: [
+                    AtomicU64::new(0),
+                    AtomicU64::new(0),
+                    AtomicU64::new(0),
+                    AtomicU64::new(0),
+                    AtomicU64::new(0),
+                    AtomicU64::new(0),
+                ],
+                skew: AtomicU64::new(0),
+                sync_error: AtomicU64::new(0),
+                exchange: Exchange::new(),
+            }
+        }
+    }
+
+    /// Where the processor stands. Its stamps up to this state can be read after this.
+    pub fn state(&self) -> State {
+        State::from_word(self.state.load(Ordering::Acquire))
+    }
+
+    /// When it got where.
+    pub fn stamps(&self) -> Stamps {
+        let at = |stamp: usize| self.stamps[stamp].load(Ordering::Relaxed);
+        Stamps {
+            kicked: at(KICKED),
+            alive: at(ALIVE),
+            initialised: at(INITIALISED),
+            synchronised: at(SYNCHRONISED),
+            online: at(ONLINE),
+            dead: at(DEAD),
+        }
+    }
+
+    /// What is known about its clock.
+    pub fn sync(&self) -> ClockSync {
+        let outcome = self.sync_outcome.load(Ordering::Acquire) as usize;
+        ClockSync {
+            outcome: SyncOutcome::ALL.get(outcome).copied().unwrap_or(SyncOutcome::Unmeasured),
+            skew: self.skew.load(Ordering::Relaxed) as i64,
+            error: self.sync_error.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn set_sync(&self, sync: ClockSync) {
+        self.skew.store(sync.skew as u64, Ordering::Relaxed);
+        self.sync_error.store(sync.error, Ordering::Relaxed);
+        self.sync_outcome.store(sync.outcome as u32, Ordering::Release);
+    }
+
+    /// Moves what it wrote down before its clock was settled to the boot processor's clock.
+    pub(crate) fn shift_early_stamps(&self, ticks: i64) {
+        for stamp in [&self.stamps[ALIVE], &self.stamps[INITIALISED]] {
+            stamp.store(stamp.load(Ordering::Relaxed).wrapping_add_signed(ticks), Ordering::Relaxed);
+        }
+    }
+
+    /// Moves the processor on, if it still stands at `from` and the step is legal.
+    ///
+    /// # Errors
+    /// Where it stands instead.
+    pub(crate) fn advance(&self, from: State, to: State, now: u64) -> Result<(), State> {
+        if !from.may_become(to) {
+            return Err(self.state());
+        }
+        let stamp = match to {
+            State::Kicked => Some(KICKED),
+            State::Alive => Some(ALIVE),
+            State::Initialised => Some(INITIALISED),
+            State::TscSynchronised => Some(SYNCHRONISED),
+            State::Online => Some(ONLINE),
+            State::Dead(_) => Some(DEAD),
+            State::Offline | State::Parked => None,
+        };
+        if let Some(stamp) = stamp {
+            // Before the state, so that whoever sees the state sees the stamp.
+            self.stamps[stamp].store(now, Ordering::Relaxed);
+        }
+        let moved = self.state.compare_exchange(from.to_word(), to.to_word(), Ordering::AcqRel, Ordering::Acquire);
+        moved.map(|_| ()).map_err(State::from_word)
+    }
+
+    /// Notes that the processor is about to be told to start. `false` if it was already, or may not be.
+    pub(crate) fn kick(&self, now: u64) -> bool {
+        match self.state() {
+            from @ (State::Offline | State::Parked) => self.advance(from, State::Kicked, now).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Gives the processor up, if it still stands where it was seen.
+    ///
+    /// # Errors
+    /// Where it stands instead: it has moved after all.
+    pub(crate) fn condemn(&self, seen: State, now: u64) -> Result<Phase, State> {
+        let seen = match seen {
+            State::Offline | State::Parked => {
+                self.advance(seen, State::Kicked, now)?;
+                State::Kicked
+            }
+            _ => seen,
+        };
+        let phase = seen.awaited().ok_or(seen)?;
+        self.advance(seen, State::Dead(phase), now).map(|()| phase)
+    }
+
+    /// Notes that the processor waits at its mailbox: the image before has parked it. `false` if the cell is in use.
+    pub fn mark_parked(&self) -> bool {
+        self.advance(State::Offline, State::Parked, 0).is_ok()
+    }
+
+    /// Notes that the processor runs already: the image before has handed it over. `false` if the cell is in use.
+    pub fn mark_online(&self, sync: SyncOutcome) -> bool {
+        self.sync_outcome.store(sync as u32, Ordering::Release);
+        let (offline, online) = (State::Offline.to_word(), State::Online.to_word());
+        self.state.compare_exchange(offline, online, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The processor leaves the host for its mailbox or for good; only one that is online can.
+    ///
+    /// # Errors
+    /// Where it stands instead.
+    pub fn leave(&self, to: State) -> Result<(), State> {
+        self.advance(State::Online, to, 0)
+    }
+
+    /// The processor is about to sleep: it looks once more at what it waits for, and then does.
+    ///
+    /// Whoever changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of the two, one
+    /// sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between write and look on
+    /// either side; store buffers would let both look too early without).
+    pub(crate) fn lie_down(&self) {
+        // All writes of this word are exchanges, so that each comes after whatever a late waker wrote.
+        self.asleep.swap(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The processor does not sleep any more. A wake-up under way finds it awake, which it may.
+    pub(crate) fn get_up(&self) {
+        if self.asleep.load(Ordering::Relaxed) == 1 {
+            self.asleep.swap(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the caller has to wake the processor. Of several, one is told so.
+    pub(crate) fn must_be_woken(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.asleep.load(Ordering::Relaxed) == 1 && self.asleep.swap(0, Ordering::Relaxed) == 1
+    }
+
+    pub(crate) fn permitted(&self) -> u32 {
+        self.permitted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn permit(&self, permission: u32) {
+        self.permitted.store(permission, Ordering::Release);
+    }
+}
+
+impl Default for ProcessorCell {
+    fn default() -> Self {
+        Self::new()
+    }
+}

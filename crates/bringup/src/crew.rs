@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all processors share during bring-up. Everything in it is either constant or atomic, and starts as zero bytes.
+
+use core::fmt;
+
+use crate::cell::ProcessorCell;
+use crate::hardware::Wake;
+use crate::startup::{Limits, Reach};
+use crate::state::State;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::tree::Tree;
+use crate::tsc::SyncPlan;
+
+/// Processors whose arrival is counted in one line.
+pub const GROUP_PROCESSORS: usize = 64;
+
+/// How processors are brought up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// One after the other, each waited for four times: the baseline.
+    Serial,
+    /// All are kicked, then waited for.
+    Parallel,
+    /// All wait at mailboxes where the previous image parked them: no processor is reset.
+    Park,
+}
+
+impl Policy {
+    /// How many of `count` are kicked before the first is waited for.
+    pub const fn batch(self, count: u32) -> u32 {
+        match self {
+            Self::Serial => 1,
+            Self::Parallel | Self::Park => count,
+        }
+    }
+}
+
+/// What is decided before the first kick.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How many at once, and woken how.
+    pub policy: Policy,
+    /// Whether one interrupt may wake all. Used by [`Policy::Parallel`] only.
+    pub reach: Reach,
+    /// The page below 1 MiB, divided by 4,096, where processors start.
+    pub startup_page: u8,
+    /// How long what may take.
+    pub limits: Limits,
+    /// How clocks are settled.
+    pub sync: SyncPlan,
+    /// When INIT was sent to all others already, where that has been done. Concerns broadcasts only.
+    pub reset_at: Option<u64>,
+}
+
+impl Plan {
+    /// Whether all are woken by one interrupt.
+    pub(crate) fn is_broadcast(&self) -> bool {
+        self.policy == Policy::Parallel && self.reach == Reach::Everyone
+    }
+
+    /// Whether processors wake each other.
+    pub(crate) fn is_relayed(&self) -> bool {
+        self.policy == Policy::Park
+    }
+}
+
+/// Words for all.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Shared {
+    /// How far all may go.
+    permitted: AtomicU32,
+    /// When everybody was kicked by one interrupt.
+    kicked_at: AtomicU64,
+}
+
+/// What [`GROUP_PROCESSORS`] neighbours tell the boot processor.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Group {
+    /// How many have arrived.
+    online: AtomicU32,
+    /// How many of them make the boot processor look.
+    expected: AtomicU32,
+    /// Who asks it for the time, a bit each.
+    asking: AtomicU64,
+}
+
+impl Shared {
+    const_new! {
+        /// Nobody may do anything yet.
+        {
+            Self { permitted: AtomicU32::new(0), kicked_at: AtomicU64::new(0) }
+        }
+    }
+}
+
+impl Group {
+    const_new! {
+        /// Nobody has arrived yet.
+        {
+            Self { online: AtomicU32::new(0), expected: AtomicU32::new(0), asking: AtomicU64::new(0) }
+        }
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Steps that a processor does only when permitted.
+pub(crate) mod permission {
+    pub const INITIALISE: u32 = 1;
+    pub const SYNCHRONISE: u32 = 2;
+    pub const GO_ONLINE: u32 = 3;
+}
+
+/// The tables do not fit each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrewError {
+    /// There is not even the boot processor.
+    Empty,
+    /// More processors than cells.
+    TooFewCells {
+        /// Processors.
+        processors: usize,
+        /// Cells.
+        cells: usize,
+    },
+    /// Not a group for every 64 processors.
+    TooFewGroups {
+        /// Processors.
+        processors: usize,
+        /// Groups.
+        groups: usize,
+    },
+}
+
+impl fmt::Display for CrewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the list of processors is empty: it begins with the boot processor"),
+            Self::TooFewCells { processors, cells } => {
+                write!(f, "{processors} processors, but cells for {cells}: use fewer (option cpus=)")
+            }
+            Self::TooFewGroups { processors, groups } => {
+                write!(f, "{processors} processors need {} groups, not {groups}", processors.div_ceil(GROUP_PROCESSORS))
+            }
+        }
+    }
+}
+
+impl core::error::Error for CrewError {}
+
+/// All processors, the boot processor as number 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Crew<'a> {
+    cells: &'a [ProcessorCell],
+    groups: &'a [Group],
+    shared: &'a Shared,
+    apic_ids: &'a [u32],
+    plan: Plan,
+    stays_to_answer: bool,
+}
+
+impl<'a> Crew<'a> {
+    /// Processor `i` has the identifier `apic_ids[i]`, the boot processor being the first.
+    ///
+    /// # Errors
+    /// [`CrewError`] where a table is too small.
+    pub fn new(
+        apic_ids: &'a [u32],
+        cells: &'a [ProcessorCell],
+        groups: &'a [Group],
+        shared: &'a Shared,
+        plan: Plan,
+    ) -> Result<Self, CrewError> {
+        let processors = apic_ids.len();
+        if processors == 0 {
+            return Err(CrewError::Empty);
+        }
+        let too_few_cells = CrewError::TooFewCells { processors, cells: cells.len() };
+        let cells = cells.get(..processors).ok_or(too_few_cells)?;
+        let too_few_groups = CrewError::TooFewGroups { processors, groups: groups.len() };
+        let groups = groups.get(..processors.div_ceil(GROUP_PROCESSORS)).ok_or(too_few_groups)?;
+        let package = plan.sync.package(apic_ids[0]);
+        let is_one_package = apic_ids.iter().all(|apic_id| plan.sync.package(*apic_id) == package);
+        // Serially, those already settled are online before the next one asks. Processors that share fewer real ones cannot
+        // all execute at the same time, so they had better not try.
+        let stays_to_answer = plan.policy != Policy::Serial
+            && !plan.sync.shares_processors
+            && plan.sync.expects_exchanges(is_one_package);
+        Ok(Self { cells, groups, shared, apic_ids, plan, stays_to_answer })
+    }
+
+    /// How many processors there are, the boot processor included.
+    pub fn count(&self) -> u32 {
+        self.cells.len() as u32
+    }
+
+    /// What was decided.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The processor with this number.
+    pub fn cell(&self, index: u32) -> Option<&'a ProcessorCell> {
+        self.cells.get(index as usize)
+    }
+
+    /// The identifier of the processor with this number.
+    pub fn apic_id(&self, index: u32) -> Option<u32> {
+        self.apic_ids.get(index as usize).copied()
+    }
+
+    /// The number of the processor with this identifier: how a woken one finds out who it is.
+    pub fn index_of(&self, apic_id: u32) -> Option<u32> {
+        self.apic_ids.iter().position(|known| *known == apic_id).map(|index| index as u32)
+    }
+
+    /// Who looks after whom.
+    pub fn tree(&self) -> Tree {
+        Tree { count: self.count() }
+    }
+
+    /// Where a processor stands; one that does not exist is offline.
+    pub fn state(&self, index: u32) -> State {
+        self.cell(index).map_or(State::Offline, ProcessorCell::state)
+    }
+
+    /// Whether processors answer their children's questions about the time before they go online. Where they do not, the
+    /// boot processor answers all, one after the other.
+    pub(crate) fn stays_to_answer(&self) -> bool {
+        self.stays_to_answer
+    }
+
+    /// Whether the processor is in the boot processor's package.
+    pub(crate) fn is_in_boot_package(&self, index: u32) -> bool {
+        let package = |index| self.apic_id(index).map(|apic_id| self.plan.sync.package(apic_id));
+        package(index) == package(0)
+    }
+
+    pub(crate) fn permit_all(&self, permission: u32) {
+        self.shared.permitted.store(permission, Ordering::Release);
+    }
+
+    pub(crate) fn is_permitted(&self, cell: &ProcessorCell, permission: u32) -> bool {
+        self.shared.permitted.load(Ordering::Acquire) >= permission || cell.permitted() >= permission
+    }
+
+    pub(crate) fn note_broadcast(&self, now: u64) {
+        self.shared.kicked_at.store(now, Ordering::Release);
+    }
+
+    /// When everybody was kicked at once; 0 if that has not been.
+    pub(crate) fn broadcast_at(&self) -> u64 {
+        self.shared.kicked_at.load(Ordering::Acquire)
+    }
+
+    /// The boot processor waits for these; the arrival of the last of a group makes it look.
+    pub(crate) fn expect(&self, members: &[u32]) {
+        for group in self.groups {
+            group.expected.store(group.online.load(Ordering::Acquire), Ordering::Release);
+        }
+        for index in members {
+            let group = self.groups.get(*index as usize / GROUP_PROCESSORS);
+            group.into_iter().for_each(|group| _ = group.expected.fetch_add(1, Ordering::AcqRel));
+        }
+    }
+
+    /// One that was expected does not come.
+    pub(crate) fn expect_no_more(&self, index: u32) {
+        let group = self.groups.get(index as usize / GROUP_PROCESSORS);
+        group.into_iter().for_each(|group| _ = group.expected.fetch_sub(1, Ordering::AcqRel));
+    }
+
+    /// Counts an arrival; whether it is the last that the boot processor waits for in this group.
+    pub(crate) fn count_online(&self, index: u32) -> bool {
+        self.groups.get(index as usize / GROUP_PROCESSORS).is_some_and(|group| {
+            let online = group.online.fetch_add(1, Ordering::AcqRel) + 1;
+            online >= group.expected.load(Ordering::Acquire)
+        })
+    }
+
+    /// How many have gone online since the tables were made.
+    pub fn online(&self) -> u32 {
+        self.groups.iter().map(|group| group.online.load(Ordering::Acquire)).sum()
+    }
+
+    /// Processor `index` asks the boot processor for its time.
+    pub(crate) fn raise_hand(&self, index: u32) {
+        if let Some(group) = self.groups.get(index as usize / GROUP_PROCESSORS) {
+            group.asking.fetch_or(1 << (index as usize % GROUP_PROCESSORS), Ordering::AcqRel);
+        }
+    }
+
+    /// Those that ask the boot processor; each is told once for each time it raised its hand.
+    pub(crate) fn take_hands(&self) -> impl Iterator<Item = u32> + use<'a> {
+        (0..).step_by(GROUP_PROCESSORS).zip(self.groups).flat_map(|(first, group)| {
+            let is_asked = group.asking.load(Ordering::Acquire) != 0;
+            let hands = if is_asked { group.asking.swap(0, Ordering::AcqRel) } else { 0 };
+            (0..GROUP_PROCESSORS as u32).filter(move |bit| hands >> bit & 1 != 0).map(move |bit| first + bit)
+        })
+    }
+
+    /// What this processor waits for may have changed: wakes it if it sleeps.
+    pub(crate) fn rouse(&self, index: u32, by: &mut impl Wake) {
+        if self.cell(index).is_some_and(ProcessorCell::must_be_woken) {
+            by.wake(index);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "crew_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A woken processor's own way, as a machine that is polled: each call does what can be done now and never waits, so that
+//! the processor itself can wait as it likes, and a model can step thousands of them.
+//!
+//! A processor that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it says so
+//! and looks once more; whoever changes what it waits for looks whether it sleeps, and wakes it. What changes is: a
+//! permission, the partner's answer, and where parent and children stand.
+//!
+//! ```text
+//! arrive ─▶ (releases its children where parked processors wake each other)
+//!        ─▶ poll … ─▶ Next::Initialise: prepare yourself, then call `initialised`
+//!        ─▶ poll … ─▶ Next::Online: take work        (Next::Halt at any time: given up, halt for ever)
+//! ```
+
+use crate::cell::{ClockSync, ProcessorCell, SyncOutcome};
+use crate::crew::{Crew, Policy, permission};
+use crate::hardware::{Station, Wake};
+use crate::state::State;
+use crate::tsc::{Decision, Estimate, Measurement, Patience, Progress, decide};
+
+/// What a polled processor does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Pause, and poll again: a partner is about to answer or to ask.
+    Again,
+    /// Sleep until another processor [wakes](Wake::wake) this one, or until this time by its own clock; then poll again.
+    Sleep {
+        /// In ticks.
+        until: u64,
+    },
+    /// Prepare itself (tables, stacks, interrupt controller), then call [`Follower::initialised`].
+    Initialise,
+    /// It is online: take work.
+    Online,
+    /// It has been given up: halt, for ever.
+    Halt,
+}
+
+/// A processor that woke and may not go on: it halts, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nobody by this number, or it is the boot processor's.
+    Unknown,
+    /// It was not kicked, or has been given up.
+    NotExpected(State),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    AwaitInitialisation,
+    Initialising,
+    AwaitSync { since: Option<u64> },
+    Measuring { measurement: Measurement, corrected: Option<i64> },
+    AwaitOnline,
+}
+
+/// One woken processor.
+#[derive(Debug)]
+pub struct Follower<'a> {
+    crew: Crew<'a>,
+    cell: &'a ProcessorCell,
+    index: u32,
+    step: Step,
+    /// What must be added to its clock to get the boot processor's, where that could not be corrected.
+    clock_offset: i64,
+    /// When it last answered a child, by its own clock.
+    answered_at: Option<u64>,
+}
+
+impl<'a> Follower<'a> {
+    /// The calling processor gives its first sign of life; where parked processors wake each other, it wakes its children.
+    ///
+    /// # Errors
+    /// [`Refused`] if it may not go on.
+    pub fn arrive(crew: &Crew<'a>, index: u32, station: &mut impl Station) -> Result<Self, Refused> {
+        let cell = crew.cell(index).filter(|_| index != 0).ok_or(Refused::Unknown)?;
+        let broadcast_at = crew.broadcast_at();
+        if crew.plan().is_broadcast() && broadcast_at != 0 {
+            // Nobody kicked this one by name. If it has been given up meanwhile, the next step says so.
+            cell.kick(broadcast_at);
+        }
+        cell.advance(State::Kicked, State::Alive, station.now()).map_err(Refused::NotExpected)?;
+        if crew.plan().is_relayed() {
+            for child in crew.tree().children(index) {
+                release(crew, child, station.now(), |child| station.release(child));
+            }
+        }
+        let step = Step::AwaitInitialisation;
+        let arrived = Self { crew: *crew, cell, index, step, clock_offset: 0, answered_at: None };
+        arrived.report(station);
+        Ok(arrived)
+    }
+
+    /// Goes as far as it can without waiting.
+    pub fn poll(&mut self, station: &mut impl Station) -> Next {
+        self.cell.get_up();
+        let next = self.go_on(station);
+        if !matches!(next, Next::Sleep { .. }) {
+            return next;
+        }
+        self.cell.lie_down();
+        let next = self.go_on(station);
+        if !matches!(next, Next::Sleep { .. }) {
+            self.cell.get_up();
+        }
+        next
+    }
+
+    fn go_on(&mut self, station: &mut impl Station) -> Next {
+        if matches!(self.cell.state(), State::Dead(_)) {
+            return Next::Halt;
+        }
+        match self.step {
+            Step::AwaitInitialisation if self.may(permission::INITIALISE) => {
+                self.step = Step::Initialising;
+                Next::Initialise
+            }
+            Step::AwaitInitialisation | Step::Initialising => self.nap(station),
+            Step::AwaitSync { since } if self.may(permission::SYNCHRONISE) => self.begin_sync(since, station),
+            Step::AwaitSync { .. } => self.nap(station),
+            Step::Measuring { measurement, corrected } => self.measure(measurement, corrected, station),
+            Step::AwaitOnline => self.go_online(station),
+        }
+    }
+
+    /// Nothing is to be done until somebody says so.
+    fn nap(&self, station: &mut impl Station) -> Next {
+        Next::Sleep { until: station.now().wrapping_add(self.crew.plan().limits.answer) }
+    }
+
+    /// The processor has prepared itself.
+    pub fn initialised(&mut self, station: &mut impl Station) -> Next {
+        self.step = Step::AwaitSync { since: None };
+        self.advance(State::Alive, State::Initialised, station)
+    }
+
+    fn may(&self, permission: u32) -> bool {
+        self.crew.is_permitted(self.cell, permission)
+    }
+
+    fn advance(&mut self, from: State, to: State, station: &mut impl Station) -> Next {
+        let now = station.now().wrapping_add_signed(self.clock_offset);
+        match self.cell.advance(from, to, now) {
+            Ok(()) => {
+                self.report(station);
+                Next::Again
+            }
+            Err(_) => Next::Halt,
+        }
+    }
+
+    /// Where the boot processor waits for this one's every step, it is woken.
+    fn report(&self, station: &mut impl Station) {
+        if self.crew.plan().policy == Policy::Serial {
+            self.crew.rouse(0, station);
+        }
+    }
+
+    fn begin_sync(&mut self, since: Option<u64>, station: &mut impl Station) -> Next {
+        let is_same_package = self.crew.is_in_boot_package(self.index);
+        if decide(&self.crew.plan().sync, is_same_package, station.tsc_adjust()) == Decision::Skip {
+            return self.settle(SyncOutcome::Skipped, 0, 0, station);
+        }
+        let now = station.now();
+        let since = since.unwrap_or(now);
+        let limit = self.crew.plan().limits.answer;
+        match self.parent_answers() {
+            None if now.wrapping_sub(since) <= limit => {
+                self.step = Step::AwaitSync { since: Some(since) };
+                return Next::Sleep { until: since.wrapping_add(limit) };
+            }
+            Some(true) => self.ask(self.parent(), None, station),
+            _ => self.ask(0, None, station),
+        }
+        Next::Again
+    }
+
+    fn parent(&self) -> u32 {
+        if self.crew.stays_to_answer() { self.crew.tree().parent(self.index) } else { 0 }
+    }
+
+    /// Whether this processor's parent answers questions; `None` while it may do so later.
+    fn parent_answers(&self) -> Option<bool> {
+        match self.crew.state(self.parent()) {
+            _ if self.parent() == 0 => Some(true),
+            State::TscSynchronised => Some(true),
+            // Where each is kicked by name, all have been before the first wakes: this one is not wanted.
+            State::Offline if !self.crew.plan().is_broadcast() && !self.crew.plan().is_relayed() => Some(false),
+            State::Offline | State::Kicked | State::Alive | State::Initialised => None,
+            State::Online | State::Parked | State::Dead(_) => Some(false),
+        }
+    }
+
+    /// Asks; after a correction the partner still looks.
+    fn ask(&mut self, whom: u32, corrected: Option<i64>, station: &mut impl Station) {
+        let rounds = self.crew.plan().sync.rounds();
+        let measurement = Measurement::begin(&self.cell.exchange, whom, rounds, corrected.is_some(), station.now());
+        if corrected.is_none() {
+            self.call(whom, station);
+        }
+        self.step = Step::Measuring { measurement, corrected };
+    }
+
+    /// Makes a partner look that may be asleep, or with others.
+    fn call(&self, whom: u32, station: &mut impl Station) {
+        if whom == 0 {
+            self.crew.raise_hand(self.index);
+        }
+        self.crew.rouse(whom, station);
+    }
+
+    fn measure(&mut self, mut measurement: Measurement, corrected: Option<i64>, station: &mut impl Station) -> Next {
+        let limits = &self.crew.plan().limits;
+        let patience = Patience { answer: limits.answer, first: limits.turn, spell: limits.spell, tight: limits.tight };
+        let progress = measurement.poll(&self.cell.exchange, patience, || station.now());
+        let is_waiting = matches!(progress, Progress::Pending | Progress::Asleep { .. });
+        let is_abandoned = progress == Progress::Unanswered || (is_waiting && self.is_left_by(measurement.whom()));
+        if is_abandoned && measurement.whom() != 0 && measurement.redirect(&self.cell.exchange, 0, station.now()) {
+            self.call(0, station);
+            self.step = Step::Measuring { measurement, corrected };
+            return Next::Again;
+        }
+        self.step = Step::Measuring { measurement, corrected };
+        match progress {
+            Progress::Done(estimate) => self.judge(estimate, measurement.whom(), corrected, station),
+            Progress::Pending => Next::Again,
+            Progress::Asleep { until, must_call } => {
+                if must_call {
+                    self.call(measurement.whom(), station);
+                }
+                Next::Sleep { until }
+            }
+            Progress::Unanswered => self.settle(SyncOutcome::Unmeasured, corrected.unwrap_or(0), 0, station),
+        }
+    }
+
+    /// Whether the processor that was asked does not answer any more.
+    fn is_left_by(&self, whom: u32) -> bool {
+        whom != 0 && self.parent_answers() == Some(false)
+    }
+
+    /// Believes, corrects and looks again, or reports.
+    fn judge(&mut self, found: Estimate, whom: u32, corrected: Option<i64>, station: &mut impl Station) -> Next {
+        match (corrected, station.tsc_adjust()) {
+            (None, _) if found.is_agreement() => self.settle(SyncOutcome::Agrees, 0, found.error, station),
+            (None, Some(adjust)) => {
+                station.set_tsc_adjust(adjust.wrapping_add_signed(found.offset));
+                self.ask(whom, Some(found.offset), station);
+                Next::Again
+            }
+            (None, None) => self.settle(SyncOutcome::Differs, found.offset, found.error, station),
+            (Some(skew), _) if found.is_agreement() => self.settle(SyncOutcome::Corrected, skew, found.error, station),
+            (Some(skew), _) => {
+                // The counter did move by what was written; what is left is reported.
+                self.cell.shift_early_stamps(skew);
+                self.settle(SyncOutcome::Differs, found.offset, found.error, station)
+            }
+        }
+    }
+
+    fn settle(&mut self, outcome: SyncOutcome, skew: i64, error: u64, station: &mut impl Station) -> Next {
+        self.cell.set_sync(ClockSync { outcome, skew, error });
+        self.cell.shift_early_stamps(skew);
+        if outcome == SyncOutcome::Differs {
+            self.clock_offset = skew;
+        }
+        self.step = Step::AwaitOnline;
+        let next = self.advance(State::Initialised, State::TscSynchronised, station);
+        tell_relatives(&self.crew, self.index, station);
+        next
+    }
+
+    fn go_online(&mut self, station: &mut impl Station) -> Next {
+        if !self.may(permission::GO_ONLINE) {
+            return self.nap(station);
+        }
+        if self.crew.stays_to_answer() && self.is_needed(station) {
+            let stay = self.crew.plan().limits.stay;
+            let is_in_exchange = self.answered_at.is_some_and(|at| station.now().wrapping_sub(at) <= stay);
+            return if is_in_exchange { Next::Again } else { self.nap(station) };
+        }
+        match self.advance(State::TscSynchronised, State::Online, station) {
+            Next::Again => {
+                if self.crew.count_online(self.index) {
+                    self.crew.rouse(0, station);
+                }
+                tell_relatives(&self.crew, self.index, station);
+                Next::Online
+            }
+            next => next,
+        }
+    }
+
+    /// Answers children that ask; whether any of them still may. One that wakes later asks the boot processor.
+    fn is_needed(&mut self, station: &mut impl Station) -> bool {
+        let mut is_needed = false;
+        for child in self.crew.tree().children(self.index) {
+            let Some(cell) = self.crew.cell(child) else { continue };
+            let offset = self.clock_offset;
+            if cell.exchange.answer(self.index, || station.now().wrapping_add_signed(offset)) {
+                self.crew.rouse(child, station);
+                self.answered_at = Some(station.now());
+            }
+            is_needed |= matches!(cell.state(), State::Alive | State::Initialised);
+        }
+        is_needed
+    }
+}
+
+/// Where processors answer their children, those who may wait for a step of this one look: its parent and its children.
+pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
+    if crew.stays_to_answer() {
+        let tree = crew.tree();
+        tree.children(index).chain([tree.parent(index)]).filter(|&who| who != 0).for_each(|who| crew.rouse(who, by));
+    }
+}
+
+/// Kicks a parked processor through its mailbox. Whoever comes second does nothing.
+pub(crate) fn release(crew: &Crew<'_>, index: u32, now: u64, release: impl FnOnce(u32) -> bool) {
+    if let Some(cell) = crew.cell(index).filter(|cell| cell.state() != State::Offline) {
+        // First the state, so that the processor finds itself expected.
+        cell.kick(now);
+        // A mailbox that makes no sense leaves the processor without a sign of life: the boot processor names it.
+        release(index);
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What bring-up needs of the machine. The hypervisor implements it with instructions, `sim` with a model.
+
+/// A clock that counts ticks: the time stamp counter.
+pub trait Clock {
+    /// Ticks, by the calling processor's own counter.
+    fn now(&mut self) -> u64;
+}
+
+/// Ends others' sleep.
+pub trait Wake: Clock {
+    /// Wakes processor `index` from its sleep ([`Kick::sleep`], [`Next::Sleep`](crate::Next::Sleep)). If it does not sleep yet,
+    /// its next sleep ends at once: an interrupt that stays pending is just that.
+    fn wake(&mut self, index: u32);
+}
+
+/// The boot processor's means. None of them waits for another processor.
+pub trait Kick: Wake {
+    /// One turn of a short waiting loop, gentle to the sibling thread and to memory.
+    fn pause(&mut self);
+
+    /// Executes nothing until another processor [wakes](Wake::wake) this one, or until the clock shows `until`. May end
+    /// early. What waked it since its last sleep counts: no wake-up is lost.
+    fn sleep(&mut self, until: u64);
+
+    /// Sends INIT to one processor (AMD APM vol 2, section 16.5).
+    fn send_init(&mut self, apic_id: u32);
+
+    /// Sends one processor the start-up interrupt: it begins in real mode at `page` × 4 KiB.
+    fn send_startup(&mut self, apic_id: u32, page: u8);
+
+    /// Sends INIT to all processors but this one.
+    fn broadcast_init(&mut self);
+
+    /// Sends the start-up interrupt to all processors but this one.
+    fn broadcast_startup(&mut self, page: u8);
+
+    /// Sets the warm-reset vector (CMOS byte 0Fh and 40:67h; MP specification 1.4, B.4), for processors that take INIT as a
+    /// reset through the firmware. Called once before a batch is kicked. Nothing by default: processors with their APIC
+    /// inside do not look at it.
+    fn set_reset_vector(&mut self, page: u8) {
+        let _ = page;
+    }
+
+    /// Takes the vector back. Called once after the batch.
+    fn clear_reset_vector(&mut self) {}
+
+    /// Releases the parked processor with this number by its mailbox ([`ParkSlot::release`](crate::ParkSlot::release)), and
+    /// wakes it if it sleeps in a way that a write does not end. `false` if its mailbox makes no sense. May be called again
+    /// for a processor that did not answer.
+    fn release(&mut self, index: u32) -> bool;
+
+    /// A processor was given up. Where it was to come by its mailbox, the mailbox must not let it go any more
+    /// ([`ParkSlot::condemn`](crate::ParkSlot::condemn)).
+    fn given_up(&mut self, index: u32) {
+        let _ = index;
+    }
+}
+
+/// A woken processor's means.
+pub trait Station: Wake {
+    /// `IA32_TSC_ADJUST` (MSR 3Bh), where CPUID leaf 7 EBX bit 1 says that it exists.
+    fn tsc_adjust(&mut self) -> Option<u64>;
+
+    /// Writes it. Called only where [`tsc_adjust`](Self::tsc_adjust) gave a value.
+    fn set_tsc_adjust(&mut self, value: u64);
+
+    /// As [`Kick::release`]: parked processors release each other.
+    fn release(&mut self, index: u32) -> bool;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every processor at once.
+//!
+//! Waking a processor and waiting for it are two things. KICK is asynchronous and never waits for an answer; WAIT comes
+//! after all have been kicked, so that a host with 4,096 processors waits about as long as one with two. A processor goes
+//! its own way through the states ([`State`]) and writes down when; the boot processor looks on, answers questions about
+//! the time, and gives up those that stand still.
+//!
+//! ```text
+//!                KICK                WAIT
+//! Offline ──▶ Kicked ──▶ Alive ──▶ Initialised ──▶ TscSynchronised ──▶ Online
+//!    Parked ────▲  └────────┴──────────┴──────────────────┴──▶ Dead(phase)
+//! ```
+//!
+//! One code path serves the three policies, which differ in two choices ([`Policy`]): how many are kicked before the first
+//! is waited for (serial: one), and what a kick is (an interrupt, or a write to the mailbox of a processor that the
+//! previous image parked).
+//!
+//! Nothing here grows with the number of processors except what they do at the same time:
+//!
+//! | step | how it stays short |
+//! |---|---|
+//! | kick | one broadcast where it is sound ([`startup::Reach`]); parked processors release each other, eight each ([`Tree`]) |
+//! | permission | one word for all ([`Shared`]); a word for each in the serial policy only |
+//! | TSC | skipped where proven needless ([`tsc::decide`]), else measured in pairs along the tree, all at the same time |
+//! | arrival | counted in groups of 64, so that neither the counter nor its reader is a queue ([`Group`]) |
+//! | waits per processor | worked out afterwards, from the stamps that the processors left ([`Waits`]) |
+//!
+//! Two processors never write the same word without compare-and-exchange: what moves a processor forward and what gives it
+//! up race for its state word, and one of them wins. So none is ever both online and dead. The unit tests try every
+//! interleaving of these races (loom).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`state`] | states, phases, legal transitions |
+//! | [`startup`] | delays after INIT, limits of every wait, with their reasons |
+//! | [`crew`] | what the processors share |
+//! | [`conductor`] | the boot processor's part |
+//! | [`follower`] | everybody else's part |
+//! | [`tsc`] | is measuring needed; the exchange; the estimate |
+//! | [`park`] | the mailbox that survives a restart |
+//! | [`takeover`] | the words by which all go over to a new image, or all stay |
+//! | [`trial`] | a processor's page between two images while the new one is on trial |
+//! | [`waits`] | what the boot processor waited for |
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod cell;
+pub mod conductor;
+pub mod crew;
+pub mod follower;
+pub mod hardware;
+pub mod park;
+pub mod startup;
+pub mod state;
+mod sync;
+pub mod takeover;
+mod tree;
+pub mod trial;
+pub mod tsc;
+pub mod waits;
+
+pub use cell::{ClockSync, ProcessorCell, Stamps, SyncOutcome};
+pub use conductor::{BringUp, Summary, bring_up, bring_up_some};
+pub use crew::{Crew, CrewError, GROUP_PROCESSORS, Group, Plan, Policy, Shared};
+pub use follower::{Follower, Next, Refused};
+pub use hardware::{Clock, Kick, Station, Wake};
+pub use park::{Entry, ParkSlot, SlotError};
+pub use state::{Phase, State};
+pub use tree::{FAN_OUT, Tree};
+pub use waits::{Waits, in_order, last_first_sign};
+
+#[cfg(test)]
+mod loom_tests;

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every interleaving of the races between the boot processor and the others.
+
+use loom::model;
+use loom::sync::{Arc, Notify};
+use loom::thread;
+
+use crate::cell::ProcessorCell;
+use crate::conductor::bring_up;
+use crate::crew::{Group, Shared, permission};
+use crate::follower::{Follower, Next};
+use crate::hardware::{Clock, Kick, Station, Wake};
+use crate::park::{Entry, Mail, ParkSlot};
+use crate::state::{Phase, State};
+use crate::sync::{AtomicU32, Ordering};
+use crate::tsc::Exchange;
+
+#[test]
+fn a_processor_given_up_at_any_moment_is_dead_or_online_and_never_both() {
+    model(|| {
+        let cell = Arc::new(ProcessorCell::new());
+        assert!(cell.kick(1));
+        let processor = {
+            let cell = cell.clone();
+            thread::spawn(move || {
+                let path = [State::Kicked, State::Alive, State::Initialised, State::TscSynchronised, State::Online];
+                path.windows(2).enumerate().all(|(step, pair)| cell.advance(pair[0], pair[1], step as u64 + 2).is_ok())
+            })
+        };
+        let seen = cell.state();
+        let condemned = cell.condemn(seen, 99);
+        let is_online = processor.join().unwrap();
+        assert_eq!(is_online, condemned.is_err(), "one of them wins");
+        match condemned {
+            Ok(phase) => assert_eq!(cell.state(), State::Dead(phase)),
+            Err(_) => assert_eq!((cell.state(), cell.stamps().online), (State::Online, 5)),
+        }
+    });
+}
+
+#[test]
+fn whoever_sees_a_state_sees_its_stamp() {
+    model(|| {
+        let cell = Arc::new(ProcessorCell::new());
+        let processor = {
+            let cell = cell.clone();
+            thread::spawn(move || {
+                cell.kick(7);
+                cell.advance(State::Kicked, State::Alive, 8).unwrap();
+            })
+        };
+        match cell.state() {
+            State::Kicked => assert_eq!(cell.stamps().kicked, 7),
+            State::Alive => assert_eq!((cell.stamps().kicked, cell.stamps().alive), (7, 8)),
+            _ => {}
+        }
+        processor.join().unwrap();
+    });
+}
+
+/// One broadcast wakes all, so a processor notes its own kick while the boot processor may be giving it up.
+#[test]
+fn a_processor_woken_by_broadcast_and_given_up_meanwhile_knows() {
+    model(|| {
+        let cell = Arc::new(ProcessorCell::new());
+        let processor = {
+            let cell = cell.clone();
+            thread::spawn(move || {
+                cell.kick(1);
+                cell.advance(State::Kicked, State::Alive, 2).is_ok()
+            })
+        };
+        let seen = cell.state();
+        let condemned = cell.condemn(seen, 9);
+        let is_alive = processor.join().unwrap();
+        match cell.state() {
+            State::Alive => assert!(is_alive && condemned.is_err()),
+            State::Dead(Phase::FirstSign) => assert!(!is_alive && condemned.is_ok()),
+            // Given up as alive: the first step was made before.
+            State::Dead(Phase::Initialisation) => assert!(is_alive && condemned == Ok(Phase::Initialisation)),
+            state => panic!("{state}"),
+        }
+    });
+}
+
+/// Serial: each step waits for the permission that follows from the step before.
+#[test]
+fn no_step_is_made_before_it_is_permitted() {
+    model(|| {
+        let cell = Arc::new(ProcessorCell::new());
+        let prepared = Arc::new(AtomicU32::new(0));
+        cell.kick(1);
+        let processor = {
+            let (cell, prepared) = (cell.clone(), prepared.clone());
+            thread::spawn(move || {
+                cell.advance(State::Kicked, State::Alive, 2).unwrap();
+                while cell.permitted() < permission::INITIALISE {
+                    thread::yield_now();
+                }
+                assert_eq!(prepared.load(Ordering::Relaxed), 1, "what the permission stands for is visible");
+                cell.advance(State::Alive, State::Initialised, 3).unwrap();
+            })
+        };
+        while cell.state() != State::Alive {
+            thread::yield_now();
+        }
+        prepared.store(1, Ordering::Relaxed);
+        cell.permit(permission::INITIALISE);
+        processor.join().unwrap();
+        assert_eq!(cell.state(), State::Initialised);
+    });
+}
+
+#[test]
+fn arrivals_of_neighbours_are_all_counted() {
+    model(|| {
+        let groups = Arc::new([Group::new()]);
+        let shared = Arc::new(Shared::new());
+        let cells = Arc::new([ProcessorCell::new(), ProcessorCell::new(), ProcessorCell::new()]);
+        let neighbour = {
+            let (groups, shared, cells) = (groups.clone(), shared.clone(), cells.clone());
+            thread::spawn(move || crate::crew::tests::crew(&cells[..], &groups[..], &shared).count_online(1))
+        };
+        let crew = crate::crew::tests::crew(&cells[..], &groups[..], &shared);
+        crew.count_online(2);
+        neighbour.join().unwrap();
+        assert_eq!(crew.online(), 2);
+    });
+}
+
+/// A processor turns from its parent to the boot processor while both may be answering.
+#[test]
+fn a_question_is_answered_once_by_whoever_was_asked_last_or_had_begun() {
+    model(|| {
+        let exchange = Arc::new(Exchange::new());
+        exchange.ask(5);
+        let answer_as = |me: u32, time: u64| {
+            let exchange = exchange.clone();
+            thread::spawn(move || exchange.answer(me, || time))
+        };
+        let (parent, boot_processor) = (answer_as(5, 50), answer_as(0, 10));
+        let is_redirected = exchange.redirect(5, 0);
+        let (by_parent, by_boot_processor) = (parent.join().unwrap(), boot_processor.join().unwrap());
+        assert!(!by_parent || !is_redirected, "whoever has begun to answer is not turned away from");
+        assert!(!by_boot_processor || is_redirected, "nobody answers unasked");
+        let expected = if by_parent { Some(50) } else { by_boot_processor.then_some(10) };
+        assert_eq!(exchange.take(), expected);
+    });
+}
+
+/// A boot processor without a clock to give anybody up by: loom bounds the waiting.
+struct Boot {
+    slots: Arc<[ParkSlot; 2]>,
+    beds: Arc<[Notify; 2]>,
+}
+
+/// The other processor.
+struct Other {
+    beds: Arc<[Notify; 2]>,
+}
+
+impl Wake for Boot {
+    fn wake(&mut self, index: u32) {
+        self.beds[index as usize].notify();
+    }
+}
+
+impl Wake for Other {
+    fn wake(&mut self, index: u32) {
+        self.beds[index as usize].notify();
+    }
+}
+
+const ENTRY: Entry = Entry { target: 0x1000, root: 0x1000, argument: 1 };
+
+impl Clock for Boot {
+    fn now(&mut self) -> u64 {
+        1
+    }
+}
+
+impl Clock for Other {
+    fn now(&mut self) -> u64 {
+        2
+    }
+}
+
+impl Kick for Boot {
+    fn pause(&mut self) {
+        thread::yield_now();
+    }
+    /// Without end: a wake-up that is lost is a deadlock, which loom finds.
+    fn sleep(&mut self, _: u64) {
+        self.beds[0].wait();
+    }
+    fn send_init(&mut self, _: u32) {
+        panic!("a parked processor is never reset")
+    }
+    fn send_startup(&mut self, _: u32, _: u8) {
+        panic!("nor started")
+    }
+    fn broadcast_init(&mut self) {
+        panic!("a parked processor is never reset")
+    }
+    fn broadcast_startup(&mut self, _: u8) {
+        panic!("nor started")
+    }
+    fn release(&mut self, index: u32) -> bool {
+        self.slots[index as usize].release(index, ENTRY).is_ok()
+    }
+}
+
+impl Station for Other {
+    fn tsc_adjust(&mut self) -> Option<u64> {
+        Some(0)
+    }
+    fn set_tsc_adjust(&mut self, _: u64) {}
+    fn release(&mut self, _: u32) -> bool {
+        panic!("it has no children")
+    }
+}
+
+/// The whole of it: mailbox, kick, permission, arrival, wait. At most two switches between processors that neither asked for.
+#[test]
+fn a_parked_processor_comes_online_and_the_boot_processor_sees_it() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let slots = Arc::new([ParkSlot::new(), ParkSlot::new()]);
+        let cells = Arc::new([ProcessorCell::new(), ProcessorCell::new()]);
+        let (groups, shared) = (Arc::new([Group::new()]), Arc::new(Shared::new()));
+        let beds = Arc::new([Notify::new(), Notify::new()]);
+        slots[1].park(1);
+        assert!(cells[1].mark_parked());
+        let processor = {
+            let (slots, cells, groups, shared) = (slots.clone(), cells.clone(), groups.clone(), shared.clone());
+            let mut other = Other { beds: beds.clone() };
+            thread::spawn(move || {
+                while slots[1].look() != Mail::Go(ENTRY) {
+                    thread::yield_now();
+                }
+                let crew = crate::crew::tests::parked_pair(&cells[..], &groups[..], &shared);
+                let mut follower = Follower::arrive(&crew, 1, &mut other).unwrap();
+                loop {
+                    match follower.poll(&mut other) {
+                        Next::Again => thread::yield_now(),
+                        Next::Sleep { .. } => other.beds[1].wait(),
+                        Next::Initialise => assert_eq!(follower.initialised(&mut other), Next::Again),
+                        Next::Online => return,
+                        Next::Halt => panic!("nobody gave it up"),
+                    }
+                }
+            })
+        };
+        let crew = crate::crew::tests::parked_pair(&cells[..], &groups[..], &shared);
+        let summary = bring_up(&crew, &mut Boot { slots, beds });
+        assert_eq!((summary.online, summary.dead.len(), crew.state(1)), (1, 0, State::Online));
+        processor.join().unwrap();
+    });
+}
+
+/// What a sleeper waits for is changed just as it lies down: it sees the change, or it is woken, and once.
+#[test]
+fn no_wake_up_is_lost_between_the_last_look_and_the_sleep() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let cell = Arc::new(ProcessorCell::new());
+        let (news, bed) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+        let sleeper = {
+            let (cell, news, bed) = (cell.clone(), news.clone(), bed.clone());
+            thread::spawn(move || {
+                while news.load(Ordering::Relaxed) != 2 {
+                    cell.lie_down();
+                    if news.load(Ordering::Relaxed) != 2 {
+                        bed.wait();
+                    }
+                    cell.get_up();
+                }
+            })
+        };
+        let other = {
+            let (cell, news, bed) = (cell.clone(), news.clone(), bed.clone());
+            thread::spawn(move || tell(&cell, &news, &bed))
+        };
+        tell(&cell, &news, &bed);
+        other.join().unwrap();
+        sleeper.join().unwrap();
+    });
+}
+
+fn tell(cell: &ProcessorCell, news: &AtomicU32, bed: &Notify) {
+    news.fetch_add(1, Ordering::Relaxed);
+    if cell.must_be_woken() {
+        bed.notify();
+    }
+}
+
+/// Serially each of four steps of either side waits for one of the other's, asleep.
+#[test]
+fn nobody_oversleeps_when_each_waits_for_the_others_step() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(1);
+    builder.check(|| {
+        let cells = Arc::new([ProcessorCell::new(), ProcessorCell::new()]);
+        let (groups, shared) = (Arc::new([Group::new()]), Arc::new(Shared::new()));
+        let beds = Arc::new([Notify::new(), Notify::new()]);
+        let processor = {
+            let (cells, groups, shared) = (cells.clone(), groups.clone(), shared.clone());
+            let mut other = Other { beds: beds.clone() };
+            thread::spawn(move || {
+                let crew = crate::crew::tests::serial_pair(&cells[..], &groups[..], &shared);
+                while crew.state(1) != State::Kicked {
+                    other.beds[1].wait();
+                }
+                let mut follower = Follower::arrive(&crew, 1, &mut other).unwrap();
+                loop {
+                    match follower.poll(&mut other) {
+                        Next::Again => thread::yield_now(),
+                        Next::Sleep { .. } => other.beds[1].wait(),
+                        Next::Initialise => assert_eq!(follower.initialised(&mut other), Next::Again),
+                        Next::Online => return,
+                        Next::Halt => panic!("nobody gave it up"),
+                    }
+                }
+            })
+        };
+        let crew = crate::crew::tests::serial_pair(&cells[..], &groups[..], &shared);
+        let summary = bring_up(&crew, &mut Starter(beds));
+        assert_eq!((summary.online, summary.dead.len(), crew.state(1)), (1, 0, State::Online));
+        processor.join().unwrap();
+    });
+}
+
+/// A boot processor that starts others by interrupts.
+struct Starter(Arc<[Notify; 2]>);
+
+impl Clock for Starter {
+    fn now(&mut self) -> u64 {
+        1
+    }
+}
+
+impl Wake for Starter {
+    fn wake(&mut self, index: u32) {
+        self.0[index as usize].notify();
+    }
+}
+
+impl Kick for Starter {
+    fn pause(&mut self) {
+        thread::yield_now();
+    }
+    fn sleep(&mut self, _: u64) {
+        self.0[0].wait();
+    }
+    fn send_init(&mut self, _: u32) {}
+    fn send_startup(&mut self, index: u32, _: u8) {
+        self.wake(index);
+    }
+    fn broadcast_init(&mut self) {
+        panic!("one at a time")
+    }
+    fn broadcast_startup(&mut self, _: u8) {
+        panic!("one at a time")
+    }
+    fn release(&mut self, _: u32) -> bool {
+        panic!("nobody is parked")
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Atomics: the processor's own, and in unit tests loom's, which try every interleaving. (Unit tests may therefore touch
+//! atomics only inside `loom::model`; tests that run whole bring-ups live in `sim`.)
+
+#[cfg(not(test))]
+pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(test)]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Defines a constructor that is `const` wherever the atomics' are: everywhere but under loom.
+macro_rules! const_new {
+    ($(#[$attribute:meta])* $body:block) => {
+        $(#[$attribute])*
+        #[cfg(not(test))]
+        pub const fn new() -> Self $body
+        $(#[$attribute])*
+        #[cfg(test)]
+        pub fn new() -> Self $body
+    };
+}
+pub(crate) use const_new;

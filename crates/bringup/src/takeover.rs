@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The words by which all processors go over to a new image, or all stay: in a page that both images see.
+//!
+//! ```text
+//! old image   stop ─ all have ─▶ save ─ all have ─▶ go
+//! new image                                          restore ─ all have ─▶ Committed: go on there
+//! whoever waits too long, or fails, anywhere ─▶ RolledBack: all stay, or go back
+//! ```
+//!
+//! One word decides, once: whoever restores last commits, whoever loses patience or fails rolls back, and one of them wins. A
+//! processor acts on what the word says, never on what it tried to make it say. So none goes on in the new image while another
+//! goes back, whatever the order in which they look.
+//!
+//! Two images, perhaps of different versions, use the same words: [`crate::trial::VERSION`] counts for them, too.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
+
+/// What has been decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing yet.
+    Open,
+    /// Every processor goes on in the new image.
+    Committed,
+    /// Every processor goes on in the old one.
+    RolledBack,
+}
+
+/// How a processor of the old image goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It waits: not all are as far.
+    Wait,
+    /// To the next step.
+    Go,
+    /// It stays in the old image.
+    Stay,
+}
+
+const OPEN: u32 = 0;
+const COMMITTED: u32 = 1;
+const ROLLED_BACK: u32 = 2;
+
+/// The words.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Takeover {
+    verdict: AtomicU32,
+    members: AtomicU32,
+    stopped: AtomicU32,
+    saved: AtomicU32,
+    restored: AtomicU32,
+    back: AtomicU32,
+    /// Number of the processor that rolled back, plus one.
+    blamed: AtomicU32,
+    /// When patience ends, in ticks.
+    deadline: AtomicU64,
+}
+
+impl Takeover {
+    const_new! {
+        /// One that nobody takes part in.
+        {
+            Self {
+                verdict: AtomicU32::new(ROLLED_BACK),
+                members: AtomicU32::new(0),
+                stopped: AtomicU32::new(0),
+                saved: AtomicU32::new(0),
+                restored: AtomicU32::new(0),
+                back: AtomicU32::new(0),
+                blamed: AtomicU32::new(0),
+                deadline: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// So many processors will take part, and nobody waits beyond `deadline`; before any of them does.
+    pub fn begin(&self, members: u32, deadline: u64) {
+        self.members.store(members, Ordering::Relaxed);
+        self.deadline.store(deadline, Ordering::Relaxed);
+        for count in [&self.stopped, &self.saved, &self.restored, &self.back, &self.blamed] {
+            count.store(0, Ordering::Relaxed);
+        }
+        self.verdict.store(OPEN, Ordering::Release);
+    }
+
+    /// How many take part.
+    pub fn members(&self) -> u32 {
+        self.members.load(Ordering::Relaxed)
+    }
+
+    /// When patience ends, in ticks.
+    pub fn deadline(&self) -> u64 {
+        self.deadline.load(Ordering::Relaxed)
+    }
+
+    /// A processor has left its guests: from here on it changes nothing of theirs.
+    pub fn has_stopped(&self) {
+        self.stopped.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether a processor that has stopped may save its guests: once all have.
+    pub fn may_save(&self) -> Way {
+        self.way(&self.stopped)
+    }
+
+    /// A processor has saved its guests; all that it wrote before is seen by whoever goes.
+    pub fn has_saved(&self) {
+        self.saved.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether a processor that has saved its guests may go to the new image: once all have.
+    pub fn may_go(&self) -> Way {
+        self.way(&self.saved)
+    }
+
+    fn way(&self, reached: &AtomicU32) -> Way {
+        let are_all = reached.load(Ordering::Acquire) >= self.members();
+        match self.verdict() {
+            Verdict::RolledBack => Way::Stay,
+            // Committed without the one that asks it cannot be.
+            Verdict::Open | Verdict::Committed if are_all => Way::Go,
+            Verdict::Open | Verdict::Committed => Way::Wait,
+        }
+    }
+
+    /// A processor has restored its guests in the new image. The last one to do so commits; what holds then is returned.
+    pub fn has_restored(&self) -> Verdict {
+        if self.restored.fetch_add(1, Ordering::AcqRel) + 1 == self.members() {
+            self.decide(COMMITTED)
+        } else {
+            self.verdict()
+        }
+    }
+
+    /// A processor has failed, or lost patience. What holds then is returned.
+    pub fn roll_back(&self, processor: u32) -> Verdict {
+        let held = self.decide(ROLLED_BACK);
+        if held == Verdict::RolledBack {
+            // The first counts.
+            let _ = self.blamed.compare_exchange(0, processor + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        held
+    }
+
+    /// What has been decided.
+    pub fn verdict(&self) -> Verdict {
+        match self.verdict.load(Ordering::Acquire) {
+            OPEN => Verdict::Open,
+            COMMITTED => Verdict::Committed,
+            _ => Verdict::RolledBack,
+        }
+    }
+
+    /// A processor is back in the old image, or has never left it. Says whether it is the first.
+    pub fn is_back(&self) -> bool {
+        self.back.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    /// Whether all are.
+    pub fn are_all_back(&self) -> bool {
+        self.back.load(Ordering::Acquire) >= self.members()
+    }
+
+    /// Who rolled back, if somebody did.
+    pub fn blamed(&self) -> Option<u32> {
+        self.blamed.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn decide(&self, verdict: u32) -> Verdict {
+        let _ = self.verdict.compare_exchange(OPEN, verdict, Ordering::AcqRel, Ordering::Acquire);
+        self.verdict()
+    }
+}
+
+impl Default for Takeover {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+#[path = "takeover_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use core::mem::offset_of;
+use std::boxed::Box;
+
+use super::*;
+
+fn page() -> Box<TrialPage> {
+    // All words are zero.
+    let words = [const { AtomicU64::new(0) }; PAGE_BYTES / 8];
+    let mut page = Box::new(TrialPage {
+        gdt: core::array::from_fn(|_| AtomicU64::new(0)),
+        tss: core::array::from_fn(|_| AtomicU64::new(0)),
+        gdtr: core::array::from_fn(|_| AtomicU64::new(0)),
+        idtr: core::array::from_fn(|_| AtomicU64::new(0)),
+        old_gdtr: core::array::from_fn(|_| AtomicU64::new(0)),
+        old_idtr: core::array::from_fn(|_| AtomicU64::new(0)),
+        old: context(),
+        new: context(),
+        cause: Cause {
+            vector: AtomicU64::new(0),
+            error_code: AtomicU64::new(0),
+            rip: AtomicU64::new(0),
+            fault_address: AtomicU64::new(0),
+            word: AtomicU64::new(0),
+            argument: AtomicU64::new(0),
+        },
+        first: FirstFrame {
+            high: core::array::from_fn(|_| AtomicU64::new(0)),
+            rdi: AtomicU64::new(0),
+            others: core::array::from_fn(|_| AtomicU64::new(0)),
+            far: core::array::from_fn(|_| AtomicU64::new(0)),
+        },
+        stamps: [const { AtomicU64::new(0) }; STAMPS],
+        reason_bytes: AtomicU64::new(0),
+        reason: [const { AtomicU8::new(0) }; REASON_BYTES],
+        stack: [const { AtomicU64::new(0) }; STACK_WORDS],
+    });
+    assert_eq!(words.len() * 8, size_of_val(&*page));
+    *page.reason_bytes.get_mut() = u64::MAX;
+    page
+}
+
+fn context() -> Context {
+    Context { rsp: AtomicU64::new(0), root: AtomicU64::new(0), cr4: AtomicU64::new(0), gs_base: AtomicU64::new(0) }
+}
+
+#[test]
+fn the_layout_changes_only_with_its_version() {
+    let offsets = [
+        offset_of!(TrialPage, tss),
+        offset_of!(TrialPage, gdtr),
+        offset_of!(TrialPage, old),
+        offset_of!(TrialPage, new),
+        offset_of!(TrialPage, cause),
+        offset_of!(TrialPage, first),
+        offset_of!(TrialPage, reason_bytes),
+        offset_of!(TrialPage, reason),
+    ];
+    assert_eq!((VERSION, offsets), (1, [40, 144, 208, 240, 272, 320, 560, 568]));
+}
+
+#[test]
+fn the_reason_is_read_as_it_was_written() {
+    let page = page();
+    page.set_reason(b"no memory");
+    assert_eq!(page.reason(&mut [0; REASON_BYTES]), b"no memory");
+}
+
+#[test]
+fn a_reason_that_is_too_long_is_cut() {
+    let page = page();
+    page.set_reason(&[7; REASON_BYTES + 9]);
+    assert_eq!(page.reason(&mut [0; REASON_BYTES]), &[7; REASON_BYTES]);
+}
+
+#[test]
+fn an_impossible_length_is_not_believed() {
+    assert_eq!(page().reason(&mut [0; REASON_BYTES]).len(), REASON_BYTES);
+}

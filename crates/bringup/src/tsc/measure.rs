@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The asker's side: a bounded number of questions, each with a limit.
+
+use super::estimate::Estimate;
+use super::exchange::Exchange;
+
+/// Questions per measurement. The quickest of sixteen is rarely disturbed by anything but the line's own way.
+pub const ROUNDS: u32 = 16;
+/// The same where processors share real ones.
+pub const SHARED_ROUNDS: u32 = 6;
+
+/// What one exchange may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For one answer; longer than this and whoever was asked is gone.
+    pub answer: u64,
+    /// For the first one, which may have to wait for its turn.
+    pub first: u64,
+    /// Spinning for an answer.
+    pub spell: u64,
+    /// The error at which no more is asked.
+    pub tight: u64,
+}
+
+/// How a measurement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The answer comes at once: look again.
+    Pending,
+    /// The answer may take a while: sleep until it is there, or until then.
+    Asleep {
+        /// By the asker's clock.
+        until: u64,
+        /// Whoever is asked may not know of this question yet: call it.
+        must_call: bool,
+    },
+    /// All answers are there.
+    Done(Estimate),
+    /// An answer took longer than its limit: whoever was asked is gone.
+    Unanswered,
+}
+
+/// A measurement under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    whom: u32,
+    asked_at: u64,
+    rounds: u32,
+    rounds_left: u32,
+    best: Option<Estimate>,
+    /// Whoever is asked executes, as far as is known, and looks.
+    is_attended: bool,
+    /// Whoever is asked has been called because of this question.
+    is_called: bool,
+    is_first: bool,
+}
+
+impl Measurement {
+    /// Asks processor `whom` the first of `rounds` questions; `is_attended` if that one has just answered another, else the caller calls it.
+    pub fn begin(exchange: &Exchange, whom: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
+        exchange.ask(whom);
+        Self::first(whom, rounds, is_attended, now)
+    }
+
+    fn first(whom: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
+        let (is_called, is_first, rounds_left) = (!is_attended, !is_attended, rounds);
+        Self { whom, asked_at: now, rounds, rounds_left, best: None, is_attended, is_called, is_first }
+    }
+
+    /// Who is asked.
+    pub fn whom(&self) -> u32 {
+        self.whom
+    }
+
+    /// Takes an answer if there is one and asks again.
+    pub fn poll(&mut self, exchange: &Exchange, patience: Patience, mut now: impl FnMut() -> u64) -> Progress {
+        let Some(other) = exchange.take() else {
+            return self.wait(patience, now());
+        };
+        let round = Estimate::from_round(self.asked_at, other, now());
+        let best = self.best.map_or(round, |best| best.better_of(round));
+        self.best = Some(best);
+        self.rounds_left = self.rounds_left.saturating_sub(1);
+        if self.rounds_left == 0 || best.error <= patience.tight {
+            return Progress::Done(best);
+        }
+        (self.is_attended, self.is_called, self.is_first) = (true, false, false);
+        self.asked_at = now();
+        exchange.ask(self.whom);
+        Progress::Pending
+    }
+
+    fn wait(&mut self, patience: Patience, now: u64) -> Progress {
+        let waited = now.wrapping_sub(self.asked_at);
+        let limit = if self.is_first && self.whom == 0 { patience.first } else { patience.answer };
+        if waited > limit {
+            return Progress::Unanswered;
+        }
+        // One that was lost sight of is slept for, until it answers.
+        self.is_attended &= waited <= patience.spell;
+        if self.is_attended {
+            return Progress::Pending;
+        }
+        let must_call = !core::mem::replace(&mut self.is_called, true);
+        Progress::Asleep { until: self.asked_at.wrapping_add(limit), must_call }
+    }
+
+    /// Turns to another processor, forgetting what the first said. `false` if the first has begun to answer.
+    pub fn redirect(&mut self, exchange: &Exchange, whom: u32, now: u64) -> bool {
+        let is_redirected = exchange.redirect(self.whom, whom);
+        if is_redirected {
+            *self = Self::first(whom, self.rounds, false, now);
+        }
+        is_redirected
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with a bundle.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::manifest::{MANIFEST_VERSION, limits};
+
+/// A bundle that cannot be used, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleError {
+    /// The entry it is about; empty while no name could be read.
+    pub entry: String,
+    /// Where the entry begins, in bytes from the start of the bundle.
+    pub offset_bytes: usize,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// A field of an entry's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderField {
+    /// The length of its name.
+    NameSize,
+    /// The length of its content.
+    FileSize,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Where an entry should begin there is something else.
+    NoArchive,
+    /// The bundle ends within the entry.
+    Truncated {
+        /// Bytes that are missing at least.
+        missing_bytes: usize,
+    },
+    /// A field of the header is no hexadecimal number.
+    BadNumber(HeaderField),
+    /// The name is empty, too long, or not UTF-8 ending in one zero.
+    BadName,
+    /// There are more entries than [`limits::FILES`].
+    TooManyFiles,
+    /// The first entry is another, or too short or too long for a manifest.
+    NoManifest,
+    /// The manifest is of another version.
+    UnknownVersion {
+        /// Its version.
+        found: u16,
+    },
+    /// The bytes are not those that were written.
+    BadChecksum {
+        /// What the manifest states.
+        stated: u32,
+        /// What the bytes come to.
+        computed: u32,
+    },
+    /// The manifest is whole and yet cannot be decoded.
+    Malformed,
+    /// The archive's entry and the manifest's record of it differ.
+    NotAsListed,
+    /// A file that is referred to is not in the bundle.
+    Missing,
+    /// A name stands twice.
+    Duplicate,
+    /// There are more guests than [`limits::GUESTS`].
+    TooManyGuests,
+    /// There are more keys than [`limits::TRUSTED_KEYS`].
+    TooManyKeys,
+    /// The file is longer than the archive's format can state.
+    FileTooLong,
+    /// A guest's setting is not possible.
+    BadGuest {
+        /// Which guest.
+        guest: String,
+        /// What is wrong with it and what is possible.
+        reason: &'static str,
+    },
+}
+
+impl fmt::Display for BundleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.entry.as_str() {
+            "" => write!(f, "bundle, at byte {}: ", self.offset_bytes)?,
+            entry => write!(f, "bundle entry {entry:?} at byte {}: ", self.offset_bytes)?,
+        }
+        write!(f, "{}; {}", self.problem, self.problem.mend())
+    }
+}
+
+impl core::error::Error for BundleError {}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoArchive => write!(f, "this is no cpio archive of the newc kind"),
+            Self::Truncated { missing_bytes } => write!(f, "the bundle ends {missing_bytes} bytes too early"),
+            Self::BadNumber(HeaderField::NameSize) => write!(f, "the length of the name is no hexadecimal number"),
+            Self::BadNumber(HeaderField::FileSize) => write!(f, "the length of the file is no hexadecimal number"),
+            Self::BadName => write!(f, "the name is no text of 1 to {} bytes", limits::FILE_NAME_BYTES),
+            Self::TooManyFiles => write!(f, "there are more than {} files", limits::FILES),
+            Self::NoManifest => write!(f, "the first entry is no manifest"),
+            Self::UnknownVersion { found } => {
+                write!(f, "the manifest is of version {found}, this host reads version {MANIFEST_VERSION}")
+            }
+            Self::BadChecksum { stated, computed } => {
+                write!(f, "its bytes are damaged (checksum {computed:#010x}, {stated:#010x} was written)")
+            }
+            Self::Malformed => write!(f, "the manifest cannot be decoded"),
+            Self::NotAsListed => write!(f, "it is not what the manifest lists here"),
+            Self::Missing => write!(f, "there is no such file"),
+            Self::Duplicate => write!(f, "the name stands twice"),
+            Self::TooManyGuests => write!(f, "there are more than {} guests", limits::GUESTS),
+            Self::TooManyKeys => write!(f, "there are more than {} keys that the host trusts", limits::TRUSTED_KEYS),
+            Self::FileTooLong => write!(f, "the file is 4 GiB long or longer"),
+            Self::BadGuest { guest, reason } => write!(f, "guest {guest:?} {reason}"),
+        }
+    }
+}
+
+impl Problem {
+    /// What to do about it.
+    fn mend(&self) -> &'static str {
+        match self {
+            Self::NoArchive | Self::NoManifest => "make one with `baton bundle host.toml -o FILE`",
+            Self::Truncated { .. } | Self::BadChecksum { .. } => "copy the bundle again, or make it anew",
+            Self::UnknownVersion { .. } => "make it with the tool of this host's release",
+            Self::TooManyFiles | Self::TooManyGuests => "split it over several hosts",
+            Self::FileTooLong => "use a smaller one",
+            Self::TooManyKeys => "leave out of [trust] those that are not used any more",
+            Self::BadGuest { .. } => "correct it in host.toml and make the bundle anew",
+            _ => "make the bundle anew with `baton bundle`",
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The boot bundle: everything a host needs besides its own image, in one file that any boot loader can hand over.
+//!
+//! A bundle is a cpio archive of the "newc" kind (what initramfs images are), so `cpio -t` lists it and firmware, GRUB and
+//! QEMU load it as they load an initrd:
+//!
+//! ```text
+//! manifest          what to run: the tool's host.toml, compiled ([`Manifest`])
+//! <file>            a kernel, an initrd, a module: referred to by name
+//! …
+//! TRAILER!!!
+//! ```
+//!
+//! The manifest lists every file with its length and CRC-32, so that the files can be checked one by one. The first entry
+//! holds, little endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | [`MANIFEST_MAGIC`] |
+//! | 2 | [`MANIFEST_VERSION`] |
+//! | n | the [`Manifest`] in postcard's encoding |
+//! | 4 | CRC-32 (ISO HDLC) of the bytes above |
+//!
+//! [`Bundle::parse`] reads headers and manifest only: its cost does not grow with the size of the files, because every
+//! millisecond at boot is counted. [`Bundle::verify`] checks one file's bytes; [`Bundle::guest_files`] finds what a guest
+//! needs, so that a guest whose file is missing does not keep the others from running.
+//!
+//! The bytes are allegations: nothing here panics, and every count and length is bounded ([`limits`]).
+#![no_std]
+#![warn(missing_docs)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod archive;
+mod error;
+mod manifest;
+mod read;
+pub mod write;
+
+pub use error::{BundleError, HeaderField, Problem};
+pub use manifest::{
+    Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_VERSION, Manifest, OnPanic, Pmu, PmuEvent,
+    WhenDone, limits,
+};
+pub use read::{Bundle, GuestFiles};
+
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
+
+/// The name of the first entry.
+pub const MANIFEST_NAME: &str = "manifest";
+
+/// The checksum of files and manifest. Sixteen tables make it ten times as fast as one does.
+static CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
+
+/// CRC-32 of a file's bytes, as [`FileRecord::crc32`] states it.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    CHECKSUM.checksum(bytes)
+}
+
+#[cfg(test)]
+mod tests;

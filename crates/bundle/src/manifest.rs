@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host is to run: host.toml in compiled form.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// The first bytes of a manifest.
+pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
+
+/// Version of the manifest's encoding. Any change to it raises the version.
+pub const MANIFEST_VERSION: u16 = 4;
+
+/// How much a bundle may hold.
+pub mod limits {
+    /// Guests.
+    pub const GUESTS: usize = 64;
+    /// Files.
+    pub const FILES: usize = 1024;
+    /// Bytes of an entry's name.
+    pub const FILE_NAME_BYTES: usize = 255;
+    /// Bytes of a guest's name: letters, digits, `-`, `_` and `.`.
+    pub const GUEST_NAME_BYTES: usize = 32;
+    /// Bytes of a guest's command line.
+    pub const CMDLINE_BYTES: usize = 4095;
+    /// Keys that a host trusts.
+    pub const TRUSTED_KEYS: usize = 16;
+    /// Modules of one guest.
+    pub const MODULES: usize = 16;
+    /// Virtual processors of one guest.
+    pub const VCPUS: u32 = 512;
+    /// The largest weight of a guest; the least is 1.
+    pub const WEIGHT_MOST: u32 = 1024;
+    /// The longest that a virtual processor may spin with interrupts off before the guest counts as hung, in seconds.
+    pub const HUNG_MOST_S: u32 = 3600;
+    /// Events that a guest may count, where they are named.
+    pub const PMU_EVENTS: usize = 16;
+    /// Memory of a guest is a multiple of this many bytes.
+    pub const MEMORY_GRANULE_BYTES: u64 = 1 << 20;
+    /// The least memory of a guest in bytes.
+    pub const MEMORY_LEAST_BYTES: u64 = 1 << 20;
+    /// The most memory of a guest in bytes: what 48 bits address, halved for device holes.
+    pub const MEMORY_MOST_BYTES: u64 = 1 << 47;
+    /// Bytes of the manifest entry.
+    pub const MANIFEST_BYTES: usize = 1 << 20;
+}
+
+/// What to run and from which files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The host's own settings.
+    pub host: HostConfig,
+    /// The guests, in the order of their start.
+    pub guests: Vec<GuestConfig>,
+    /// Every other entry of the archive, in its order.
+    pub files: Vec<FileRecord>,
+}
+
+/// The host's own settings. (What must be known before the bundle is read stands on the host's command line.)
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostConfig {
+    /// What happens when no guest is left running.
+    pub when_done: WhenDone,
+    /// The entry that holds Baton's own image, by which a restart replaces the running one. Without it none is possible.
+    pub image: Option<String>,
+    /// Ed25519 public keys. Where there are any, only images that one of them has signed replace the running one.
+    pub trusted_keys: Vec<[u8; 32]>,
+}
+
+/// What the host does when no guest is left running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenDone {
+    /// It waits for orders.
+    #[default]
+    Stay,
+    /// It switches the machine off.
+    #[serde(rename = "poweroff")]
+    PowerOff,
+    /// It leaves the emulator through QEMU's isa-debug-exit, telling whether every guest ended well.
+    DebugExit,
+}
+
+/// One guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestConfig {
+    /// Its name towards the operator, unique in the bundle.
+    pub name: String,
+    /// The entry that holds its kernel.
+    pub kernel: String,
+    /// The entry that holds its initial RAM disk.
+    pub initrd: Option<String>,
+    /// Entries that are handed to a Multiboot or PVH kernel as modules, in this order.
+    pub modules: Vec<String>,
+    /// Its kernel's command line.
+    pub cmdline: String,
+    /// Its processors.
+    pub vcpus: u32,
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// Its optional devices.
+    pub devices: Devices,
+    /// Its virtual processors' share where several have one processor, from 1 to [`limits::WEIGHT_MOST`]; 100 is usual.
+    pub weight: u32,
+    /// What becomes of it when its kernel has panicked or hangs.
+    pub on_panic: OnPanic,
+    /// Seconds with interrupts off after which a virtual processor that spins counts as hung; 0: none does.
+    pub hung_s: u32,
+    /// Its performance counters.
+    pub pmu: Pmu,
+    /// The events that they may count; `None`: all.
+    pub pmu_events: Option<Vec<PmuEvent>>,
+    /// Whether it starts with the host, without waiting for `baton vm start`.
+    pub autostart: bool,
+}
+
+impl GuestConfig {
+    /// A number that differs where what the bundle says of a guest differs: FNV-1a over its encoding. 0 if it cannot be encoded.
+    pub fn digest(&self) -> u64 {
+        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x100_0000_01b3;
+        let bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }
+    }
+}
+
+/// What becomes of a guest whose kernel has panicked or hangs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnPanic {
+    /// What spins gets a sliver of time, so that the guest can still reboot itself, and its neighbours the rest.
+    #[default]
+    Throttle,
+    /// It is stopped, as if its power were cut.
+    Stop,
+    /// It starts anew.
+    Reset,
+    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes on.
+    Dump,
+    /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is told.
+    Ignore,
+}
+
+/// A guest's performance counters: the vendor whose they are is the one that its processor shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pmu {
+    /// None.
+    #[default]
+    Off,
+    /// Intel's architectural ones, version 2.
+    Intel,
+    /// AMD's, version 2.
+    Amd,
+}
+
+/// An event by its numbers in the vendor's manual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PmuEvent {
+    /// Event select, 12 bits.
+    pub select: u16,
+    /// Unit mask.
+    pub unit: u8,
+}
+
+/// Optional devices of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Devices {
+    /// A port that ends the guest with a code (as QEMU's isa-debug-exit): for test guests.
+    pub debug_exit: bool,
+}
+
+/// One entry of the archive besides the manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Its name in the archive.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32 (ISO HDLC) of its bytes.
+    pub crc32: u32,
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Good bundles, and bundles that ask for what cannot be.
+
+use std::io::Read as _;
+use std::string::ToString;
+use std::vec;
+use std::vec::Vec;
+
+use super::*;
+
+#[test]
+fn what_was_written_is_read() {
+    let bytes = sample();
+    let bundle = Bundle::parse(&bytes).expect("good");
+    assert_eq!(bundle.manifest().host, HOST);
+    assert_eq!(bundle.manifest().guests, [debian()]);
+    for (name, content) in FILES {
+        assert_eq!(bundle.file(name), Ok(content));
+        assert_eq!(bundle.verify(name), Ok(content));
+    }
+}
+
+#[test]
+fn a_guest_gets_its_files() {
+    let bytes = sample();
+    let files = Bundle::parse(&bytes).expect("good").guest_files(&debian()).expect("all there");
+    assert_eq!(files, GuestFiles { kernel: b"kernel", initrd: Some(&[7; 301]), modules: vec![("a.ko", b"")] });
+}
+
+#[test]
+fn a_guest_gets_its_verified_files_only_whole() {
+    let mut bytes = sample();
+    assert!(Bundle::parse(&bytes).expect("good").verified_guest_files(&debian()).is_ok());
+    let at = bytes.windows(301).position(|window| window == [7; 301]).expect("the initrd");
+    bytes[at + 300] ^= 1;
+    let bundle = Bundle::parse(&bytes).expect("files are not looked into");
+    assert!(bundle.guest_files(&debian()).is_ok());
+    let error = bundle.verified_guest_files(&debian()).expect_err("damaged");
+    assert!(matches!(error.problem, Problem::BadChecksum { .. }), "{error}");
+}
+
+#[test]
+fn a_guest_without_its_file_keeps_nobody_from_running() {
+    let lost = GuestConfig { name: "lost".to_string(), kernel: "vmlinux".to_string(), ..debian() };
+    let bytes = write::build(HOST, vec![lost.clone(), debian()], &FILES).expect("good");
+    let bundle = Bundle::parse(&bytes).expect("good");
+    let error = bundle.guest_files(&lost).expect_err("no kernel");
+    assert_eq!((error.entry.as_str(), &error.problem), ("vmlinux", &Problem::Missing));
+    assert!(bundle.guest_files(&debian()).is_ok());
+}
+
+#[test]
+fn other_cpio_readers_read_it() {
+    let bytes = sample();
+    let mut rest = &bytes[..];
+    let mut found = Vec::new();
+    loop {
+        let mut entry = cpio::NewcReader::new(rest).expect("an entry");
+        if entry.entry().is_trailer() {
+            break;
+        }
+        let (name, mut content) = (entry.entry().name().to_string(), Vec::new());
+        entry.read_to_end(&mut content).expect("in memory");
+        found.push((name, content));
+        rest = entry.finish().expect("in memory");
+    }
+    let files: Vec<_> = FILES.map(|(name, content)| (name.to_string(), content.to_vec())).to_vec();
+    assert_eq!(found[0].0, MANIFEST_NAME);
+    assert_eq!(found[1..], files);
+}
+
+#[test]
+fn whatever_follows_the_trailer_is_ignored() {
+    let bytes = [sample(), vec![0xee; 1000]].concat();
+    assert!(Bundle::parse(&bytes).is_ok());
+}
+
+#[test]
+fn an_impossible_guest_is_named() {
+    type Change = fn(&mut GuestConfig);
+    let cases: [(Change, &str); 9] = [
+        (|guest| guest.name = "".to_string(), "bad name"),
+        (|guest| guest.name = "a b".to_string(), "bad name"),
+        (|guest| guest.name = "x".repeat(33), "bad name"),
+        (|guest| guest.cmdline = "x".repeat(4096), "bad command line"),
+        (|guest| guest.modules = vec!["m".to_string(); 17], "too many modules"),
+        (|guest| guest.vcpus = 0, "bad number of processors"),
+        (|guest| guest.weight = 0, "bad weight"),
+        (|guest| guest.memory_bytes = 0, "bad size of memory"),
+        (|guest| guest.memory_bytes += 4096, "bad size of memory"),
+    ];
+    for (change, expected) in cases {
+        let mut guest = debian();
+        change(&mut guest);
+        let error = Bundle::parse(&archive(&manifest(vec![guest]), &[])).expect_err("bad").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_name_stands_once() {
+    let error = Bundle::parse(&archive(&manifest(vec![debian(), debian()]), &[])).expect_err("two of them");
+    assert_eq!(
+        error.to_string(),
+        "bundle entry \"manifest\" at byte 0: guest \"debian\" stands twice; correct it in host.toml and make the \
+         bundle anew"
+    );
+    let error = write::build(HOST, vec![], &[("a", b"1"), ("a", b"1")]).expect_err("two of them");
+    assert_eq!((error.entry.as_str(), error.problem), ("a", Problem::Duplicate));
+}
+
+#[test]
+fn too_many_guests_are_refused() {
+    let guests = (0..65).map(|index| GuestConfig { name: index.to_string(), ..debian() }).collect();
+    assert_eq!(problem(&archive(&manifest(guests), &[])), Problem::TooManyGuests);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The owner's way down, step by step, and where it goes on when a step fails.
+
+use crate::sync::{AtomicU32, Ordering};
+
+/// What the owner does, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Step {
+    /// The other processors are stopped.
+    Stop = 0,
+    /// The report is printed.
+    Report,
+    /// The epitaph is written.
+    Epitaph,
+    /// What the log holds back is printed.
+    Flush,
+    /// Whoever watches over this machine is told.
+    Notify,
+    /// The last one: rest, reboot or exit, with everything that is still served.
+    Rest,
+    /// Resting failed: the processor halts without serving anything.
+    Halt,
+}
+
+impl Step {
+    const ALL: [Self; 7] = [Self::Stop, Self::Report, Self::Epitaph, Self::Flush, Self::Notify, Self::Rest, Self::Halt];
+
+    /// The step after this one; the last has none after it.
+    pub fn next(self) -> Self {
+        Self::ALL[(self as usize + 1).min(Self::ALL.len() - 1)]
+    }
+}
+
+/// How far the owner is.
+pub struct Descent {
+    step: AtomicU32,
+    falls: AtomicU32,
+}
+
+/// What a failure within the end leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fall {
+    /// The step that failed.
+    pub failed: Step,
+    /// Go on with this one.
+    pub resume: Step,
+    /// A line may be printed about it: the first time only, since printing may be what fails.
+    pub may_print: bool,
+}
+
+impl Descent {
+    crate::sync::const_new! {
+        /// At the first step.
+        {
+            Self { step: AtomicU32::new(Step::Stop as u32), falls: AtomicU32::new(0) }
+        }
+    }
+
+    /// The owner is at `step` now.
+    pub fn enter(&self, step: Step) {
+        self.step.store(step as u32, Ordering::Release);
+    }
+
+    /// Where the owner is.
+    pub fn step(&self) -> Step {
+        Step::ALL[(self.step.load(Ordering::Acquire) as usize).min(Step::ALL.len() - 1)]
+    }
+
+    /// The current step has failed: it counts as done from here on, so that the same failure never comes twice.
+    pub fn fall(&self) -> Fall {
+        let failed = self.step();
+        let resume = failed.next();
+        self.enter(resume);
+        Fall { failed, resume, may_print: self.falls.fetch_add(1, Ordering::AcqRel) == 0 }
+    }
+}
+
+impl Default for Descent {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every interleaving of processors that fail at once, and of one that stops while another looks.
+
+use loom::model;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::{Descent, Ending, Limits, ProcessorSet, Role, Step, Stopper, stop_others};
+
+#[test]
+fn of_two_that_fail_at_once_one_owns_the_end_and_names_the_other() {
+    model(|| {
+        let ending = Arc::new(Ending::new());
+        let other = {
+            let ending = ending.clone();
+            thread::spawn(move || {
+                let role = ending.claim(1);
+                if role != Role::Owner {
+                    ending.has_stopped(1);
+                }
+                role
+            })
+        };
+        let mine = ending.claim(0);
+        let other = other.join().unwrap();
+        match (mine, other) {
+            (Role::Owner, Role::Bystander { owner: 0 }) => {
+                assert_eq!(ending.failed_too(), ProcessorSet::from_iter([1]));
+            }
+            (Role::Bystander { owner: 1 }, Role::Owner) => {
+                assert_eq!(ending.failed_too(), ProcessorSet::from_iter([0]));
+            }
+            both => panic!("{both:?}"),
+        }
+        assert!(ending.owner().is_some());
+    });
+}
+
+#[test]
+fn whoever_is_seen_stopped_is_seen_to_have_failed() {
+    model(|| {
+        let ending = Arc::new(Ending::new());
+        assert_eq!(ending.claim(0), Role::Owner);
+        let other = {
+            let ending = ending.clone();
+            thread::spawn(move || {
+                assert_eq!(ending.claim(1), Role::Bystander { owner: 0 });
+                ending.has_stopped(1);
+            })
+        };
+        if ending.stopped().contains(1) {
+            assert!(ending.failed_too().contains(1), "the report would not name it");
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Time passes with every look; who is interrupted is another thread.
+struct Looks(u64);
+
+impl Stopper for Looks {
+    fn now(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+
+    fn pause(&mut self) {
+        thread::yield_now();
+    }
+
+    fn interrupt(&mut self, _: u32) {}
+
+    fn nmi(&mut self, _: u32) {}
+}
+
+#[test]
+fn a_processor_that_answers_at_any_moment_is_counted_once() {
+    model(|| {
+        let ending = Arc::new(Ending::new());
+        let other = {
+            let ending = ending.clone();
+            thread::spawn(move || ending.has_stopped(1))
+        };
+        let others = ProcessorSet::from_iter([1]);
+        let call = stop_others(&ending, others, &mut Looks(0), Limits { interrupt_ticks: 2, nmi_ticks: 2, looks: 3 });
+        let times = [call.by_interrupt, call.by_nmi, call.silent].iter().filter(|set| set.contains(1)).count();
+        assert_eq!(times, 1, "{call:?}");
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_failure_within_the_end_costs_its_step_and_only_the_first_says_so() {
+    model(|| {
+        let descent = Descent::new();
+        descent.enter(Step::Report);
+        let first = descent.fall();
+        assert_eq!((first.failed, first.resume, first.may_print), (Step::Report, Step::Epitaph, true));
+        let second = descent.fall();
+        assert_eq!((second.failed, second.resume, second.may_print), (Step::Epitaph, Step::Flush, false));
+        for _ in 0..10 {
+            descent.fall();
+        }
+        assert_eq!(descent.step(), Step::Halt, "there is an end to it");
+    });
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows the report, and what a processor does that has nothing left to do.
+
+/// What follows the report of the host's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The owner spins in delays, interrupts on: the baseline, what Linux does.
+    Spin,
+    /// Every processor halts, interrupts on.
+    Halt,
+    /// As [`Self::Halt`], and after this time the machine is reset.
+    Reboot {
+        /// Seconds.
+        after_seconds: u32,
+    },
+    /// The lab's debug exit ends the emulator.
+    Exit,
+}
+
+/// How a processor passes the time until the next interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It delays.
+    Spin,
+    /// It halts.
+    Halt,
+}
+
+impl Action {
+    /// How the owner rests, or another processor. Only the owner ever spins: whoever it stopped halts.
+    pub fn rest(self, is_owner: bool) -> Rest {
+        if self == Self::Spin && is_owner { Rest::Spin } else { Rest::Halt }
+    }
+
+    /// For a place that holds a number: 0 to 2, and 3 + seconds.
+    pub const fn to_number(self) -> u32 {
+        match self {
+            Self::Spin => 0,
+            Self::Halt => 1,
+            Self::Exit => 2,
+            Self::Reboot { after_seconds } => after_seconds.saturating_add(3),
+        }
+    }
+
+    /// The action behind a number.
+    pub const fn from_number(number: u32) -> Self {
+        match number {
+            0 => Self::Spin,
+            1 => Self::Halt,
+            2 => Self::Exit,
+            more => Self::Reboot { after_seconds: more - 3 },
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sets of processors, and sets that several processors add to at once.
+
+use core::fmt;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Processors that can be told apart; numbers from here on are not kept.
+pub const MAX_PROCESSORS: u32 = 256;
+const WORDS: usize = MAX_PROCESSORS as usize / 64;
+
+/// Some processors, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorSet {
+    words: [u64; WORDS],
+}
+
+impl ProcessorSet {
+    /// Nobody.
+    pub const EMPTY: Self = Self { words: [0; WORDS] };
+
+    /// Adds one; a number that is too large is not kept.
+    pub fn insert(&mut self, processor: u32) {
+        if let Some((word, bit)) = place(processor) {
+            self.words[word] |= bit;
+        }
+    }
+
+    /// Takes one out.
+    pub fn remove(&mut self, processor: u32) {
+        if let Some((word, bit)) = place(processor) {
+            self.words[word] &= !bit;
+        }
+    }
+
+    /// Whether it is in.
+    pub fn contains(&self, processor: u32) -> bool {
+        place(processor).is_some_and(|(word, bit)| self.words[word] & bit != 0)
+    }
+
+    /// Whether nobody is in.
+    pub fn is_empty(&self) -> bool {
+        self.words == [0; WORDS]
+    }
+
+    /// How many are in.
+    pub fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Everyone in it, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
+        let copy = *self;
+        (0..MAX_PROCESSORS).filter(move |&processor| copy.contains(processor))
+    }
+
+    /// Those in this set that are not in `other`.
+    pub fn without(&self, other: &Self) -> Self {
+        Self { words: core::array::from_fn(|at| self.words[at] & !other.words[at]) }
+    }
+
+    /// Those in both.
+    pub fn common(&self, other: &Self) -> Self {
+        Self { words: core::array::from_fn(|at| self.words[at] & other.words[at]) }
+    }
+}
+
+impl FromIterator<u32> for ProcessorSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(processors: I) -> Self {
+        let mut set = Self::EMPTY;
+        processors.into_iter().for_each(|processor| set.insert(processor));
+        set
+    }
+}
+
+/// As `1, 4, 5`.
+impl fmt::Display for ProcessorSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().enumerate().try_for_each(|(at, processor)| {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            write!(f, "{processor}")
+        })
+    }
+}
+
+fn place(processor: u32) -> Option<(usize, u64)> {
+    (processor < MAX_PROCESSORS).then_some((processor as usize / 64, 1 << (processor % 64)))
+}
+
+/// A set that everyone may add to.
+pub(crate) struct SharedSet {
+    words: [AtomicU64; WORDS],
+}
+
+impl SharedSet {
+    crate::sync::const_new! {
+        /// Nobody.
+        {
+            Self { words: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)] }
+        }
+    }
+
+    /// Adds one. Whoever sees it in sees what the adder did before.
+    pub(crate) fn insert(&self, processor: u32) {
+        if let Some((word, bit)) = place(processor) {
+            self.words[word].fetch_or(bit, Ordering::AcqRel);
+        }
+    }
+
+    /// Who is in now.
+    pub(crate) fn get(&self) -> ProcessorSet {
+        ProcessorSet { words: core::array::from_fn(|at| self.words[at].load(Ordering::Acquire)) }
+    }
+}

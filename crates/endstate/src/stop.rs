@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stopping the other processors: first an interrupt, which those take that are in their loop or in a guest; then, for who
+//! has interrupts masked, an NMI; then nothing more than a name.
+
+use crate::ending::Ending;
+use crate::set::ProcessorSet;
+
+/// What stopping takes of the hardware.
+pub trait Stopper {
+    /// A clock, in ticks.
+    fn now(&mut self) -> u64;
+    /// Time passes.
+    fn pause(&mut self);
+    /// Sends processor `processor` the interrupt to stop by.
+    fn interrupt(&mut self, processor: u32);
+    /// Sends it an NMI.
+    fn nmi(&mut self, processor: u32);
+}
+
+/// How long answers are waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Ticks for answers to the interrupt.
+    pub interrupt_ticks: u64,
+    /// Ticks for answers to the NMI.
+    pub nmi_ticks: u64,
+    /// Looks at the clock that either wait may take, for a clock that stands still.
+    pub looks: u64,
+}
+
+/// How each of the others was stopped. The three sets are disjoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollCall {
+    /// By the interrupt, or on their own.
+    pub by_interrupt: ProcessorSet,
+    /// By the NMI.
+    pub by_nmi: ProcessorSet,
+    /// Not at all: they may still run.
+    pub silent: ProcessorSet,
+}
+
+/// Stops `others` and waits for their answers ([`Ending::has_stopped`]), at most as long as `limits` says.
+pub fn stop_others(ending: &Ending, others: ProcessorSet, stopper: &mut impl Stopper, limits: Limits) -> RollCall {
+    let running = others.without(&ending.stopped());
+    running.iter().for_each(|processor| stopper.interrupt(processor));
+    let by_interrupt = wait(ending, others, stopper, limits.interrupt_ticks, limits.looks);
+    let masked = others.without(&by_interrupt);
+    masked.iter().for_each(|processor| stopper.nmi(processor));
+    let by_nmi = wait(ending, masked, stopper, limits.nmi_ticks, limits.looks);
+    RollCall { by_interrupt, by_nmi, silent: masked.without(&by_nmi) }
+}
+
+/// Those of `wanted` that have stopped when all have or the time is over.
+fn wait(ending: &Ending, wanted: ProcessorSet, stopper: &mut impl Stopper, ticks: u64, looks: u64) -> ProcessorSet {
+    let start = stopper.now();
+    for _ in 0..looks {
+        let stopped = wanted.common(&ending.stopped());
+        if stopped == wanted || stopper.now().wrapping_sub(start) >= ticks {
+            return stopped;
+        }
+        stopper.pause();
+    }
+    wanted.common(&ending.stopped())
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host's firmware says of the machine: its ACPI tables, read as bytes.
+//!
+//! A hypervisor wants few facts from ACPI (which processors, where the interrupt controllers and timers are, how to
+//! reset and power off) and wants them early, before it has a heap or a second stack. So the tables are read as data:
+//!
+//! - every byte comes through [`PhysicalMemory`]; no pointer is ever made from an address that firmware wrote;
+//! - every length, count and loop has a bound ([`MAX_TABLES`], [`MAX_TABLE_BYTES`], the lists in [`Tables`]);
+//! - every table's checksum is verified before a field is believed, a field past the table's end is absent, and a bit that the
+//!   table's revision reserves means nothing;
+//! - AML, the tables' byte code, is never interpreted: the one value needed from it is found by a [byte search](sleep).
+//!
+//! The `acpi` crate serves kernels that do run AML. It asks its user for 23 methods on AML's behalf, maps tables as raw
+//! pointers, and takes their lengths as given; the handful of fixed layouts needed here is smaller than that seam, and
+//! this way the whole of it is tested and fuzzed on a laptop.
+//!
+//! Bad firmware is common and seldom fatal: a table that is missing or corrupt costs what it would have told, and
+//! leaves a typed [`Problem`] in [`Tables::warnings`]. Only a machine without a usable root table is an [`Error`].
+//!
+//! | module | what | source |
+//! |---|---|---|
+//! | [`root`] | root pointer, RSDT and XSDT | ACPI 6.5, sections 5.2.5 to 5.2.8 |
+//! | [`madt`] | processors, I/O APICs, interrupt overrides | 5.2.12 |
+//! | [`fadt`] | timer, sleep and reset registers | 5.2.9 |
+//! | [`sleep`] | the value that powers the machine off | 7.4.2, 20.2 |
+//! | [`hpet`] | the high precision event timer | IA-PC HPET 1.0a, section 3.2.4 |
+//! | [`mcfg`] | PCI Express configuration space | PCI Firmware Specification 3.2, section 4.1.2 |
+//! | [`srat`] | which memory and processors are on which NUMA node | ACPI 6.5, section 5.2.16 |
+//! | [`table`], [`register`] | one table's checked bytes; a generic address | 5.2.6, 5.2.3.2 |
+//! | [`tables`], [`problem`] | what is found; what was wrong | |
+//! | [`damage`] | bad tables on good machines, for self-tests | |
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod damage;
+pub mod fadt;
+pub mod hpet;
+pub mod madt;
+pub mod mcfg;
+pub mod problem;
+pub mod register;
+pub mod root;
+pub mod sleep;
+pub mod srat;
+pub mod table;
+pub mod tables;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use problem::{Error, Fault, Problem, Register};
+pub use table::Signature;
+pub use tables::{
+    Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer, Processor, ResetRegister, SmiCommand, Tables,
+};
+
+use table::Table;
+
+/// A table larger than this is refused. Real ones reach some hundred KiB (the DSDT of a large server).
+pub const MAX_TABLE_BYTES: u32 = 4 << 20;
+/// Entries of the root table that are looked at.
+pub const MAX_TABLES: usize = 256;
+
+/// The machine's physical memory, as the caller can reach it.
+pub trait PhysicalMemory {
+    /// Copies the `into.len()` bytes from physical `address` on. What is not memory of the machine, or not mapped, is
+    /// [`Unreadable`]; `into` is then unspecified. The addresses come from firmware and may be anything.
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable>;
+}
+
+/// There is no memory, or no access to it, where a read was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// Fills `tables` with what the firmware says, beginning from a clean slate.
+///
+/// `rsdp` is the root pointer's physical address where the boot protocol gives one (PVH does). Without it, or where it
+/// is no valid root pointer, the areas of the PC are [searched](root::find).
+///
+/// # Errors
+/// Without a root pointer or a root table nothing is known: `tables` then holds the defaults of a PC and, in
+/// [`Tables::warnings`], what was met on the way.
+pub fn discover(memory: &impl PhysicalMemory, rsdp: Option<u64>, tables: &mut Tables) -> Result<(), Error> {
+    tables.clear();
+    let root = root::find(memory, rsdp, tables)?;
+    for (kind, address) in KINDS.iter().zip(locate(&root, tables)) {
+        match address.ok_or(Fault::Missing).and_then(|at| Table::open(memory, at, kind.signature, kind.minimum_bytes)) {
+            Ok(table) => {
+                tables.look_at_revision(kind.signature, &table);
+                (kind.read)(&table, tables);
+            }
+            Err(Fault::Missing) if kind.may_be_missing => {}
+            Err(fault) => tables.warn(kind.signature, fault),
+        }
+    }
+    Ok(())
+}
+
+/// A table that is read, and by what.
+struct Kind {
+    signature: Signature,
+    minimum_bytes: u32,
+    /// Most machines are well without.
+    may_be_missing: bool,
+    read: fn(&Table<'_>, &mut Tables),
+}
+
+impl Kind {
+    const fn new(signature: Signature, minimum_bytes: u32, read: fn(&Table<'_>, &mut Tables)) -> Self {
+        Self { signature, minimum_bytes, may_be_missing: false, read }
+    }
+}
+
+/// In the order in which they are read.
+const KINDS: [Kind; 5] = [
+    Kind::new(Signature::MADT, madt::MINIMUM_BYTES, madt::read),
+    Kind::new(Signature::FADT, fadt::MINIMUM_BYTES, fadt::read),
+    Kind::new(Signature::HPET, hpet::MINIMUM_BYTES, hpet::read),
+    Kind::new(Signature::MCFG, mcfg::MINIMUM_BYTES, mcfg::read),
+    Kind { may_be_missing: true, ..Kind::new(Signature::SRAT, srat::MINIMUM_BYTES, srat::read) },
+];
+
+/// Where the first table of each kind is; later ones of the same kind are warned of.
+fn locate(root: &root::RootTable<'_>, tables: &mut Tables) -> [Option<u64>; KINDS.len()] {
+    let mut found = [None; KINDS.len()];
+    root.for_each(tables, |tables, signature, address| {
+        let Some(place) = KINDS.iter().position(|kind| kind.signature == signature) else { return };
+        if found[place].is_some() {
+            tables.warn(signature, Fault::Repeated { address });
+        } else {
+            found[place] = Some(address);
+        }
+    });
+    found
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with firmware's tables, and what it costs.
+
+use core::fmt;
+
+use crate::{MAX_TABLES, Signature};
+
+/// Nothing is known of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// There is no valid root pointer where it was said to be, nor where a PC keeps it.
+    NoRootPointer,
+    /// The root pointer is valid, the root table it points to is not.
+    NoRootTable(Problem),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRootPointer => f.write_str(
+                "no ACPI root pointer: neither the boot protocol nor the BIOS areas have one; \
+                 boot by PVH, or by a loader that passes on the firmware's",
+            ),
+            Self::NoRootTable(problem) => write!(f, "no usable ACPI root table: {problem}; update the firmware"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// One thing that was wrong, in which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The table.
+    pub table: Signature,
+    /// What was wrong with it.
+    pub fault: Fault,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ACPI table {}: {}", self.table, self.fault)?;
+        match (self.fault.is_of_the_whole_table(), self.table.without_it()) {
+            (true, Some(cost)) => write!(f, ": {cost}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What was wrong. Offsets are in bytes from the table's first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No other table points to one.
+    Missing,
+    /// There is no readable memory at this physical address.
+    Unreadable {
+        /// Where.
+        address: u64,
+    },
+    /// Something else is at the table's physical address.
+    WrongSignature {
+        /// Where.
+        address: u64,
+    },
+    /// The table says it is shorter than what every one of its kind has.
+    TooShort {
+        /// Its length.
+        bytes: u32,
+        /// The least for its kind.
+        needed: u32,
+    },
+    /// The table says it is longer than is believed.
+    TooLong {
+        /// Its length.
+        bytes: u32,
+        /// The most that is read.
+        at_most: u32,
+    },
+    /// The bytes do not add up to zero.
+    BadChecksum {
+        /// What they add up to.
+        sum: u8,
+    },
+    /// Its revision is 0, which no specification knows; it is read as the first.
+    NoRevision,
+    /// There was one already; this one is ignored.
+    Repeated {
+        /// Where this one is.
+        address: u64,
+    },
+    /// Only the first [`MAX_TABLES`] entries of the root table are looked at.
+    TooManyTables {
+        /// How many there are.
+        count: u32,
+    },
+    /// An entry runs past the table's end, or is too short for what it says it is.
+    TruncatedEntry {
+        /// Where it begins.
+        offset: u32,
+    },
+    /// An entry holds values that cannot be; it is ignored.
+    BadEntry {
+        /// Where it begins.
+        offset: u32,
+    },
+    /// The list for this entry is full; it is ignored.
+    NoRoom {
+        /// Where the entry begins.
+        offset: u32,
+    },
+    /// Two usable processors have the same APIC identifier; the second is ignored.
+    DuplicateApicId {
+        /// The identifier.
+        apic_id: u32,
+    },
+    /// A usable processor has an APIC identifier that means all of them; it is ignored.
+    BroadcastApicId {
+        /// The identifier.
+        apic_id: u32,
+    },
+    /// A register is where it cannot be used; it counts as absent.
+    UnusableRegister {
+        /// Which one.
+        register: Register,
+        /// Its address space (ACPI 6.5, section 5.2.3.2).
+        space: u8,
+        /// Its address there.
+        address: u64,
+    },
+    /// There is no `\_S5_` package: the machine cannot be powered off.
+    NoSleepType,
+}
+
+/// A register that a table describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// PM1a control.
+    Pm1aControl,
+    /// PM1b control.
+    Pm1bControl,
+    /// Power management timer.
+    PmTimer,
+    /// System management command port.
+    SmiCommand,
+    /// Reset register.
+    Reset,
+    /// High precision event timer.
+    Hpet,
+}
+
+impl fmt::Display for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pm1aControl => "PM1a control",
+            Self::Pm1bControl => "PM1b control",
+            Self::PmTimer => "power management timer",
+            Self::SmiCommand => "SMI command",
+            Self::Reset => "reset",
+            Self::Hpet => "event timer",
+        })
+    }
+}
+
+impl Fault {
+    /// Whether the whole table goes unread because of this.
+    pub const fn is_of_the_whole_table(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing
+                | Self::Unreadable { .. }
+                | Self::WrongSignature { .. }
+                | Self::TooShort { .. }
+                | Self::TooLong { .. }
+                | Self::BadChecksum { .. }
+        )
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Missing => f.write_str("missing"),
+            Self::Unreadable { address } => write!(f, "no readable memory at {address:#x}"),
+            Self::WrongSignature { address } => write!(f, "something else is at {address:#x}"),
+            Self::TooShort { bytes, needed } => write!(f, "{bytes} bytes long, at least {needed} are needed"),
+            Self::TooLong { bytes, at_most } => write!(f, "{bytes} bytes long, at most {at_most} are read"),
+            Self::BadChecksum { sum } => write!(f, "corrupt, its bytes add up to {sum:#04x} instead of 0"),
+            Self::NoRevision => f.write_str("of revision 0, which there is not; read as the first"),
+            Self::Repeated { address } => write!(f, "a second one, at {address:#x}, is ignored"),
+            Self::TooManyTables { count } => write!(f, "{count} tables, only the first {MAX_TABLES} are looked at"),
+            Self::TruncatedEntry { offset } => write!(f, "the entry at byte {offset} is cut short and ignored"),
+            Self::BadEntry { offset } => write!(f, "the entry at byte {offset} makes no sense and is ignored"),
+            Self::NoRoom { offset } => write!(f, "more entries of a kind than supported, from byte {offset} on"),
+            Self::DuplicateApicId { apic_id } => write!(f, "a second processor with APIC id {apic_id} is ignored"),
+            Self::BroadcastApicId { apic_id } => {
+                write!(f, "a processor with APIC id {apic_id:#x}, which means all of them, is ignored")
+            }
+            Self::UnusableRegister { register, space, address } => {
+                write!(f, "the {register} register at {address:#x} in address space {space} cannot be used")
+            }
+            Self::NoSleepType => f.write_str("no \\_S5_ package: the machine cannot be powered off"),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What firmware's tables say, in the hypervisor's own terms.
+
+use arrayvec::ArrayVec;
+
+use crate::table::Table;
+use crate::{Fault, Problem, Signature};
+
+/// Processors kept.
+pub const MAX_PROCESSORS: usize = 1024;
+/// I/O APICs kept.
+pub const MAX_IO_APICS: usize = 16;
+/// Interrupt overrides kept: ISA has as many interrupts.
+pub const MAX_OVERRIDES: usize = 16;
+/// Configuration space ranges kept.
+pub const MAX_ECAMS: usize = 8;
+/// NUMA nodes kept.
+pub const MAX_NODES: usize = 16;
+/// Stretches of memory on NUMA nodes kept.
+pub const MAX_MEMORY_AFFINITIES: usize = 32;
+/// Problems kept; more are only counted.
+pub const MAX_WARNINGS: usize = 32;
+
+/// Everything [`crate::discover`] finds. About 10 KiB: meant for a `static`, not for a small stack.
+#[derive(Debug)]
+pub struct Tables {
+    /// Processors that are enabled or can become so, in firmware's order. Empty where there is no usable MADT: then the
+    /// processor that runs this is the only one known.
+    pub processors: ArrayVec<Processor, MAX_PROCESSORS>,
+    /// Physical address of every processor's local APIC after reset.
+    pub local_apic_address: u64,
+    /// I/O APICs, in firmware's order.
+    pub io_apics: ArrayVec<IoApic, MAX_IO_APICS>,
+    /// ISA interrupts that are not wired one to one, active high and edge triggered.
+    pub overrides: ArrayVec<Override, MAX_OVERRIDES>,
+    /// Whether there are two 8259s that must be masked. True without a MADT: masking ports with nothing behind is
+    /// harmless.
+    pub has_8259: bool,
+    /// Physical address of the high precision event timer's registers.
+    pub hpet_address: Option<u64>,
+    /// The power management timer: 3.579545 MHz.
+    pub pm_timer: Option<PmTimer>,
+    /// I/O port of the PM1a control register, 16 bits.
+    pub pm1a_control_port: Option<u16>,
+    /// I/O port of the PM1b control register, 16 bits; few machines have one. It wants the same write as PM1a's, with
+    /// [`Tables::sleep_s5_type_b`].
+    pub pm1b_control_port: Option<u16>,
+    /// SLP_TYP for PM1a control that powers the machine off; 0 to 7.
+    pub sleep_s5_type: Option<u8>,
+    /// SLP_TYP for PM1b control that powers the machine off; 0 to 7.
+    pub sleep_s5_type_b: Option<u8>,
+    /// What makes firmware hand the power management registers over, on machines where it has them after boot (SCI_EN
+    /// in PM1a control is clear): without it a write of SLP_TYP may do nothing.
+    pub acpi_enable: Option<SmiCommand>,
+    /// What resets the machine.
+    pub reset_register: Option<ResetRegister>,
+    /// PCI Express configuration space.
+    pub mcfg: ArrayVec<Ecam, MAX_ECAMS>,
+    /// The proximity domain of each NUMA node, by the node's number.
+    pub proximity_domains: ArrayVec<u32, MAX_NODES>,
+    /// Which memory is on which node.
+    pub memory_affinities: ArrayVec<MemoryAffinity, MAX_MEMORY_AFFINITIES>,
+    /// What was wrong.
+    pub warnings: ArrayVec<Problem, MAX_WARNINGS>,
+    /// Problems that [`Tables::warnings`] had no room for.
+    pub warnings_dropped: u32,
+}
+
+impl Tables {
+    /// A machine of which nothing is known but that it is a PC.
+    pub const fn new() -> Self {
+        Self {
+            processors: ArrayVec::new_const(),
+            local_apic_address: 0xfee0_0000,
+            io_apics: ArrayVec::new_const(),
+            overrides: ArrayVec::new_const(),
+            has_8259: true,
+            hpet_address: None,
+            pm_timer: None,
+            pm1a_control_port: None,
+            pm1b_control_port: None,
+            sleep_s5_type: None,
+            sleep_s5_type_b: None,
+            acpi_enable: None,
+            reset_register: None,
+            mcfg: ArrayVec::new_const(),
+            proximity_domains: ArrayVec::new_const(),
+            memory_affinities: ArrayVec::new_const(),
+            warnings: ArrayVec::new_const(),
+            warnings_dropped: 0,
+        }
+    }
+
+    /// Back to [`Tables::new`], field by field: no second value of this size on the stack.
+    pub fn clear(&mut self) {
+        self.processors.clear();
+        self.local_apic_address = 0xfee0_0000;
+        self.io_apics.clear();
+        self.overrides.clear();
+        self.has_8259 = true;
+        self.hpet_address = None;
+        self.pm_timer = None;
+        self.pm1a_control_port = None;
+        self.pm1b_control_port = None;
+        self.sleep_s5_type = None;
+        self.sleep_s5_type_b = None;
+        self.acpi_enable = None;
+        self.reset_register = None;
+        self.mcfg.clear();
+        self.proximity_domains.clear();
+        self.memory_affinities.clear();
+        self.warnings.clear();
+        self.warnings_dropped = 0;
+    }
+
+    /// Where ISA interrupt `irq` arrives: the override for it, or what the bus implies.
+    pub fn isa_interrupt(&self, irq: u8) -> Override {
+        let implied = Override { irq, gsi: u32::from(irq), is_level: false, is_active_low: false };
+        self.overrides.iter().copied().find(|entry| entry.irq == irq).unwrap_or(implied)
+    }
+
+    /// Notes a revision that there is not.
+    pub(crate) fn look_at_revision(&mut self, signature: Signature, table: &Table<'_>) {
+        if table.revision() == 0 {
+            self.warn(signature, Fault::NoRevision);
+        }
+    }
+
+    /// Notes a problem, or counts it where there is no room.
+    pub(crate) fn warn(&mut self, table: Signature, fault: Fault) {
+        if self.warnings.try_push(Problem { table, fault }).is_err() {
+            self.warnings_dropped = self.warnings_dropped.saturating_add(1);
+        }
+    }
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A processor (ACPI 6.5, sections 5.2.12.2 and 5.2.12.12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// Its local APIC's identifier.
+    pub apic_id: u32,
+    /// It can be started now.
+    pub enabled: bool,
+    /// It is not enabled, but the machine can enable it while running.
+    pub online_capable: bool,
+    /// Its NUMA node; 0 where firmware tells of none.
+    pub node: u8,
+}
+
+/// Memory on a NUMA node (section 5.2.16.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryAffinity {
+    /// Physical address of the first byte.
+    pub base: u64,
+    /// How many; `base + bytes` does not overflow.
+    pub bytes: u64,
+    /// The node's number, an index of [`Tables::proximity_domains`].
+    pub node: u8,
+    /// It may not be there yet.
+    pub is_hot_pluggable: bool,
+}
+
+/// An I/O APIC (section 5.2.12.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoApic {
+    /// Its identifier.
+    pub id: u8,
+    /// Physical address of its registers.
+    pub address: u64,
+    /// The global system interrupt of its first input.
+    pub gsi_base: u32,
+}
+
+/// Where an ISA interrupt really arrives (section 5.2.12.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The ISA interrupt, 0 to 15.
+    pub irq: u8,
+    /// Its global system interrupt.
+    pub gsi: u32,
+    /// Level triggered, else edge.
+    pub is_level: bool,
+    /// Active low, else high.
+    pub is_active_low: bool,
+}
+
+/// The power management timer (section 4.8.3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PmTimer {
+    /// Its I/O port; reads are 32 bits wide.
+    pub port: u16,
+    /// Bits that count: 24 or 32.
+    pub width_bits: u8,
+}
+
+/// A byte for the system management command port (section 4.8.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmiCommand {
+    /// The I/O port.
+    pub port: u16,
+    /// The byte.
+    pub value: u8,
+}
+
+/// What resets the machine: an 8-bit write (section 4.8.3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetRegister {
+    /// Where to.
+    pub location: Location,
+    /// Of what.
+    pub value: u8,
+}
+
+/// Where a register is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A physical address.
+    Memory(u64),
+    /// An I/O port.
+    Port(u16),
+    /// The configuration space of a PCI function on bus 0 of segment 0.
+    PciConfiguration {
+        /// Device, 0 to 31.
+        device: u8,
+        /// Function, 0 to 7.
+        function: u8,
+        /// Offset, 0 to 255.
+        offset: u8,
+    },
+}
+
+/// Configuration space of a range of PCI buses, in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ecam {
+    /// Physical address where bus 0 of the segment is or would be: bus `b` is at `base + (b << 20)`.
+    pub base: u64,
+    /// PCI segment group.
+    pub segment: u16,
+    /// First bus.
+    pub bus_start: u8,
+    /// Last bus.
+    pub bus_end: u8,
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A set of addresses as sorted ranges that neither overlap nor touch.
+
+use units::{PhysAddr, PhysRange};
+
+use crate::error::TooManyExtents;
+
+/// Bytes of a range as the set keeps it.
+pub(crate) const EXTENT_BYTES: u64 = size_of::<PhysRange>() as u64;
+
+/// The set, in memory that its owner was given: so many ranges and no more.
+#[derive(Debug, Default)]
+pub(crate) struct Extents<'m> {
+    slots: &'m mut [PhysRange],
+    count: usize,
+    /// Slots written since the set was made.
+    writes: u64,
+}
+
+impl<'m> Extents<'m> {
+    /// An empty set without room.
+    pub(crate) const fn new() -> Self {
+        Self { slots: &mut [], count: 0, writes: 0 }
+    }
+
+    /// An empty set with room for as many ranges as there are slots.
+    pub(crate) fn in_slots(slots: &'m mut [PhysRange]) -> Self {
+        Self { slots, count: 0, writes: 0 }
+    }
+
+    /// How many bytes of the set's own have been written.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.writes * EXTENT_BYTES
+    }
+
+    fn all(&self) -> &[PhysRange] {
+        self.slots.get(..self.count).unwrap_or_default()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = PhysRange> + Clone + '_ {
+        self.all().iter().copied()
+    }
+
+    /// How many bytes are in the set.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.iter().map(PhysRange::bytes).sum()
+    }
+
+    /// The first part of `range` that is in the set.
+    pub(crate) fn overlap(&self, range: PhysRange) -> Option<PhysRange> {
+        self.all().get(self.first_ending_after(range)).and_then(|extent| extent.intersection(range))
+    }
+
+    /// Whether all of `range` is in the set.
+    pub(crate) fn contains(&self, range: PhysRange) -> bool {
+        range.is_empty()
+            || self.all().get(self.first_ending_after(range)).is_some_and(|extent| extent.contains_range(range))
+    }
+
+    /// Parts `range` where it enters and leaves the set; says of each part whether it is inside.
+    pub(crate) fn parts(&self, range: PhysRange) -> impl Iterator<Item = (PhysRange, bool)> + '_ {
+        let mut at = range.start();
+        core::iter::from_fn(move || {
+            let rest = PhysRange::new(at, range.end()).filter(|rest| !rest.is_empty())?;
+            let (part, is_inside) = match self.overlap(rest) {
+                Some(inside) if inside.start() == at => (inside, true),
+                Some(inside) => (PhysRange::new(at, inside.start())?, false),
+                None => (rest, false),
+            };
+            at = part.end();
+            Some((part, is_inside))
+        })
+    }
+
+    /// Adds `range`, of which nothing is in the set, joining it with neighbours that it touches.
+    pub(crate) fn insert(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let at = self.first_ending_after(range);
+        let before = at.checked_sub(1).filter(|index| self.slots[*index].end() == range.start());
+        let after = Some(at).filter(|index| self.all().get(*index).is_some_and(|next| next.start() == range.end()));
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                self.put(before, join(self.slots[before], self.slots[after]));
+                self.take_out(after);
+            }
+            (Some(neighbour), None) | (None, Some(neighbour)) => {
+                self.put(neighbour, join(self.slots[neighbour], range));
+            }
+            (None, None) => self.put_in(at, range)?,
+        }
+        Ok(())
+    }
+
+    /// Takes out whatever of `range` is in the set. Only cutting a hole into one extent can fail, and then nothing
+    /// has been taken.
+    pub(crate) fn remove(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
+        let mut index = self.first_ending_after(range);
+        while let Some(common) = self.all().get(index).and_then(|extent| extent.intersection(range)) {
+            let extent = self.slots[index];
+            let left = PhysRange::new(extent.start(), common.start()).filter(|part| !part.is_empty());
+            let right = PhysRange::new(common.end(), extent.end()).filter(|part| !part.is_empty());
+            match (left, right) {
+                (Some(left), Some(right)) => {
+                    self.put_in(index + 1, right)?;
+                    self.put(index, left);
+                    return Ok(());
+                }
+                (Some(part), None) | (None, Some(part)) => {
+                    self.put(index, part);
+                    index += 1;
+                }
+                (None, None) => self.take_out(index),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what of `range` is not in the set yet. With room for one extent more it cannot fail.
+    pub(crate) fn add(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
+        let mut at = range.start();
+        while let Some(rest) = PhysRange::new(at, range.end()).filter(|rest| !rest.is_empty()) {
+            let next = self.overlap(rest);
+            let fresh = PhysRange::new(at, next.map_or(range.end(), PhysRange::start));
+            self.insert(fresh.unwrap_or_default())?;
+            at = next.map_or(range.end(), PhysRange::end);
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for one extent more.
+    pub(crate) fn has_room(&self) -> Result<(), TooManyExtents> {
+        if self.count < self.slots.len() { Ok(()) } else { Err(self.full()) }
+    }
+
+    fn full(&self) -> TooManyExtents {
+        TooManyExtents { most: self.slots.len() }
+    }
+
+    /// Takes out `range`, and more where there is no room to keep what lies around it. For sets that may forget.
+    pub(crate) fn forget(&mut self, range: PhysRange) {
+        if self.remove(range).is_err() {
+            self.take_out(self.first_ending_after(range));
+        }
+    }
+
+    /// Adds what of `range` is not in the set yet, as far as there is room. For sets that may forget.
+    pub(crate) fn note(&mut self, range: PhysRange) {
+        let _ = self.add(range);
+    }
+
+    /// The index of the first extent that does not lie wholly below `range`.
+    fn first_ending_after(&self, range: PhysRange) -> usize {
+        self.all().partition_point(|extent| extent.end() <= range.start())
+    }
+
+    fn put(&mut self, index: usize, range: PhysRange) {
+        self.slots[index] = range;
+        self.writes += 1;
+    }
+
+    fn put_in(&mut self, index: usize, range: PhysRange) -> Result<(), TooManyExtents> {
+        self.has_room()?;
+        self.slots.copy_within(index..self.count, index + 1);
+        self.writes += (self.count - index) as u64;
+        self.count += 1;
+        self.put(index, range);
+        Ok(())
+    }
+
+    fn take_out(&mut self, index: usize) {
+        self.slots.copy_within(index + 1..self.count, index);
+        self.count -= 1;
+        self.writes += (self.count - index) as u64;
+    }
+}
+
+/// Both ranges and what lies between them.
+fn join(first: PhysRange, second: PhysRange) -> PhysRange {
+    let (start, end): (PhysAddr, PhysAddr) = (first.start().min(second.start()), first.end().max(second.end()));
+    PhysRange::new(start, end).unwrap_or(first)
+}

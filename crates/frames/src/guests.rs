@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory for guests: huge frames first, on one node, clean where there is some; and what becomes of it afterwards.
+
+use arrayvec::ArrayVec;
+use units::{GIB, PageSize, PhysAddr, PhysRange};
+
+use crate::error::{FreeError, OutOfMemory, TooManyExtents};
+use crate::extents::Extents;
+use crate::frames::{Frames, LOW_MEMORY_END};
+use crate::nodes::Node;
+use crate::place::{Place, places};
+use crate::range::FrameRange;
+use crate::state::FrameState;
+
+/// Parts that a guest's memory is listed in for clearing; clean parts in between count as dirty beyond that.
+pub const MAXIMUM_DIRTY_PARTS: usize = 8;
+/// Set-aside memory comes from above this as long as there is some: below it, the host needs memory that 32 bits reach.
+const SCARCE_MEMORY_END: PhysAddr = PhysAddr(4 * GIB);
+
+/// Memory for a guest.
+#[derive(Debug, PartialEq, Eq)]
+pub struct GuestFrames {
+    /// What it owns from now on.
+    pub range: FrameRange,
+    /// What of it may hold something: to be cleared before the guest sees it. The rest holds zeros.
+    pub dirty: ArrayVec<PhysRange, MAXIMUM_DIRTY_PARTS>,
+}
+
+/// Huge frames that were asked for and could not be set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HugeShortage {
+    /// Of this size.
+    pub size: PageSize,
+    /// How many were wanted.
+    pub wanted: u64,
+    /// How many there are.
+    pub reserved: u64,
+}
+
+impl core::fmt::Display for HugeShortage {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { size, wanted, reserved } = self;
+        write!(f, "{reserved} of {wanted} huge frames of {size} are set aside: no more memory is free in such pieces")
+    }
+}
+
+impl core::error::Error for HugeShortage {}
+
+impl<'m> Frames<'m> {
+    /// Sets `wanted` frames of `size` aside for guests, the same number on each node as far as there are, leaving
+    /// `left_bytes` of other memory free.
+    ///
+    /// # Errors
+    /// [`HugeShortage`] if there are fewer; those there are have been set aside.
+    pub fn set_aside(&mut self, size: PageSize, wanted: u64, left_bytes: u64) -> Result<(), HugeShortage> {
+        let spare = self.free.bytes().saturating_sub(left_bytes) / size.bytes();
+        let mut missing = wanted.min(spare);
+        let nodes = self.nodes.clone();
+        let count = nodes.count().max(1) as u64;
+        for node in 0..count {
+            let mut share = missing / (count - node);
+            for range in nodes.ranges().iter().rev().filter(|range| u64::from(range.node) == node) {
+                let got = self.set_aside_in(size, share, range.range);
+                share -= got;
+                missing -= got;
+            }
+        }
+        let everywhere = PhysRange::new(LOW_MEMORY_END, PhysAddr(u64::MAX)).unwrap_or_default();
+        missing -= self.set_aside_in(size, missing, everywhere);
+        let reserved = wanted.min(spare) - missing;
+        if reserved == wanted { Ok(()) } else { Err(HugeShortage { size, wanted, reserved }) }
+    }
+
+    /// Sets at most `wanted` frames aside inside `window`, in runs as long as there are; returns how many.
+    fn set_aside_in(&mut self, size: PageSize, wanted: u64, window: PhysRange) -> u64 {
+        let high = PhysRange::new(window.start().max(SCARCE_MEMORY_END), window.end());
+        let mut missing = wanted;
+        for window in high.into_iter().chain([window]) {
+            let mut run = missing;
+            while run > 0 && missing > 0 {
+                match self.allocate_in(run * size.bytes(), size, window).map(FrameRange::leak) {
+                    Some(range) if self.keep_aside(range) => missing -= run,
+                    Some(range) => _ = self.put_back(range),
+                    None => {}
+                }
+                run = if missing < run { missing } else { run / 2 };
+            }
+        }
+        wanted - missing
+    }
+
+    fn keep_aside(&mut self, range: PhysRange) -> bool {
+        if self.huge.insert(range).is_err() {
+            return false;
+        }
+        if self.huge_free.insert(range).is_err() {
+            let _ = self.huge.remove(range);
+            return false;
+        }
+        self.record(range, FrameState::FreeHuge);
+        true
+    }
+
+    /// Memory for a guest, in one piece: preferably on `node`, set aside for guests, in few huge frames, and clean.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] with what is left; nothing has changed.
+    pub fn allocate_for_guest(
+        &mut self,
+        bytes: u64,
+        alignment: PageSize,
+        node: Option<Node>,
+    ) -> Result<GuestFrames, OutOfMemory> {
+        let mut refused = [None, None];
+        loop {
+            let set_aside = self.best_place(&self.huge_free, bytes, alignment, node, refused[0]);
+            let other = self.best_place(&self.free, bytes, alignment, node, refused[1]);
+            let nearer =
+                |place: &Place, other: Option<Place>| other.is_none_or(|other| place.distance <= other.distance);
+            let (place, kind) = match (set_aside, other) {
+                (Some(place), other) if nearer(&place, other) => (place, 0),
+                (_, Some(place)) => (place, 1),
+                _ => return Err(self.out_of_memory(bytes, alignment, None)),
+            };
+            match self.give_to_guest(place.range, kind == 0) {
+                Some(frames) => return Ok(frames),
+                None => refused[kind] = Some(place),
+            }
+        }
+    }
+
+    /// The best place for a guest in a set, after those that were refused.
+    fn best_place(
+        &self,
+        set: &Extents<'m>,
+        bytes: u64,
+        alignment: PageSize,
+        node: Option<Node>,
+        refused: Option<Place>,
+    ) -> Option<Place> {
+        let all = PhysRange::new(LOW_MEMORY_END, PhysAddr(u64::MAX))?;
+        let nodes = self.nodes.ranges().iter().map(|known| known.range);
+        let mut best: Option<Place> = None;
+        for window in nodes.chain(self.clean.iter()).chain([all]).filter_map(|window| window.intersection(all)) {
+            for place in set.iter().flat_map(|extent| places(extent, window, bytes, alignment)) {
+                let place = self.judged(place, node);
+                let is_open = refused.as_ref().is_none_or(|refused| place > *refused);
+                if is_open && best.as_ref().is_none_or(|best| place < *best) {
+                    best = Some(place);
+                }
+            }
+        }
+        best
+    }
+
+    fn judged(&self, place: Place, node: Option<Node>) -> Place {
+        let dirty_bytes = self.dirty_parts(place.range).map(|(part, _)| part.bytes()).sum();
+        Place { distance: self.nodes.distance(place.range, node), dirty_bytes, ..place }
+    }
+
+    fn dirty_parts(&self, range: PhysRange) -> impl Iterator<Item = (PhysRange, bool)> + '_ {
+        self.clean.parts(range).filter(|(_, is_clean)| !is_clean)
+    }
+
+    fn give_to_guest(&mut self, range: PhysRange, is_huge: bool) -> Option<GuestFrames> {
+        let mut dirty: ArrayVec<PhysRange, MAXIMUM_DIRTY_PARTS> = ArrayVec::new();
+        for (part, _) in self.dirty_parts(range) {
+            if let Err(full) = dirty.try_push(part) {
+                let last = dirty.last_mut()?;
+                *last = PhysRange::new(last.start(), full.element().end())?;
+            }
+        }
+        self.guests.insert(range).ok()?;
+        let set = if is_huge { &mut self.huge_free } else { &mut self.free };
+        if set.remove(range).is_err() {
+            let _ = self.guests.remove(range);
+            return None;
+        }
+        self.clean.forget(range);
+        self.tainted.forget(range);
+        self.record(range, FrameState::Guest);
+        Some(GuestFrames { range: FrameRange::new(range), dirty })
+    }
+
+    /// Takes a guest's memory back. Nobody is given it as clean before it has been scrubbed.
+    ///
+    /// # Errors
+    /// As [`Frames::free`].
+    pub fn free_from_guest(&mut self, range: FrameRange) -> Result<(), FreeError> {
+        let whole = range.range();
+        self.free(range)?;
+        for (part, is_retired) in self.retired.parts(whole) {
+            if !is_retired {
+                self.tainted.note(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// A guest has had this memory since before there was this ledger: it is taken out of what is free. Free it through
+    /// [`FrameRange::adopt`] and [`Frames::free_from_guest`].
+    ///
+    /// # Errors
+    /// [`TooManyExtents`]; nothing has changed.
+    pub fn keep_for_guest(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
+        self.guests.has_room()?;
+        self.take_free(range, FrameState::Guest)?;
+        self.guests.insert(range)
+    }
+
+    /// Counts what guests have in frames of `size` as set aside for guests, at most `wanted` frames; says how many it is.
+    pub fn set_aside_of_guests(&mut self, size: PageSize, wanted: u64) -> u64 {
+        let mut found = 0;
+        let mut at = PhysAddr(0);
+        while let Some(rest) = PhysRange::new(at, PhysAddr(u64::MAX)).filter(|_| found < wanted) {
+            let Some(owned) = self.guests.overlap(rest) else { break };
+            let fresh = self.huge.parts(owned).find(|(_, is_huge)| !is_huge).map(|(part, _)| part);
+            at = fresh.map_or(owned.end(), PhysRange::end);
+            let frames = fresh.unwrap_or_default().aligned_inwards(size.bytes());
+            let bytes = frames.bytes().min((wanted - found) * size.bytes());
+            let Some(range) = PhysRange::from_start(frames.start(), bytes).filter(|range| !range.is_empty()) else {
+                continue;
+            };
+            if self.huge.insert(range).is_err() {
+                break;
+            }
+            found += bytes / size.bytes();
+        }
+        found
+    }
+
+    /// What is set aside for guests, owned or not.
+    pub fn set_aside_ranges(&self) -> impl Iterator<Item = PhysRange> + '_ {
+        self.huge.iter()
+    }
+}

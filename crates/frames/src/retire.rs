@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Damaged memory: never handed out again.
+
+use units::PhysRange;
+
+use crate::allocate::touched;
+use crate::error::TooManyExtents;
+use crate::frames::Frames;
+use crate::state::FrameState;
+
+impl<'m> Frames<'m> {
+    /// Retires every frame that `range` touches: a free one at once, one that somebody owns when they give it back. What is
+    /// no memory is passed over. Says how many bytes of memory are retired by this that were not before.
+    ///
+    /// # Errors
+    /// [`TooManyExtents`] if no more can be kept account of; nothing is retired then.
+    pub fn retire(&mut self, range: PhysRange) -> Result<u64, TooManyExtents> {
+        let Some(range) = touched(range) else { return Ok(0) };
+        let before = self.retired.bytes();
+        // Whatever of it is memory, extent by extent: an extent stays the same while the retired are noted.
+        let mut at = range;
+        while let Some(part) = self.memory.overlap(at) {
+            self.retire_memory(part)?;
+            match PhysRange::new(part.end(), range.end()) {
+                Some(rest) => at = rest,
+                None => break,
+            }
+        }
+        Ok(self.retired.bytes() - before)
+    }
+
+    fn retire_memory(&mut self, part: PhysRange) -> Result<(), TooManyExtents> {
+        // Each set grows by one extent at most: with room for that, nothing below fails.
+        for set in [&self.retired, &self.free, &self.huge_free, &self.scrubbing] {
+            set.has_room()?;
+        }
+        self.retired.add(part)?;
+        self.free.remove(part)?;
+        self.huge_free.remove(part)?;
+        self.scrubbing.remove(part)?;
+        self.clean.forget(part);
+        self.tainted.forget(part);
+        self.record(part, FrameState::Retired);
+        Ok(())
+    }
+
+    /// Bytes that are retired, owned still or not.
+    pub fn retired_bytes(&self) -> u64 {
+        self.retired.bytes()
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory that guests have left: cleaned a piece at a time by whoever is idle, so that the next guest need not wait for it.
+//!
+//! A piece that is being cleaned is in no set: nobody can be given it, so nobody's bytes are overwritten. What was never a
+//! guest's is not touched: a machine's memory may be far more than anybody will use.
+
+use units::{PAGE_BYTES, PhysRange};
+
+use crate::frames::Frames;
+
+/// Memory to be cleared by whoever holds this, and given back by [`Frames::end_scrub`]. Dropping it loses the memory.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "dropping it loses the memory: clear it and give it to Frames::end_scrub"]
+pub struct ScrubPiece(PhysRange);
+
+impl ScrubPiece {
+    /// What is to be cleared.
+    pub fn range(&self) -> PhysRange {
+        self.0
+    }
+}
+
+impl<'m> Frames<'m> {
+    /// Takes the next piece that wants cleaning, at most `most_bytes`; `None` if nothing does.
+    pub fn begin_scrub(&mut self, most_bytes: u64) -> Option<ScrubPiece> {
+        let most = most_bytes.max(PAGE_BYTES) & !(PAGE_BYTES - 1);
+        loop {
+            let first = self.tainted.iter().next()?;
+            let piece = PhysRange::from_start(first.start(), first.bytes().min(most))?;
+            self.tainted.forget(piece);
+            let free = [&self.free, &self.huge_free].into_iter().find_map(|set| set.overlap(piece));
+            let Some(piece) = free.filter(|free| *free == piece) else { continue };
+            let set = if self.free.contains(piece) { &mut self.free } else { &mut self.huge_free };
+            self.scrubbing.insert(piece).ok()?;
+            match set.remove(piece) {
+                Ok(()) => return Some(ScrubPiece(piece)),
+                Err(_) => self.scrubbing.forget(piece),
+            }
+        }
+    }
+
+    /// Takes a piece back that holds nothing but zeros now.
+    ///
+    /// # Errors
+    /// The piece, while free memory is too scattered to take it: try again later.
+    pub fn end_scrub(&mut self, piece: ScrubPiece) -> Result<(), ScrubPiece> {
+        if self.put_back(piece.0).is_err() {
+            return Err(piece);
+        }
+        self.scrubbing.forget(piece.0);
+        for (part, is_retired) in self.retired.parts(piece.0) {
+            if !is_retired {
+                self.clean.note(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether pieces are out: what is free is not all to be had at this moment.
+    pub fn is_scrubbing(&self) -> bool {
+        self.scrubbing.iter().next().is_some()
+    }
+
+    /// Bytes that guests have left and nobody has cleaned yet.
+    pub fn tainted_bytes(&self) -> u64 {
+        self.tainted.bytes()
+    }
+
+    /// Bytes that are known to hold zeros.
+    pub fn clean_bytes(&self) -> u64 {
+        self.clean.bytes()
+    }
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bytes of a record: its header, and what each section holds. Changing any of this raises [`VERSION`]; a test holds the
+//! bytes to it.
+
+pub mod guests;
+
+use zerocopy::little_endian::{U32, U64};
+
+use crate::macros::{flags, numbered, plain};
+
+/// What records begin with.
+pub const MAGIC: [u8; 8] = *b"BatnHand";
+/// The newest version that is written and read.
+pub const VERSION: u32 = 3;
+/// The oldest version that is written and read: the one before.
+pub const OLDEST_VERSION: u32 = VERSION - 1;
+/// Section flag: a reader that does not know this section refuses the record.
+pub const REQUIRED: u32 = 1;
+/// Bytes of an image's version in text, padded with zeroes.
+pub const VERSION_TEXT_BYTES: usize = 24;
+/// Bytes of a module's command line, padded with zeroes.
+pub const MODULE_LINE_BYTES: usize = 128;
+
+plain! {
+    /// The first bytes of a record.
+    pub struct Header since 1 {
+        /// [`MAGIC`].
+        pub magic: [u8; 8] as "text",
+        /// The writer's [`VERSION`].
+        pub version: U32 as "number",
+        /// How many sections follow.
+        pub sections: U32 as "count",
+        /// Bytes of the whole record, this header included.
+        pub bytes: U64 as "bytes",
+        /// CRC-32 (ISO HDLC) of the whole record, this field as zero.
+        pub checksum: U32 as "CRC-32",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// What stands before each section's payload.
+    pub struct SectionHeader since 1 {
+        /// A [`Kind`]'s number.
+        pub kind: U32 as "number",
+        /// [`REQUIRED`] or nothing.
+        pub flags: U32 as "flags",
+        /// Bytes of the payload, without the padding that follows it.
+        pub bytes: U64 as "bytes",
+    }
+
+    /// The host: who hands over, and why.
+    pub struct Host since 1 {
+        /// Images that have run since the machine was switched on, the new one included.
+        pub generation: U64 as "count",
+        /// A [`Reason`]'s number.
+        pub reason: U32 as "number",
+        /// 1 if the processors' time stamp counters agree, as far as is known.
+        pub clocks_agree: U32 as "flag",
+        /// Physical address of the new image's slot: where 2 MiB above its link base lies. A multiple of 2 MiB.
+        pub slot_start: U64 as "physical address",
+        /// Bytes of the slot.
+        pub slot_bytes: U64 as "bytes",
+        /// The old image's version in text.
+        pub version: [u8; VERSION_TEXT_BYTES] as "text",
+    }
+
+    /// A region of the memory map, as the firmware's loader told it.
+    pub struct Region since 1 {
+        /// Its first byte.
+        pub start: U64 as "physical address",
+        /// Its length.
+        pub bytes: U64 as "bytes",
+        /// ACPI's number for what it is (1 usable, 2 reserved, 3 ACPI tables, 4 ACPI non-volatile, 5 unusable, 7 persistent).
+        pub kind: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// A file that the loader put into memory.
+    pub struct Module since 1 {
+        /// Its first byte.
+        pub start: U64 as "physical address",
+        /// Its length.
+        pub bytes: U64 as "bytes",
+        /// What the loader said about it.
+        pub line: [u8; MODULE_LINE_BYTES] as "text",
+    }
+
+    /// The clock, which never stopped.
+    pub struct Clock since 1 {
+        /// Ticks of the time stamp counter in a second; not zero.
+        pub tsc_hz: U64 as "ticks/s",
+        /// The counter when the host was entered first.
+        pub tsc_at_boot: U64 as "ticks",
+        /// Ticks of the local APIC's timer for each of the counter, 32 bits of them behind the point.
+        pub apic_ratio: U64 as "APIC ticks/tick * 2^32",
+        /// Seconds since 1970 at `tsc_at_boot`.
+        pub unix_seconds_at_boot: U64 as "s",
+    }
+
+    /// The pages that outlive the image, and how to go on from there.
+    pub struct Crossing since 1 {
+        /// Version of the mailboxes' layout (`bringup::park`), or in an update of the pages' (`bringup::trial`).
+        pub mailbox_version: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+        /// Page tables that show the crossing, the new image at its link addresses and the first 4 GiB as the direct map.
+        pub root: U64 as "physical address",
+    }
+
+    /// One processor; the first is the one that hands over.
+    pub struct Processor since 1 {
+        /// Its local APIC's identifier.
+        pub apic_id: U32 as "number",
+        /// A [`ProcessorState`]'s number.
+        pub state: U32 as "number",
+        /// Physical address of its mailbox, or in an update of its page (`bringup::trial`); 0 where it has none.
+        pub mailbox: U64 as "physical address",
+        /// The old image's number for it.
+        pub number: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// Memory that is in use besides the modules: the new image must not give it to others.
+    pub struct Kept since 1 {
+        /// Its first byte: a multiple of 4 KiB.
+        pub start: U64 as "physical address",
+        /// Its length: a multiple of 4 KiB.
+        pub bytes: U64 as "bytes",
+        /// A [`Purpose`]'s number.
+        pub purpose: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// When the host got how far, in ticks of the time stamp counter.
+    pub struct Stamps since 1 {
+        /// The restart was asked for.
+        pub asked: U64 as "ticks",
+        /// Everything that can be prepared was: from here on guests stop.
+        pub stopped: U64 as "ticks",
+        /// Every processor was parked or given up.
+        pub parked: U64 as "ticks",
+        /// The new image was entered.
+        pub left: U64 as "ticks",
+    }
+
+    /// The control channel's conversation, so that the other end notices no break.
+    pub struct Control since 1 {
+        /// The request that is still to be answered; meaningful with [`control_flag::IS_ASKED`].
+        pub request: U32 as "number",
+        /// Of [`control_flag`].
+        pub flags: U32 as "flags",
+        /// Log records of this time or later are still to be streamed, in ticks of the time stamp counter.
+        pub log_since: U64 as "ticks",
+        /// The next event to be streamed.
+        pub next_event: U64 as "number",
+        /// The number that the next event gets.
+        pub events: U64 as "count",
+    }
+
+    /// How the new image was checked.
+    pub struct Checked since 2 {
+        /// A [`CheckPolicy`]'s number.
+        pub policy: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+        /// Bytes hashed while guests ran.
+        pub staged_bytes: U64 as "bytes",
+        /// Ticks that it took, waiting not counted.
+        pub staged_ticks: U64 as "ticks",
+        /// Bytes hashed while no guest ran.
+        pub gap_bytes: U64 as "bytes",
+        /// Ticks that it took.
+        pub gap_ticks: U64 as "ticks",
+    }
+
+    /// Where one processor's part of the old image's log lies: a ring that describes itself (`klog::layout`).
+    pub struct LogRing since 1 {
+        /// Physical address of the first byte.
+        pub start: U64 as "physical address",
+        /// Its length.
+        pub bytes: U64 as "bytes",
+        /// The number that its next record would have got: the new image counts on from there.
+        pub records: U64 as "count",
+        /// The old image's number for the processor.
+        pub processor: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+}
+
+flags! {
+    /// Bits of [`Control::flags`].
+    pub mod control_flag: u32, since 1 {
+        /// A request waits for its answer.
+        IS_ASKED = 0,
+        /// Log records are streamed.
+        LOG = 1,
+        /// Events are streamed.
+        EVENTS = 2,
+        /// Consoles are streamed.
+        CONSOLES = 3,
+        /// The line is told: a new image goes on with it as it is, and no byte that waits there is lost. How many bytes it takes at
+        /// once (1 where it has no FIFO) is in bits 16 to 23.
+        LINE = 4,
+        /// Its bytes leave in a wire's time.
+        IS_PACED = 5,
+    }
+}
+
+numbered! {
+    /// What a section holds.
+    pub enum Kind since 1 {
+        /// One [`Host`].
+        Host = 1,
+        /// [`Region`]s, by rising address.
+        MemoryMap = 2,
+        /// [`Module`]s, in the loader's order.
+        Modules = 3,
+        /// The host's command line: UTF-8.
+        CommandLine = 4,
+        /// Where the ACPI tables start (RSDP): eight bytes, or none.
+        Firmware = 5,
+        /// One [`Clock`].
+        Clock = 6,
+        /// One [`Crossing`].
+        Crossing = 7,
+        /// [`Processor`]s that were online, the one that hands over first.
+        Processors = 8,
+        /// [`Kept`] memory.
+        Kept = 9,
+        /// One [`Stamps`]; may be passed over.
+        Stamps = 10,
+        /// One [`Control`]; may be passed over.
+        Control = 11,
+        /// [`LogRing`]s; may be passed over.
+        Log = 12,
+        /// [`guests::Guest`]s, by their numbers. None where guests start anew.
+        Guests = 13 since 2,
+        /// [`guests::GuestMemory`], by rising address.
+        GuestMemory = 14 since 2,
+        /// [`guests::BlockPlace`]s.
+        Blocks = 15 since 2,
+        /// One [`Checked`]; may be passed over.
+        Checked = 20 since 2,
+    }
+
+    /// Why there is a new image.
+    pub enum Reason since 1 {
+        /// The operator asked for a restart.
+        Asked = 1,
+        /// The option `restart-after-guests`.
+        GuestsDone = 2,
+        /// A live update: guests go on.
+        Update = 3 since 2,
+    }
+
+    /// When the new image was checked.
+    pub enum CheckPolicy since 2 {
+        /// When it was staged, and once more while no guest ran.
+        Sha256 = 1,
+        /// When it was staged, locked.
+        Early = 2,
+        /// Never.
+        None = 3,
+    }
+
+    /// Where the old image left a processor.
+    pub enum ProcessorState since 1 {
+        /// It runs the new image.
+        HandsOver = 1,
+        /// It waits at its mailbox.
+        Parked = 2,
+        /// It did not park in time, and was sent INIT.
+        Lost = 3,
+    }
+
+    /// What kept memory is for.
+    pub enum Purpose since 1 {
+        /// The new image's slot: for as long as it runs.
+        Image = 1,
+        /// The record itself: until it has been read.
+        Record = 2,
+        /// Pages where processors wait, and page tables: until every processor has left them.
+        Crossing = 3,
+        /// The old image's log: until it has been read.
+        Log = 4,
+        /// Blocks ([`crate::block`]): until they have been read.
+        Blocks = 5 since 2,
+        /// Memory for the new image alone while the old one still owns the rest.
+        Advance = 6 since 2,
+        /// The file that the new image was made from, its seal included, and in the last eight bytes its length: for as long as an image that came from it may be gone back to.
+        File = 7 since 2,
+        /// The file of the image that hands over: likewise.
+        PreviousFile = 8 since 2,
+        /// Rings of the timeline, which describe themselves (`timeline::layout`): the new image goes on in them, where they lie.
+        Timeline = 20 since 2,
+    }
+}
+
+/// Whether a section must be there, and whether a reader must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is always there.
+    Required,
+    /// It may be missing; where it is there, a reader that does not know it refuses the record.
+    Understood,
+    /// It may be missing or be passed over.
+    Optional,
+}
+
+impl Kind {
+    /// Whether it must be there.
+    pub const fn presence(self) -> Presence {
+        match self {
+            Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
+            Self::Guests | Self::GuestMemory | Self::Blocks => Presence::Understood,
+            _ => Presence::Required,
+        }
+    }
+
+    /// Whether a record without it is refused.
+    pub fn is_required(self) -> bool {
+        self.presence() == Presence::Required
+    }
+
+    /// The first version that has it.
+    pub fn since(self) -> u32 {
+        let its = Self::NUMBERS.all.iter().find(|(_, number, _)| *number == self as u32);
+        its.map_or(0, |(_, _, since)| *since)
+    }
+}
+
+impl core::fmt::Display for Presence {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Required => "required",
+            Self::Understood => "must be understood",
+            Self::Optional => "may be passed over",
+        })
+    }
+}
+
+/// Text, padded with zeroes; what does not fit is cut at a character's boundary.
+pub const fn padded<const BYTES: usize>(text: &str) -> [u8; BYTES] {
+    const CONTINUATION_MASK: u8 = 0xc0;
+    const CONTINUATION: u8 = 0x80;
+    let from = text.as_bytes();
+    let mut end = if from.len() < BYTES { from.len() } else { BYTES };
+    while end > 0 && end < from.len() && from[end] & CONTINUATION_MASK == CONTINUATION {
+        end -= 1;
+    }
+    let mut bytes = [0; BYTES];
+    let mut at = 0;
+    while at < end {
+        bytes[at] = from[at];
+        at += 1;
+    }
+    bytes
+}
+
+/// The text before the padding; what is not UTF-8 ends it.
+pub fn unpadded(bytes: &[u8]) -> &str {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let text = &bytes[..end];
+    core::str::from_utf8(text).or_else(|error| core::str::from_utf8(&text[..error.valid_up_to()])).unwrap_or_default()
+}

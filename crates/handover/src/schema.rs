@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a record and its blocks hold, as a table: what `baton image info` prints, and what a test compares with the files
+//! in `schema/`, so that the format cannot change without a version.
+
+use core::fmt;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
+use crate::layout::{
+    CheckPolicy, Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, Module, Processor,
+    ProcessorState, Purpose, Reason, Region, SectionHeader, Stamps,
+};
+use crate::state::{self, BlockHeader, BlockKind};
+use crate::{OLDEST_VERSION, VERSION, layout};
+
+/// A piece of plain bytes.
+pub trait Plain: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
+impl<T: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> Plain for T {}
+
+/// A structure that goes over, with its description.
+pub trait Described: Plain {
+    /// Its name.
+    const NAME: &'static str;
+    /// The first version that has it.
+    const SINCE: u32;
+    /// Its fields, in order. New ones come at the end, and zero is what they mean where they are missing.
+    const FIELDS: &'static [Field];
+
+    /// Its bytes in a version: the fields that this one has.
+    #[inline]
+    fn bytes_in(version: u32) -> usize {
+        if version >= VERSION {
+            return size_of::<Self>();
+        }
+        let there = Self::FIELDS.iter().filter(|field| field.since <= version);
+        there.map(|field| field.offset + field.bytes).max().unwrap_or(0)
+    }
+
+    /// What stands at the start of `bytes`, which a writer of this version wrote; fields that it did not have are zero.
+    fn read_in(version: u32, bytes: &[u8]) -> Option<Self> {
+        let there = bytes.get(..Self::bytes_in(version))?;
+        let mut whole = Self::new_zeroed();
+        whole.as_mut_bytes().get_mut(..there.len())?.copy_from_slice(there);
+        Some(whole)
+    }
+}
+
+/// One field of a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type. Numbers are little endian.
+    pub type_name: &'static str,
+    /// What it counts or is.
+    pub unit: &'static str,
+    /// The first version that has it.
+    pub since: u32,
+    /// Bytes before it.
+    pub offset: usize,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
+/// A field stands where it stood in every version before: newer ones come behind older ones.
+pub(crate) const fn assert_grows_at_its_end(fields: &[Field]) {
+    let mut at = 1;
+    while at < fields.len() {
+        assert!(fields[at - 1].since <= fields[at].since, "a new field comes at the end");
+        at += 1;
+    }
+}
+
+/// What a part of the format is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A section of the record: any number of the structure, or one.
+    Section(Kind),
+    /// A block beside the record.
+    Block(BlockKind),
+    /// What stands inside of others.
+    Piece,
+}
+
+/// One structure of the format.
+#[derive(Clone, Copy, Debug)]
+pub struct Structure {
+    /// What it is for.
+    pub part: Part,
+    /// Its name.
+    pub name: &'static str,
+    /// The first version that has it.
+    pub since: u32,
+    /// Its fields.
+    pub fields: &'static [Field],
+}
+
+const fn structure<T: Described>(part: Part) -> Structure {
+    Structure { part, name: T::NAME, since: T::SINCE, fields: T::FIELDS }
+}
+
+/// The whole format, sections and blocks by their numbers. The command line is text, and where the ACPI tables start is eight
+/// bytes or none: these have no structure.
+pub const STRUCTURES: &[Structure] = &[
+    structure::<Header>(Part::Piece),
+    structure::<SectionHeader>(Part::Piece),
+    structure::<Host>(Part::Section(Kind::Host)),
+    structure::<Region>(Part::Section(Kind::MemoryMap)),
+    structure::<Module>(Part::Section(Kind::Modules)),
+    structure::<Clock>(Part::Section(Kind::Clock)),
+    structure::<Crossing>(Part::Section(Kind::Crossing)),
+    structure::<Processor>(Part::Section(Kind::Processors)),
+    structure::<Kept>(Part::Section(Kind::Kept)),
+    structure::<Stamps>(Part::Section(Kind::Stamps)),
+    structure::<Control>(Part::Section(Kind::Control)),
+    structure::<LogRing>(Part::Section(Kind::Log)),
+    structure::<Guest>(Part::Section(Kind::Guests)),
+    structure::<GuestMemory>(Part::Section(Kind::GuestMemory)),
+    structure::<BlockPlace>(Part::Section(Kind::Blocks)),
+    structure::<Checked>(Part::Section(Kind::Checked)),
+    structure::<BlockHeader>(Part::Piece),
+    structure::<state::Policy>(Part::Block(BlockKind::Policy)),
+    structure::<state::CpuidLeaf>(Part::Piece),
+    structure::<state::Vcpu>(Part::Block(BlockKind::Vcpu)),
+    structure::<state::Registers>(Part::Piece),
+    structure::<state::SegmentRegister>(Part::Piece),
+    structure::<state::Lapic>(Part::Piece),
+    structure::<state::Mail>(Part::Piece),
+    structure::<state::Events>(Part::Piece),
+    structure::<state::Time>(Part::Piece),
+    structure::<state::Msrs>(Part::Piece),
+    structure::<state::Extended>(Part::Piece),
+    structure::<state::Turn>(Part::Piece),
+    structure::<state::Watch>(Part::Piece),
+    structure::<state::Pmu>(Part::Piece),
+    structure::<state::Devices>(Part::Block(BlockKind::Devices)),
+    structure::<state::Serial>(Part::Piece),
+    structure::<state::Cmos>(Part::Piece),
+    structure::<state::Ioapic>(Part::Piece),
+    structure::<state::Small>(Part::Piece),
+    structure::<state::PciFunction>(Part::Piece),
+    structure::<state::Console>(Part::Block(BlockKind::Console)),
+    structure::<state::Late>(Part::Block(BlockKind::Late)),
+];
+
+/// An enumeration whose numbers go over, or a field's flags.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    /// Its name.
+    pub name: &'static str,
+    /// The first version that has it.
+    pub since: u32,
+    /// Names, numbers, and the first version that has each.
+    pub all: &'static [(&'static str, u32, u32)],
+}
+
+/// All enumerations and flags.
+pub const NUMBERS: &[Numbers] = &[
+    Kind::NUMBERS,
+    Reason::NUMBERS,
+    ProcessorState::NUMBERS,
+    CheckPolicy::NUMBERS,
+    Purpose::NUMBERS,
+    GuestState::NUMBERS,
+    MemoryUse::NUMBERS,
+    BlockKind::NUMBERS,
+    state::Activity::NUMBERS,
+    state::NmiGate::NUMBERS,
+    state::AreaFormat::NUMBERS,
+    layout::control_flag::NUMBERS,
+    layout::guests::guest_flag::NUMBERS,
+    state::policy_flag::NUMBERS,
+    state::event_flag::NUMBERS,
+    state::mail_flag::NUMBERS,
+    state::event_state::NUMBERS,
+    state::watch_flag::NUMBERS,
+    state::serial_flag::NUMBERS,
+    state::small_flag::NUMBERS,
+];
+
+/// The structures of a version, each with the fields that this version has.
+pub fn structures(version: u32) -> impl Iterator<Item = (Structure, impl Iterator<Item = Field>)> {
+    let there = STRUCTURES.iter().filter(move |structure| structure.since <= version);
+    there.map(move |structure| (*structure, structure.fields.iter().copied().filter(move |f| f.since <= version)))
+}
+
+/// A version's description in text, a line for each structure and field.
+#[derive(Clone, Copy, Debug)]
+pub struct Description(pub u32);
+
+/// Versions that this build reads, oldest first; it writes all of these.
+pub fn versions() -> core::ops::RangeInclusive<u32> {
+    OLDEST_VERSION..=VERSION
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "hand-over version {}", self.0)?;
+        for (structure, fields) in structures(self.0) {
+            write!(f, "\n{} {}", structure.part, structure.name)?;
+            writeln!(f, " (since version {})", structure.since)?;
+            for Field { name, type_name, unit, since, offset, bytes } in fields {
+                writeln!(f, "{offset:6} {bytes:5}  {name}: {type_name}, {unit}, since {since}")?;
+            }
+        }
+        for Numbers { name, all, .. } in NUMBERS.iter().filter(|numbers| numbers.since <= self.0) {
+            write!(f, "\nnumbers {name}:")?;
+            let there = all.iter().filter(|(_, _, since)| *since <= self.0);
+            there.into_iter().try_for_each(|(variant, number, _)| write!(f, " {number} {variant}"))?;
+        }
+        f.write_str("\n")
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Section(kind) => write!(f, "section {} {kind:?}, {}:", *kind as u32, kind.presence()),
+            Self::Block(kind) => write!(f, "block {} {kind:?}:", *kind as u32),
+            Self::Piece => f.write_str("piece"),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What blocks hold: the state of guests, byte for byte. `vm` and `svm` fill these and read them, with checks.
+//!
+//! | block | how many | written | behind the structure |
+//! |---|---|---|---|
+//! | [`Policy`] | one for each guest that runs | before the guests stop | [`CpuidLeaf`]s |
+//! | [`Vcpu`] | one for each virtual processor | by the processor that carries it | the XSAVE area |
+//! | [`Devices`] | one for each guest that runs | when all its virtual processors have stopped | [`PciFunction`]s |
+//! | [`Console`] | one for each guest | likewise | the bytes that wait |
+//! | [`Late`] | one | last of all | nothing |
+
+mod devices;
+mod host;
+mod registers;
+mod vcpu;
+
+pub use devices::*;
+pub use host::*;
+pub use registers::*;
+pub use vcpu::*;
+
+use zerocopy::little_endian::{U32, U64};
+
+use crate::macros::{numbered, plain};
+use crate::schema::Described;
+
+plain! {
+    /// What a block begins with.
+    pub struct BlockHeader since 2 {
+        /// [`crate::block::MAGIC`].
+        pub magic: [u8; 8] as "text",
+        /// The version that the block is written in.
+        pub version: U32 as "number",
+        /// A [`BlockKind`]'s number.
+        pub kind: U32 as "number",
+        /// [`crate::layout::guests::Guest::number`]; 0 for the host's.
+        pub guest: U32 as "number",
+        /// The virtual processor's number; 0 for all else.
+        pub vcpu: U32 as "number",
+        /// Bytes in use behind the first page.
+        pub tail_bytes: U64 as "bytes",
+        /// [`crate::block`]'s sums over header (this field as zero), structure and tail.
+        pub sum: [U64; 2] as "sums",
+    }
+}
+
+numbered! {
+    /// What a block holds.
+    pub enum BlockKind since 2 {
+        /// A [`Policy`].
+        Policy = 1,
+        /// A [`Vcpu`].
+        Vcpu = 2,
+        /// [`Devices`].
+        Devices = 3,
+        /// A [`Console`].
+        Console = 4,
+        /// [`Late`].
+        Late = 5,
+    }
+}
+
+/// A structure that is a block's.
+pub trait BlockState: Described {
+    /// Which block's.
+    const KIND: BlockKind;
+}
+
+macro_rules! blocks {
+    ($($name:ident,)*) => {$(
+        impl BlockState for $name {
+            const KIND: BlockKind = BlockKind::$name;
+        }
+        // Sums are over whole words, and a structure shares its page with the header.
+        const _: () = assert!(size_of::<$name>().is_multiple_of(8) && size_of::<$name>() <= 4096 - size_of::<BlockHeader>());
+    )*};
+}
+
+blocks! { Policy, Vcpu, Devices, Console, Late, }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What of the host is known last of all, and consoles.
+
+use zerocopy::little_endian::U32;
+
+use crate::layout::{Control, Stamps};
+use crate::macros::plain;
+
+plain! {
+    /// A guest's console: bytes that wait. Behind this come those that the guest has written, then those that were typed.
+    pub struct Console since 2 {
+        /// Bytes that the guest has written and nobody has fetched.
+        pub output_bytes: U32 as "bytes",
+        /// Bytes that were typed and the guest has not taken.
+        pub input_bytes: U32 as "bytes",
+    }
+
+    /// What changes until the last moment, so that the record itself can be finished before guests stop.
+    pub struct Late since 2 {
+        /// When the old image got how far; takes the place of the record's.
+        pub stamps: Stamps as "piece",
+        /// The control channel's conversation; takes the place of the record's.
+        pub control: Control as "piece",
+    }
+}
+
+impl Console {
+    /// The bytes of both ways, out of a block's tail; `None` if there are not as many as it says.
+    pub fn split<'a>(&self, tail: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let (output, input) = tail.split_at_checked(self.output_bytes.get() as usize)?;
+        (input.len() == self.input_bytes.get() as usize).then_some((output, input))
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The format changes only with its version: every version that is read has its description and its bytes on file.
+
+use std::string::ToString;
+use std::{format, fs, vec};
+
+use zerocopy::IntoBytes as _;
+
+use super::samples::Sample;
+use crate::layout::Kind;
+use crate::layout::guests::Guest;
+use crate::record::Record;
+use crate::schema::{Described, Description, Part, STRUCTURES, structures, versions};
+use crate::state::{BlockHeader, BlockKind, Vcpu};
+use crate::{CHECKSUM, VERSION};
+
+/// Length and CRC-32 of the sample's record in each version.
+const GOLDEN: &[(u32, usize, u32)] = &[(2, 1656, 3_299_375_726), (3, 1672, 102_443_982)];
+
+/// When this fails, the format has changed. Is the version that you changed out already? Then raise `VERSION`, give what is new
+/// `since` that version, and add its file and its bytes. Files of older versions never change.
+#[test]
+fn each_version_is_as_its_file_describes_it() {
+    for version in versions() {
+        let path = format!("{}/schema/version-{version}.txt", env!("CARGO_MANIFEST_DIR"));
+        let described = Description(version).to_string();
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, &described).expect("the file can be written");
+        }
+        let on_file = fs::read_to_string(&path).expect("each version has its file");
+        assert_eq!(described, on_file, "version {version}: see above this test");
+    }
+}
+
+#[test]
+fn each_version_has_the_bytes_that_it_always_had() {
+    for version in versions() {
+        let bytes = Sample::new().in_version(version, None, |_| ());
+        let golden = GOLDEN.iter().find(|golden| golden.0 == version);
+        let found = (version, bytes.len(), CHECKSUM.checksum(&bytes));
+        assert_eq!(Some(&found), golden, "see above each_version_is_as_its_file_describes_it");
+    }
+}
+
+#[test]
+fn the_previous_version_is_read_and_what_it_lacks_is_zero() {
+    let sample = Sample::new();
+    let bytes = sample.in_version(VERSION - 1, None, |_| ());
+    let record = Record::open(&bytes).expect("good");
+    assert_eq!(record.version, VERSION - 1);
+    assert_eq!((record.host, record.clock, record.stamps), (sample.host, sample.clock, Some(sample.stamps)));
+    let without = |guest: Guest| Guest { throttled_since_ns: 0.into(), ..guest };
+    assert!(record.guests.iter().eq(sample.guests.iter().copied().map(without)), "version 3 has added one field");
+    assert!(record.blocks.iter().eq(sample.blocks.iter().copied()));
+}
+
+/// What an older image would go on with, when it is gone back to.
+#[test]
+fn a_record_goes_from_new_to_old_and_back() {
+    let sample = Sample::new();
+    let mut again = Sample::new();
+    for version in [VERSION, VERSION - 1, VERSION] {
+        let bytes = again.in_version(version, None, |_| ());
+        let record = Record::open(&bytes).expect("good");
+        again.guests = record.guests.iter().collect();
+        again.guest_memory = record.guest_memory.iter().collect();
+        again.blocks = record.blocks.iter().collect();
+    }
+    assert_eq!((again.guest_memory, again.blocks), (sample.guest_memory, sample.blocks));
+    assert_eq!(again.guests[0].throttled_since_ns.get(), 0, "the old image did not know of it");
+    assert_eq!(again.guests[0].name, sample.guests[0].name);
+}
+
+#[test]
+fn every_section_and_block_is_described_once() {
+    let times = |part: Part| STRUCTURES.iter().filter(|structure| structure.part == part).count();
+    for kind in Kind::ALL.iter().copied().filter(|kind| !matches!(kind, Kind::CommandLine | Kind::Firmware)) {
+        assert_eq!(times(Part::Section(kind)), 1, "{kind:?}");
+        let structure = STRUCTURES.iter().find(|structure| structure.part == Part::Section(kind));
+        assert_eq!(structure.map(|structure| structure.since), Some(kind.since()), "{kind:?}");
+    }
+    for kind in BlockKind::ALL {
+        assert_eq!(times(Part::Block(*kind)), 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn every_piece_of_a_structure_is_described() {
+    for (structure, fields) in structures(VERSION) {
+        for field in fields {
+            let element = field.type_name.trim_start_matches('[').split([';', ']']).next().unwrap_or_default();
+            let is_plain = ["u8", "U16", "U32", "U64", "I64"].contains(&element);
+            let is_described = STRUCTURES.iter().any(|other| other.name == element);
+            assert!(is_plain || is_described, "{}.{}: {}", structure.name, field.name, field.type_name);
+        }
+    }
+}
+
+#[test]
+fn fields_follow_each_other_without_a_gap() {
+    for structure in STRUCTURES {
+        let mut end = 0;
+        for field in structure.fields {
+            assert_eq!(field.offset, end, "{}.{}", structure.name, field.name);
+            end += field.bytes;
+        }
+    }
+}
+
+#[test]
+fn a_field_that_is_missing_reads_as_zero() {
+    let whole = vec![0xff; size_of::<BlockHeader>()];
+    let header = BlockHeader::read_in(VERSION, &whole).expect("long enough");
+    assert!(header.as_bytes().iter().all(|byte| *byte == 0xff));
+    assert_eq!(BlockHeader::read_in(VERSION, &whole[1..]), None);
+    assert_eq!(BlockHeader::bytes_in(BlockHeader::SINCE - 1), 0);
+    assert_eq!(Vcpu::bytes_in(VERSION), size_of::<Vcpu>());
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a function is, and how its registers are reached.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// Devices on a bus.
+const DEVICES: u8 = 32;
+/// Functions of a device.
+const FUNCTIONS: u8 = 8;
+/// Registers that ports reach; the rest only memory does.
+const PORT_REGISTERS: u16 = 256;
+const FUNCTION_BYTES: u16 = 4096;
+/// Configuration space of a bus is a mebibyte.
+const BUS_SHIFT: u32 = 20;
+
+/// A function's place: segment, bus, device, function. Prints as `0000:00:1f.3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bdf {
+    /// The segment group; 0 on all machines but large ones.
+    pub segment: u16,
+    /// The bus.
+    pub bus: u8,
+    /// The device on the bus, below 32.
+    device: u8,
+    /// The function of the device, below 8.
+    function: u8,
+}
+
+impl Bdf {
+    /// A place; `None` if there is no such device or function number.
+    pub const fn new(segment: u16, bus: u8, device: u8, function: u8) -> Option<Self> {
+        if device >= DEVICES || function >= FUNCTIONS {
+            return None;
+        }
+        Some(Self { segment, bus, device, function })
+    }
+
+    /// The device on the bus, 0 to 31.
+    pub const fn device(self) -> u8 {
+        self.device
+    }
+
+    /// The function of the device, 0 to 7.
+    pub const fn function(self) -> u8 {
+        self.function
+    }
+
+    /// Another function of the same device; `None` if there is no such number.
+    pub const fn with_function(self, function: u8) -> Option<Self> {
+        Self::new(self.segment, self.bus, self.device, function)
+    }
+
+    const fn number(self) -> u32 {
+        (self.bus as u32) << 8 | (self.device as u32) << 3 | self.function as u32
+    }
+}
+
+impl fmt::Display for Bdf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.{:x}", self.segment, self.bus, self.device, self.function)
+    }
+}
+
+/// The text is no place of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPlace;
+
+impl FromStr for Bdf {
+    type Err = NoPlace;
+
+    /// Reads `00:1f.3` or `0000:00:1f.3`, all hexadecimal.
+    fn from_str(text: &str) -> Result<Self, NoPlace> {
+        let (rest, function) = text.rsplit_once('.').ok_or(NoPlace)?;
+        let (rest, device) = rest.rsplit_once(':').ok_or(NoPlace)?;
+        let (segment, bus) = rest.rsplit_once(':').unwrap_or(("0", rest));
+        let byte = |text| hexadecimal(text).and_then(|value| u8::try_from(value).ok()).ok_or(NoPlace);
+        let segment = hexadecimal(segment).ok_or(NoPlace)?;
+        Self::new(segment, byte(bus)?, byte(device)?, byte(function)?).ok_or(NoPlace)
+    }
+}
+
+/// One to four hexadecimal digits; no sign, no prefix.
+pub(crate) fn hexadecimal(text: &str) -> Option<u16> {
+    let is_digits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digits.then(|| u16::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// A window of memory that shows the configuration space of some buses (the MCFG table names them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcamRange {
+    /// Physical address of bus 0's registers, whether or not bus 0 is in the range.
+    pub base: u64,
+    /// The segment group.
+    pub segment: u16,
+    /// The first bus.
+    pub first_bus: u8,
+    /// The last bus.
+    pub last_bus: u8,
+}
+
+impl EcamRange {
+    /// The physical addresses at which its buses are: the first one, and the first one behind; `None` if there is no such memory.
+    pub fn addresses(&self) -> Option<(u64, u64)> {
+        let start = self.base.checked_add(u64::from(self.first_bus) << BUS_SHIFT)?;
+        let end = self.base.checked_add((u64::from(self.last_bus) + 1) << BUS_SHIFT)?;
+        (start < end).then_some((start, end))
+    }
+
+    /// Whether any of it is at the physical addresses from `start` on, before `end`.
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.addresses().is_some_and(|(mine, mine_end)| mine < end && start < mine_end)
+    }
+}
+
+/// How to reach a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Four bytes in memory.
+    Memory {
+        /// The range that shows them, by its place in the list.
+        range: usize,
+        /// Where, counted from the range's first bus.
+        offset: u64,
+    },
+    /// This word to port 0xcf8, the register at port 0xcfc.
+    Ports(u32),
+}
+
+/// How to reach the four bytes at `register` (rounded down to a multiple of four) of a function: through memory where a range shows
+/// it, else through the ports; `None` where neither does.
+pub fn route(ranges: &[EcamRange], place: Bdf, register: u16) -> Option<Route> {
+    let register = register & !3;
+    if register >= FUNCTION_BYTES {
+        return None;
+    }
+    let shows =
+        |range: &EcamRange| range.segment == place.segment && (range.first_bus..=range.last_bus).contains(&place.bus);
+    if let Some(range) = ranges.iter().position(shows) {
+        let number = place.number() - (u32::from(ranges[range].first_bus) << 8);
+        return Some(Route::Memory { range, offset: u64::from(number) << 12 | u64::from(register) });
+    }
+    let by_ports = place.segment == 0 && register < PORT_REGISTERS;
+    by_ports.then(|| Route::Ports(1 << 31 | place.number() << 8 | u32::from(register)))
+}
+
+#[cfg(test)]
+#[path = "address_tests.rs"]
+mod tests;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One function: what its header says (PCI Local Bus 3.0, chapter 6).
+
+use core::fmt;
+
+use arrayvec::ArrayVec;
+
+use crate::Bdf;
+use crate::bar::{self, Bar, MAX_BARS};
+use crate::capability::{self, Capability, MAX_CAPABILITIES};
+use crate::config::{Cost, Registers};
+
+const IDENTITY: u16 = 0x00;
+const COMMAND: u16 = 0x04;
+const CLASS: u16 = 0x08;
+const HEADER: u16 = 0x0c;
+const BUSES: u16 = 0x18;
+const CAPABILITIES: u16 = 0x34;
+/// In the status, the upper half of the command's word.
+const HAS_CAPABILITIES: u32 = 1 << 20;
+/// The vendor identifier of a function that is there but not ready (PCI Express Base 5.0, section 2.3.2).
+const NOT_READY: u16 = 0x0001;
+const MAX_PROBLEMS: usize = 4;
+
+/// Who made a function, and what it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Vendor identifier.
+    pub vendor: u16,
+    /// Device identifier.
+    pub device: u16,
+    /// Base class.
+    pub class: u8,
+    /// Subclass.
+    pub subclass: u8,
+    /// Programming interface.
+    pub interface: u8,
+    /// Revision.
+    pub revision: u8,
+}
+
+impl Identity {
+    /// Whether the machine itself may be using the function right now: bridges between it and its buses, its serial ports, its
+    /// interrupt controllers and timers. Their ranges are left alone: sizing takes them away for a moment.
+    const fn is_the_machines_own(self) -> bool {
+        matches!((self.class, self.subclass), (6 | 8, _) | (7, 0))
+    }
+}
+
+/// What kind of header a function has, and what only that kind tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A device.
+    Endpoint {
+        /// Its address ranges.
+        bars: ArrayVec<Bar, MAX_BARS>,
+    },
+    /// A bridge to another bus.
+    Bridge {
+        /// The bus behind it.
+        secondary: u8,
+        /// The last bus behind that.
+        subordinate: u8,
+    },
+    /// A header that no specification in use describes.
+    Other(u8),
+}
+
+/// What is wrong with a function. It costs what the function would have told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It was not ready for a millisecond.
+    NotReady,
+    /// It stopped to answer while it was read.
+    Vanished,
+    /// Its list of capabilities comes back to this register.
+    CapabilityLoop {
+        /// Where it was before.
+        register: u8,
+    },
+    /// Its list of capabilities leads into the header.
+    StrayCapability {
+        /// Where to.
+        register: u8,
+    },
+    /// A range of 64 bits begins in the last register.
+    HalfRange {
+        /// Which register.
+        index: u8,
+    },
+    /// A range whose length is no power of two, or that does not begin at a multiple of it.
+    AbsurdRange {
+        /// Which register.
+        index: u8,
+    },
+    /// A bridge to a bus that was met before, or to its own.
+    BridgeLoop {
+        /// The bus.
+        bus: u8,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotReady => f.write_str("it was not ready within a millisecond"),
+            Self::Vanished => f.write_str("it stopped to answer while it was read"),
+            Self::CapabilityLoop { register } => write!(f, "its capability list comes back to {register:#x}"),
+            Self::StrayCapability { register } => {
+                write!(f, "its capability list leads into its header ({register:#x})")
+            }
+            Self::HalfRange { index } => write!(f, "a 64-bit range begins in its last register ({index})"),
+            Self::AbsurdRange { index } => write!(f, "its range {index} has an impossible length or place"),
+            Self::BridgeLoop { bus } => write!(f, "it leads to bus {bus:#04x}, which was met before"),
+        }
+    }
+}
+
+/// A few problems; more of one function are not told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(ArrayVec<Problem, MAX_PROBLEMS>);
+
+impl Problems {
+    pub(crate) fn push(&mut self, problem: Problem) {
+        // More than four of one function teach nothing.
+        let _ = self.0.try_push(problem);
+    }
+
+    /// In the order in which they were met.
+    pub fn iter(&self) -> impl Iterator<Item = Problem> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// A function that was probed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Where it is.
+    pub place: Bdf,
+    /// Who made it, what it does.
+    pub identity: Identity,
+    /// What its header tells.
+    pub kind: Kind,
+    /// What it can.
+    pub capabilities: ArrayVec<Capability, MAX_CAPABILITIES>,
+    /// What is wrong with it.
+    pub problems: Problems,
+    /// What it cost to find all this out.
+    pub cost: Cost,
+}
+
+/// What a first look at a place shows.
+pub(crate) enum Sight {
+    /// Nobody is there.
+    Nobody,
+    /// Somebody, who is to be asked again.
+    NotReady,
+    /// A function.
+    Somebody(Glance),
+}
+
+/// What a first look at a function shows.
+pub(crate) struct Glance {
+    pub(crate) identity: Identity,
+    /// Header type, without the bit for several functions; absurd where there is a problem.
+    pub(crate) header: u8,
+    pub(crate) has_siblings: bool,
+    problem: Option<Problem>,
+}
+
+impl Glance {
+    /// One who has been asked often enough.
+    pub(crate) fn never_ready() -> Self {
+        let identity = Identity { vendor: NOT_READY, ..Identity::default() };
+        Self { identity, header: u8::MAX, has_siblings: false, problem: Some(Problem::NotReady) }
+    }
+}
+
+/// Who is there: one access where nobody is, three where somebody is.
+pub(crate) fn glance(registers: &mut Registers<'_>) -> Sight {
+    let first = registers.read(IDENTITY);
+    let (vendor, device) = (first as u16, (first >> 16) as u16);
+    match vendor {
+        // What a bus that nobody drives reads as, and what some bridges answer instead.
+        u16::MAX | 0 => return Sight::Nobody,
+        NOT_READY => return Sight::NotReady,
+        _ => {}
+    }
+    let [revision, interface, subclass, class] = registers.read(CLASS).to_le_bytes();
+    let identity = Identity { vendor, device, class, subclass, interface, revision };
+    let header = registers.read(HEADER);
+    let problem = (header == u32::MAX).then_some(Problem::Vanished);
+    let header = (header >> 16) as u8;
+    let (has_siblings, header) = match problem {
+        None => (header & 0x80 != 0, header & 0x7f),
+        Some(_) => (false, u8::MAX),
+    };
+    Sight::Somebody(Glance { identity, header, has_siblings, problem })
+}
+
+/// Reads all of a function's header, after a [`glance`] at it.
+pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function {
+    let mut problems = Problems::default();
+    let mut capabilities = ArrayVec::new();
+    glance.problem.into_iter().for_each(|problem| problems.push(problem));
+    let status_and_command = if glance.header <= 1 { registers.read(COMMAND) } else { 0 };
+    if status_and_command & HAS_CAPABILITIES != 0 && status_and_command != u32::MAX {
+        let pointer = registers.read(CAPABILITIES) as u8;
+        capabilities = capability::read_list(registers, pointer, &mut problems);
+    }
+    let kind = match glance.header {
+        0 if glance.identity.is_the_machines_own() => Kind::Endpoint { bars: ArrayVec::new() },
+        0 => Kind::Endpoint { bars: bar::read_all(registers, status_and_command, &mut problems) },
+        1 => {
+            let [_, secondary, subordinate, _] = registers.read(BUSES).to_le_bytes();
+            Kind::Bridge { secondary, subordinate }
+        }
+        header => Kind::Other(header),
+    };
+    let cost = registers.cost();
+    Function { place: registers.place(), identity: glance.identity, kind, capabilities, problems, cost }
+}

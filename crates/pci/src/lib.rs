@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PCI functions: which are there, what looking costs, and which need not be looked at before a guest runs.
+//!
+//! A configuration access is slow (it waits for a link, and in an emulator it leaves the virtual machine), and a boot that looks
+//! at every slot of every bus does thousands. What is looked at, and when, is a policy over one code path:
+//!
+//! | [`Filter`] | before the guests run | after |
+//! |---|---|---|
+//! | `all` | every function is probed: the baseline | nothing |
+//! | `allow:…` | only functions that a pattern names; by address, nothing else is even touched | nothing |
+//! | `lazy` | nothing | every function, one at a time, by a processor that has nothing else to do |
+//!
+//! [`Scan`] does the work in steps of one function, so that whoever drives it is never away for long. Every access goes
+//! through [`ConfigSpace`] and is counted: a [`Function`] says what it cost to find out.
+//!
+//! What a function says of itself is an allegation: capability lists that loop, bridges that lead back, functions that never
+//! answer or vanish while they are read leave a [`Problem`] and cost a bounded number of accesses.
+//!
+//! The crate `pci_types` reads headers too; its access trait is `unsafe` to implement and its capability walk has no bound, and the
+//! handful of registers needed here is smaller than that seam.
+//!
+//! | module | what | source |
+//! |---|---|---|
+//! | [`address`] | bus, device, function; how a register is reached | PCI Local Bus 3.0, 3.2.2.3.2; PCI Express Base 5.0, 7.2.2 |
+//! | [`filter`] | the policies and their patterns | |
+//! | [`scan`] | the walk over buses and slots | PCI-to-PCI Bridge 1.2, chapter 3 |
+//! | [`function`] | one function's header | PCI Local Bus 3.0, chapter 6 |
+//! | [`bar`], [`capability`] | its address ranges; its capability list | 6.2.5.1; 6.7 |
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod address;
+pub mod bar;
+pub mod capability;
+mod config;
+pub mod filter;
+pub mod function;
+pub mod scan;
+
+#[cfg(test)]
+mod testing;
+
+pub use address::{Bdf, EcamRange, Route, route};
+pub use config::{ConfigSpace, Cost};
+pub use filter::{Filter, FilterError, Pattern};
+pub use function::{Function, Identity, Kind, Problem};
+pub use scan::{Scan, Step};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A machine whose functions are tables of bytes.
+
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+use crate::{Bdf, ConfigSpace};
+
+/// A function's 256 bytes, and which of their bits can be written.
+#[derive(Clone, Debug)]
+pub struct Chip {
+    pub words: [u32; 64],
+    pub writable: [u32; 64],
+    /// How often it says that it is not ready.
+    pub not_ready: u32,
+    /// After so many accesses it is gone.
+    pub vanishes_after: u32,
+}
+
+impl Chip {
+    pub fn new(vendor: u16, device: u16, class: u16, header: u8) -> Self {
+        let mut words = [0; 64];
+        words[0] = u32::from(device) << 16 | u32::from(vendor);
+        words[1] = 0b11;
+        words[2] = u32::from(class) << 16;
+        words[3] = u32::from(header) << 16;
+        let mut writable = [0; 64];
+        writable[1] = 0x407;
+        Self { words, writable, not_ready: 0, vanishes_after: u32::MAX }
+    }
+
+    /// A bridge to a bus.
+    pub fn bridge(secondary: u8) -> Self {
+        let mut chip = Self::new(0x1b36, 0x000c, 0x0604, 1);
+        chip.words[6] = u32::from(secondary) << 16 | u32::from(secondary) << 8;
+        chip
+    }
+
+    /// With a capability list: the first pointer, then each one's register, identifier and pointer to the next.
+    pub fn with_capabilities(mut self, first: u8, list: &[(u8, u8, u8)]) -> Self {
+        self.words[1] |= 1 << 20;
+        self.words[13] = u32::from(first);
+        for &(register, id, next) in list {
+            self.words[usize::from(register / 4)] = u32::from(next) << 8 | u32::from(id);
+        }
+        self
+    }
+
+    /// With a register of an address range.
+    pub fn with_bar(mut self, index: usize, value: u32, writable: u32) -> Self {
+        self.words[4 + index] = value;
+        self.writable[4 + index] = writable;
+        self
+    }
+}
+
+/// The machine.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    pub chips: BTreeMap<Bdf, Chip>,
+    pub log: Vec<(Bdf, u16)>,
+    pub pauses: u32,
+    pub writes: u32,
+}
+
+impl Machine {
+    pub fn with(chips: impl IntoIterator<Item = (&'static str, Chip)>) -> Self {
+        let chips = chips.into_iter().map(|(place, chip)| (place.parse().unwrap(), chip)).collect();
+        Self { chips, log: Vec::new(), pauses: 0, writes: 0 }
+    }
+}
+
+impl ConfigSpace for Machine {
+    fn read(&mut self, place: Bdf, register: u16) -> u32 {
+        self.log.push((place, register));
+        let Some(chip) = self.chips.get_mut(&place) else { return u32::MAX };
+        let Some(left) = chip.vanishes_after.checked_sub(1) else { return u32::MAX };
+        chip.vanishes_after = left;
+        if register == 0 && chip.not_ready > 0 {
+            chip.not_ready -= 1;
+            return 0xffff_0001;
+        }
+        chip.words[usize::from(register / 4) % 64]
+    }
+
+    fn write(&mut self, place: Bdf, register: u16, value: u32) {
+        self.log.push((place, register));
+        self.writes += 1;
+        let Some(chip) = self.chips.get_mut(&place) else { return };
+        let index = usize::from(register / 4) % 64;
+        let writable = chip.writable[index];
+        chip.words[index] = chip.words[index] & !writable | value & writable;
+    }
+
+    fn now(&mut self) -> u64 {
+        self.log.len() as u64 * 10
+    }
+
+    fn pause(&mut self) {
+        self.pauses += 1;
+    }
+}

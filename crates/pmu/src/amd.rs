@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AMD's core counters (AMD APM vol. 2, section 13.2): the four that every processor has, the six of the extension, and with
+//! version 2 of its performance monitoring global registers.
+//!
+//! Without these a counter that has overflowed is told by its highest bit: it is clear, where the value that was put in had it
+//! set. So an overflow of a counter that started below the middle is not seen there; nobody asks for one so far away.
+
+use crate::event::{What, select};
+use crate::{Backend, Counter, CounterSet, Event, Msrs, Width};
+
+/// Registers.
+#[allow(missing_docs)]
+pub mod number {
+    pub const LEGACY_SELECT: u32 = 0xc001_0000;
+    pub const LEGACY_COUNTER: u32 = 0xc001_0004;
+    pub const SELECT: u32 = 0xc001_0200;
+    pub const COUNTER: u32 = 0xc001_0201;
+    pub const GLOBAL_STATUS: u32 = 0xc000_0300;
+    pub const GLOBAL_CONTROL: u32 = 0xc000_0301;
+    pub const GLOBAL_CLEAR: u32 = 0xc000_0302;
+}
+use number::*;
+
+/// Event select and unit mask of what both vendors have.
+pub const CYCLES: (u16, u8) = (0x76, 0);
+/// See [`CYCLES`].
+pub const INSTRUCTIONS: (u16, u8) = (0xc0, 0);
+/// Cycles at the rate of P0, which is the time stamp counter's (from family 19h on).
+pub const REFERENCE_CYCLES: (u16, u8) = (0x120, 1);
+/// Counts only while a guest runs (EFER.SVME set).
+pub const GUEST_ONLY: u64 = 1 << 40;
+/// Counts only while none does.
+pub const HOST_ONLY: u64 = 1 << 41;
+
+/// Counters without the extension.
+pub const LEGACY_COUNTERS: u8 = 4;
+/// Counters with it.
+pub const EXTENDED_COUNTERS: u8 = 6;
+
+const HIGHEST_BIT: u64 = 1 << 47;
+
+/// Whose time is counted: SVM lets the processor tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A guest's.
+    Guest,
+    /// The host's.
+    Host,
+}
+
+/// What CPUID says: leaf 0x8000_0001 ECX bit 23, leaf 0x8000_0022.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The counters have the extension's registers.
+    pub is_extended: bool,
+    /// There are global registers.
+    pub has_global: bool,
+    /// How many counters there are.
+    pub counters: u8,
+    /// Whether [`REFERENCE_CYCLES`] are counted.
+    pub counts_reference: bool,
+}
+
+impl Description {
+    /// From the registers; `family` is the processor's, with the extended one added.
+    pub fn from_cpuid(extended_ecx: u32, monitoring_eax: u32, monitoring_ebx: u32, family: u32) -> Self {
+        const EXTENSION: u32 = 1 << 23;
+        let is_extended = extended_ecx & EXTENSION != 0;
+        let has_global = is_extended && monitoring_eax & 1 != 0;
+        let counters = match (is_extended, has_global) {
+            (false, _) => LEGACY_COUNTERS,
+            (true, false) => EXTENDED_COUNTERS,
+            (true, true) => (monitoring_ebx & 0xf) as u8,
+        };
+        Self { is_extended, has_global, counters, counts_reference: family >= 0x19 }
+    }
+}
+
+/// The counters of one processor, as one of their users reaches them; the global registers are shared with the others.
+#[derive(Clone, Debug)]
+pub struct Amd<M> {
+    msrs: M,
+    description: Description,
+    side: u64,
+    /// Selects as they are to be while they count.
+    selects: [u64; 16],
+    /// Counters that count for this user.
+    counting: u64,
+    /// Counters whose highest bit was set when they were last looked at.
+    near_overflow: u64,
+}
+
+impl<M: Msrs> Amd<M> {
+    /// The processor's counters as they are.
+    pub const fn new(msrs: M, description: Description, side: Side) -> Self {
+        let side = match side {
+            Side::Guest => GUEST_ONLY,
+            Side::Host => HOST_ONLY,
+        };
+        Self { msrs, description, side, selects: [0; 16], counting: 0, near_overflow: 0 }
+    }
+
+    /// Before they have a user: all stopped and without events, whatever firmware has left.
+    pub fn reset(&mut self) {
+        if self.description.has_global {
+            self.msrs.write(GLOBAL_CONTROL, 0);
+        }
+        self.counters().for_each(|counter| self.clear(counter));
+    }
+
+    fn number(event: &Event) -> (u16, u8) {
+        match event.what {
+            What::Cycles => CYCLES,
+            What::Instructions => INSTRUCTIONS,
+            What::ReferenceCycles => REFERENCE_CYCLES,
+            What::Vendor { select, unit } => (select, unit),
+        }
+    }
+
+    fn select(&self, counter: Counter) -> u32 {
+        let number = u32::from(counter.index());
+        if self.description.is_extended { SELECT + 2 * number } else { LEGACY_SELECT + number }
+    }
+
+    fn value(&self, counter: Counter) -> u32 {
+        let number = u32::from(counter.index());
+        if self.description.is_extended { COUNTER + 2 * number } else { LEGACY_COUNTER + number }
+    }
+
+    fn note(&mut self, counter: Counter, value: u64) {
+        let bit = CounterSet::only(counter).0;
+        let is_near = value & HIGHEST_BIT != 0;
+        self.near_overflow = self.near_overflow & !bit | if is_near { bit } else { 0 };
+    }
+
+    /// Those whose highest bit has fallen.
+    fn fallen(&mut self, of: CounterSet) -> CounterSet {
+        let before = CounterSet(self.near_overflow).and(of);
+        for counter in of {
+            let value = self.read(counter);
+            self.note(counter, value);
+        }
+        before.without(CounterSet(self.near_overflow))
+    }
+
+    /// With global registers one write does it; else each select has its own enable bit.
+    fn set_counting(&mut self, counting: u64) {
+        let changed = self.counting ^ counting;
+        if changed == 0 {
+            return;
+        }
+        self.counting = counting;
+        if self.description.has_global {
+            let others = self.msrs.read(GLOBAL_CONTROL) & !changed;
+            return self.msrs.write(GLOBAL_CONTROL, others | changed & counting);
+        }
+        for counter in CounterSet(changed) {
+            let select = self.selects[usize::from(counter.index() & 0xf)];
+            let counts = CounterSet(counting).contains(counter);
+            let (register, bits) = (self.select(counter), if counts { select } else { select & !select::ENABLE });
+            self.msrs.write(register, bits);
+        }
+    }
+}
+
+impl<M: Msrs> Backend for Amd<M> {
+    fn counters(&self) -> CounterSet {
+        CounterSet::first(self.description.counters, 0)
+    }
+
+    fn width(&self) -> Width {
+        Width::USUAL
+    }
+
+    fn able(&self, event: &Event) -> CounterSet {
+        let is_missing = event.what == What::ReferenceCycles && !self.description.counts_reference;
+        if is_missing || event.modes.is_empty() { CounterSet::EMPTY } else { self.counters() }
+    }
+
+    fn program(&mut self, counter: Counter, event: &Event, value: u64) {
+        let (number, unit) = Self::number(event);
+        let bits = select::encode(event, number, unit) | select::ENABLE | select::INTERRUPT | self.side;
+        self.selects[usize::from(counter.index() & 0xf)] = bits;
+        self.write(counter, value);
+        let register = self.select(counter);
+        if self.description.has_global {
+            self.msrs.write(GLOBAL_CLEAR, CounterSet::only(counter).0);
+            self.msrs.write(register, bits);
+        } else {
+            self.msrs.write(register, bits & !select::ENABLE);
+        }
+    }
+
+    fn clear(&mut self, counter: Counter) {
+        self.selects[usize::from(counter.index() & 0xf)] = 0;
+        let register = self.select(counter);
+        self.msrs.write(register, 0);
+        self.write(counter, 0);
+        if self.description.has_global {
+            self.msrs.write(GLOBAL_CLEAR, CounterSet::only(counter).0);
+        }
+    }
+
+    fn start(&mut self, counters: CounterSet) {
+        self.set_counting(self.counting | counters.0);
+    }
+
+    fn stop(&mut self, counters: CounterSet) {
+        self.set_counting(self.counting & !counters.0);
+    }
+
+    fn read(&mut self, counter: Counter) -> u64 {
+        let register = self.value(counter);
+        self.msrs.read(register) & Width::USUAL.mask()
+    }
+
+    fn write(&mut self, counter: Counter, value: u64) {
+        let register = self.value(counter);
+        self.msrs.write(register, value & Width::USUAL.mask());
+        self.note(counter, value);
+    }
+
+    fn take_overflows(&mut self, of: CounterSet) -> CounterSet {
+        if !self.description.has_global {
+            return self.fallen(of);
+        }
+        let taken = self.msrs.read(GLOBAL_STATUS) & of.0;
+        if taken != 0 {
+            self.msrs.write(GLOBAL_CLEAR, taken);
+        }
+        CounterSet(taken)
+    }
+}

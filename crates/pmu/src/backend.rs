@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the rest needs of a processor's counters.
+
+use crate::{Counter, CounterSet, Event, Width};
+
+/// A processor's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
+pub trait Backend {
+    /// The counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
+    const IS_PRIVATE: bool = false;
+
+    /// The counters that there are.
+    fn counters(&self) -> CounterSet;
+    /// Their width.
+    fn width(&self) -> Width;
+    /// Those of them that can count this; none: this processor cannot count it.
+    fn able(&self, event: &Event) -> CounterSet;
+    /// Gives a stopped counter its event and value. An overflow is to interrupt.
+    fn program(&mut self, counter: Counter, event: &Event, value: u64);
+    /// Takes its event from a stopped counter; nothing of its user is left in it.
+    fn clear(&mut self, counter: Counter);
+    /// Lets programmed counters count.
+    fn start(&mut self, counters: CounterSet);
+    /// Stops them.
+    fn stop(&mut self, counters: CounterSet);
+    /// A counter's value.
+    fn read(&mut self, counter: Counter) -> u64;
+    /// Sets it.
+    fn write(&mut self, counter: Counter, value: u64);
+    /// Which of these have overflowed since this was last asked.
+    fn take_overflows(&mut self, of: CounterSet) -> CounterSet;
+
+    /// For counters that are only looked at: the user has run for so many ticks of the time stamp counter in all.
+    #[inline]
+    fn run_until(&mut self, _ticks: u64) {}
+
+    /// After how many ticks of the user's time a counter overflows, where it does not interrupt by itself.
+    #[inline]
+    fn ticks_to_overflow(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Model-specific registers of the processor, or of a model of one.
+pub trait Msrs {
+    /// RDMSR; the register exists.
+    fn read(&mut self, number: u32) -> u64;
+    /// WRMSR; register and value are as the manual has them.
+    fn write(&mut self, number: u32, value: u64);
+}
+
+impl<T: Msrs> Msrs for &mut T {
+    fn read(&mut self, number: u32) -> u64 {
+        (**self).read(number)
+    }
+
+    fn write(&mut self, number: u32, value: u64) {
+        (**self).write(number, value);
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
+//!
+//! What a guest writes is looked at once: reserved bits are refused as its processor would, what is new is told to the bank, what
+//! is not is left out. Its time is the time that it has run: the caller says how long that is at each call, in ticks.
+
+mod amd;
+mod filter;
+mod intel;
+mod state;
+
+use crate::event::{What, select};
+use crate::{Backend, Bank, CounterSet, Event, Policy, SLOTS, Width};
+
+pub use filter::Filter;
+pub use intel::leaf as intel_leaf;
+pub use state::{BadState, State};
+
+/// General counters of an Intel guest.
+pub const INTEL_GENERAL: usize = 8;
+/// Its counters of fixed purpose; their slots come behind the general ones.
+pub const INTEL_FIXED: usize = 3;
+/// Counters of an AMD guest.
+pub const AMD_GENERAL: usize = 6;
+
+/// Whose registers a guest sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    /// Architectural performance monitoring, version 2.
+    Intel,
+    /// Performance monitoring version 2, with the extension's and the older registers.
+    Amd,
+}
+
+/// What a guest is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Whose registers.
+    pub vendor: Vendor,
+    /// What a change costs.
+    pub policy: Policy,
+    /// Events that may be counted.
+    pub filter: Filter,
+}
+
+/// #GP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
+/// A register of the guest's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Register {
+    Select(usize),
+    /// As the older registers of Intel's are written: 32 bits, sign-extended.
+    ShortCounter(usize),
+    Counter(usize),
+    FixedControl,
+    GlobalControl,
+    GlobalStatus,
+    GlobalClear,
+    Capabilities,
+    DebugControl,
+}
+
+/// One virtual processor's counters.
+#[derive(Clone, Debug)]
+pub struct VirtualPmu<B> {
+    vendor: Vendor,
+    filter: Filter,
+    bank: Bank<B>,
+    selects: [u64; INTEL_GENERAL],
+    fixed_control: u64,
+    global_control: u64,
+    global_status: u64,
+    debug_control: u64,
+    /// An overflow has come whose interrupt has not been raised.
+    interrupts: bool,
+}
+
+impl<B: Backend> VirtualPmu<B> {
+    /// After power-on: nothing counts, but the global control lets all general counters (so that who knows no global
+    /// registers needs none).
+    pub fn new(config: &Config, backend: B) -> Self {
+        Self {
+            vendor: config.vendor,
+            filter: config.filter,
+            bank: Bank::new(backend, config.policy),
+            selects: [0; INTEL_GENERAL],
+            fixed_control: 0,
+            global_control: CounterSet::first(general(config.vendor) as u8, 0).0,
+            global_status: 0,
+            debug_control: 0,
+            interrupts: false,
+        }
+    }
+
+    /// What it was given.
+    pub fn config(&self) -> Config {
+        Config { vendor: self.vendor, policy: self.bank.policy(), filter: self.filter }
+    }
+
+    /// Whose registers they are.
+    pub fn vendor(&self) -> Vendor {
+        self.vendor
+    }
+
+    /// The events behind them.
+    pub fn bank(&self) -> &Bank<B> {
+        &self.bank
+    }
+
+    /// Whether any counter counts: only then does the guest's time matter.
+    #[inline]
+    pub fn is_counting(&self) -> bool {
+        self.bank.is_counting()
+    }
+
+    /// RDMSR of a register that nobody else answers for.
+    ///
+    /// # Errors
+    /// [`Refused`] if there is none of this number.
+    #[inline(always)]
+    pub fn read(&mut self, number: u32, ticks: u64) -> Result<u64, Refused> {
+        let register = self.register(number).ok_or(Refused)?;
+        self.run_until(ticks);
+        Ok(match register {
+            Register::Select(at) => self.selects[at],
+            Register::ShortCounter(slot) | Register::Counter(slot) => self.bank.read(slot),
+            Register::FixedControl => self.fixed_control,
+            Register::GlobalControl => self.global_control,
+            Register::GlobalStatus => self.global_status,
+            Register::GlobalClear => 0,
+            Register::Capabilities => intel::CAPABILITIES,
+            Register::DebugControl => self.debug_control,
+        })
+    }
+
+    /// WRMSR.
+    ///
+    /// # Errors
+    /// [`Refused`] if there is none of this number, it cannot be written, or a reserved bit is set.
+    #[inline(always)]
+    pub fn write(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
+        let register = self.register(number).ok_or(Refused)?;
+        self.run_until(ticks);
+        match self.vendor {
+            Vendor::Intel => self.write_intel(register, value),
+            Vendor::Amd => self.write_amd(register, value),
+        }
+    }
+
+    /// RDPMC of this counter (ECX).
+    ///
+    /// # Errors
+    /// [`Refused`] if there is none of this number.
+    #[inline(always)]
+    pub fn read_counter(&mut self, counter: u32, ticks: u64) -> Result<u64, Refused> {
+        let slot = match self.vendor {
+            Vendor::Intel => intel::slot_of_rdpmc(counter),
+            Vendor::Amd => Some(counter as usize).filter(|&slot| slot < AMD_GENERAL),
+        };
+        let slot = slot.ok_or(Refused)?;
+        self.run_until(ticks);
+        Ok(self.bank.read(slot))
+    }
+
+    /// The guest has run for so many ticks: what has overflowed by then becomes its status, and may interrupt.
+    #[inline(always)]
+    pub fn run_until(&mut self, ticks: u64) {
+        self.bank.run_until(ticks);
+        let overflowed = self.bank.take_overflows();
+        if overflowed != 0 {
+            self.overflow(overflowed);
+        }
+    }
+
+    /// Whether an interrupt is to be raised, once.
+    #[inline(always)]
+    pub fn take_interrupt(&mut self) -> bool {
+        core::mem::take(&mut self.interrupts)
+    }
+
+    /// Whether the guest's processor masks the interrupt as it delivers it.
+    pub fn masks_interrupt(&self) -> bool {
+        self.vendor == Vendor::Intel
+    }
+
+    /// After how many ticks of the guest's time a counter overflows, where the processor does not tell.
+    #[inline]
+    pub fn ticks_to_overflow(&self) -> Option<u64> {
+        self.bank.ticks_to_overflow()
+    }
+
+    /// The virtual processor is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`] says no
+    /// it need not be switched out.
+    pub fn switch_in(&mut self, available: CounterSet, ticks: u64) {
+        self.run_until(ticks);
+        self.bank.switch_in(available);
+    }
+
+    /// It is switched out, after so many ticks.
+    pub fn switch_out(&mut self, ticks: u64) {
+        self.run_until(ticks);
+        self.bank.switch_out();
+    }
+
+    #[inline(always)]
+    fn register(&self, number: u32) -> Option<Register> {
+        match self.vendor {
+            Vendor::Intel => intel::register(number),
+            Vendor::Amd => amd::register(number),
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, overflowed: u16) {
+        for slot in slots(overflowed) {
+            self.global_status |= 1 << global_bit(slot);
+            if self.interrupt_is_wanted(slot) {
+                self.interrupts = true;
+            }
+        }
+        if self.interrupts && self.debug_control & intel::FREEZE_ON_INTERRUPT != 0 {
+            self.set_global_control(0);
+        }
+    }
+
+    fn interrupt_is_wanted(&self, slot: usize) -> bool {
+        match slot.checked_sub(INTEL_GENERAL) {
+            Some(fixed) => intel::fixed_interrupts(self.fixed_control, fixed),
+            None => self.selects[slot] & select::INTERRUPT != 0,
+        }
+    }
+
+    fn set_global_control(&mut self, value: u64) {
+        let changed = self.global_control ^ value;
+        self.global_control = value;
+        for slot in 0..SLOTS {
+            if changed & 1 << global_bit(slot) != 0 {
+                self.follow(slot);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn set_select(&mut self, at: usize, value: u64) {
+        if self.selects[at] != value {
+            self.selects[at] = value;
+            self.follow(at);
+        }
+    }
+
+    /// A slot counts what the registers say.
+    #[inline]
+    fn follow(&mut self, slot: usize) {
+        let event = self.wanted(slot);
+        self.bank.count(slot, event.as_ref());
+    }
+
+    #[inline]
+    fn wanted(&self, slot: usize) -> Option<Event> {
+        if self.global_control & 1 << global_bit(slot) == 0 {
+            return None;
+        }
+        let (event, number) = match slot.checked_sub(INTEL_GENERAL) {
+            Some(fixed) => intel::fixed_event(self.fixed_control, fixed)?,
+            None => {
+                let value = self.selects[slot];
+                if value & select::ENABLE == 0 {
+                    return None;
+                }
+                let number = select::number(value);
+                (select::event(value, self.what(number)), number)
+            }
+        };
+        (!event.modes.is_empty() && self.filter.allows(number)).then_some(event)
+    }
+
+    #[inline]
+    fn what(&self, number: (u16, u8)) -> What {
+        use crate::{amd as host_amd, intel as host_intel};
+        let (cycles, instructions) = match self.vendor {
+            Vendor::Intel => (host_intel::CYCLES, host_intel::INSTRUCTIONS),
+            Vendor::Amd => (host_amd::CYCLES, host_amd::INSTRUCTIONS),
+        };
+        match number {
+            number if number == cycles => What::Cycles,
+            number if number == instructions => What::Instructions,
+            host_amd::REFERENCE_CYCLES if self.vendor == Vendor::Amd => What::ReferenceCycles,
+            (select, unit) => What::Vendor { select, unit },
+        }
+    }
+}
+
+/// The value's bits that a counter has.
+const fn cut(value: u64) -> u64 {
+    value & Width::USUAL.mask()
+}
+
+const fn general(vendor: Vendor) -> usize {
+    match vendor {
+        Vendor::Intel => INTEL_GENERAL,
+        Vendor::Amd => AMD_GENERAL,
+    }
+}
+
+/// A slot's bit in the global registers.
+const fn global_bit(slot: usize) -> u32 {
+    (if slot < INTEL_GENERAL { slot } else { slot - INTEL_GENERAL + crate::Counter::FIRST_FIXED as usize }) as u32
+}
+
+fn slots(set: u16) -> impl Iterator<Item = usize> {
+    (0..SLOTS).filter(move |slot| set & 1 << slot != 0)
+}

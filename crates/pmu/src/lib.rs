@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Performance counters: those of the processor, shared out among their users, and those that a guest sees.
+//!
+//! ```text
+//! guest's registers ─► VirtualPmu ─► Bank: events, on counters ─► Backend ─┬─ soft: time in the guest
+//!                      (guest)        (one code path, two policies)        ├─ intel ─┐
+//!                                         │ assign                          └─ amd ───┴─ Msrs: the processor, or a model
+//! the host's events ──────────────────► schedule
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | `event` | what is counted, and in which modes of the processor |
+//! | `counter` | counters, sets of them, their width and overflow |
+//! | `schedule` | which event gets which counter |
+//! | `bank` | the events of one user and the counters that they are on; what a switch saves and restores |
+//! | `soft`, `intel`, `amd` | counters of a processor that has none, of Intel's and of AMD's |
+//! | `guest` | the registers that a guest sees, by either vendor's manual |
+//!
+//! Nothing here allocates, and every loop is over the counters of one processor.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod amd;
+pub mod backend;
+pub mod bank;
+pub mod counter;
+pub mod event;
+pub mod guest;
+pub mod intel;
+pub mod schedule;
+pub mod soft;
+
+pub use backend::{Backend, Msrs};
+pub use bank::{Bank, Policy, SLOTS};
+pub use counter::{Counter, CounterSet, Width};
+pub use event::{Event, Modes, What};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One entity: its weight, its virtual time, where its time went.
+
+use core::fmt;
+use core::num::NonZeroU16;
+
+use crate::pace::Ticks;
+
+/// How large a share an entity gets: twice the weight, twice the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight(NonZeroU16);
+
+impl Weight {
+    /// The smallest weight.
+    pub const LEAST: Self = Self(NonZeroU16::MIN);
+    /// The largest weight.
+    pub const MOST: Self = Self(NonZeroU16::new(1024).unwrap());
+    /// The weight of an entity for which none is asked.
+    pub const DEFAULT: Self = Self(NonZeroU16::new(100).unwrap());
+
+    /// A weight between [`Weight::LEAST`] and [`Weight::MOST`].
+    pub const fn new(weight: u32) -> Result<Self, WeightError> {
+        match NonZeroU16::new(weight as u16) {
+            Some(number) if weight <= Self::MOST.get() as u32 => Ok(Self(number)),
+            _ => Err(WeightError { weight }),
+        }
+    }
+
+    /// The weight as a number.
+    pub const fn get(self) -> u16 {
+        self.0.get()
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A weight that is too small or too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WeightError {
+    /// What was asked for.
+    pub weight: u32,
+}
+
+impl fmt::Display for WeightError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (least, most, usual) = (Weight::LEAST, Weight::MOST, Weight::DEFAULT);
+        write!(
+            f,
+            "weight {} is out of range: choose {} to {} ({} is usual)",
+            self.weight,
+            least.get(),
+            most.get(),
+            usual.get()
+        )
+    }
+}
+
+impl core::error::Error for WeightError {}
+
+/// What an entity does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It waits for something and wants no processor.
+    Blocked,
+    /// It waits for the processor.
+    Runnable,
+    /// It has the processor.
+    Running,
+}
+
+/// Where an entity's time went; together the time since it was inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Times {
+    /// It had the processor.
+    pub running: Ticks,
+    /// It wanted the processor and others had it: the guest calls this time stolen.
+    pub stolen: Ticks,
+    /// It wanted no processor.
+    pub blocked: Ticks,
+}
+
+/// The time that an entity has run, divided by its weight. The clock has 64 bits, so this never wraps.
+pub(crate) type VirtualTime = u64;
+
+/// One entity, but for what the queue keeps of it where it can be compared fast: its virtual time and its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Entity {
+    pub(crate) weight: Weight,
+    /// What is left of virtual time after the point, in units of 2^-32: however often time is booked, none is lost.
+    fraction: u32,
+    /// 2^32 / weight: a multiplication charges the entity, not a division.
+    inverse_weight: u64,
+    /// Since when its time is not yet in `times`.
+    since: Ticks,
+    times: Times,
+}
+
+impl Entity {
+    pub(crate) fn new(weight: Weight, now: Ticks) -> Self {
+        let inverse_weight = (1 << 32) / u64::from(weight.get());
+        Self { weight, fraction: 0, inverse_weight, since: now, times: Times::default() }
+    }
+
+    /// The virtual time that this entity spends in so many ticks of running.
+    #[inline]
+    pub(crate) fn virtual_span(&self, ticks: u64) -> VirtualTime {
+        ((u128::from(ticks) * u128::from(self.inverse_weight)) >> 32) as u64
+    }
+
+    /// Books the time since it was last booked, in which the entity had the processor: the virtual time spent.
+    #[inline]
+    pub(crate) fn book_running(&mut self, now: Ticks) -> VirtualTime {
+        let span = self.take_span(now);
+        self.times.running.0 += span;
+        let spent = u128::from(span) * u128::from(self.inverse_weight) + u128::from(self.fraction);
+        self.fraction = spent as u32;
+        (spent >> 32) as u64
+    }
+
+    /// The same for time in which it waited for the processor.
+    #[inline]
+    pub(crate) fn book_stolen(&mut self, now: Ticks) {
+        self.times.stolen.0 += self.take_span(now);
+    }
+
+    /// The same for time in which it wanted no processor.
+    #[inline]
+    pub(crate) fn book_blocked(&mut self, now: Ticks) {
+        self.times.blocked.0 += self.take_span(now);
+    }
+
+    #[inline]
+    fn take_span(&mut self, now: Ticks) -> u64 {
+        let span = now.0.saturating_sub(self.since.0);
+        self.since = now;
+        span
+    }
+
+    /// Where its time went, up to now, given what it does now.
+    pub(crate) fn times(&self, state: State, now: Ticks) -> Times {
+        let mut times = self.times;
+        let current = match state {
+            State::Running => &mut times.running,
+            State::Runnable => &mut times.stolen,
+            State::Blocked => &mut times.blocked,
+        };
+        current.0 += now.0.saturating_sub(self.since.0);
+        times
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which virtual processor a processor runs next, and for how long; on which processor it is at all.
+//!
+//! Every processor has a [`RunQueue`] of its own, which nobody else touches: there is no global queue and no lock. The
+//! queue only decides; switching, alarms and messages between processors are the caller's.
+//!
+//! ```text
+//!              wake                     pick
+//!   Blocked ─────────► Runnable ──────────────────► Running
+//!      ▲                  │  ▲   slice over, yield,    │
+//!      │      block       │  └── a sleeper is ahead ───┤
+//!      └──────────────────┴────────────────────────────┘ block
+//! ```
+//!
+//! **Fair by weight.** An entity's virtual time is the time it has run divided by its weight; who has least runs next. So
+//! over any longer time each gets the processor in proportion to its weight, whatever the others do.
+//!
+//! **Sleep is not saved up.** While an entity sleeps the others' virtual time goes on. It wakes at most
+//! [`SLEEPER_CREDIT_MS`] of its own running behind them: enough to run at once, too little to keep the others waiting.
+//!
+//! **Nothing to decide costs nothing.** An entity that is the only runnable one, as a pinned one always is, has no end of
+//! slice: the caller sets no alarm.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`RunQueue`] | who is there and what becomes of them |
+//! | `entity` | one entity: its weight, its virtual time, where its time went |
+//! | [`throttle`] | a sliver of time for an entity from whose running nothing comes |
+//! | `pace` | the constants, in ticks of the caller's clock |
+//! | [`placement`] | which processor an entity goes to |
+//! | [`LeaveOrder`] | how a processor is asked to leave |
+//! | [`Whereabouts`] | where somebody is who moves while others send messages |
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod entity;
+mod leave;
+mod pace;
+pub mod placement;
+mod queue;
+mod sync;
+pub mod throttle;
+mod whereabouts;
+
+pub use entity::{State, Times, Weight, WeightError};
+pub use leave::{LeaveOrder, Leaving, Patience, Verdict};
+pub use pace::{LEAST_SLICE_MS, PERIOD_MS, SLEEPER_CREDIT_MS, Ticks, WAKE_MARGIN_MS};
+pub use queue::{Choice, InsertError, MOST_SLOTS, RunQueue, Wakeup};
+pub use throttle::{Sliver, Throttle};
+pub use whereabouts::Whereabouts;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One processor's queue.
+
+mod choosing;
+
+use core::fmt;
+
+use choosing::slots_of;
+
+use crate::entity::{Entity, State, Times, VirtualTime, Weight};
+use crate::pace::{Pace, Ticks};
+
+/// The most slots a queue can have: one bit each.
+pub const MOST_SLOTS: usize = 64;
+
+/// One processor's entities and what each of them does.
+///
+/// A slot is the caller's small number for an entity. Operations on a slot that holds none change nothing: a wake may
+/// come late for an entity that has gone. A `now` before an earlier one is taken for that one.
+#[derive(Clone, Debug)]
+pub struct RunQueue<const N: usize> {
+    entities: [Option<Entity>; N],
+    /// Of each entity.
+    virtual_times: [VirtualTime; N],
+    /// One bit per entity.
+    occupied: u64,
+    /// One bit per runnable entity; not the running one's.
+    waiting: u64,
+    running: Option<usize>,
+    /// When the running one's slice ends; `None` while nobody else is runnable.
+    slice_end: Option<Ticks>,
+    /// The running one is to make way although its slice is not over.
+    preempt: bool,
+    /// Entities that have yielded since the last choice.
+    yielded: u64,
+    /// Weight of all that are runnable or running.
+    total_weight: u32,
+    /// The least virtual time among those awake, as it was when it was highest: where new and woken entities come in.
+    base: VirtualTime,
+    /// The latest time heard of.
+    now: Ticks,
+    pace: Pace,
+}
+
+/// Who is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The entity.
+    pub slot: usize,
+    /// When to call [`RunQueue::pick`] again at the latest; `None`: nobody else is waiting.
+    pub slice_end: Option<Ticks>,
+}
+
+/// What the caller has to do after a wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Wakeup {
+    /// Nothing: it waits for its turn, or was awake already.
+    Waits,
+    /// Call [`RunQueue::pick`]: the processor idles, the running one is to make way, or its slice now has an end.
+    PickNow,
+}
+
+/// Why an entity was not inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertError {
+    /// The queue does not have this slot.
+    NoSuchSlot {
+        /// The slot asked for.
+        slot: usize,
+        /// How many there are.
+        slots: usize,
+    },
+    /// There is an entity in this slot.
+    Occupied {
+        /// The slot asked for.
+        slot: usize,
+    },
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchSlot { slot, slots } => {
+                write!(f, "slot {slot} is beyond this processor's {slots}: choose another processor")
+            }
+            Self::Occupied { slot } => write!(f, "slot {slot} is taken: remove what is in it first"),
+        }
+    }
+}
+
+impl core::error::Error for InsertError {}
+
+impl<const N: usize> RunQueue<N> {
+    /// An empty queue whose clock runs at this rate.
+    pub const fn new(ticks_per_ms: u64) -> Self {
+        const { assert!(N <= MOST_SLOTS, "a queue has at most 64 slots") };
+        Self {
+            entities: [const { None }; N],
+            virtual_times: [0; N],
+            occupied: 0,
+            waiting: 0,
+            running: None,
+            slice_end: None,
+            preempt: false,
+            yielded: 0,
+            total_weight: 0,
+            base: 0,
+            now: Ticks(0),
+            pace: Pace::new(ticks_per_ms),
+        }
+    }
+
+    /// Puts an entity into a free slot. It is blocked until it is woken.
+    pub fn insert(&mut self, slot: usize, weight: Weight, now: Ticks) -> Result<(), InsertError> {
+        self.settle(now);
+        let (base, now) = (self.base, self.now);
+        match self.entities.get_mut(slot).zip(self.virtual_times.get_mut(slot)) {
+            None => Err(InsertError::NoSuchSlot { slot, slots: N }),
+            Some((Some(_), _)) => Err(InsertError::Occupied { slot }),
+            Some((free, virtual_time)) => {
+                *free = Some(Entity::new(weight, now));
+                *virtual_time = base;
+                self.occupied |= 1 << slot;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes an entity out, whatever it does, and says where its time went. If it was running, pick next.
+    pub fn remove(&mut self, slot: usize, now: Ticks) -> Option<Times> {
+        self.block(slot, now);
+        let entity = self.entities.get_mut(slot)?.take()?;
+        self.occupied &= !(1 << slot);
+        Some(entity.times(State::Blocked, self.now))
+    }
+
+    /// A blocked entity wants to run.
+    pub fn wake(&mut self, slot: usize, now: Ticks) -> Wakeup {
+        self.settle(now);
+        if self.state(slot) != Some(State::Blocked) {
+            return Wakeup::Waits;
+        }
+        let (base, now, pace) = (self.base, self.now, self.pace);
+        let Some((entity, virtual_time)) = self.entity_mut(slot) else { return Wakeup::Waits };
+        entity.book_blocked(now);
+        // Of the time it slept while the others' virtual time went on to the base, only so much is still owed to it. What
+        // it has run too much it still owes.
+        *virtual_time = base.saturating_sub(entity.virtual_span(pace.sleeper_credit)).max(*virtual_time);
+        let due = virtual_time.saturating_add(entity.virtual_span(pace.wake_margin));
+        self.total_weight += u32::from(entity.weight.get());
+        self.waiting |= 1 << slot;
+        let Some(runner) = self.running.and_then(|running| self.virtual_times.get(running)) else {
+            return Wakeup::PickNow;
+        };
+        let makes_way = due < *runner;
+        self.preempt |= makes_way;
+        if makes_way || self.slice_end.is_none() { Wakeup::PickNow } else { Wakeup::Waits }
+    }
+
+    /// A runnable or running entity waits for something: it has halted. If it was running, pick next.
+    #[inline]
+    pub fn block(&mut self, slot: usize, now: Ticks) {
+        self.settle(now);
+        let now = self.now;
+        let state = self.state(slot);
+        let Some((entity, _)) = self.entity_mut(slot) else { return };
+        match state {
+            Some(State::Runnable) => entity.book_stolen(now),
+            // Its time was booked above.
+            Some(State::Running) => {}
+            Some(State::Blocked) | None => return,
+        }
+        self.total_weight -= u32::from(entity.weight.get());
+        self.waiting &= !(1 << slot);
+        self.yielded &= !(1 << slot);
+        if state == Some(State::Running) {
+            self.stop_running();
+        }
+    }
+
+    /// The running entity has nothing useful to do but may have soon: it goes behind those that wait, giving up at most
+    /// one slice, and is passed over once in any case. Pick next. On any other entity this does nothing.
+    pub fn yield_now(&mut self, slot: usize, now: Ticks) {
+        self.account(now);
+        if self.running != Some(slot) {
+            return;
+        }
+        let (pace, total_weight) = (self.pace, self.total_weight);
+        let last = slots_of(self.waiting).filter_map(|slot| self.virtual_times.get(slot).copied()).max();
+        if let (Some(last), Some((entity, virtual_time))) = (last, self.entity_mut(slot)) {
+            let slice = entity.virtual_span(pace.slice(entity.weight, total_weight));
+            let behind = last.saturating_add(1).min(virtual_time.saturating_add(slice));
+            *virtual_time = behind.max(*virtual_time);
+        }
+        self.yielded |= 1 << slot;
+        self.waiting |= 1 << slot;
+        self.stop_running();
+    }
+
+    /// Who has the processor.
+    pub fn running(&self) -> Option<usize> {
+        self.running
+    }
+
+    /// What an entity does; `None`: there is none.
+    pub fn state(&self, slot: usize) -> Option<State> {
+        self.entity(slot)?;
+        Some(match self.running {
+            Some(running) if running == slot => State::Running,
+            _ if self.waiting & 1 << slot != 0 => State::Runnable,
+            _ => State::Blocked,
+        })
+    }
+
+    /// The entities that wait for something, as the queue is now.
+    #[inline]
+    pub fn blocked(&self) -> impl Iterator<Item = usize> + use<N> {
+        let running = self.running.map_or(0, |slot| 1 << slot);
+        slots_of(self.occupied & !self.waiting & !running)
+    }
+
+    /// Where an entity's time went, up to the latest time the queue was told of; `None`: there is none.
+    pub fn times(&self, slot: usize) -> Option<Times> {
+        Some(self.entity(slot)?.times(self.state(slot)?, self.now))
+    }
+
+    /// How long an entity has waited for the processor while others had it, since it was inserted.
+    pub fn stolen_ticks(&self, slot: usize) -> Ticks {
+        self.times(slot).unwrap_or_default().stolen
+    }
+}

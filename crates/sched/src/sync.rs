@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Atomics: the processor's own, and in unit tests loom's, which try every interleaving. (Unit tests may therefore touch
+//! atomics only inside `loom::model`.)
+
+#[cfg(not(test))]
+pub(crate) use core::sync::atomic::{AtomicU32, Ordering, fence};
+#[cfg(test)]
+pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// Defines a constructor that is `const` wherever the atomics' are: everywhere but under loom.
+macro_rules! const_new {
+    ($(#[$attribute:meta])* ($($argument:ident: $type:ty)?) $body:block) => {
+        $(#[$attribute])*
+        #[cfg(not(test))]
+        pub const fn new($($argument: $type)?) -> Self $body
+        $(#[$attribute])*
+        #[cfg(test)]
+        pub fn new($($argument: $type)?) -> Self $body
+    };
+}
+pub(crate) use const_new;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entities that sleep and wake among others that always want to run.
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SLEEPER: usize = 0;
+
+/// Entities of these weights that have all run for a while; then the first sleeps.
+fn with_a_sleeper(weights: &[u32], sleep_ticks: u64) -> Processor<8> {
+    let mut processor = Processor::with_weights(weights);
+    processor.run_until(50 * MS, 0);
+    processor.queue.block(SLEEPER, processor.now());
+    let until = processor.now + sleep_ticks;
+    processor.run_until(until, 0);
+    processor
+}
+
+#[test]
+fn a_sleeper_that_wakes_has_the_processor_at_once() {
+    for others in 1..8 {
+        let mut processor = with_a_sleeper(&[100; 8][..=others], 1000 * MS);
+        assert_eq!(processor.wake(SLEEPER), Wakeup::PickNow);
+        assert_eq!(processor.pick().unwrap().slot, SLEEPER);
+    }
+}
+
+#[test]
+fn after_however_long_a_sleep_the_others_wait_for_a_credit_and_a_slice_at_most() {
+    for sleep_ms in [100, 10_000, 1_000_000] {
+        let mut processor = with_a_sleeper(&[100, 100, 100], sleep_ms * MS);
+        let _ = processor.wake(SLEEPER);
+        let woken_at = processor.now;
+        while let Some(Choice { slot: SLEEPER, slice_end }) = processor.pick() {
+            processor.now = slice_end.unwrap().0;
+        }
+        let ran = processor.now - woken_at;
+        assert!((SLEEPER_CREDIT_MS * MS..=(SLEEPER_CREDIT_MS + PERIOD_MS) * MS).contains(&ran), "{ran}");
+    }
+}
+
+#[test]
+fn one_that_has_had_its_share_does_not_overtake_by_a_nap() {
+    let mut processor = Processor::<2>::with_weights(&[100, 100]);
+    processor.run_until(60 * MS, 0);
+    let choice = processor.pick().unwrap();
+    processor.now += WAKE_MARGIN_MS * MS / 2;
+    let other = 1 - choice.slot;
+    processor.queue.block(other, processor.now());
+    assert_eq!(processor.wake(other), Wakeup::Waits);
+    assert_eq!(processor.pick().unwrap(), choice);
+}
+
+#[test]
+fn a_lone_entitys_slice_gets_an_end_when_another_wakes() {
+    let mut processor = Processor::<2>::with_weights(&[100]);
+    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: None }));
+    processor.now = 1;
+    processor.queue.insert(1, Weight::DEFAULT, Ticks(1)).unwrap();
+    assert_eq!(processor.wake(1), Wakeup::PickNow);
+    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: Some(Ticks(1 + 3 * MS)) }));
+    processor.queue.block(1, processor.now());
+    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: None }));
+}
+
+#[test]
+fn time_alone_is_not_held_against_an_entity_nor_saved_up_by_those_that_slept() {
+    let mut processor = Processor::<2>::with_weights(&[1, 1]);
+    processor.queue.block(1, Ticks(0));
+    processor.run_until(86_400_000 * MS, 0);
+    processor.queue.block(0, processor.now());
+    processor.now += MS;
+    let (_, _) = (processor.wake(0), processor.wake(1));
+    let before = [processor.running_ticks(0), processor.running_ticks(1)];
+    let until = processor.now + 1000 * MS;
+    processor.run_until(until, 0);
+    let share = [0, 1].map(|slot| processor.running_ticks(slot) - before[slot]);
+    assert!(share[0].abs_diff(share[1]) <= (SLEEPER_CREDIT_MS + PERIOD_MS) * MS, "{share:?}");
+}
+
+proptest! {
+    /// Running for a bit and sleeping for a bit, over and over, gains nobody more than a share and one credit.
+    #[test]
+    fn naps_gain_no_more_than_one_credit(
+        naps in prop::collection::vec((1..5 * MS, 1..20 * MS), 1..200),
+        sleeper_weight in 1_u32..=1024,
+    ) {
+        let mut processor = Processor::<3>::with_weights(&[sleeper_weight, 100, 100]);
+        for (run, sleep) in naps {
+            let target = processor.running_ticks(SLEEPER) + run;
+            while processor.running_ticks(SLEEPER) < target {
+                let choice = processor.pick().unwrap();
+                let end = choice.slice_end.map_or(u64::MAX, |end| end.0);
+                let left = target - processor.running_ticks(SLEEPER);
+                processor.now = if choice.slot == SLEEPER { end.min(processor.now + left) } else { end };
+                processor.queue.account(processor.now());
+            }
+            processor.queue.block(SLEEPER, processor.now());
+            let until = processor.now + sleep;
+            processor.run_until(until, 0);
+            let _ = processor.wake(SLEEPER);
+        }
+        let due = processor.now as f64 * f64::from(sleeper_weight) / f64::from(sleeper_weight + 200);
+        let most = due + ((SLEEPER_CREDIT_MS + PERIOD_MS) * MS) as f64;
+        prop_assert!(processor.running_ticks(SLEEPER) as f64 <= most);
+    }
+}
+
+/// What happens between two stretches of time: a sleeper wakes or goes to sleep, or the running one yields.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    Wake(usize),
+    Sleep(usize),
+    Yield,
+}
+
+const AWAKE: usize = 3;
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (AWAKE..8_usize).prop_map(Happening::Wake),
+        3 => (AWAKE..8_usize).prop_map(Happening::Sleep),
+        1 => Just(Happening::Yield),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whoever wakes, sleeps and yields around them, those that always want to run are apart by no more than a slice and
+    /// what each yield gives away, in time divided by weight.
+    #[test]
+    fn those_that_never_sleep_share_by_weight_whatever_others_do(
+        weights in prop::collection::vec(20_u32..=1024, 8),
+        script in prop::collection::vec((happening(), 0..20 * MS), 1..300),
+    ) {
+        let mut processor = Processor::<8>::with_weights(&weights);
+        (AWAKE..8).for_each(|slot| processor.queue.block(slot, Ticks(0)));
+        let mut yields = 0;
+        for (happening, span) in script {
+            match happening {
+                Happening::Wake(slot) => drop(processor.wake(slot)),
+                Happening::Sleep(slot) => processor.queue.block(slot, processor.now()),
+                Happening::Yield => {
+                    if let Some(slot) = processor.queue.running() {
+                        processor.queue.yield_now(slot, processor.now());
+                        yields += 1;
+                    }
+                }
+            }
+            let until = processor.now + span;
+            processor.run_until(until, 0);
+        }
+        let virtual_times: Vec<f64> =
+            (0..AWAKE).map(|slot| processor.running_ticks(slot) as f64 / f64::from(weights[slot])).collect();
+        let most = virtual_times.iter().copied().fold(0.0, f64::max);
+        let least = virtual_times.iter().copied().fold(f64::MAX, f64::min);
+        let lightest = f64::from(weights[..AWAKE].iter().copied().min().unwrap());
+        let of_a_slice = (PERIOD_MS * MS) as f64 / lightest;
+        let bound = of_a_slice * f64::from(2 + yields);
+        prop_assert!(most - least <= bound, "{virtual_times:?} are apart by more than {bound}");
+    }
+}

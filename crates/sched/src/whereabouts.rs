@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! On which processor somebody is who may move while others send them messages.
+//!
+//! A sender leaves its message where the receiver will look, then interrupts the processor on which the receiver is. A
+//! receiver that moves says so first, and looks for messages again where it has arrived. Each writes, then reads what the
+//! other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds the message,
+//! or the sender interrupts the new processor. So no message waits for an interrupt that went to the old one.
+
+use crate::sync::{AtomicU32, Ordering, const_new, fence};
+
+/// The number of a processor.
+#[derive(Debug)]
+pub struct Whereabouts(AtomicU32);
+
+impl Whereabouts {
+    const_new! {
+        /// On this processor.
+        (processor: u32) {
+            Self(AtomicU32::new(processor))
+        }
+    }
+
+    /// From now on there. Whoever moves calls this first; then, there, looks for messages.
+    pub fn move_to(&self, processor: u32) {
+        self.0.store(processor, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whom to interrupt, for one who has just left a message.
+    #[inline]
+    pub fn after_message(&self) -> u32 {
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Where that is now, for one who has left no message.
+    #[inline]
+    pub fn now(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+}

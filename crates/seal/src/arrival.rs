@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file that arrives in pieces, over a line that may lose or repeat some.
+//!
+//! The sender names length and SHA-256 first. Pieces are taken in order; one that is there already, or that lies beyond the next,
+//! is passed over, and the sender told where to go on: so it may send several before it hears of the first, and whoever comes
+//! back after a break finds what is there. The digest is computed as the bytes come, never over all of them at once.
+
+use core::fmt;
+
+use crate::sha256::{Compress, Digest, Sha256};
+
+/// What a sender says of a file before it sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced<Kind> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256.
+    pub digest: Digest,
+}
+
+/// A file that is arriving, or is there.
+#[derive(Clone, Debug)]
+pub struct Arrival<E, Kind> {
+    announced: Announced<Kind>,
+    /// Of what is there.
+    hash: Option<Sha256<E>>,
+    /// When the last piece came, in whatever unit of time the caller has.
+    touched: u64,
+    patience: u64,
+}
+
+/// Why a file cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrivalError {
+    /// The next piece goes beyond the announced end.
+    TooLong,
+    /// All of it has come, and it is not what was announced.
+    Damaged,
+}
+
+impl fmt::Display for ArrivalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the file goes on behind the end that was announced",
+            Self::Damaged => "the file that has arrived is not the one that was announced: its SHA-256 is another",
+        })
+    }
+}
+
+impl core::error::Error for ArrivalError {}
+
+impl<E: Compress, Kind: Copy + PartialEq> Arrival<E, Kind> {
+    /// Nothing of the file is there yet. Once no piece has come for as long as `patience`, it counts as abandoned.
+    pub fn new(engine: E, announced: Announced<Kind>, now: u64, patience: u64) -> Self {
+        Self { announced, hash: Some(Sha256::new(engine)), touched: now, patience }
+    }
+
+    /// What was said of it.
+    pub fn announced(&self) -> Announced<Kind> {
+        self.announced
+    }
+
+    /// So much of it is there.
+    pub fn next_offset(&self) -> u64 {
+        self.hash.as_ref().map_or(self.announced.bytes, Sha256::bytes)
+    }
+
+    /// All of it is there, and as it was announced.
+    pub fn is_whole(&self) -> bool {
+        self.hash.is_none()
+    }
+
+    /// Somebody still wants it.
+    pub fn touch(&mut self, now: u64) {
+        self.touched = now;
+    }
+
+    /// When it counts as abandoned unless something comes.
+    pub fn abandoned_at(&self) -> u64 {
+        self.touched.saturating_add(self.patience)
+    }
+
+    /// Takes the piece at `offset` into `memory`, which has the announced length, if it is the next one. Says where to go on.
+    ///
+    /// # Errors
+    /// The file is not what was announced: give it up.
+    pub fn take(&mut self, offset: u64, piece: &[u8], memory: &mut [u8], now: u64) -> Result<u64, ArrivalError> {
+        self.touch(now);
+        let next = self.next_offset();
+        let Some(hash) = self.hash.as_mut().filter(|_| offset == next && !piece.is_empty()) else { return Ok(next) };
+        let end = next.checked_add(piece.len() as u64).filter(|end| *end <= self.announced.bytes);
+        let end = end.ok_or(ArrivalError::TooLong)?;
+        let place = memory.get_mut(next as usize..end as usize).ok_or(ArrivalError::TooLong)?;
+        place.copy_from_slice(piece);
+        hash.update(piece);
+        if end == self.announced.bytes {
+            self.finish()?;
+        }
+        Ok(end)
+    }
+
+    fn finish(&mut self) -> Result<(), ArrivalError> {
+        let digest = self.hash.take().map(Sha256::finish);
+        if digest == Some(self.announced.digest) { Ok(()) } else { Err(ArrivalError::Damaged) }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The check itself: an image is hashed in slices, and its seal judged by the digest.
+
+use crate::error::SealError;
+use crate::key::PublicKey;
+use crate::layout::Seal;
+use crate::sha256::{Compress, Digest, Sha256};
+
+/// An image that is being hashed. Whoever steps it says where its bytes are, and how many may be taken at a time.
+#[derive(Clone, Debug)]
+pub struct Check<E> {
+    hash: Sha256<E>,
+    image_bytes: u64,
+}
+
+/// Whom a host trusts.
+#[derive(Clone, Copy, Debug)]
+pub enum Trust<'a> {
+    /// Whoever has made it: no key was given.
+    Anybody,
+    /// Only who holds one of these keys.
+    Keys(&'a [PublicKey]),
+}
+
+/// Who vouches for an image that is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody has signed it.
+    Unsigned,
+    /// This key has signed it.
+    Signed(PublicKey),
+}
+
+impl<E: Compress> Check<E> {
+    /// A check of an image of so many bytes.
+    pub fn new(engine: E, image_bytes: u64) -> Self {
+        Self { hash: Sha256::new(engine), image_bytes }
+    }
+
+    /// Bytes hashed so far.
+    pub fn bytes(&self) -> u64 {
+        self.hash.bytes()
+    }
+
+    /// Takes at most `most_bytes` more; says whether that was all. `bytes_at` shows some of the image's bytes from a place on, at
+    /// least one; where it shows none, there is nothing more to take, and the digest will be another one than was sealed.
+    pub fn step<'a>(&mut self, most_bytes: u64, mut bytes_at: impl FnMut(u64) -> &'a [u8]) -> bool {
+        let end = self.image_bytes.min(self.hash.bytes().saturating_add(most_bytes));
+        while self.hash.bytes() < end {
+            let run = bytes_at(self.hash.bytes());
+            let count = run.len().min((end - self.hash.bytes()) as usize);
+            if count == 0 {
+                return true;
+            }
+            self.hash.update(&run[..count]);
+        }
+        self.hash.bytes() == self.image_bytes
+    }
+
+    /// What was taken comes to this.
+    pub fn digest(self) -> Digest {
+        self.hash.finish()
+    }
+}
+
+impl Seal {
+    /// Whether an image of this digest is the one that was sealed, whoever has.
+    ///
+    /// # Errors
+    /// It is another.
+    pub fn compare(&self, digest: &Digest) -> Result<(), SealError> {
+        if digest == self.digest() {
+            return Ok(());
+        }
+        Err(SealError::OtherDigest { stated: *self.digest(), computed: *digest })
+    }
+
+    /// Whether an image of this digest may run.
+    ///
+    /// # Errors
+    /// It is another image than the seal is for, or nobody who is trusted vouches for it.
+    pub fn judge(&self, digest: &Digest, trust: Trust<'_>) -> Result<Origin, SealError> {
+        self.compare(digest)?;
+        let Some(signer) = self.signer() else { return self.judge_unsigned(trust) };
+        if let Trust::Keys(keys) = trust
+            && !keys.contains(&signer)
+        {
+            return Err(SealError::Untrusted { signer: signer.id(), keys: keys.len() });
+        }
+        match signer.has_signed(&self.statement(), self.signature()) {
+            true => Ok(Origin::Signed(signer)),
+            false => Err(SealError::BadSignature { signer: signer.id() }),
+        }
+    }
+
+    fn judge_unsigned(&self, trust: Trust<'_>) -> Result<Origin, SealError> {
+        if *self.signature() != [0; 64] {
+            return Err(SealError::Malformed("it has a signature and no signer"));
+        }
+        match trust {
+            Trust::Anybody => Ok(Origin::Unsigned),
+            Trust::Keys(keys) => Err(SealError::Unsigned { keys: keys.len() }),
+        }
+    }
+}

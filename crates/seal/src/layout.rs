@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The seal's bytes: the last ones of an image's file.
+//!
+//! | from | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | length of the image before the seal |
+//! | 8 | 32 | SHA-256 of the image |
+//! | 40 | 32 | the signer's Ed25519 public key; zeroes: nobody has signed |
+//! | 72 | 64 | the signature over what [`Seal::statement`] says; zeroes likewise |
+//! | 136 | 4 | length of the seal, 152 |
+//! | 140 | 4 | version of the seal, [`SEAL_VERSION`] |
+//! | 144 | 8 | `BatnSeal` |
+//!
+//! The last 16 bytes are the same in every version, so that a seal of another one is told from none. Numbers are little endian.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::SealError;
+use crate::key::{PublicKey, SecretKey};
+use crate::sha256::{Digest, Portable, Sha256};
+
+/// The version that is written and read.
+pub const SEAL_VERSION: u32 = 1;
+/// Bytes of a seal.
+pub const SEAL_BYTES: usize = size_of::<Seal>();
+/// The last bytes of a sealed file.
+const MAGIC: [u8; 8] = *b"BatnSeal";
+/// Bytes that a signature is over.
+const STATEMENT_BYTES: usize = MAGIC.len() + 4 + 8 + 32;
+
+/// What stands behind an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Seal {
+    image_bytes: U64,
+    digest: Digest,
+    signer: [u8; 32],
+    signature: [u8; 64],
+    end: End,
+}
+
+/// How every version's seal ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct End {
+    bytes: U32,
+    version: U32,
+    magic: [u8; 8],
+}
+
+impl Seal {
+    /// The seal for `image`; signed where there is a key.
+    pub fn of(image: &[u8], key: Option<&SecretKey>) -> Self {
+        let mut hash = Sha256::new(Portable);
+        hash.update(image);
+        let end = End { bytes: U32::new(SEAL_BYTES as u32), version: U32::new(SEAL_VERSION), magic: MAGIC };
+        let image_bytes = U64::new(image.len() as u64);
+        let mut seal = Self { image_bytes, digest: hash.finish(), signer: [0; 32], signature: [0; 64], end };
+        if let Some(key) = key {
+            seal.signer = key.public().bytes();
+            seal.signature = key.sign(&seal.statement());
+        }
+        seal
+    }
+
+    /// Parts a file into its image and the seal behind it.
+    ///
+    /// # Errors
+    /// There is no seal, or none that is understood.
+    pub fn split(file: &[u8]) -> Result<(&[u8], &Self), SealError> {
+        let (_, end) = End::ref_from_suffix(file).map_err(|_| SealError::Missing)?;
+        if end.magic != MAGIC {
+            return Err(SealError::Missing);
+        }
+        if end.version.get() != SEAL_VERSION {
+            return Err(SealError::OtherVersion(end.version.get()));
+        }
+        let (image, seal) =
+            Self::ref_from_suffix(file).map_err(|_| SealError::Malformed("the file is shorter than it"))?;
+        if end.bytes.get() as usize != SEAL_BYTES {
+            return Err(SealError::Malformed("its own length is wrong"));
+        }
+        let (stated_bytes, present_bytes) = (seal.image_bytes.get(), image.len() as u64);
+        if stated_bytes != present_bytes {
+            return Err(SealError::OtherLength { stated_bytes, present_bytes });
+        }
+        Ok((image, seal))
+    }
+
+    /// What the image comes to, as the seal says.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Who has signed, as the seal says.
+    pub fn signer(&self) -> Option<PublicKey> {
+        (self.signer != [0; 32]).then_some(PublicKey::from_bytes(self.signer))
+    }
+
+    /// The signature; zeroes where nobody has signed.
+    pub(crate) fn signature(&self) -> &[u8; 64] {
+        &self.signature
+    }
+
+    /// What a signature is over: magic number, version, the image's length and digest.
+    pub(crate) fn statement(&self) -> [u8; STATEMENT_BYTES] {
+        let mut statement = [0; STATEMENT_BYTES];
+        let parts = [MAGIC.as_slice(), self.end.version.as_bytes(), self.image_bytes.as_bytes(), &self.digest];
+        let mut rest = &mut statement[..];
+        for part in parts {
+            let (place, behind) = rest.split_at_mut(part.len());
+            place.copy_from_slice(part);
+            rest = behind;
+        }
+        statement
+    }
+}

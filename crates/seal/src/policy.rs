@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When an image is checked.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// When an image that is to replace the running one is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// When it is staged, and once more in the restart's gap, because what was staged may have been written to since: the
+    /// baseline, and what kexec's purgatory does.
+    Sha256,
+    /// When it is staged, once the frames it lies in can be written no more; nothing is left to do in the gap.
+    #[default]
+    Early,
+    /// Never.
+    None,
+}
+
+impl Verify {
+    /// What is done on a host that trusts these keys, or none: keys mean that only what they have signed may run, so that
+    /// nothing goes unchecked.
+    pub fn on_a_host_with_keys(self, has_keys: bool) -> Self {
+        if has_keys && self == Self::None { Self::Early } else { self }
+    }
+
+    /// Whether an image is checked when it is staged.
+    pub fn checks_when_staged(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether the frames that it lies in are locked before that, until it is entered.
+    pub fn locks(self) -> bool {
+        self == Self::Early
+    }
+
+    /// Whether it is checked again while no guest runs.
+    pub fn checks_in_gap(self) -> bool {
+        self == Self::Sha256
+    }
+}
+
+/// There is no such policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy;
+
+impl FromStr for Verify {
+    type Err = UnknownPolicy;
+
+    fn from_str(word: &str) -> Result<Self, UnknownPolicy> {
+        match word {
+            "sha256" => Ok(Self::Sha256),
+            "early" => Ok(Self::Early),
+            "none" => Ok(Self::None),
+            _ => Err(UnknownPolicy),
+        }
+    }
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Sha256 => "sha256",
+            Self::Early => "early",
+            Self::None => "none",
+        })
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is to be modelled, and what came of it.
+
+use bringup::startup::{Limits, Reach};
+use bringup::state::Phase;
+use bringup::tsc::{Mode, SyncPlan};
+use bringup::{ClockSync, Plan, Policy, State, Summary, Waits};
+
+use super::machine::Machine;
+
+/// How a processor behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It does all it should.
+    #[default]
+    Healthy,
+    /// This many start-up interrupts to it get lost.
+    LosesStartups(u32),
+    /// It does all it should until this is waited for, then nothing more.
+    DiesIn(Phase),
+    /// It does all it should, but its first sign comes this much later.
+    Sleeps(u64),
+    /// Its mailbox holds something else. Concerns parked processors only.
+    BadSlot,
+}
+
+/// A bring-up to be modelled.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Processors, the boot processor included.
+    pub processors: u32,
+    /// How they are brought up.
+    pub policy: Policy,
+    /// Whether one interrupt wakes all.
+    pub reach: Reach,
+    /// What is done about their clocks.
+    pub tsc: Mode,
+    /// Whether the counters run at one rate, and show in `IA32_TSC_ADJUST` what was written to them.
+    pub has_tsc_adjust: bool,
+    /// Their counters are up to this far from the boot processor's.
+    pub largest_skew: u64,
+    /// Whether they are known to run on fewer real ones.
+    pub shares_processors: bool,
+    /// Processors (by number) that are not healthy.
+    pub fates: Vec<(u32, Fate)>,
+    /// Those brought up at first; `None` is all.
+    pub wanted: Option<Vec<u32>>,
+    /// Those that come one by one once that is over; who was online leaves before. Not for broadcasts and mailboxes.
+    pub later: Vec<u32>,
+    /// Another seed draws other latencies from the same ranges.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// All healthy, all counters equal and proven so.
+    pub fn new(processors: u32, policy: Policy, reach: Reach) -> Self {
+        let (tsc, has_tsc_adjust, largest_skew) = (Mode::Auto, true, 0);
+        let (shares_processors, fates, wanted, later) = (false, Vec::new(), None, Vec::new());
+        Self {
+            processors,
+            policy,
+            reach,
+            tsc,
+            has_tsc_adjust,
+            largest_skew,
+            shares_processors,
+            fates,
+            wanted,
+            later,
+            seed: 1,
+        }
+    }
+
+    pub(super) fn plan(&self, machine: &Machine) -> Plan {
+        let sync = SyncPlan {
+            mode: self.tsc,
+            is_invariant: self.has_tsc_adjust,
+            boot_adjust: self.has_tsc_adjust.then_some(0),
+            package_shift: 32,
+            shares_processors: self.shares_processors,
+        };
+        let limits = Limits::new(machine.ticks_per_us, 0);
+        Plan { policy: self.policy, reach: self.reach, startup_page: 8, limits, sync, reset_at: None }
+    }
+}
+
+/// What a modelled processor came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Fared {
+    /// Where it stands.
+    pub state: State,
+    /// It takes work, whatever its state says.
+    pub takes_work: bool,
+    /// What was found out about its clock.
+    pub sync: ClockSync,
+    /// By how much its counter is really ahead of the boot processor's, in the end.
+    pub skew: i64,
+    /// Times that INIT hit it while it ran.
+    pub resets_while_running: u32,
+    /// What the boot processor waited for on its account.
+    pub waits: Waits,
+}
+
+/// How a modelled bring-up went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What bring-up itself says.
+    pub summary: Summary,
+    /// Ticks that the boot processor waited for the last first sign of life.
+    pub last_first_sign: u64,
+    /// Each processor but the first, number 1 at position 0.
+    pub processors: Vec<Fared>,
+}

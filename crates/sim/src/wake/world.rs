@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The boot processor's surroundings: time passes only while it acts or waits, and with it everything that is due.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use bringup::state::Phase;
+use bringup::{Clock, Crew, Entry, GROUP_PROCESSORS, Kick, ParkSlot, State, Wake};
+
+use super::machine::Machine;
+use super::processor::{Activity, Due, Moment, Processor};
+use super::setup::{Fate, Setup};
+use crate::random::Random;
+
+/// Lines of other processors that the boot processor reads per look at most.
+const LINES_PER_LOOK: u64 = 64;
+
+pub(super) struct World<'a> {
+    crew: Crew<'a>,
+    machine: &'a Machine,
+    slots: &'a [ParkSlot],
+    pub processors: Vec<Processor<'a>>,
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    now: u64,
+    random: Random,
+    /// When each core's first thread is, or was, done preparing the core.
+    core_done: Vec<Option<u64>>,
+    /// When each package can serve the next fetch of what all read.
+    package_free: Vec<u64>,
+    /// When the next arrival can be counted, group by group.
+    group_free: Vec<u64>,
+    /// Lines written by others that the boot processor has not read since.
+    unread_lines: u64,
+    /// Groups whose count has changed since: all of them are read every turn.
+    unread_groups: Vec<bool>,
+    /// When somebody wakes the boot processor.
+    boot_wake: Option<u64>,
+}
+
+impl<'a> World<'a> {
+    pub fn new(crew: Crew<'a>, machine: &'a Machine, slots: &'a [ParkSlot], setup: &Setup) -> Self {
+        let count = setup.processors;
+        let mut random = Random(setup.seed);
+        let processors = (0..count).map(|index| processor(setup, index, &mut random)).collect();
+        let cores = count.div_ceil(machine.threads_per_core);
+        let mut core_done = vec![None; cores as usize];
+        // The boot processor's core is up.
+        core_done[0] = Some(0);
+        Self {
+            crew,
+            machine,
+            slots,
+            processors,
+            due: BinaryHeap::new(),
+            now: 1,
+            random,
+            core_done,
+            package_free: vec![0; count.div_ceil(machine.threads_per_package) as usize],
+            group_free: vec![0; (count as usize).div_ceil(GROUP_PROCESSORS)],
+            unread_lines: 0,
+            unread_groups: vec![false; (count as usize).div_ceil(GROUP_PROCESSORS)],
+            boot_wake: None,
+        }
+    }
+
+    /// Lets the boot processor spend time; what falls due meanwhile happens.
+    fn spend(&mut self, ticks: u64) {
+        self.now += ticks;
+        while let Some((time, index)) = self.next_due().filter(|due| due.0 <= self.now) {
+            self.due.pop();
+            self.happen(index, time);
+        }
+    }
+
+    /// The next event. Those that were overtaken (the processor was woken before) are forgotten.
+    fn next_due(&mut self) -> Option<(u64, u32)> {
+        while let Some(&Reverse((time, index))) = self.due.peek() {
+            if self.processors[index as usize].next.is_some_and(|(next, _)| next == time) {
+                return Some((time, index));
+            }
+            self.due.pop();
+        }
+        None
+    }
+
+    /// Somebody's interrupt arrives. One that does not sleep looks anyway.
+    fn interrupt_at(&mut self, index: u32, time: u64) {
+        let time = time + self.machine.halt_wake;
+        if index == 0 {
+            self.boot_wake = Some(self.boot_wake.map_or(time, |earlier| earlier.min(time)));
+        } else if self.processors[index as usize].next.is_some_and(|(next, sleeps)| sleeps && time < next) {
+            self.schedule(index, time);
+        }
+    }
+
+    /// What others wrote since the boot processor looked last is fetched as it is looked at, some lines per look.
+    fn read_lines(&mut self, cells: u64) {
+        let cells = self.unread_lines.min(cells);
+        self.unread_lines -= cells;
+        let groups = self.unread_groups.iter_mut().map(|is_unread| u64::from(core::mem::take(is_unread)));
+        let lines = cells + groups.sum::<u64>();
+        self.spend(lines * self.machine.line);
+    }
+
+    fn happen(&mut self, index: u32, time: u64) {
+        let before = self.crew.state(index);
+        self.processors[index as usize].next = None;
+        let Processor { fate, mut skew, mut adjust, .. } = self.processors[index as usize];
+        let Machine { read_clock, line, interrupt, .. } = *self.machine;
+        let (skew_now, adjust_now, released, woken) = (&mut skew, &mut adjust, Vec::new(), Vec::new());
+        let mut moment =
+            Moment { time, spent: 0, read_clock, line, interrupt, skew: skew_now, adjust: adjust_now, released, woken };
+        let crew = self.crew;
+        let due = self.processors[index as usize].act(&crew, index, fate, line, &mut moment);
+        let (time, released, woken) = (moment.time + moment.spent, moment.released, moment.woken);
+        let processor = &mut self.processors[index as usize];
+        (processor.skew, processor.adjust) = (skew, adjust);
+        released.into_iter().for_each(|(child, time)| _ = self.release_at(child, time));
+        woken.into_iter().for_each(|(whom, time)| self.interrupt_at(whom, time));
+        let after = self.crew.state(index);
+        self.unread_lines += u64::from(before != after);
+        self.unread_groups[index as usize / GROUP_PROCESSORS] |= before != after && after == State::Online;
+        match due {
+            Due::Never => {}
+            Due::Fetch => self.queue_for_fetch(index, time),
+            Due::Initialisation => self.begin_initialisation(index, time),
+            Due::In(_) if before != after && after == State::TscSynchronised => self.queue_for_counting(index, time),
+            Due::In(ticks) => self.schedule(index, time + ticks.max(1)),
+            Due::Sleep(ticks) => {
+                self.schedule(index, time + ticks.max(1));
+                self.processors[index as usize].next = Some((time + ticks.max(1), true));
+            }
+        }
+    }
+
+    fn schedule(&mut self, index: u32, time: u64) {
+        self.processors[index as usize].next = Some((time, false));
+        self.due.push(Reverse((time, index)));
+    }
+
+    /// The first thread of a core prepares the core, too; the other waits for it and then prepares itself.
+    fn begin_initialisation(&mut self, index: u32, time: u64) {
+        let Machine { first_thread, sibling, .. } = self.machine;
+        let core = index as usize % self.core_done.len();
+        let is_parked = !self.slots.is_empty();
+        let done = match self.core_done[core] {
+            // A processor that was not reset has its core prepared.
+            _ if is_parked => time + self.random.within(sibling),
+            Some(core_done) => time.max(core_done) + self.random.within(sibling),
+            None => time + self.random.within(first_thread),
+        };
+        if !is_parked && self.core_done[core].is_none() {
+            self.core_done[core] = Some(done);
+        }
+        self.processors[index as usize].begin_initialisation();
+        self.schedule(index, done);
+    }
+
+    /// Arrivals of a group queue for its line.
+    fn queue_for_counting(&mut self, index: u32, time: u64) {
+        let ready = time + self.random.within(&self.machine.going_online);
+        let free = &mut self.group_free[index as usize / GROUP_PROCESSORS];
+        *free = ready.max(*free) + self.machine.line;
+        let turn = *free;
+        self.schedule(index, turn);
+    }
+
+    /// Woken processors of a package queue for the first lines of code, which all of them read.
+    fn queue_for_fetch(&mut self, index: u32, time: u64) {
+        let core = index as usize % self.core_done.len();
+        let package = core * self.machine.threads_per_core as usize / self.machine.threads_per_package as usize;
+        let free = &mut self.package_free[package];
+        *free = time.max(*free) + self.machine.line;
+        let turn = *free;
+        self.schedule(index, turn);
+    }
+
+    fn wake(&mut self, index: u32, time: u64) {
+        let processor = &mut self.processors[index as usize];
+        if processor.fate == Fate::DiesIn(Phase::FirstSign) || !matches!(processor.activity, Activity::Asleep) {
+            return;
+        }
+        processor.activity = Activity::Waking;
+        let late = if let Fate::Sleeps(ticks) = processor.fate { ticks } else { 0 };
+        self.schedule(index, time + late);
+    }
+
+    fn reset(&mut self, index: u32) {
+        let processor = &mut self.processors[index as usize];
+        if !matches!(processor.activity, Activity::Asleep) {
+            processor.resets_while_running += 1;
+            processor.activity = Activity::Asleep;
+        }
+    }
+
+    fn start(&mut self, index: u32) {
+        let processor = &mut self.processors[index as usize];
+        if processor.startups_to_lose > 0 {
+            processor.startups_to_lose -= 1;
+            return;
+        }
+        let latency = self.random.within(&self.machine.first_sign);
+        self.wake(index, self.now + latency);
+    }
+
+    fn release_at(&mut self, index: u32, time: u64) -> bool {
+        let Some(slot) = self.slots.get(index as usize) else { return false };
+        let entry = Entry { target: 0x1000, root: 0x1000, argument: u64::from(index) };
+        let released = slot.release(self.crew.apic_id(index).unwrap_or(u32::MAX), entry);
+        if released == Ok(true) && matches!(slot.look(), bringup::park::Mail::Go(found) if found == entry) {
+            self.wake(index, time + self.machine.parked_wake);
+        }
+        released.is_ok()
+    }
+
+    fn others(&self) -> core::ops::Range<u32> {
+        1..self.crew.count()
+    }
+}
+
+fn processor<'a>(setup: &Setup, index: u32, random: &mut Random) -> Processor<'a> {
+    let fate = setup.fates.iter().find(|(number, _)| *number == index).map_or(Fate::Healthy, |(_, fate)| *fate);
+    let drawn = random.within(&(0..=2 * setup.largest_skew)) as i64;
+    let skew = if index == 0 { 0 } else { drawn - setup.largest_skew as i64 };
+    Processor {
+        fate,
+        activity: Activity::Asleep,
+        skew,
+        // Whoever wrote to the counter left its trace.
+        adjust: setup.has_tsc_adjust.then_some(skew as u64),
+        startups_to_lose: if let Fate::LosesStartups(count) = fate { count } else { 0 },
+        resets_while_running: 0,
+        next: None,
+    }
+}
+
+impl Clock for World<'_> {
+    fn now(&mut self) -> u64 {
+        self.spend(self.machine.read_clock);
+        self.now
+    }
+}
+
+impl Wake for World<'_> {
+    fn wake(&mut self, index: u32) {
+        self.spend(self.machine.interrupt);
+        self.interrupt_at(index, self.now);
+    }
+}
+
+impl Kick for World<'_> {
+    fn pause(&mut self) {
+        self.spend(self.machine.pause);
+    }
+
+    fn sleep(&mut self, until: u64) {
+        loop {
+            let end = self.boot_wake.unwrap_or(u64::MAX).min(until).max(self.now);
+            let Some((time, index)) = self.next_due().filter(|due| due.0 < end) else {
+                // It looks at silent processors when it wakes by itself.
+                let is_look = self.boot_wake.take().is_none_or(|wake| wake > until);
+                self.now = end;
+                return self.read_lines(if is_look { LINES_PER_LOOK } else { 0 });
+            };
+            self.due.pop();
+            self.now = self.now.max(time);
+            self.happen(index, time);
+        }
+    }
+
+    fn send_init(&mut self, apic_id: u32) {
+        self.spend(self.machine.interrupt);
+        self.crew.index_of(apic_id).into_iter().for_each(|index| self.reset(index));
+    }
+
+    fn send_startup(&mut self, apic_id: u32, _: u8) {
+        self.spend(self.machine.interrupt);
+        self.crew.index_of(apic_id).into_iter().for_each(|index| self.start(index));
+    }
+
+    fn broadcast_init(&mut self) {
+        self.spend(self.machine.interrupt);
+        self.others().for_each(|index| self.reset(index));
+    }
+
+    fn broadcast_startup(&mut self, _: u8) {
+        self.spend(self.machine.interrupt);
+        self.others().for_each(|index| self.start(index));
+    }
+
+    fn set_reset_vector(&mut self, _: u8) {
+        self.spend(self.machine.reset_vector);
+    }
+
+    fn clear_reset_vector(&mut self) {
+        self.spend(self.machine.reset_vector);
+    }
+
+    fn release(&mut self, index: u32) -> bool {
+        self.spend(self.machine.line);
+        self.release_at(index, self.now)
+    }
+
+    fn given_up(&mut self, index: u32) {
+        self.slots.get(index as usize).into_iter().for_each(|slot| _ = slot.condemn());
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use proptest::prelude::*;
+use vm::addr::{AccessSize, Gpa};
+use vm::exit::{Exit, MemoryAccess};
+
+use super::{decode, number};
+use crate::vmcb::Vmcb;
+
+fn exit(code: u64, info_1: u64, info_2: u64) -> Exit {
+    let mut vmcb = Vmcb::zeroed();
+    vmcb.control.exit_code = code;
+    vmcb.control.exit_info_1 = info_1;
+    vmcb.control.exit_info_2 = info_2;
+    decode(&vmcb.control)
+}
+
+#[test]
+fn an_out_of_a_byte_names_port_width_and_where_execution_goes_on() {
+    let Exit::Port(access) = exit(number::IOIO, 0x3f8 << 16 | 1 << 4, 0x1002) else { panic!("not a port access") };
+    assert_eq!((access.port, access.size, access.next_rip), (0x3f8, AccessSize::Byte, 0x1002));
+    assert!(!access.is_in && !access.is_string && !access.is_rep);
+}
+
+#[test]
+fn a_rep_ins_of_dwords_is_a_repeated_string_input() {
+    let Exit::Port(access) = exit(number::IOIO, 0x1f0 << 16 | 4 << 4 | 0b1101, 0) else { panic!("not a port access") };
+    assert!(access.is_in && access.is_string && access.is_rep);
+    assert_eq!(access.size, AccessSize::Dword);
+}
+
+#[test]
+fn a_port_access_of_no_width_is_not_believed() {
+    assert_eq!(exit(number::IOIO, 0x80 << 16, 0), Exit::Unknown { code: number::IOIO });
+}
+
+#[test]
+fn a_nested_page_fault_tells_fetches_writes_and_reads_apart() {
+    let access = |info| match exit(number::NESTED_PAGE_FAULT, info, 0xfee0_0020) {
+        Exit::MemoryFault(fault) => {
+            assert_eq!(fault.gpa, Gpa(0xfee0_0020));
+            (fault.access, fault.during_walk)
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(access(1 << 4), (MemoryAccess::Execute, false));
+    assert_eq!(access(1 << 1), (MemoryAccess::Write, false));
+    assert_eq!(access(1 << 33), (MemoryAccess::Read, true));
+}
+
+#[test]
+fn both_ways_to_read_the_clock_are_one_exit() {
+    assert_eq!(exit(0x6e, 0, 0), Exit::ClockRead);
+    assert_eq!(exit(0x87, 0, 0), Exit::ClockRead);
+}
+
+#[test]
+fn instructions_that_need_svm_do_not_exist_for_a_guest() {
+    for code in [0x80, 0x82, 0x83, 0x84, 0x85, 0x86, 0x8a, 0x8b, 0x8c, 0x8e, 0x7a, 0x73] {
+        assert_eq!(exit(code, 0, 0), Exit::AbsentInstruction, "{code:#x}");
+    }
+}
+
+#[test]
+fn the_end_of_an_nmis_handler_and_a_spinning_processor_are_told() {
+    assert_eq!(exit(0x74, 0, 0), Exit::InterruptReturn);
+    assert_eq!(exit(0x77, 0, 0), Exit::Pause);
+}
+
+proptest! {
+    #[test]
+    fn every_code_means_something(code in any::<u64>(), info_1 in any::<u64>(), info_2 in any::<u64>()) {
+        exit(code, info_1, info_2);
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interrupts and exceptions on their way into the guest: at most one for each entry.
+//!
+//! | what | how | section |
+//! |---|---|---|
+//! | exception, NMI, software interrupt | EVENTINJ | 15.20 |
+//! | external interrupt | the virtual interrupt, not intercepted: the processor takes it before the guest's first instruction, since the guest could take one | 15.21.4 |
+//! | interrupt window | the virtual interrupt, intercepted: an exit as soon as the guest can take one | 15.21.4 |
+//!
+//! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU forgets to note that it has delivered one
+//! from EVENTINJ (`helper_vmrun`, up to at least version 10), and delivers it once more when something asynchronous happens to the
+//! emulated processor, say a changed memory map: whatever the guest does then, and with interrupts off. So EVENTINJ has external
+//! interrupts only where the virtual interrupt is needed for a window at the same time.
+
+use vm::vcpu::{Event, Exception};
+
+use crate::intercept::Misc1;
+use crate::vmcb::{Clean, Control, EventInjection, event_type};
+
+/// The highest priority there is (V_INTR_PRIO).
+const HIGHEST_PRIORITY: u8 = 0xf;
+/// Vectors below are exceptions' (section 8.2).
+const FIRST_INTERRUPT: u8 = 32;
+
+/// The next entry delivers `event`. The guest can take it, if it is an external interrupt.
+#[inline]
+pub fn deliver(control: &mut Control, event: Event) {
+    match event {
+        Event::Interrupt(vector) => offer(control, vector),
+        other => control.event_injection = encode(other),
+    }
+}
+
+/// The event that the next entry delivers, if any.
+#[inline]
+pub fn undelivered(control: &Control) -> EventInjection {
+    let virtual_interrupt = control.virtual_interrupt;
+    if virtual_interrupt.is_pending() && !control.intercept_misc1.contains(Misc1::VINTR) {
+        return encode(Event::Interrupt(virtual_interrupt.vector()));
+    }
+    control.event_injection
+}
+
+/// The next entry delivers an event that was undelivered elsewhere.
+pub fn redeliver(control: &mut Control, event: EventInjection) {
+    control.event_injection = EventInjection::new();
+    if event.is_valid() && event.kind() == event_type::INTERRUPT {
+        offer(control, event.vector());
+    } else {
+        control.event_injection = event;
+    }
+}
+
+/// No event is delivered, and no window wanted.
+pub fn forget(control: &mut Control) {
+    control.event_injection = EventInjection::new();
+    control.virtual_interrupt.set_is_pending(false);
+    control.intercept_misc1.remove(Misc1::VINTR);
+}
+
+/// After an exit: an event whose delivery it interrupted is delivered anew, except a software interrupt or trap where RIP still points
+/// at its instruction (no next-RIP save): the guest executes that again by itself. A virtual interrupt that the guest has not taken
+/// stands where it stood.
+#[inline]
+pub fn take_back(control: &mut Control, has_next_rip: bool) {
+    let info = control.exit_interrupt_info;
+    control.event_injection = EventInjection::new();
+    if info.is_valid() {
+        take_back_interrupted(control, info, has_next_rip);
+    }
+}
+
+#[cold]
+fn take_back_interrupted(control: &mut Control, info: EventInjection, has_next_rip: bool) {
+    // QEMU calls all that it delivers of its own accord an exception.
+    let is_interrupt = info.kind() == event_type::EXCEPTION && info.vector() >= FIRST_INTERRUPT;
+    let info = if is_interrupt { encode(Event::Interrupt(info.vector())) } else { info };
+    let is_trap = info.kind() == event_type::EXCEPTION && matches!(info.vector(), 3 | 4);
+    let is_software = info.kind() == event_type::SOFTWARE_INTERRUPT || is_trap;
+    if !is_software || has_next_rip {
+        redeliver(control, info);
+    }
+}
+
+/// An exit as soon as the guest can take an interrupt, behind what the next entry delivers; or none.
+#[inline]
+pub fn request_window(control: &mut Control, wanted: bool) {
+    let now = control.virtual_interrupt;
+    let is_window = control.intercept_misc1.contains(Misc1::VINTR);
+    if is_window == wanted && (now.is_pending() || !wanted) {
+        return;
+    }
+    if wanted {
+        // What is to be delivered makes room.
+        control.event_injection = undelivered(control);
+    }
+    control.virtual_interrupt = now.with_is_pending(wanted).with_ignore_tpr(wanted).with_priority(0);
+    control.intercept_misc1.set(Misc1::VINTR, wanted);
+    control.clean.remove(Clean::VIRTUAL_INTERRUPT | Clean::INTERCEPTS);
+}
+
+fn offer(control: &mut Control, vector: u8) {
+    let now = control.virtual_interrupt;
+    let offered = now.with_is_pending(true).with_ignore_tpr(true).with_priority(HIGHEST_PRIORITY).with_vector(vector);
+    control.virtual_interrupt = offered;
+    control.clean.remove(Clean::VIRTUAL_INTERRUPT);
+    if control.intercept_misc1.contains(Misc1::VINTR) {
+        control.intercept_misc1.remove(Misc1::VINTR);
+        control.clean.remove(Clean::INTERCEPTS);
+    }
+}
+
+/// An event as EVENTINJ wants it (section 15.20).
+#[inline]
+fn encode(event: Event) -> EventInjection {
+    let injection = EventInjection::new().with_is_valid(true);
+    let exception = |vector| injection.with_kind(event_type::EXCEPTION).with_vector(vector);
+    let with_code = |vector, code| exception(vector).with_has_error_code(true).with_error_code(code);
+    match event {
+        Event::Interrupt(vector) => injection.with_kind(event_type::INTERRUPT).with_vector(vector),
+        Event::Nmi => injection.with_kind(event_type::NMI).with_vector(2),
+        Event::Exception(Exception::Debug) => exception(1),
+        Event::Exception(Exception::InvalidOpcode) => exception(6),
+        Event::Exception(Exception::GeneralProtection(code)) => with_code(13, code),
+        Event::Exception(Exception::PageFault { code, .. }) => with_code(14, code),
+    }
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a UART is sent to, and when one that stood still is looked at again.
+
+use crate::hardware::Hardware;
+
+/// How long a UART that is dropped is left alone.
+const RETRY_NS: u64 = 1_000_000_000;
+/// The same in calls, while there is no clock.
+const RETRY_CALLS: u32 = 64;
+
+/// Whether it is sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// Nobody answered, or nobody was asked yet.
+    Absent,
+    Alive,
+    /// It stood still: looked at again after this moment, or after so many calls where there is no clock.
+    Dropped {
+        until_ns: Option<u64>,
+        calls_left: u32,
+    },
+}
+
+impl Health {
+    /// Stands still from now on.
+    pub fn dropped(hardware: &mut impl Hardware) -> Self {
+        Self::Dropped { until_ns: hardware.now_ns().map(|now| now + RETRY_NS), calls_left: RETRY_CALLS }
+    }
+
+    /// Something has happened on a UART that stood still: the next look need not wait.
+    pub fn look_soon(&mut self) {
+        if let Self::Dropped { until_ns, calls_left } = self {
+            (*until_ns, *calls_left) = (None, 0);
+        }
+    }
+
+    /// Whether one that stood still is to be looked at again; counts the call.
+    pub fn may_retry(&mut self, hardware: &mut impl Hardware) -> bool {
+        let Self::Dropped { until_ns, calls_left } = self else { return false };
+        *calls_left = calls_left.saturating_sub(1);
+        match (*until_ns, hardware.now_ns()) {
+            (Some(until), Some(now)) => now >= until,
+            _ => *calls_left == 0,
+        }
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sending: one path for both policies.
+
+use crate::hardware::Hardware;
+use crate::health::Health;
+use crate::policy::{Counters, Patience, Policy};
+use crate::probe::{Absent, Found, Peer, probe};
+use crate::rate::Rate;
+use crate::register::{FLOATING, Identification, Interrupts, LineStatus, Register};
+use crate::wait::Wait;
+
+/// What every receiver that interrupts has at least ([`crate::FifoControl::TRIGGER_14`]; with 64 bytes it is 56).
+const TRIGGER_BYTES: usize = 14;
+/// Calls without a look after which a clock that stands still is not believed any longer.
+const MOST_CALLS_UNSEEN: u32 = 1 << 20;
+
+/// One UART.
+#[derive(Debug)]
+pub struct Uart<H> {
+    hardware: H,
+    found: Option<Found>,
+    policy: Policy,
+    health: Health,
+    /// Bytes that may be written without another look.
+    credit: usize,
+    /// When the transmitter can be empty at the earliest.
+    empty_at_ns: Option<u64>,
+    /// Calls since the last look.
+    unseen: u32,
+    /// It was looked at in vain since then.
+    wait: Option<Wait>,
+    interrupts: Interrupts,
+    counters: Counters,
+}
+
+impl<H: Hardware> Uart<H> {
+    /// A UART that is not yet looked for.
+    pub const fn new(hardware: H) -> Self {
+        Self {
+            hardware,
+            found: None,
+            policy: Policy::Fifo,
+            health: Health::Absent,
+            credit: 0,
+            empty_at_ns: None,
+            unseen: 0,
+            wait: None,
+            interrupts: Interrupts::empty(),
+            counters: Counters { bytes: 0, looks: 0, fills: 0, drops: 0, refused_bytes: 0 },
+        }
+    }
+
+    /// Looks for it and sets it up: 8N1, FIFOs on, no interrupts.
+    pub fn start(&mut self, rate: Rate, policy: Policy, peer: Peer) -> Result<Found, Absent> {
+        let found = probe(&mut self.hardware, rate, peer);
+        self.found = found.ok();
+        self.policy = policy;
+        self.health = if found.is_ok() { Health::Alive } else { Health::Absent };
+        (self.credit, self.empty_at_ns, self.wait) = (0, None, None);
+        (self.interrupts, self.counters) = (Interrupts::empty(), Counters::default());
+        found
+    }
+
+    /// A second handle on a UART that was set up before: nothing is probed or changed. For the end of the host, when
+    /// whoever holds the first handle may have stopped.
+    pub fn adopt(hardware: H, found: Found, policy: Policy) -> Self {
+        Self { found: Some(found), policy, health: Health::Alive, ..Self::new(hardware) }
+    }
+
+    /// What was found, if anything.
+    pub fn found(&self) -> Option<Found> {
+        self.found
+    }
+
+    /// Whether it takes bytes, as far as is known: there, and not dropped.
+    pub fn is_alive(&self) -> bool {
+        self.health == Health::Alive
+    }
+
+    /// What has happened on it.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What it is reached through.
+    pub fn hardware(&mut self) -> &mut H {
+        &mut self.hardware
+    }
+
+    /// Gives it what it takes now, at most what follows one look, without waiting; says how many bytes.
+    pub fn offer(&mut self, bytes: &[u8]) -> usize {
+        self.offer_within(bytes, Patience::USUAL)
+    }
+
+    /// Sends `bytes`, waiting for room at most as long as `patience` says. Says how many it took: fewer than all only if it
+    /// is absent or dropped; those are counted.
+    pub fn send(&mut self, bytes: &[u8], patience: Patience) -> usize {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let taken = self.offer_within(&bytes[sent..], patience);
+            sent += taken;
+            if !self.is_alive() {
+                break;
+            }
+            if taken == 0 {
+                self.hardware.pause();
+            }
+        }
+        self.counters.refused_bytes += (bytes.len() - sent) as u64;
+        sent
+    }
+
+    /// Waits at most as long as `patience` says until the last byte has left.
+    pub fn drain(&mut self, patience: Patience) {
+        let Some(found) = self.found.filter(|_| self.is_alive()) else { return };
+        let limit_ns = found.rate.byte_ns() * found.depth.bytes() as u64 * u64::from(patience.0);
+        Wait::until(&mut self.hardware, limit_ns, |hardware| {
+            LineStatus::from_bits_retain(hardware.read(Register::LineStatus)).contains(LineStatus::LINE_IDLE)
+        });
+    }
+
+    /// Takes what has arrived, at most `into`; says how many bytes.
+    pub fn receive(&mut self, into: &mut [u8]) -> usize {
+        if self.found.is_none() {
+            return 0;
+        }
+        let (mut count, mut may_burst) = (0, true);
+        while count < into.len() {
+            let Some(status) = self.look() else { break };
+            if status.contains(LineStatus::TRANSMITTER_EMPTY) {
+                self.refill();
+            }
+            if !status.contains(LineStatus::DATA_READY) {
+                break;
+            }
+            // As many as the receiver interrupts at are there for certain once it wants to; else each is looked for.
+            may_burst = may_burst && self.has_trigger() && into.len() - count >= TRIGGER_BYTES;
+            let next = count + if may_burst { TRIGGER_BYTES } else { 1 };
+            self.hardware.read_burst(Register::Data, &mut into[count..next]);
+            count = next;
+        }
+        count
+    }
+
+    /// Whether the receiver has as many bytes as it interrupts at. Where its interrupt is off it does not say so.
+    fn has_trigger(&mut self) -> bool {
+        let cause = self.hardware.read(Register::Fifo) & Identification::CAUSE.bits();
+        cause == Identification::RECEIVED.bits()
+    }
+
+    /// Interrupts for these from now on, and for nothing else.
+    pub fn watch(&mut self, interrupts: Interrupts) {
+        if self.found.is_some() && self.interrupts != interrupts {
+            self.hardware.write(Register::Interrupts, interrupts.bits());
+            self.interrupts = interrupts;
+        }
+    }
+
+    /// It has interrupted: if it was dropped, it is looked at again.
+    pub fn interrupted(&mut self) {
+        self.health.look_soon();
+        self.empty_at_ns = None;
+    }
+
+    fn offer_within(&mut self, bytes: &[u8], patience: Patience) -> usize {
+        if bytes.is_empty() || (self.credit == 0 && !self.is_empty_now(patience)) {
+            return 0;
+        }
+        let count = bytes.len().min(self.credit);
+        let began_ns = self.empty_at_ns;
+        self.hardware.write_burst(Register::Data, &bytes[..count]);
+        self.credit -= count;
+        self.counters.bytes += count as u64;
+        self.empty_at_ns = self.when_empty(began_ns, count);
+        count
+    }
+
+    /// The last byte of a fill reaches the shift register when all before it have left; until then no look is worth it.
+    fn when_empty(&mut self, before_ns: Option<u64>, count: usize) -> Option<u64> {
+        let found = self.found.filter(|found| found.is_paced)?;
+        let now_ns = self.hardware.now_ns()?;
+        let wire_ns = found.rate.byte_ns() * count as u64;
+        Some(match before_ns.filter(|before| *before > now_ns) {
+            Some(before) => before + wire_ns,
+            None => now_ns + wire_ns.saturating_sub(found.rate.byte_ns() * 3 / 2),
+        })
+    }
+
+    /// Whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if it has not
+    /// been for too long.
+    fn is_empty_now(&mut self, patience: Patience) -> bool {
+        if !self.is_looked_at() {
+            return false;
+        }
+        match self.look() {
+            Some(status) if status.contains(LineStatus::TRANSMITTER_EMPTY) => {
+                self.refill();
+                true
+            }
+            Some(_) if self.health == Health::Alive => {
+                self.look_in_vain(patience);
+                false
+            }
+            _ => {
+                self.drop_it();
+                false
+            }
+        }
+    }
+
+    /// Whether it is time to look.
+    fn is_looked_at(&mut self) -> bool {
+        match (self.health, self.empty_at_ns) {
+            (Health::Absent, _) => false,
+            (Health::Dropped { .. }, _) => self.health.may_retry(&mut self.hardware),
+            (Health::Alive, None) => true,
+            (Health::Alive, Some(empty_at)) => {
+                self.unseen += 1;
+                self.unseen > MOST_CALLS_UNSEEN || self.hardware.now_ns().is_none_or(|now| now >= empty_at)
+            }
+        }
+    }
+
+    /// A look found it empty: it lives, and takes a fill.
+    fn refill(&mut self) {
+        self.counters.fills += 1;
+        self.health = Health::Alive;
+        self.wait = None;
+        self.empty_at_ns = None;
+        let depth = self.found.map_or(1, |found| found.depth.bytes());
+        self.credit = if self.policy == Policy::Fifo { depth } else { 1 };
+    }
+
+    fn look_in_vain(&mut self, patience: Patience) {
+        let Some(found) = self.found else { return };
+        let fifo_ns = found.rate.byte_ns() * found.depth.bytes() as u64;
+        let mut wait = self.wait.unwrap_or_else(|| Wait::begin(&mut self.hardware));
+        let is_over = wait.is_over(&mut self.hardware, fifo_ns * u64::from(patience.0));
+        self.wait = Some(wait);
+        if is_over {
+            self.drop_it();
+        }
+    }
+
+    fn drop_it(&mut self) {
+        self.counters.drops += u64::from(self.health == Health::Alive);
+        self.health = Health::dropped(&mut self.hardware);
+        (self.credit, self.wait, self.empty_at_ns) = (0, None, None);
+    }
+
+    /// The line's status; `None` if nobody answers any more: of the interrupts register the upper bits are always zero
+    /// where there is one.
+    fn look(&mut self) -> Option<LineStatus> {
+        self.counters.looks += 1;
+        self.unseen = 0;
+        let status = self.hardware.read(Register::LineStatus);
+        let is_gone = status == FLOATING && self.hardware.read(Register::Interrupts) == FLOATING;
+        (!is_gone).then(|| LineStatus::from_bits_retain(status))
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a processor left its guest, in no vendor's words.
+//!
+//! One place per extension decodes into this enum (for SVM: the `svm` crate); one `match` answers it.
+
+use crate::addr::{AccessSize, Gpa};
+
+/// Why the processor left the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The guest executed CPUID.
+    Cpuid,
+    /// The guest executed RDMSR of a register it does not own.
+    MsrRead,
+    /// The guest executed WRMSR of a register it does not own.
+    MsrWrite,
+    /// The guest accessed an I/O port.
+    Port(PortAccess),
+    /// The guest touched an address that no memory backs.
+    MemoryFault(MemoryFault),
+    /// The guest executed HLT.
+    Halt,
+    /// The guest can take an interrupt now, and the monitor had asked to be told.
+    InterruptWindow,
+    /// The guest is about to execute IRET, and the monitor had asked to be told: it ends the handler of an NMI.
+    InterruptReturn,
+    /// The guest has executed PAUSE so often in a row that it waits for another processor.
+    Pause,
+    /// A physical interrupt wants the host; it is still pending.
+    HostInterrupt,
+    /// A physical NMI wants the host; it is still pending.
+    HostNmi,
+    /// The guest executed VMCALL or VMMCALL.
+    Hypercall,
+    /// The guest executed XSETBV.
+    Xsetbv,
+    /// The guest executed a MOV to CR8, and the monitor had asked to be told.
+    TaskPriorityWrite,
+    /// The guest executed an instruction that its processor does not have (VMRUN, MONITOR, …): it gets #UD.
+    AbsentInstruction,
+    /// The guest executed RDPMC.
+    CounterRead,
+    /// The guest executed RDTSC or RDTSCP, and the monitor had asked to be told.
+    ClockRead,
+    /// The guest invalidated its caches (WBINVD, INVD): nothing to do, memory is coherent.
+    CacheFlush,
+    /// Triple fault.
+    Shutdown,
+    /// The processor refused the guest's state; the guest has not run.
+    EntryRefused,
+    /// An exit that was never asked for.
+    Unknown {
+        /// The extension's own number for it.
+        code: u64,
+    },
+}
+
+/// One IN, OUT, INS or OUTS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortAccess {
+    /// The first port.
+    pub port: u16,
+    /// Bytes per transfer; never [`AccessSize::Qword`].
+    pub size: AccessSize,
+    /// Whether the guest reads from the port.
+    pub is_in: bool,
+    /// INS or OUTS: the data is in memory.
+    pub is_string: bool,
+    /// REP prefix: RCX transfers.
+    pub is_rep: bool,
+    /// Where execution goes on.
+    pub next_rip: u64,
+}
+
+/// An access to a guest-physical address that no memory backs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryFault {
+    /// The address touched (the page is exact, the offset within it too).
+    pub gpa: Gpa,
+    /// What the guest wanted.
+    pub access: MemoryAccess,
+    /// Whether the fault came while the processor walked the guest's own page tables.
+    pub during_walk: bool,
+}
+
+/// What the guest wanted of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryAccess {
+    /// Data read.
+    Read,
+    /// Data write.
+    Write,
+    /// Instruction fetch.
+    Execute,
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Putting a kernel into guest memory and describing the state it starts in.
+//!
+//! Three kinds of kernel are known; [`recognise`] tells them apart by their magic numbers, in this order:
+//!
+//! | kind | magic | starts in | told of its machine by |
+//! |---|---|---|---|
+//! | Linux bzImage | `HdrS` at 0x202 | 64-bit mode, identity map | zero page (RSI) |
+//! | PVH | ELF note `Xen`, type 18 | 32-bit mode, no paging | `hvm_start_info` (EBX) |
+//! | Multiboot 1 | 0x1BADB002 in the first 8 KiB | 32-bit mode, no paging | information structure (EBX) |
+//!
+//! Two rules keep everything apart without a list of what is where: a kernel lies at 1 MiB or above, so below it the boot
+//! structures ([`layout::boot`]) and the ACPI tables are safe; modules are placed downwards from the end of low memory and
+//! never below the end of the kernel. An image is an allegation: each range in it is checked before a byte is copied, and a
+//! refusal says what to change. Every byte of kernel and modules is copied exactly once.
+
+mod elf;
+mod entry;
+mod error;
+mod linux;
+mod memory_map;
+mod multiboot;
+mod place;
+mod pvh;
+
+#[cfg(test)]
+mod tests;
+
+use crate::layout::boot;
+use crate::memory::GuestMemory;
+use crate::vcpu::EntryState;
+
+pub use error::LoadError;
+pub use memory_map::{MAX_MAP_ENTRIES, MapEntry, MemoryKind, MemoryMap, memory_map};
+pub use place::MAX_MODULES;
+
+/// A file given to the kernel beside itself: for Linux (part of) the initial RAM disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Module<'a> {
+    /// The file.
+    pub bytes: &'a [u8],
+    /// Its own command line; Linux has no place for it.
+    pub command_line: &'a [u8],
+}
+
+/// The kinds of kernel that can be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelKind {
+    /// A Linux bzImage.
+    Linux,
+    /// An ELF file with a PVH entry note.
+    Pvh,
+    /// A Multiboot 1 image.
+    Multiboot,
+}
+
+/// What kind of kernel an image is.
+pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
+    if linux::is_linux(image) {
+        return Ok(KernelKind::Linux);
+    }
+    if elf::is_elf(image) && elf::parse(image)?.pvh_entry.is_some() {
+        return Ok(KernelKind::Pvh);
+    }
+    if multiboot::find_header(image).is_some() {
+        return Ok(KernelKind::Multiboot);
+    }
+    Err(LoadError::NotAKernel)
+}
+
+/// Loads a kernel with its command line and modules; says how the first processor starts.
+///
+/// The ACPI tables are the caller's: it writes [`crate::acpi::build`]'s bytes to [`crate::layout::ACPI_TABLES`].
+/// After an error guest memory may be partly written.
+pub fn load(
+    memory: &impl GuestMemory,
+    image: &[u8],
+    command_line: &[u8],
+    modules: &[Module<'_>],
+) -> Result<EntryState, LoadError> {
+    place::check_memory(memory)?;
+    check_command_line(command_line, boot::COMMAND_LINE_BYTES - 1)?;
+    match recognise(image)? {
+        KernelKind::Linux => linux::load(memory, image, command_line, modules),
+        KernelKind::Pvh => pvh::load(memory, image, command_line, modules),
+        KernelKind::Multiboot => multiboot::load(memory, image, command_line, modules),
+    }
+}
+
+/// Refuses a command line longer than `limit_bytes` (terminator not counted) or with a zero byte in it.
+fn check_command_line(command_line: &[u8], limit_bytes: usize) -> Result<(), LoadError> {
+    if command_line.len() > limit_bytes {
+        return Err(LoadError::CommandLineTooLong { bytes: command_line.len(), limit_bytes });
+    }
+    match command_line.iter().position(|&byte| byte == 0) {
+        Some(offset) => Err(LoadError::CommandLineHasZero { offset }),
+        None => Ok(()),
+    }
+}

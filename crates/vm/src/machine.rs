@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One guest's machine: its devices behind their ports and addresses, and the answer to every exit.
+//!
+//! ```text
+//! Exit ──► exits ──┬─► CPUID, MSRs ──────────► Processor (local APIC, clock)
+//!                  ├─► ports ──┬────────────► Devices (one lock per guest)
+//!                  └─► memory ─┘                  │ interrupt messages
+//!                                                 ▼
+//! next entry ◄── interrupts: the highest vector, or a window ◄── local APIC
+//! ```
+//!
+//! What belongs to one virtual processor is in [`Processor`] and needs no lock; what its processors share is in
+//! [`Devices`]. Time, the console and the real alarm come from the [`Host`].
+
+mod counters;
+mod counting;
+mod exits;
+mod interrupts;
+mod mailbox;
+mod msrs;
+mod nmi;
+mod ports;
+mod reason;
+mod registers;
+mod saved;
+mod startup;
+mod steal;
+mod watch;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicUsize;
+
+use pmu::guest::VirtualPmu;
+use pmu::soft::Soft;
+use spin::Mutex;
+
+use crate::cpuid::CpuidTable;
+use crate::devices::GuestTsc;
+use crate::devices::cmos::Cmos;
+use crate::devices::debug_exit::DebugExit;
+use crate::devices::ioapic::Ioapic;
+use crate::devices::lapic::Lapic;
+use crate::devices::pci::PciBus;
+use crate::devices::power::Power;
+use crate::devices::pvpanic::{PanicEvent, Pvpanic};
+use crate::devices::serial::Serial;
+use crate::instruction::Bytes;
+use crate::kvmclock::{SharedArea, TscScale, VcpuClock};
+use crate::memory::GuestMemory;
+use crate::msr::PlainMsrs;
+use crate::steal_time::StealTime;
+
+use mailbox::Mailbox;
+use nmi::Nmi;
+
+pub use counters::{Counters, ExitKind};
+pub use saved::{Full, check_area};
+pub use startup::Activity;
+pub use watch::Others;
+
+/// What a machine needs of the hypervisor while it answers an exit.
+pub trait Host {
+    /// The processor's time stamp counter.
+    fn tsc(&self) -> u64;
+    /// Wall clock: seconds since 1970.
+    fn unix_seconds(&self) -> u64;
+    /// The guest's console has written a byte.
+    fn console(&mut self, byte: u8);
+    /// The next byte that the operator has typed on the guest's console.
+    fn console_input(&mut self) -> Option<u8>;
+    /// Makes another virtual processor of the guest look at its interrupts: it leaves the guest, or wakes up.
+    fn kick(&mut self, vcpu: usize);
+    /// Interrupts the processor when its time stamp counter reaches `deadline`; `None`: not at all.
+    fn set_alarm(&mut self, deadline: Option<u64>);
+    /// The guest reports that it has panicked.
+    fn panicked(&mut self, event: PanicEvent);
+}
+
+/// What becomes of the virtual processor after an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs on.
+    Resume,
+    /// It waits for an interrupt.
+    Idle,
+    /// It runs on, but whether its time is counted has changed: see [`crate::vcpu::VcpuState::count_time`].
+    CountsOtherwise,
+    /// It spins, and runs on: it would rather that whoever it waits for had its processor.
+    Yield,
+    /// The hypervisor has to look at its own interrupts; then it runs on.
+    HostInterrupt,
+    /// The guest ends.
+    Stop(Stop),
+}
+
+/// Why a guest ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It powered off.
+    PowerOff,
+    /// It wants to start anew.
+    Reset,
+    /// It wrote this to the debug-exit port.
+    DebugExit(u32),
+    /// It faulted while it handled a fault while it handled a fault.
+    TripleFault,
+    /// It cannot go on: see the reason.
+    Fault(Fault),
+}
+
+/// What a guest did that no machine answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Its processor state is one that cannot run.
+    BadState,
+    /// It used an instruction on a device's registers that this hypervisor does not carry out.
+    Instruction(Bytes),
+    /// Its page tables lead to an address where there is no memory.
+    PageTables(crate::addr::Gpa),
+    /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this address,
+    /// where there is no memory.
+    Delivery(crate::addr::Gpa),
+    /// It halted with interrupts off: nothing can wake it.
+    HaltedForever,
+    /// An exit that was never asked for, with the extension's number.
+    UnknownExit(u64),
+}
+
+/// What the virtual processors of one guest share.
+pub struct Machine<M> {
+    memory: M,
+    cpuid: CpuidTable,
+    scale: TscScale,
+    /// Wall clock at the guest's time 0.
+    boot_unix_ns: u64,
+    devices: Mutex<Devices>,
+    /// One per virtual processor; the index is its APIC identifier.
+    mailboxes: Vec<Mailbox>,
+    /// Virtual processors that an interrupt from inside the guest can reach.
+    alive: AtomicUsize,
+    /// Virtual processors that have halted with interrupts off.
+    deaf: AtomicUsize,
+}
+
+/// Devices that more than one processor can reach.
+pub struct Devices {
+    serial: Serial,
+    cmos: Cmos,
+    pci: PciBus,
+    pvpanic: Pvpanic,
+    power: Power,
+    ioapic: Ioapic,
+    debug_exit: Option<DebugExit>,
+}
+
+/// What a machine is made of.
+pub struct MachineConfig {
+    /// Virtual processors; their APIC identifiers count from 0.
+    pub vcpus: u32,
+    /// What CPUID says.
+    pub cpuid: CpuidTable,
+    /// How fast the time stamp counter runs.
+    pub scale: TscScale,
+    /// Wall clock at the guest's time 0, in nanoseconds since 1970.
+    pub boot_unix_ns: u64,
+    /// Whether there is a debug-exit port.
+    pub has_debug_exit: bool,
+}
+
+/// What a switch has to do about a virtual processor's performance counters: nothing for who has none or uses none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct CountersSwitch {
+    /// They are to be opened when it is switched in.
+    opens: bool,
+    /// They are to be closed when it is switched out.
+    closes: bool,
+}
+
+/// What belongs to one virtual processor beside its architectural state.
+pub struct Processor {
+    lapic: Lapic,
+    msrs: PlainMsrs,
+    clock: VcpuClock,
+    steal: StealTime,
+    /// Where the guest looks whether it must write EOI.
+    eoi_flag: SharedArea,
+    /// The flag is set: the interrupt in service may end without an exit.
+    eoi_flag_is_set: bool,
+    nmi: Nmi,
+    activity: Activity,
+    /// The host's time stamp counter at the guest's time 0.
+    tsc_at_start: u64,
+    /// Added to the host's time stamp counter.
+    tsc_offset: u64,
+    /// What the host's alarm was last set to.
+    alarm: Option<u64>,
+    /// Where the guest was seen reading its time stamp counter.
+    clock_read_at: Option<u64>,
+    counters: Arc<Counters>,
+    /// Its performance counters, if it has any.
+    pmu: Option<VirtualPmu<Soft>>,
+    /// Whether any of them counts.
+    counts: bool,
+    /// Whether a switch concerns them.
+    counters_switch: CountersSwitch,
+    /// When the next of them overflows, in ticks of the guest's own time.
+    overflow_at: Option<u64>,
+    /// The same at the earliest, on the host's time stamp counter.
+    overflow_alarm: Option<u64>,
+}
+
+impl<M: GuestMemory> Machine<M> {
+    /// A machine after power-on, with memory that a loader has filled.
+    pub fn new(memory: M, config: MachineConfig) -> Self {
+        Self {
+            memory,
+            cpuid: config.cpuid,
+            scale: config.scale,
+            boot_unix_ns: config.boot_unix_ns,
+            devices: Mutex::new(Devices {
+                serial: Serial::new(),
+                cmos: Cmos::new(),
+                pci: PciBus::new(),
+                pvpanic: Pvpanic::new(),
+                power: Power::new(),
+                ioapic: Ioapic::new(0),
+                debug_exit: config.has_debug_exit.then(DebugExit::new),
+            }),
+            mailboxes: (0..config.vcpus).map(|id| Mailbox::new(Lapic::new(id, id == 0).addressing())).collect(),
+            alive: AtomicUsize::new(1),
+            deaf: AtomicUsize::new(0),
+        }
+    }
+
+    /// The guest's memory.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+}
+
+impl Processor {
+    /// A processor after power-on whose time stamp counter starts at 0 when the host's is at `tsc_at_start`.
+    /// Its exits are counted in `counters`, which others may read.
+    pub fn new(
+        apic_id: u32,
+        is_bootstrap: bool,
+        tsc_at_start: u64,
+        microcode_revision: u32,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            lapic: Lapic::new(apic_id, is_bootstrap),
+            msrs: PlainMsrs::new(microcode_revision),
+            clock: VcpuClock::default(),
+            steal: StealTime::default(),
+            eoi_flag: SharedArea::default(),
+            eoi_flag_is_set: false,
+            nmi: Nmi::new(),
+            activity: if is_bootstrap { Activity::Running } else { Activity::WaitingForStartup },
+            tsc_at_start,
+            tsc_offset: tsc_at_start.wrapping_neg(),
+            alarm: None,
+            clock_read_at: None,
+            counters,
+            pmu: None,
+            counts: false,
+            counters_switch: CountersSwitch::default(),
+            overflow_at: None,
+            overflow_alarm: None,
+        }
+    }
+
+    /// What it does.
+    pub fn activity(&self) -> Activity {
+        self.activity
+    }
+
+    /// When its timer wants it, on the host's time stamp counter.
+    pub fn next_alarm(&self) -> Option<u64> {
+        self.alarm
+    }
+
+    /// What is added to the host's time stamp counter.
+    pub fn tsc_offset(&self) -> u64 {
+        self.tsc_offset
+    }
+
+    #[inline]
+    fn now(&self, host: &impl Host) -> GuestTsc {
+        GuestTsc(host.tsc().wrapping_add(self.tsc_offset))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
+//!
+//! They count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the processor. Nothing
+//! tells when one overflows, so the host's alarm is set for the earliest moment at which that can be: now, and all that is left
+//! from now on in the guest. If the guest has been away meanwhile, the alarm comes too early, and is set again.
+
+use handover::state;
+use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, VirtualPmu};
+use pmu::soft::Soft;
+use pmu::{Backend as _, SLOTS};
+
+use super::exits::{raise, usual};
+use super::{CountersSwitch, Host, Machine, Outcome, Processor};
+use crate::devices::StateError;
+use crate::devices::lapic::Acceptance;
+use crate::memory::GuestMemory;
+use crate::msr::number::DEBUG_CTL;
+use crate::vcpu::{Exception, Gpr, VcpuState, cr4};
+
+/// An alarm comes so many ticks late on purpose: it is set before the guest is entered, and one that comes early comes twice.
+const LATE_TICKS: u64 = 512;
+
+/// An overflow that is farther away than this, minutes, is looked for again by then.
+const FAR_TICKS: u64 = 1 << 40;
+
+impl<M: GuestMemory> Machine<M> {
+    /// Whose performance counters CPUID promises.
+    pub fn counters(&self) -> Option<Vendor> {
+        self.cpuid.counters()
+    }
+
+    /// RDMSR of what nobody else answers for.
+    #[cold]
+    pub(super) fn counter_msr_read(
+        &self,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        number: u32,
+    ) -> Outcome {
+        let ticks = vcpu.guest_ticks();
+        let nothing = if number == DEBUG_CTL { Ok(0) } else { Err(Refused) };
+        match processor.read_counter_msr(number, ticks).or(nothing) {
+            Ok(value) => self.done(vcpu, usual::RDMSR, |vcpu| set_result(vcpu, value)),
+            Err(Refused) => raise(vcpu, Exception::GeneralProtection(0)),
+        }
+    }
+
+    /// WRMSR of what nobody else answers for.
+    #[cold]
+    pub(super) fn counter_msr_write(
+        &self,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        host: &mut impl Host,
+        number: u32,
+        value: u64,
+    ) -> Outcome {
+        let (ticks, was_counting) = (vcpu.guest_ticks(), processor.counts());
+        let is_taken = processor.write_counter_msr(number, value, ticks).is_ok();
+        if !is_taken && (number, value) != (DEBUG_CTL, 0) {
+            return raise(vcpu, Exception::GeneralProtection(0));
+        }
+        if is_taken && processor.follow_counters(ticks, host.tsc()) {
+            processor.arm(host);
+        }
+        let is_counting = processor.counts();
+        match self.done(vcpu, usual::WRMSR, |_| ()) {
+            Outcome::Resume if is_counting != was_counting => {
+                vcpu.count_time(is_counting);
+                Outcome::CountsOtherwise
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// RDPMC. In user mode it needs CR4.PCE.
+    pub(super) fn counter_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
+        let is_allowed = vcpu.cpl() == 0 || vcpu.cr4() & cr4::PCE != 0;
+        let (counter, ticks) = (vcpu.gpr(Gpr::Rcx) as u32, vcpu.guest_ticks());
+        let found = if is_allowed { processor.read_counter(counter, ticks) } else { Err(Refused) };
+        match found {
+            Ok(value) => self.done(vcpu, usual::RDPMC, |vcpu| set_result(vcpu, value)),
+            _ => raise(vcpu, Exception::GeneralProtection(0)),
+        }
+    }
+
+    /// What has overflowed by now interrupts, and the next alarm is due when the next overflow can be: before
+    /// [`Machine::alarm`], which sets it.
+    #[inline]
+    pub fn settle_counters(&self, vcpu: &impl VcpuState, processor: &mut Processor, host: &impl Host) {
+        if processor.counts() {
+            processor.settle_counters(vcpu.guest_ticks(), host.tsc());
+        }
+    }
+}
+
+impl Processor {
+    /// Gives it performance counters, after power-on: all that can be counted is its time.
+    pub fn set_counters(&mut self, config: &Config) {
+        let mut pmu = VirtualPmu::new(config, Soft::new(0));
+        pmu.switch_in(Soft::new(0).counters(), 0);
+        self.pmu = Some(pmu);
+    }
+
+    /// Its performance counters.
+    pub fn counters(&self) -> Option<&VirtualPmu<Soft>> {
+        self.pmu.as_ref()
+    }
+
+    /// Whether any of its performance counters counts.
+    #[inline]
+    pub(super) fn counts(&self) -> bool {
+        self.counts
+    }
+
+    /// It is switched in on a processor, all of whose counters are its own meanwhile.
+    #[inline]
+    pub fn switch_counters_in(&mut self, vcpu: &impl VcpuState) {
+        if self.counters_switch.opens {
+            self.open_counters(vcpu.guest_ticks());
+        }
+    }
+
+    /// The same whether they are already or not.
+    pub(super) fn open_counters(&mut self, ticks: u64) {
+        if let Some(pmu) = &mut self.pmu {
+            pmu.switch_in(pmu.bank().backend().counters(), ticks);
+        }
+        self.note_counters();
+    }
+
+    /// It is switched out. Counters that hold no event stay as they are: there is nothing to be saved.
+    #[inline]
+    pub fn switch_counters_out(&mut self, vcpu: &impl VcpuState) {
+        if self.counters_switch.closes {
+            self.close_counters(vcpu.guest_ticks());
+        }
+    }
+
+    #[inline(never)]
+    fn close_counters(&mut self, ticks: u64) {
+        if let Some(pmu) = &mut self.pmu {
+            pmu.switch_out(ticks);
+        }
+        self.note_counters();
+    }
+
+    fn read_counter_msr(&mut self, number: u32, ticks: u64) -> Result<u64, Refused> {
+        let value = self.pmu.as_mut().ok_or(Refused)?.read(number, ticks);
+        self.raise_overflow();
+        value
+    }
+
+    fn write_counter_msr(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
+        self.pmu.as_mut().ok_or(Refused)?.write(number, value, ticks)?;
+        self.note_counters();
+        Ok(())
+    }
+
+    /// What exits and switches look at; after whatever may have changed it.
+    #[inline(always)]
+    fn note_counters(&mut self) {
+        let Some(pmu) = &self.pmu else { return };
+        let bank = pmu.bank();
+        self.counts = bank.is_counting();
+        self.counters_switch = CountersSwitch { opens: !bank.is_in(), closes: bank.is_in() && bank.is_used() };
+    }
+
+    fn read_counter(&mut self, counter: u32, ticks: u64) -> Result<u64, Refused> {
+        let value = self.pmu.as_mut().ok_or(Refused)?.read_counter(counter, ticks);
+        self.raise_overflow();
+        value
+    }
+
+    #[cold]
+    fn settle_counters(&mut self, ticks: u64, now: u64) {
+        if let Some(pmu) = &mut self.pmu {
+            pmu.run_until(ticks);
+            self.overflow_at = None;
+        }
+        self.note_counters();
+        self.follow_counters(ticks, now);
+    }
+
+    /// Says whether the next overflow is another one than before; then the alarm is to be set anew.
+    fn follow_counters(&mut self, ticks: u64, now: u64) -> bool {
+        self.raise_overflow();
+        let left = self.pmu.as_ref().and_then(VirtualPmu::ticks_to_overflow);
+        let overflow_at = left.map(|left| if left < FAR_TICKS { ticks.saturating_add(left) } else { u64::MAX });
+        if overflow_at == self.overflow_at {
+            return false;
+        }
+        self.overflow_at = overflow_at;
+        self.overflow_alarm = left.map(|left| now.saturating_add(left.min(FAR_TICKS)).saturating_add(LATE_TICKS));
+        true
+    }
+
+    /// An overflow interrupts by the local APIC's entry for it.
+    #[inline(always)]
+    fn raise_overflow(&mut self) {
+        if let Some(pmu) = &mut self.pmu
+            && pmu.take_interrupt()
+            && self.lapic.raise_performance_interrupt(pmu.masks_interrupt()) == Acceptance::Nmi
+        {
+            self.nmi.request();
+        }
+    }
+
+    /// Fills the hand-over's words; all zero without counters.
+    pub(super) fn save_counters(&self, ticks: u64, into: &mut state::Pmu) {
+        let Some(pmu) = &self.pmu else { return };
+        let from = pmu.state(ticks);
+        *into = state::Pmu {
+            selects: from.selects.map(Into::into),
+            values: from.values.map(Into::into),
+            fixed_control: from.fixed_control.into(),
+            global_control: from.global_control.into(),
+            global_status: from.global_status.into(),
+            debug_control: from.debug_control.into(),
+            interrupts: u32::from(from.interrupts).into(),
+            zero: 0.into(),
+        };
+    }
+
+    /// Counters like its own in a saved state, not switched in.
+    pub(super) fn restored_counters(&self, from: &state::Pmu) -> Result<Option<VirtualPmu<Soft>>, StateError> {
+        let state = State {
+            selects: from.selects.map(|select| select.get()),
+            values: from.values.map(|value| value.get()),
+            fixed_control: from.fixed_control.get(),
+            global_control: from.global_control.get(),
+            global_status: from.global_status.get(),
+            debug_control: from.debug_control.get(),
+            interrupts: from.interrupts.get() != 0,
+        };
+        let refused = |field| StateError { field, reason: "no counters of this guest can be so" };
+        match &self.pmu {
+            Some(pmu) => VirtualPmu::from_state(&pmu.config(), Soft::new(0), &state)
+                .map(Some)
+                .map_err(|BadState(field)| refused(field)),
+            None if state == State::default() => Ok(None),
+            None => Err(refused("pmu")),
+        }
+    }
+}
+
+// The hand-over has room for them.
+const _: () = assert!(INTEL_GENERAL == state::COUNTER_SELECTS && SLOTS == state::COUNTER_VALUES);
+
+fn set_result(vcpu: &mut impl VcpuState, value: u64) {
+    vcpu.set_gpr(Gpr::Rax, value & 0xffff_ffff);
+    vcpu.set_gpr(Gpr::Rdx, value >> 32);
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one `match` over why a processor left its guest.
+
+use super::registers::RegisterBus;
+use super::{Activity, ExitKind, Fault, Host, Machine, Outcome, Processor, Stop};
+use crate::addr::Gpa;
+use crate::cpuid::CpuidView;
+use crate::emulate::{self, Refused};
+use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
+use crate::instruction::{self, Usual};
+use crate::memory::GuestMemory;
+use crate::vcpu::{Event, Exception, Gpr, Rflags, VcpuState, cr4};
+
+/// Encodings that are skipped without decoding.
+pub(super) mod usual {
+    use crate::instruction::Usual;
+
+    pub const CPUID: Usual = Usual::new(&[0x0f, 0xa2]);
+    pub const HLT: Usual = Usual::new(&[0xf4]);
+    pub const PAUSE: Usual = Usual::new(&[0xf3, 0x90]);
+    pub const RDPMC: Usual = Usual::new(&[0x0f, 0x33]);
+    pub const RDMSR: Usual = Usual::new(&[0x0f, 0x32]);
+    pub const WRMSR: Usual = Usual::new(&[0x0f, 0x30]);
+    pub const WBINVD: Usual = Usual::new(&[0x0f, 0x09]);
+    pub const VMMCALL: Usual = Usual::new(&[0x0f, 0x01, 0xd9]);
+    pub const XSETBV: Usual = Usual::new(&[0x0f, 0x01, 0xd1]);
+}
+
+/// What KVM returns for a hypercall that it does not have.
+const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
+
+impl<M: GuestMemory> Machine<M> {
+    /// Answers an exit.
+    #[inline]
+    pub fn handle(
+        &self,
+        exit: Exit,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        host: &mut impl Host,
+    ) -> Outcome {
+        processor.counters.count(kind_of(&exit));
+        let rip = vcpu.rip();
+        let outcome = self.answer(exit, vcpu, processor, host);
+        if vcpu.rflags().contains(Rflags::TRAP) {
+            trap(&exit, rip, vcpu);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn answer(
+        &self,
+        exit: Exit,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        host: &mut impl Host,
+    ) -> Outcome {
+        match exit {
+            Exit::Cpuid => self.cpuid(vcpu, processor),
+            Exit::MsrRead => self.msr_read(vcpu, processor, host),
+            Exit::MsrWrite => self.msr_write(vcpu, processor, host),
+            Exit::Port(access) => self.port(vcpu, processor, host, &access),
+            Exit::MemoryFault(fault) => self.memory_fault(vcpu, processor, host, &fault),
+            Exit::Halt => self.halt(vcpu, processor),
+            Exit::InterruptWindow => Outcome::Resume,
+            Exit::InterruptReturn => {
+                processor.nmi.returns(vcpu.rip());
+                vcpu.watch_interrupt_return(false);
+                Outcome::Resume
+            }
+            Exit::Pause => match self.done(vcpu, usual::PAUSE, |_| ()) {
+                Outcome::Resume => Outcome::Yield,
+                other => other,
+            },
+            Exit::HostInterrupt | Exit::HostNmi => self.host_interrupt(vcpu, processor),
+            Exit::Hypercall => self.hypercall(vcpu),
+            Exit::Xsetbv => self.xsetbv(vcpu),
+            Exit::TaskPriorityWrite => match emulate::write_task_priority(vcpu, &self.memory) {
+                Ok(()) => Outcome::Resume,
+                Err(refused) => self.refuse(vcpu, refused),
+            },
+            Exit::ClockRead => self.clock_read(vcpu, processor),
+            Exit::CounterRead => self.counter_read(vcpu, processor),
+            Exit::AbsentInstruction => raise(vcpu, Exception::InvalidOpcode),
+            Exit::CacheFlush => self.done(vcpu, usual::WBINVD, |_| ()),
+            Exit::Shutdown => Outcome::Stop(Stop::TripleFault),
+            Exit::EntryRefused => Outcome::Stop(Stop::Fault(Fault::BadState)),
+            Exit::Unknown { code } => Outcome::Stop(Stop::Fault(Fault::UnknownExit(code))),
+        }
+    }
+
+    #[inline]
+    fn cpuid(&self, vcpu: &mut impl VcpuState, processor: &Processor) -> Outcome {
+        let view = CpuidView { apic_id: processor.lapic.id(), cr4: vcpu.cr4(), xcr0: vcpu.xcr0() };
+        let leaf = vcpu.gpr(Gpr::Rax) as u32;
+        let subleaf = vcpu.gpr(Gpr::Rcx) as u32;
+        let answer = self.cpuid.lookup(leaf, subleaf, &view);
+        self.done(vcpu, usual::CPUID, |vcpu| {
+            vcpu.set_gpr(Gpr::Rax, answer.eax.into());
+            vcpu.set_gpr(Gpr::Rbx, answer.ebx.into());
+            vcpu.set_gpr(Gpr::Rcx, answer.ecx.into());
+            vcpu.set_gpr(Gpr::Rdx, answer.edx.into());
+        })
+    }
+
+    fn port(
+        &self,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        host: &mut impl Host,
+        access: &PortAccess,
+    ) -> Outcome {
+        let mut stop = None;
+        if access.is_string {
+            let step = emulate::port_string(vcpu, &self.memory, access, |value| {
+                self.port_access(processor, host, access, value as u32, &mut stop).into()
+            });
+            if let Err(refused) = step {
+                return self.refuse(vcpu, refused);
+            }
+        } else {
+            let value = vcpu.gpr(Gpr::Rax) as u32 & access.size.mask() as u32;
+            let answer = self.port_access(processor, host, access, value, &mut stop);
+            if access.is_in {
+                emulate::write_register(vcpu, Gpr::Rax, access.size, answer.into());
+            }
+            vcpu.set_rip(access.next_rip);
+        }
+        stop.map_or(Outcome::Resume, Outcome::Stop)
+    }
+
+    fn memory_fault(
+        &self,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        host: &mut impl Host,
+        fault: &MemoryFault,
+    ) -> Outcome {
+        if fault.during_walk {
+            return Outcome::Stop(Stop::Fault(Fault::PageTables(fault.gpa)));
+        }
+        if fault.access == MemoryAccess::Execute {
+            // Nothing drives the bus there: a processor fetches all ones, which is no instruction.
+            return raise(vcpu, Exception::InvalidOpcode);
+        }
+        if vcpu.event_pending() {
+            // It was not the instruction at RIP that touched the address, but the delivery of that event.
+            return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
+        }
+        processor.settle(vcpu, &self.memory);
+        let mut bus = RegisterBus { machine: self, processor, host };
+        let outcome = match emulate::access(vcpu, &self.memory, Gpa(fault.gpa.0), &mut bus) {
+            Ok(()) => Outcome::Resume,
+            Err(refused) => self.refuse(vcpu, refused),
+        };
+        vcpu.set_task_priority(processor.lapic.task_priority());
+        outcome
+    }
+
+    fn halt(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
+        let is_deaf = !vcpu.rflags().contains(Rflags::INTERRUPT);
+        if let Err(exception) = instruction::skip(vcpu, &self.memory, usual::HLT) {
+            return raise(vcpu, exception);
+        }
+        let is_single_stepped = vcpu.rflags().contains(Rflags::TRAP);
+        if is_single_stepped || processor.nmi.is_pending() && processor.nmi.is_open(vcpu.rip()) {
+            return Outcome::Resume;
+        }
+        self.set_activity(processor, if is_deaf { Activity::Deaf } else { Activity::Halted });
+        if self.is_anyone_alive() { Outcome::Idle } else { Outcome::Stop(Stop::Fault(Fault::HaltedForever)) }
+    }
+
+    /// The guest was interrupted for the host. If that was between its STI and the HLT that it shadows, the HLT is carried
+    /// out here: an interrupt must not come between the two, and not every processor keeps the shadow across an entry
+    /// (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
+    fn host_interrupt(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
+        if vcpu.is_in_interrupt_shadow()
+            && vcpu.rflags().contains(Rflags::INTERRUPT)
+            && !vcpu.event_pending()
+            && instruction::skip_if(vcpu, &self.memory, usual::HLT)
+        {
+            self.set_activity(processor, Activity::Halted);
+        }
+        Outcome::HostInterrupt
+    }
+
+    /// No hypercall is offered; KVM's answer keeps callers that try anyway going.
+    fn hypercall(&self, vcpu: &mut impl VcpuState) -> Outcome {
+        self.done(vcpu, usual::VMMCALL, |vcpu| vcpu.set_gpr(Gpr::Rax, NO_SUCH_HYPERCALL))
+    }
+
+    fn xsetbv(&self, vcpu: &mut impl VcpuState) -> Outcome {
+        let value = vcpu.gpr(Gpr::Rdx) << 32 | vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
+        let is_allowed = vcpu.cpl() == 0 && vcpu.gpr(Gpr::Rcx) as u32 == 0 && vcpu.cr4() & cr4::OSXSAVE != 0;
+        if !is_allowed || self.cpuid.check_xcr0(value).is_err() {
+            return raise(vcpu, Exception::GeneralProtection(0));
+        }
+        self.done(vcpu, usual::XSETBV, |vcpu| vcpu.set_xcr0(value))
+    }
+
+    fn refuse(&self, vcpu: &mut impl VcpuState, refused: Refused) -> Outcome {
+        match refused {
+            Refused::Exception(exception) => raise(vcpu, exception),
+            Refused::Unsupported(_) => match instruction::fetch(vcpu, &self.memory) {
+                Ok(bytes) => {
+                    let whole = instruction::decode(vcpu, &bytes).map_or(bytes, |found| bytes.of_instruction(&found));
+                    Outcome::Stop(Stop::Fault(Fault::Instruction(whole)))
+                }
+                Err(exception) => raise(vcpu, exception),
+            },
+        }
+    }
+
+    /// The instruction has been carried out: goes past it and puts its results in place, or raises what its disappearance
+    /// deserves.
+    #[inline]
+    pub(super) fn done<V: VcpuState>(&self, vcpu: &mut V, usual: Usual, results: impl FnOnce(&mut V)) -> Outcome {
+        match instruction::skip(vcpu, &self.memory, usual) {
+            Ok(()) => {
+                results(vcpu);
+                Outcome::Resume
+            }
+            Err(exception) => raise(vcpu, exception),
+        }
+    }
+}
+
+/// Gives the guest an exception; one that an exit interrupted has been delivered then.
+pub(super) fn raise(vcpu: &mut impl VcpuState, exception: Exception) -> Outcome {
+    if !vcpu.event_pending() {
+        vcpu.inject(Event::Exception(exception));
+    }
+    Outcome::Resume
+}
+
+/// The guest single-steps (RFLAGS.TF). An instruction that was carried out here, or one step of a repeated one, is followed
+/// by the trap with which the processor would have ended it (AMD APM vol. 2, section 13.1.4).
+#[cold]
+fn trap(exit: &Exit, rip_before: u64, vcpu: &mut impl VcpuState) {
+    let may_repeat = matches!(exit, Exit::MemoryFault(_) | Exit::Port(PortAccess { is_string: true, .. }));
+    let is_done = vcpu.rip() != rip_before || may_repeat;
+    if is_done && !vcpu.event_pending() {
+        vcpu.inject(Event::Exception(Exception::Debug));
+    }
+}
+
+fn kind_of(exit: &Exit) -> ExitKind {
+    match exit {
+        Exit::Cpuid => ExitKind::Cpuid,
+        Exit::MsrRead => ExitKind::MsrRead,
+        Exit::MsrWrite => ExitKind::MsrWrite,
+        Exit::Port(_) => ExitKind::Port,
+        Exit::MemoryFault(_) => ExitKind::Memory,
+        Exit::Halt => ExitKind::Halt,
+        Exit::InterruptWindow => ExitKind::InterruptWindow,
+        Exit::HostInterrupt | Exit::HostNmi => ExitKind::HostInterrupt,
+        Exit::Hypercall => ExitKind::Hypercall,
+        _ => ExitKind::Other,
+    }
+}

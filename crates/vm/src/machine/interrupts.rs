@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interrupts on their way: from devices and local APICs to the guest's next entry.
+//!
+//! The guest does two things to its local APIC without an exit: it writes CR8, and it ends an interrupt by clearing the
+//! flag of the paravirtual EOI. So the local APIC is out of date from an entry until `settle`. What holds then:
+//!
+//! - Whoever reads or writes a register that depends on either settles first; `prepare_entry` settles, so nothing is
+//!   acknowledged on old knowledge. Requesting a vector depends on neither.
+//! - The flag is set in guest memory only while the guest runs, and only if exactly one interrupt is in service, it is
+//!   edge-triggered and none is requested. Then its end can be late without anyone noticing; the next exit makes up for
+//!   it. An interrupt that is requested meanwhile finds the offer settled: used, or withdrawn.
+//! - A vector is acknowledged only together with its injection, and at most one event is injected for each entry: the one
+//!   whose delivery the exit interrupted (it is acknowledged already), else an NMI, else the highest vector.
+//! - Nothing waits without an exit to come: for interrupts to be enabled or an event before it to be delivered there is the
+//!   window, for CR8 to be lowered the watch on it, for an end of interrupt the exit that it costs while no offer stands.
+//! - An NMI waits for the IRET of the handler of the one before it: see `nmi`.
+
+use core::sync::atomic::Ordering;
+
+use super::mailbox::{Mail, Mailbox};
+use super::{Activity, Host, Machine, Processor};
+use crate::devices::lapic::{Acceptance, Action};
+use crate::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
+use crate::memory::GuestMemory;
+use crate::vcpu::{Event, VcpuState};
+
+impl<M: GuestMemory> Machine<M> {
+    /// Prepares the next entry: what other processors have sent, then the highest pending interrupt, or an exit as soon as
+    /// the guest can take it. Says whether the processor may run; otherwise it waits for an interrupt.
+    #[inline]
+    pub fn prepare_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, host: &mut impl Host) -> bool {
+        processor.settle(vcpu, &self.memory);
+        if self.has_mail(processor) {
+            self.take_mail(vcpu, processor);
+        }
+        if processor.nmi.is_pending() {
+            processor.offer_nmi(vcpu, host);
+        }
+        if processor.lapic.pending().is_some()
+            && vcpu.can_take_interrupt()
+            && let Some(vector) = processor.lapic.acknowledge()
+        {
+            vcpu.inject(Event::Interrupt(vector));
+        }
+        let nmi_waits = processor.nmi.is_pending() && !processor.nmi.is_in_handler();
+        vcpu.request_interrupt_window(processor.lapic.pending().is_some() || nmi_waits);
+        vcpu.watch_task_priority(processor.lapic.waits_for_task_priority());
+        processor.offer_to_skip_eoi(&self.memory);
+        processor.activity == Activity::Running || self.wakes_up(vcpu, processor)
+    }
+
+    /// Whether other processors have sent something that waits.
+    #[inline]
+    pub fn has_mail(&self, processor: &Processor) -> bool {
+        self.mailboxes.get(processor.lapic.id() as usize).is_some_and(Mailbox::has_news)
+    }
+
+    #[cold]
+    fn take_mail(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+        let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else { return };
+        // Whoever halts meanwhile is to see the news, or what comes of them, or this.
+        self.alive.fetch_add(1, Ordering::AcqRel);
+        let mail = mailbox.take(&mut processor.lapic);
+        if mail != Mail::default() {
+            self.open(mail, vcpu, processor);
+        }
+        self.alive.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// A halted processor goes on with the event that is about to be delivered.
+    fn wakes_up(&self, vcpu: &impl VcpuState, processor: &mut Processor) -> bool {
+        let wakes = processor.activity != Activity::WaitingForStartup && vcpu.event_pending();
+        if wakes {
+            self.set_activity(processor, Activity::Running);
+        }
+        wakes
+    }
+
+    /// Other processors learn what messages this one answers to.
+    #[inline]
+    pub(super) fn publish_addressing(&self, processor: &Processor) {
+        if let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) {
+            mailbox.publish(processor.lapic.addressing());
+        }
+    }
+
+    /// Takes a message to every local APIC that it is for. `processor` is the one that caused it.
+    #[inline]
+    pub(super) fn send(&self, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) {
+        match message.destination {
+            Destination::Physical(id) if (id as usize) < self.mailboxes.len() => {
+                self.send_to(id, processor, host, message);
+            }
+            _ => self.send_to_many(processor, host, message),
+        }
+    }
+
+    #[inline]
+    fn send_to_many(&self, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) {
+        for id in 0..self.mailboxes.len() as u32 {
+            let is_taken = self.send_to(id, processor, host, message);
+            if is_taken && message.mode == DeliveryMode::LowestPriority {
+                // One is enough; the first is as good as any, since priorities of running processors change meanwhile.
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn send_to(&self, id: u32, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) -> bool {
+        let own = processor.lapic.id();
+        let Some(mailbox) = self.mailboxes.get(id as usize) else { return false };
+        if !mailbox.matches(id, message.destination, own) {
+            return false;
+        }
+        if id == own {
+            processor.deliver(message, mailbox);
+        } else if mailbox.post(message) {
+            host.kick(id as usize);
+        }
+        true
+    }
+
+    /// The processor's alarm has gone off: its timer may be due.
+    pub fn alarm(&self, processor: &mut Processor, host: &mut impl Host) {
+        let now = processor.now(host);
+        processor.lapic.expire_timer(now);
+        processor.nmi.looked();
+        processor.arm(host);
+    }
+
+    /// Does what a local APIC's register asks of the machine.
+    #[inline]
+    pub(super) fn act(&self, processor: &mut Processor, host: &mut impl Host, action: Action) {
+        match action {
+            Action::None => {}
+            Action::Send(message) => self.send(processor, host, &message),
+            Action::TimerChanged => processor.arm(host),
+            Action::EndOfInterrupt(vector) => {
+                let mut devices = self.devices.lock();
+                devices.ioapic.end_of_interrupt(vector, &mut |message| self.send(processor, host, &message));
+            }
+        }
+    }
+}
+
+impl Processor {
+    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits in
+    /// its mailbox for the next entry.
+    fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
+        match self.lapic.accept(message) {
+            Acceptance::Nmi => self.nmi.request(),
+            Acceptance::Init | Acceptance::Startup(_) => drop(mailbox.post(message)),
+            Acceptance::Requested | Acceptance::Ignored => {}
+        }
+    }
+
+    /// An NMI waits. It comes now, or after the event before it, or after the handler of the one before it.
+    #[cold]
+    fn offer_nmi(&mut self, vcpu: &mut impl VcpuState, host: &mut impl Host) {
+        let is_open = self.nmi.is_open(vcpu.rip());
+        if is_open && !vcpu.event_pending() {
+            self.nmi.take();
+            vcpu.inject(Event::Nmi);
+            vcpu.watch_interrupt_return(true);
+        } else if !self.nmi.is_in_handler() {
+            // The interrupt window may be long in coming: it waits for interrupts to be enabled.
+            self.nmi.look_soon(host.tsc());
+            self.arm(host);
+        }
+    }
+
+    /// Keeps the real alarm at the guest's next deadline. A guest may choose one that the host's time stamp counter never
+    /// reaches: that alarm must not go off at once, again and again.
+    pub(super) fn arm(&mut self, host: &mut impl Host) {
+        let now = host.tsc();
+        let left = |deadline: GuestTsc| deadline.0.saturating_sub(now.wrapping_add(self.tsc_offset));
+        let timer = self.lapic.timer_deadline().map(|deadline| now.saturating_add(left(deadline)));
+        self.alarm = timer.into_iter().chain(self.nmi.look_at()).min();
+        host.set_alarm(match self.overflow_alarm {
+            None => self.alarm,
+            Some(overflow) => Some(self.alarm.map_or(overflow, |alarm| alarm.min(overflow))),
+        });
+    }
+
+    /// Brings the local APIC up to date with what the guest has done to it without an exit.
+    #[inline]
+    pub(super) fn settle(&mut self, vcpu: &impl VcpuState, memory: &impl GuestMemory) {
+        self.follow_task_priority(vcpu);
+        self.settle_eoi(memory);
+    }
+
+    /// The guest writes CR8 without an exit; the local APIC learns of it here, before it is asked anything.
+    #[inline]
+    fn follow_task_priority(&mut self, vcpu: &impl VcpuState) {
+        let class = vcpu.task_priority();
+        if class != self.lapic.task_priority() {
+            self.lapic.set_task_priority(class);
+        }
+    }
+
+    /// Takes back the offer to skip the EOI; if the guest has used it, the interrupt has ended. (KVM's paravirtual EOI,
+    /// Linux Documentation/virt/kvm/x86/msr.rst: the guest clears the flag instead of writing the register.)
+    #[inline]
+    pub(super) fn settle_eoi(&mut self, memory: &impl GuestMemory) {
+        if !self.eoi_flag_is_set {
+            return;
+        }
+        self.eoi_flag_is_set = false;
+        let Some(area) = self.eoi_flag.address() else { return };
+        let mut flag = [0];
+        if memory.read(area, &mut flag).is_err() {
+            return;
+        }
+        if flag[0] & 1 == 0 {
+            // The offer stands only for an edge-triggered interrupt: there is nothing more to do for its end.
+            let _ = self.lapic.end_of_interrupt();
+        } else {
+            // The write went through before: the area is memory.
+            let _ = memory.write(area, &[flag[0] & !1]);
+        }
+    }
+
+    #[inline]
+    fn offer_to_skip_eoi(&mut self, memory: &impl GuestMemory) {
+        if let Some(area) = self.eoi_flag.address()
+            && self.lapic.eoi_may_be_skipped()
+        {
+            self.eoi_flag_is_set = memory.write(area, &[1]).is_ok();
+        }
+    }
+}

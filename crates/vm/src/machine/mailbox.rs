@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interrupts from one virtual processor to another: posted without a lock by whoever sends, taken by the receiver before
+//! its next entry.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use handover::state::mail_flag::{EARLY_NMI, INIT, LATE_NMI, STARTUP};
+use handover::state::{self, mail_flag};
+use zerocopy::little_endian::U64;
+
+use crate::devices::lapic::{Addressing, Lapic};
+use crate::devices::{DeliveryMode, Destination, InterruptMessage, StateError};
+
+#[cfg(test)]
+mod tests;
+
+/// What other processors have sent to one virtual processor.
+pub(super) struct Mailbox {
+    /// Something below has changed since the receiver looked.
+    has_news: AtomicBool,
+    requested: [AtomicU64; 4],
+    is_level: [AtomicU64; 4],
+    /// NMIs, INIT and start-up interrupt in one word, which keeps their order: an INIT posted while they were taken one by one
+    /// would come after its start-up interrupt. The bits are the hand-over's, with a start-up interrupt's page below.
+    start: AtomicU32,
+    /// [`Addressing::to_word`] of the receiver's local APIC.
+    addressing: AtomicU32,
+}
+
+/// What a receiver finds beside vectors, in the order in which it was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mail {
+    pub(super) init: bool,
+    pub(super) early_nmi: bool,
+    /// Start in this page of the first MiB.
+    pub(super) startup: Option<u8>,
+    pub(super) late_nmi: bool,
+}
+
+impl Mailbox {
+    /// An empty mailbox of a local APIC.
+    pub(super) fn new(addressing: Addressing) -> Self {
+        Self {
+            has_news: AtomicBool::new(false),
+            requested: [const { AtomicU64::new(0) }; 4],
+            is_level: [const { AtomicU64::new(0) }; 4],
+            start: AtomicU32::new(0),
+            addressing: AtomicU32::new(addressing.to_word()),
+        }
+    }
+
+    /// The receiver's local APIC answers to other messages from now on.
+    pub(super) fn publish(&self, addressing: Addressing) {
+        self.addressing.store(addressing.to_word(), Ordering::Release);
+    }
+
+    /// Whether a message is for the receiver, whose identifier is `id`.
+    #[inline]
+    pub(super) fn matches(&self, id: u32, destination: Destination, sender_id: u32) -> bool {
+        Addressing::from_word(id, self.addressing.load(Ordering::Acquire)).matches(destination, sender_id)
+    }
+
+    /// Posts a message. Says whether the receiver has to be told: it has not been since it last looked.
+    #[inline]
+    pub(super) fn post(&self, message: &InterruptMessage) -> bool {
+        match message.mode {
+            DeliveryMode::Fixed | DeliveryMode::LowestPriority => self.request(message.vector, message.is_level),
+            DeliveryMode::Init => self.start.store(INIT, Ordering::Release),
+            DeliveryMode::Startup => self.add(|start| start & !0xff | STARTUP | u32::from(message.vector)),
+            DeliveryMode::Nmi => self.add(|start| start | if start & STARTUP == 0 { EARLY_NMI } else { LATE_NMI }),
+            DeliveryMode::Smi | DeliveryMode::ExternalInterrupt => return false,
+        }
+        !self.has_news.swap(true, Ordering::AcqRel)
+    }
+
+    #[inline]
+    fn request(&self, vector: u8, is_level: bool) {
+        let (word, bit) = (usize::from(vector >> 6), 1u64 << (vector & 63));
+        if is_level {
+            self.is_level[word].fetch_or(bit, Ordering::AcqRel);
+        } else {
+            self.is_level[word].fetch_and(!bit, Ordering::AcqRel);
+        }
+        self.requested[word].fetch_or(bit, Ordering::AcqRel);
+    }
+
+    fn add(&self, change: impl Fn(u32) -> u32) {
+        let _ = self.start.fetch_update(Ordering::AcqRel, Ordering::Acquire, |start| Some(change(start)));
+    }
+
+    /// Whether there is anything to take.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Acquire)
+    }
+
+    /// Takes everything: vectors go into `lapic`, the rest is returned. An INIT comes before the vectors that were posted
+    /// with it, and forgets none that came after it: it cannot be told which, and a lost interrupt is worse than a spurious
+    /// one.
+    pub(super) fn take(&self, lapic: &mut Lapic) -> Mail {
+        self.has_news.store(false, Ordering::Release);
+        core::sync::atomic::fence(Ordering::SeqCst);
+        let mail = Mail::from_word(self.start.swap(0, Ordering::AcqRel));
+        if mail.init {
+            lapic.reset_to_init();
+        }
+        for word in 0..4 {
+            let mut requested = self.requested[word].swap(0, Ordering::AcqRel);
+            let is_level = self.is_level[word].load(Ordering::Acquire);
+            while requested != 0 {
+                let bit = requested.trailing_zeros();
+                requested &= requested - 1;
+                let message = InterruptMessage {
+                    destination: Destination::Itself,
+                    mode: DeliveryMode::Fixed,
+                    vector: (word as u32 * 64 + bit) as u8,
+                    is_level: is_level >> bit & 1 != 0,
+                };
+                // An APIC that is disabled by now ignores it, as it would have on its bus.
+                let _ = lapic.accept(&message);
+            }
+        }
+        mail
+    }
+}
+
+/// As it is handed over. Nobody posts meanwhile.
+impl Mailbox {
+    /// Fills the hand-over's words.
+    pub(super) fn save(&self, into: &mut state::Mail) {
+        for word in 0..4 {
+            let requested = self.requested[word].load(Ordering::Acquire);
+            into.requested[word] = requested.into();
+            into.is_level[word] = (requested & self.is_level[word].load(Ordering::Acquire)).into();
+        }
+        (into.start, into.zero) = (self.start.load(Ordering::Acquire).into(), 0.into());
+    }
+
+    /// Whether there can be such mail.
+    pub(super) fn check(&self, from: &state::Mail) -> Result<(), StateError> {
+        let refuse = |field, reason| Err(StateError { field, reason });
+        let start = from.start.get();
+        let has_startup = start & STARTUP != 0;
+        if start & !(mail_flag::ALL | 0xff) != 0 {
+            return refuse("mail.start", "a flag is unknown");
+        }
+        if !has_startup && start & (LATE_NMI | 0xff) != 0 {
+            return refuse("mail.start", "it tells of a start-up interrupt that is not there");
+        }
+        let is_more = |(requested, is_level): (&U64, &U64)| is_level.get() & !requested.get() != 0;
+        if from.requested.iter().zip(&from.is_level).any(is_more) {
+            return refuse("mail.is_level", "a vector is not requested");
+        }
+        Ok(())
+    }
+
+    /// Holds this mail from now on, and no other.
+    pub(super) fn restore(&self, from: &state::Mail) {
+        for word in 0..4 {
+            self.requested[word].store(from.requested[word].get(), Ordering::Release);
+            self.is_level[word].store(from.is_level[word].get(), Ordering::Release);
+        }
+        self.start.store(from.start.get(), Ordering::Release);
+        let has_news = from.start.get() != 0 || from.requested.iter().any(|word| word.get() != 0);
+        self.has_news.store(has_news, Ordering::Release);
+    }
+}
+
+impl Mail {
+    fn from_word(start: u32) -> Self {
+        Self {
+            init: start & INIT != 0,
+            early_nmi: start & EARLY_NMI != 0,
+            startup: (start & STARTUP != 0).then_some(start as u8),
+            late_nmi: start & LATE_NMI != 0,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A machine as one image of the hypervisor leaves it and the next one goes on with it: [`handover::state`] filled and read.
+//!
+//! ```text
+//! before   save_policy ────────────────────────────────► adopt (allocates)
+//! the gap  save_vcpu   each virtual processor, by whoever carries it
+//!          ── all of them have stopped ──
+//!          save_mail   likewise ──────────────────────► restore_vcpu
+//!          save_devices  once for each guest ─────────► restore_devices
+//! ```
+//!
+//! Nothing here allocates but `adopt`. A restored machine is in no way other than the saved one; what an image chooses for itself
+//! (what is intercepted, how its tables are tagged) is not carried. Restoring may be repeated: the last time counts.
+//!
+//! What is read is an allegation: whatever the bytes, the answer is a machine that can run, or [`StateError`].
+
+mod devices;
+mod extended;
+mod lapic;
+mod policy;
+mod processor;
+
+pub use extended::check_area;
+
+use handover::state::{self, watch_flag};
+use pmu::guest::VirtualPmu;
+
+use super::{Machine, Processor};
+use crate::devices::StateError;
+use crate::memory::GuestMemory;
+use crate::msr::check_pat;
+use crate::vcpu::VcpuState;
+
+/// A tail has no room for what is to be put there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl<M: GuestMemory> Machine<M> {
+    /// Saves a virtual processor, which does not run. What others may still send to it is not in there.
+    pub fn save_vcpu(&self, vcpu: &impl VcpuState, processor: &Processor, into: &mut state::Vcpu) {
+        vcpu.save(&mut into.registers);
+        processor.save(vcpu.guest_ticks(), into);
+    }
+
+    /// Saves what others have sent to a virtual processor, once they all have stopped.
+    pub fn save_mail(&self, vcpu: usize, into: &mut state::Mail) {
+        if let Some(mailbox) = self.mailboxes.get(vcpu) {
+            mailbox.save(into);
+        }
+    }
+
+    /// Puts a virtual processor into a saved state. `vcpu` and `processor` are of this machine and have its identifier.
+    ///
+    /// # Errors
+    /// [`StateError`] if no virtual processor of this machine can be in it; then it must not run.
+    pub fn restore_vcpu(
+        &self,
+        from: &state::Vcpu,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+    ) -> Result<(), StateError> {
+        let refuse = |field, reason| Err(StateError { field, reason });
+        let registers = &from.registers;
+        if registers.efer.get() & !self.cpuid.supported_efer() != 0 {
+            return refuse("registers.efer", "a bit is set that this guest does not have");
+        }
+        if !self.may_have_xcr0(registers.xcr0.get()) {
+            return refuse("registers.xcr0", "it names components that this guest does not have");
+        }
+        if check_pat(registers.pat.get()).is_err() {
+            return refuse("registers.pat", "a memory type that does not exist");
+        }
+        if from.watch.flags.get() & !watch_flag::ALL != 0 || from.turn.wants_to_run.get() > 1 {
+            return refuse("watch.flags", "a flag is unknown");
+        }
+        let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else {
+            return refuse("lapic.id", "this guest has no such processor");
+        };
+        if self.cpuid.counters() != processor.counters().map(VirtualPmu::vendor) {
+            return refuse("policy.cpuid", "it promises other performance counters than there are");
+        }
+        let next = processor.restored(from)?;
+        mailbox.check(&from.mail)?;
+        vcpu.restore(registers)?;
+        mailbox.restore(&from.mail);
+        next.counters.restore(&from.counters);
+        let activity = core::mem::replace(processor, next).activity;
+        let restored = core::mem::replace(&mut processor.activity, activity);
+        self.set_activity(processor, restored);
+        self.publish_addressing(processor);
+        vcpu.set_tsc_offset(processor.tsc_offset);
+        vcpu.request_interrupt_window(false);
+        vcpu.watch_task_priority(false);
+        vcpu.watch_interrupt_return(processor.nmi.is_in_handler());
+        vcpu.watch_clock_reads(false);
+        processor.open_counters(vcpu.guest_ticks());
+        vcpu.count_time(processor.counts());
+        Ok(())
+    }
+
+    /// XCR0 of a guest without XSAVE is what the processor has after a reset.
+    fn may_have_xcr0(&self, xcr0: u64) -> bool {
+        const AFTER_RESET: u64 = 1;
+        xcr0 == AFTER_RESET || self.cpuid.check_xcr0(xcr0).is_ok()
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Registers that stay in the processor across exits, as XSAVE and FXSAVE leave them: a processor faults when it is to load an
+//! area that cannot be (Intel SDM vol. 1, sections 10.5.1 and 13.8; AMD APM vol. 2, sections 11.4.4 and 11.5.5).
+
+use handover::state::{AreaFormat, Extended};
+
+use crate::devices::StateError;
+
+const FXSAVE_BYTES: usize = 512;
+const XSAVE_LEAST_BYTES: usize = FXSAVE_BYTES + 64;
+const MXCSR_OFFSET: usize = 24;
+/// Bits that MXCSR can have; bit 17 is AMD's misaligned exception mask.
+const MXCSR_DEFINED: u32 = 0x0002_ffff;
+const PRESENT_OFFSET: usize = FXSAVE_BYTES;
+
+/// Checks an area before a processor loads it. `allowed` are the components that it may hold, `bytes` those that an area with
+/// all of them has.
+///
+/// # Errors
+/// [`StateError`] if the processor would fault, or the area is of other components than `allowed`.
+pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) -> Result<(), StateError> {
+    let refuse = |reason| Err(StateError { field: "extended.area", reason });
+    let least = match AreaFormat::from_number(extended.format.get()) {
+        Some(AreaFormat::Fxsave) => FXSAVE_BYTES,
+        Some(AreaFormat::Xsave) => XSAVE_LEAST_BYTES.max(bytes),
+        None => return Err(StateError { field: "extended.format", reason: "it is unknown" }),
+    };
+    if area.len() < least {
+        return refuse("it is too short");
+    }
+    if u64_at(area, MXCSR_OFFSET) as u32 & !MXCSR_DEFINED != 0 {
+        return refuse("MXCSR has a reserved bit set");
+    }
+    if extended.format.get() == AreaFormat::Fxsave as u32 {
+        return Ok(());
+    }
+    if extended.components.get() != allowed {
+        return Err(StateError { field: "extended.components", reason: "not those that this processor has" });
+    }
+    if u64_at(area, PRESENT_OFFSET) & !allowed != 0 {
+        return refuse("it holds a component that this processor does not have");
+    }
+    let rest = area.get(PRESENT_OFFSET + 8..XSAVE_LEAST_BYTES).unwrap_or_default();
+    if rest.iter().any(|byte| *byte != 0) { refuse("it is not of the standard format") } else { Ok(()) }
+}
+
+/// Eight bytes; all ones past the end.
+fn u64_at(area: &[u8], offset: usize) -> u64 {
+    area.get(offset..).and_then(|rest| rest.first_chunk()).map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes))
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The states a virtual processor is in beside running, and how INIT and start-up move it between them
+//! (Intel SDM vol. 3, section 9.4; AMD APM vol. 2, section 14.1).
+
+use core::sync::atomic::Ordering;
+
+use super::mailbox::{Mail, Mailbox};
+use super::nmi::Nmi;
+use super::{Machine, Processor};
+use crate::memory::GuestMemory;
+use crate::vcpu::{EntryState, Segment, TableRegister, VcpuState, cr0};
+
+/// What a virtual processor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It executes instructions.
+    Running,
+    /// It has halted and waits for an interrupt.
+    Halted,
+    /// It has halted with interrupts off: only NMI and INIT reach it.
+    Deaf,
+    /// It waits for a start-up interrupt.
+    WaitingForStartup,
+}
+
+/// Real-mode attributes in the packed form: present, code, readable, accessed.
+const CODE_16: u16 = 0x9b;
+/// Present, writable data, accessed.
+const DATA_16: u16 = 0x93;
+/// Present, busy 32-bit task state.
+const TASK: u16 = 0x8b;
+const LIMIT_16: u32 = 0xffff;
+
+impl EntryState {
+    /// After a start-up interrupt: real mode, at the beginning of `page` (4 KiB each).
+    pub fn at_startup_page(page: u8) -> Self {
+        let segment = |selector: u16, attributes| Segment {
+            selector,
+            attributes,
+            limit: LIMIT_16,
+            base: u64::from(selector) << 4,
+        };
+        let table = TableRegister { base: 0, limit: 0xffff };
+        Self {
+            rip: 0,
+            rsp: 0,
+            rflags: 2,
+            gprs: [0; 16],
+            cr0: cr0::ET,
+            cr3: 0,
+            cr4: 0,
+            efer: 0,
+            cs: segment(u16::from(page) << 8, CODE_16),
+            data: segment(0, DATA_16),
+            tr: segment(0, TASK),
+            gdtr: table,
+            idtr: table,
+        }
+    }
+}
+
+impl<M: GuestMemory> Machine<M> {
+    /// Carries out what was found beside vectors.
+    pub(super) fn open(&self, mail: Mail, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+        if mail.init {
+            self.reset_to_init(vcpu, processor);
+        }
+        if mail.early_nmi {
+            self.take_nmi(vcpu, processor);
+        }
+        if let Some(page) = mail.startup
+            && processor.activity == Activity::WaitingForStartup
+        {
+            vcpu.reset(&EntryState::at_startup_page(page));
+            self.set_activity(processor, Activity::Running);
+        }
+        if mail.late_nmi {
+            self.take_nmi(vcpu, processor);
+        }
+    }
+
+    /// Who waits for a start-up interrupt hears none.
+    fn take_nmi(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+        if processor.activity != Activity::WaitingForStartup {
+            processor.nmi.request();
+            if processor.nmi.is_open(vcpu.rip()) {
+                self.set_activity(processor, Activity::Running);
+            }
+        }
+    }
+
+    /// Whether a processor runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
+    /// until they are opened (see `take_mail`), and news are looked for first: so they are not missed in between.
+    pub(super) fn is_anyone_alive(&self) -> bool {
+        self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
+    }
+
+    fn reset_to_init(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+        vcpu.reset(&EntryState::at_startup_page(0));
+        vcpu.request_interrupt_window(false);
+        vcpu.set_task_priority(0);
+        vcpu.watch_interrupt_return(false);
+        processor.nmi = Nmi::new();
+        processor.eoi_flag_is_set = false;
+        self.set_activity(processor, Activity::WaitingForStartup);
+        self.publish_addressing(processor);
+    }
+
+    /// Keeps count of the processors that something inside the guest can still wake.
+    pub(super) fn set_activity(&self, processor: &mut Processor, activity: Activity) {
+        let is_alive = |activity| matches!(activity, Activity::Running | Activity::Halted);
+        match (is_alive(processor.activity), is_alive(activity)) {
+            (true, false) => drop(self.alive.fetch_sub(1, Ordering::AcqRel)),
+            (false, true) => drop(self.alive.fetch_add(1, Ordering::AcqRel)),
+            _ => {}
+        }
+        match (processor.activity == Activity::Deaf, activity == Activity::Deaf) {
+            (true, false) => drop(self.deaf.fetch_sub(1, Ordering::AcqRel)),
+            (false, true) => drop(self.deaf.fetch_add(1, Ordering::AcqRel)),
+            _ => {}
+        }
+        processor.activity = activity;
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One register of every class that `msr` knows.
+use super::*;
+use crate::msr::number;
+
+const GP: Exception = Exception::GeneralProtection(0);
+
+#[test]
+fn absent_registers_are_refused_both_ways() {
+    let mut lab = Lab::new();
+    for absent in [0, 0x1234, 0x4b56_4d02, 0xc000_0104, 0xc001_0117, u32::MAX] {
+        assert_eq!(lab.rdmsr(absent), Err(GP), "{absent:#x}");
+        assert_eq!(lab.wrmsr(absent, 0), Err(GP), "{absent:#x}");
+    }
+}
+
+#[test]
+fn registers_that_the_guest_owns_never_come_here() {
+    let mut lab = Lab::new();
+    for &owned in crate::msr::OWNED_BY_GUEST {
+        assert_eq!((lab.rdmsr(owned), lab.wrmsr(owned, 0)), (Err(GP), Err(GP)), "{owned:#x}");
+    }
+}
+
+#[test]
+fn a_prefixed_rdmsr_is_skipped_whole() {
+    let mut lab = Lab::new();
+    lab.vcpu.gprs[Gpr::Rcx as usize] = number::PAT.into();
+    lab.executed(&[0x48, 0x0f, 0x32], Exit::MsrRead);
+}
+
+#[test]
+fn efer_follows_the_guest_but_for_svm() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.rdmsr(number::EFER), Ok(efer::LMA | efer::LME), "the host's SVME is not shown");
+    assert_eq!(lab.wrmsr(number::EFER, efer::LME | efer::SVME), Err(GP));
+    assert_eq!(lab.wrmsr(number::EFER, efer::LME | efer::NXE | efer::SCE), Ok(()));
+    assert_eq!(lab.rdmsr(number::EFER), Ok(efer::LMA | efer::LME | efer::NXE | efer::SCE));
+    lab.vcpu.cr0 |= cr0::PG;
+    lab.vcpu.next_rip = Some(RIP + 2);
+    assert_eq!(lab.wrmsr(number::EFER, 0), Err(GP), "long mode cannot be left while paging");
+}
+
+#[test]
+fn the_page_attribute_table_refuses_types_that_do_not_exist() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.wrmsr(number::PAT, 0x0007_0406_0007_0106), Ok(()));
+    assert_eq!(lab.rdmsr(number::PAT), Ok(0x0007_0406_0007_0106));
+    assert_eq!(lab.wrmsr(number::PAT, 2), Err(GP));
+    assert_eq!(lab.vcpu.pat, 0x0007_0406_0007_0106);
+}
+
+#[test]
+fn plain_registers_keep_what_may_be_written() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.rdmsr(number::MICROCODE_REVISION), Ok(0x1234_0000_1234));
+    assert_eq!(lab.wrmsr(number::MCG_STATUS, 4), Ok(()));
+    assert_eq!(lab.rdmsr(number::MCG_STATUS), Ok(4));
+    assert_eq!(lab.wrmsr(number::MCG_CAP, 1), Err(GP), "a constant");
+}
+
+#[test]
+fn the_local_apics_base_and_registers_follow_its_mode() {
+    let mut lab = Lab::after_power_on(false);
+    assert_eq!(lab.rdmsr(number::APIC_BASE), Ok(0xfee0_0900));
+    assert_eq!(lab.rdmsr(0x802), Err(GP), "x2APIC registers in xAPIC mode");
+    assert_eq!(lab.wrmsr(number::APIC_BASE, 0xfee0_0400), Err(GP), "x2APIC mode without the enable bit");
+    assert_eq!(lab.wrmsr(number::APIC_BASE, 0xfee0_0c00), Ok(()));
+    assert_eq!(lab.rdmsr(0x802), Ok(0));
+    assert_eq!(lab.wrmsr(0x803, 0), Err(GP), "the version cannot be written");
+}
+
+#[test]
+fn the_counter_starts_at_zero_and_runs_with_the_hosts() {
+    let mut lab = Lab::new();
+    lab.host.tsc = START + 5;
+    assert_eq!(lab.rdmsr(number::TSC), Ok(5));
+}
+
+/// What a guest reads out of its clock area: the counter at the time, and the time.
+fn clock(lab: &Lab) -> (u64, u64) {
+    let bytes = lab.machine.memory().bytes(Gpa(0x2000), 32);
+    let quad = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    (quad(8), quad(16))
+}
+
+#[test]
+fn setting_the_counter_moves_the_clock_with_it() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.wrmsr(number::KVM_SYSTEM_TIME, 0x2001), Ok(()));
+    assert_eq!(lab.rdmsr(number::KVM_SYSTEM_TIME), Ok(0x2001));
+    assert_eq!(clock(&lab), (0, 0), "at the counter's zero it is the guest's start");
+    lab.host.tsc = START + 300;
+    assert_eq!(lab.wrmsr(number::TSC, 0x1_0000_0000), Ok(()));
+    assert_eq!(lab.vcpu.tsc_offset, 0x1_0000_0000u64.wrapping_sub(START + 300));
+    assert_eq!(clock(&lab), (0x1_0000_0000 - 300, 0), "300 ticks ago was the guest's start, still");
+    assert_eq!(lab.rdmsr(number::TSC), Ok(0x1_0000_0000));
+}
+
+#[test]
+fn a_clock_area_outside_memory_harms_nobody() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.wrmsr(number::KVM_SYSTEM_TIME, 0xffff_ffff_ffff_fff1), Ok(()));
+    assert_eq!(lab.wrmsr(number::KVM_WALL_CLOCK, 0xffff_ffff_ffff_fffc), Ok(()));
+    assert_eq!(lab.wrmsr(number::KVM_SYSTEM_TIME, 0x2002), Err(GP), "reserved bit");
+}
+
+#[test]
+fn the_wall_clock_is_written_where_the_guest_wants_it() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.wrmsr(number::KVM_WALL_CLOCK, 0x3000), Ok(()));
+    let seconds = lab.machine.memory().bytes(Gpa(0x3004), 4);
+    assert_eq!(seconds, 1_700_000_000u32.to_le_bytes());
+    assert_eq!(lab.rdmsr(number::KVM_WALL_CLOCK), Ok(0));
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A machine that is carried from one image to the next, in the blocks in which it goes over.
+
+mod mutations;
+mod refusals;
+
+use std::vec;
+use std::vec::Vec;
+
+use handover::block::{HEAD_BYTES, open};
+use handover::state::{self, AreaFormat, Extended};
+use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
+use proptest::prelude::*;
+use zerocopy::FromZeros as _;
+
+use super::interrupts::{edge, nmi};
+use super::properties::step;
+use super::*;
+use crate::devices::{DeliveryMode, Destination, InterruptMessage, StateError};
+
+const GUEST: u32 = 5;
+const TAIL_BYTES: usize = 4096;
+
+/// A machine's blocks, and its memory, which stays where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parcel {
+    policy: Vec<u8>,
+    vcpu: Vec<u8>,
+    devices: Vec<u8>,
+    memory: Vec<u8>,
+}
+
+fn owner(vcpu: u32) -> Owner {
+    Owner { guest: GUEST, vcpu }
+}
+
+/// A block, filled; the closure returns how much of the tail is in use.
+fn block<T: state::BlockState>(vcpu: u32, version: u32, fill: impl FnOnce(&mut T, &mut [u8]) -> usize) -> Vec<u8> {
+    let mut bytes = vec![0; HEAD_BYTES + TAIL_BYTES];
+    let mut block = BlockMut::<T>::begin(&mut bytes, owner(vcpu), version).unwrap();
+    let (state, tail) = block.parts().unwrap();
+    let used = fill(state, tail);
+    block.finish(used).unwrap();
+    bytes
+}
+
+impl Lab {
+    pub(super) fn parcel(&self) -> Parcel {
+        self.parcel_in(VERSION)
+    }
+
+    fn parcel_in(&self, version: u32) -> Parcel {
+        let machine = &self.machine;
+        Parcel {
+            policy: block(0, version, |into, tail| machine.save_policy(into, tail).unwrap()),
+            vcpu: block(0, version, |into: &mut state::Vcpu, _| {
+                machine.save_vcpu(&self.vcpu, &self.processor, into);
+                machine.save_mail(0, &mut into.mail);
+                0
+            }),
+            devices: block(0, version, |into, tail| machine.save_devices(into, tail).unwrap()),
+            memory: machine.memory().bytes(Gpa(0), MEMORY_BYTES),
+        }
+    }
+
+    /// The same machine in another image.
+    pub(super) fn carried(&self) -> Self {
+        self.carried_in(VERSION)
+    }
+
+    fn carried_in(&self, version: u32) -> Self {
+        Self::opened(&self.parcel_in(version), self.host.clone()).expect("what was saved can be restored")
+    }
+
+    pub(super) fn opened(parcel: &Parcel, host: FakeHost) -> Result<Self, StateError> {
+        let (policy, tail) = open::<state::Policy>(&parcel.policy, owner(0)).unwrap();
+        let memory = FakeMemory::new(MEMORY_BYTES);
+        memory.write(Gpa(0), &parcel.memory).unwrap();
+        let machine = Machine::adopt(memory, &policy, tail)?;
+        let mut processor = Processor::new(0, true, 0, 0, Arc::default());
+        let mut vcpu = FakeVcpu { efer: efer::SVME, ..FakeVcpu::default() };
+        let (saved, _) = open::<state::Vcpu>(&parcel.vcpu, owner(0)).unwrap();
+        machine.restore_vcpu(&saved, &mut vcpu, &mut processor)?;
+        let (devices, tail) = open::<state::Devices>(&parcel.devices, owner(0)).unwrap();
+        machine.restore_devices(&devices, tail)?;
+        Ok(Self { machine, processor, vcpu, host })
+    }
+}
+
+#[test]
+fn every_version_that_is_written_is_read() {
+    let mut lab = Lab::new();
+    lab.host.typed.extend(b"typed");
+    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    for version in OLDEST_VERSION..=VERSION {
+        let carried = Lab::opened(&lab.parcel_in(version), lab.host.clone()).unwrap();
+        assert_eq!(carried.parcel(), lab.parcel(), "version {version}");
+    }
+}
+
+#[test]
+fn a_guest_is_told_what_it_was_told_when_it_booted() {
+    let lab = Lab::new();
+    let carried = lab.carried();
+    assert_eq!(carried.machine.cpuid, lab.machine.cpuid);
+    assert_eq!((carried.machine.scale, carried.machine.boot_unix_ns), (lab.machine.scale, lab.machine.boot_unix_ns));
+}
+
+#[test]
+fn a_timer_that_falls_into_the_gap_fires_once_and_late() {
+    let mut lab = Lab::new();
+    lab.wrmsr(0x832, 0x4_0040).unwrap();
+    lab.wrmsr(0x6e0, 10_000).unwrap();
+    let mut lab = lab.carried();
+    assert_eq!(lab.processor.next_alarm(), Some(START + 10_000));
+    lab.host.tsc = START + 900_000;
+    lab.machine.alarm(&mut lab.processor, &mut lab.host);
+    assert_eq!(lab.take_interrupt(), Some(0x40));
+    lab.wrmsr(EOI, 0).unwrap();
+    lab.pass(1_000_000);
+    assert_eq!(lab.take_interrupt(), None);
+}
+
+#[test]
+fn the_guests_clock_goes_on_from_where_it_was() {
+    let mut lab = Lab::new();
+    lab.wrmsr(0x10, 777).unwrap();
+    let mut lab = lab.carried();
+    assert_eq!(lab.vcpu.tsc_offset, lab.processor.tsc_offset());
+    lab.host.tsc += 1000;
+    assert_eq!(lab.rdmsr(0x10), Ok(1777));
+}
+
+#[test]
+fn messages_that_were_not_taken_are_taken_by_the_next_image() {
+    let mut lab = Lab::new();
+    let mailbox = &lab.machine.mailboxes[0];
+    mailbox.post(&edge(0x51));
+    mailbox.post(&InterruptMessage { is_level: true, ..edge(0x61) });
+    mailbox.post(&nmi());
+    lab.set_interrupts(true);
+    let mut lab = lab.carried();
+    assert!(lab.machine.has_mail(&lab.processor));
+    assert_eq!(lab.enter(), Some(Event::Nmi));
+    assert!(lab.vcpu.interrupt_return_watched);
+    assert_eq!(lab.take_interrupt(), Some(0x61));
+    assert_eq!(lab.rdmsr(0x818 + 3), Ok(1 << 1), "it is level-triggered");
+    assert!(!lab.machine.has_mail(&lab.processor));
+}
+
+#[test]
+fn an_nmi_waits_for_the_handlers_end_across_images() {
+    let mut lab = Lab::new();
+    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    assert_eq!(lab.enter(), Some(Event::Nmi));
+    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    let mut lab = lab.carried();
+    assert!(lab.vcpu.interrupt_return_watched);
+    assert_eq!(lab.enter(), None);
+    lab.handle(Exit::InterruptReturn);
+    assert_eq!(lab.enter(), None, "its IRET has not been executed");
+    let mut lab = lab.carried();
+    lab.vcpu.rip += 2;
+    assert_eq!(lab.enter(), Some(Event::Nmi));
+}
+
+#[test]
+fn an_end_of_interrupt_that_was_offered_is_found() {
+    const AREA: Gpa = Gpa(0x5000);
+    let mut lab = Lab::new();
+    lab.wrmsr(0x4b56_4d04, AREA.0 | 1).unwrap();
+    lab.wrmsr(SELF_IPI, 0x55).unwrap();
+    assert_eq!(lab.take_interrupt(), Some(0x55));
+    let mut lab = lab.carried();
+    assert_eq!(lab.machine.memory().bytes(AREA, 1), [1], "the offer stands");
+    lab.machine.memory().write(AREA, &[0]).unwrap();
+    lab.enter();
+    assert_eq!(lab.processor.lapic.highest_in_service(), None);
+}
+
+#[test]
+fn who_sleeps_sleeps_on_and_counts_as_before() {
+    let mut lab = Lab::new();
+    lab.set_interrupts(true);
+    lab.executed(&[0xf4], Exit::Halt);
+    let mut lab = lab.carried();
+    assert_eq!(lab.processor.activity(), Activity::Halted);
+    assert!(!lab.machine.others(&lab.processor).can_run, "it counts once");
+    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert_eq!(lab.processor.halts(), 1);
+    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+}
+
+#[test]
+fn who_waits_for_a_start_up_interrupt_is_started_by_it() {
+    let lab = Lab::with_vcpus(2, false);
+    let before = Processor::new(1, false, START, 0x1234, Arc::default());
+    let start = InterruptMessage { destination: Destination::Itself, ..startup(0x9a) };
+    lab.machine.mailboxes[1].post(&start);
+    let saved = second(&lab.machine, &FakeVcpu { xcr0: 1, ..FakeVcpu::default() }, &before);
+    let mut next = lab.carried();
+    let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(1, false, 0, 0, Arc::default()));
+    // As in a dry run on a copy before: the last time counts.
+    for _ in 0..2 {
+        let (state, _) = open::<state::Vcpu>(&saved, owner(1)).unwrap();
+        next.machine.restore_vcpu(&state, &mut vcpu, &mut processor).unwrap();
+        assert_eq!(second(&next.machine, &vcpu, &processor), saved);
+    }
+    assert!(next.machine.prepare_entry(&mut vcpu, &mut processor, &mut next.host));
+    assert_eq!(vcpu.segments[SegmentName::Cs as usize].base, 0x9a000);
+}
+
+/// The block of a second virtual processor.
+fn second(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor) -> Vec<u8> {
+    block(1, VERSION, |into: &mut state::Vcpu, _| {
+        machine.save_vcpu(vcpu, processor, into);
+        machine.save_mail(1, &mut into.mail);
+        0
+    })
+}
+
+#[test]
+fn what_the_others_do_is_known_in_the_next_image() {
+    for (activity, can_run, halted_for_good) in
+        [(Activity::Running, true, false), (Activity::Halted, true, false), (Activity::Deaf, false, true)]
+    {
+        let lab = Lab::with_vcpus(2, false);
+        let mut processor = Processor::new(1, false, START, 0x1234, Arc::default());
+        lab.machine.set_activity(&mut processor, activity);
+        let saved = second(&lab.machine, &FakeVcpu { xcr0: 1, ..FakeVcpu::default() }, &processor);
+        let next = lab.carried();
+        let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(1, false, 0, 0, Arc::default()));
+        for _ in 0..2 {
+            let (state, _) = open::<state::Vcpu>(&saved, owner(1)).unwrap();
+            next.machine.restore_vcpu(&state, &mut vcpu, &mut processor).unwrap();
+            let others = next.machine.others(&next.processor);
+            assert_eq!((others.can_run, others.halted_for_good), (can_run, halted_for_good), "{activity:?}");
+        }
+    }
+}
+
+fn startup(page: u8) -> InterruptMessage {
+    InterruptMessage { mode: DeliveryMode::Startup, vector: page, ..edge(0) }
+}
+
+#[test]
+fn what_was_typed_and_not_read_is_read() {
+    let mut lab = Lab::new();
+    lab.outb(0x3fa, 1);
+    lab.host.typed.extend(b"0123456789abcdefXYZ");
+    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    let mut lab = lab.carried();
+    let read: Vec<u8> = (0..19).map(|_| lab.inb(0x3f8)).collect();
+    assert_eq!(read, b"0123456789abcdefXYZ");
+}
+
+#[test]
+fn a_tail_without_room_is_refused() {
+    let lab = Lab::new();
+    let (mut policy, mut devices) = (state::Policy::new_zeroed(), state::Devices::new_zeroed());
+    assert_eq!(lab.machine.save_policy(&mut policy, &mut [0; 100]), Err(Full));
+    let needed = lab.machine.devices_tail_bytes();
+    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed - 1]), Err(Full));
+    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed]), Ok(needed));
+    assert!(lab.machine.save_policy(&mut policy, &mut vec![0; 4096]).is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Two machines do the same; one of them is carried to another image after some of the steps, in either version.
+    #[test]
+    fn a_carried_machine_does_what_it_would_have_done(
+        steps in prop::collection::vec((step(), prop::option::weighted(0.3, OLDEST_VERSION..=VERSION)), 1..32),
+        is_x2apic in any::<bool>(),
+    ) {
+        let lab = || if is_x2apic { Lab::new() } else { Lab::with_xapic() };
+        let (mut plain, mut carried) = (lab(), lab());
+        for (step, version) in steps {
+            if let Some(version) = version {
+                let before = carried.parcel();
+                carried = carried.carried_in(version);
+                prop_assert_eq!(&before, &carried.parcel(), "saved, restored and saved again");
+            }
+            let exits = [&mut plain, &mut carried].map(|lab| lab.prepare(&step));
+            let outcomes = (plain.handle(exits[0]), carried.handle(exits[1]));
+            prop_assert_eq!(outcomes.0, outcomes.1);
+            plain.pass(step.ticks.into());
+            carried.pass(step.ticks.into());
+            prop_assert_eq!(plain.enter(), carried.enter());
+            prop_assert_eq!(seen(&plain), seen(&carried));
+        }
+        prop_assert_eq!(plain.parcel(), carried.parcel());
+    }
+}
+
+/// What a guest, the operator and the hypervisor see of a machine.
+fn seen(lab: &Lab) -> impl PartialEq + core::fmt::Debug {
+    let FakeVcpu { gprs, rip, rflags, tsc_offset, .. } = lab.vcpu;
+    let asked = (lab.vcpu.window_requested, lab.vcpu.task_priority_watched, lab.vcpu.interrupt_return_watched);
+    let host = (lab.host.console.clone(), lab.host.alarm, lab.host.panics.clone(), lab.host.kicked.clone());
+    (gprs, rip, rflags, tsc_offset, asked, host, lab.processor.activity(), lab.processor.next_alarm())
+}
+
+/// An XSAVE area as a processor leaves it.
+fn area() -> (Extended, Vec<u8>) {
+    let mut area = vec![0; 832];
+    area[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+    area[512] = 0b111;
+    let extended =
+        Extended { components: 7.into(), format: (AreaFormat::Xsave as u32).into(), ..Extended::new_zeroed() };
+    (extended, area)
+}
+
+#[test]
+fn an_area_that_a_processor_would_fault_on_is_refused() {
+    let refused = |spoil: fn(&mut Extended, &mut Vec<u8>)| {
+        let (mut extended, mut area) = area();
+        spoil(&mut extended, &mut area);
+        check_area(&extended, &area, 7, 832).map_err(|error| error.reason)
+    };
+    assert_eq!(refused(|_, _| ()), Ok(()));
+    assert_eq!(refused(|_, area| area.truncate(831)), Err("it is too short"));
+    assert_eq!(refused(|_, area| area[26] = 4), Err("MXCSR has a reserved bit set"));
+    let more = "it holds a component that this processor does not have";
+    assert_eq!(refused(|_, area| area[513] = 1), Err(more));
+    assert_eq!(refused(|_, area| area[527] = 0x80), Err("it is not of the standard format"));
+    assert_eq!(refused(|_, area| area[575] = 1), Err("it is not of the standard format"));
+    assert_eq!(refused(|extended, _| extended.format = 3.into()), Err("it is unknown"));
+    assert_eq!(refused(|extended, _| extended.components = 3.into()), Err("not those that this processor has"));
+    assert_eq!(
+        refused(|extended, area| {
+            extended.format = (AreaFormat::Fxsave as u32).into();
+            area.truncate(512);
+        }),
+        Ok(())
+    );
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! States that no machine can be in are refused, and the field is named.
+
+use handover::state::{CpuidLeaf, Devices, PciFunction, Policy, Vcpu, event_state, mail_flag};
+use zerocopy::{FromBytes, FromZeros};
+
+use super::*;
+
+/// The field for which a virtual processor is refused; it stays as it was.
+fn vcpu(spoil: impl FnOnce(&mut Vcpu)) -> &'static str {
+    let lab = Lab::new();
+    let mut carried = lab.carried();
+    let mut state = Vcpu::new_zeroed();
+    lab.machine.save_vcpu(&lab.vcpu, &lab.processor, &mut state);
+    spoil(&mut state);
+    let error = carried.machine.restore_vcpu(&state, &mut carried.vcpu, &mut carried.processor).expect_err("refused");
+    assert_eq!(carried.parcel(), lab.parcel(), "what is refused changes nothing");
+    error.field
+}
+
+#[test]
+fn virtual_processors_that_cannot_be_are_refused() {
+    assert_eq!(vcpu(|s| s.lapic.id = 1.into()), "lapic.id");
+    assert_eq!(vcpu(|s| s.lapic.task_priority = 256.into()), "lapic.task_priority");
+    assert_eq!(vcpu(|s| s.lapic.spurious = u32::MAX.into()), "lapic.spurious");
+    assert_eq!(vcpu(|s| s.registers.efer = efer::SVME.into()), "registers.efer");
+    assert_eq!(vcpu(|s| s.registers.xcr0 = 0.into()), "registers.xcr0");
+    assert_eq!(vcpu(|s| s.registers.xcr0 = (1 << 17 | 1).into()), "registers.xcr0");
+    assert_eq!(vcpu(|s| s.registers.pat = 2.into()), "registers.pat");
+    assert_eq!(vcpu(|s| s.events.activity = 0.into()), "events.activity");
+    assert_eq!(vcpu(|s| s.events.nmi_gate = 9.into()), "events.nmi_gate");
+    assert_eq!(vcpu(|s| s.events.flags = 16.into()), "events.flags");
+    assert_eq!(vcpu(|s| s.events.flags = event_state::EOI_OFFERED.into()), "events.flags");
+    assert_eq!(vcpu(|s| s.events.eoi_area = 2.into()), "events.eoi_area");
+    assert_eq!(vcpu(|s| s.time.clock_version = 1.into()), "clock.version");
+    assert_eq!(vcpu(|s| s.time.steal_area = 4.into()), "steal_time.msr");
+    assert_eq!(vcpu(|s| s.watch.flags = 8.into()), "watch.flags");
+    assert_eq!(vcpu(|s| s.turn.wants_to_run = 2.into()), "watch.flags");
+    assert_eq!(vcpu(|s| s.msrs.hwcr = u64::MAX.into()), "msr.hwcr");
+    assert_eq!(vcpu(|s| s.mail.start = 0x1000.into()), "mail.start");
+    assert_eq!(vcpu(|s| s.mail.start = 0x9a.into()), "mail.start");
+    assert_eq!(vcpu(|s| s.mail.start = mail_flag::LATE_NMI.into()), "mail.start");
+    assert_eq!(vcpu(|s| s.mail.is_level[0] = 1.into()), "mail.is_level");
+}
+
+/// The field for which devices are refused; they stay as they were.
+fn devices(spoil: impl FnOnce(&mut Devices, &mut Vec<u8>)) -> &'static str {
+    let lab = Lab::after_power_on(false);
+    let mut state = Devices::new_zeroed();
+    let mut tail = vec![0; lab.machine.devices_tail_bytes()];
+    lab.machine.save_devices(&mut state, &mut tail).unwrap();
+    spoil(&mut state, &mut tail);
+    let carried = lab.carried();
+    let error = carried.machine.restore_devices(&state, &tail).expect_err("refused");
+    assert_eq!(carried.parcel(), lab.parcel(), "what is refused changes nothing");
+    error.field
+}
+
+#[test]
+fn devices_that_cannot_be_are_refused() {
+    let function = |tail: &mut Vec<u8>, spoil: fn(&mut PciFunction)| {
+        spoil(PciFunction::mut_from_prefix(tail).unwrap().0);
+    };
+    assert_eq!(devices(|s, _| s.serial.received_count = 17), "serial.received");
+    assert_eq!(devices(|s, _| s.serial.flags = 4), "serial.flags");
+    assert_eq!(devices(|s, _| s.cmos.index = 0x80), "cmos.index");
+    assert_eq!(devices(|s, _| s.ioapic.lines = u32::MAX.into()), "ioapic.lines");
+    assert_eq!(devices(|s, _| s.small.panic_event = 3.into()), "pvpanic.last_event");
+    assert_eq!(devices(|s, _| s.small.sleep_control = 0xff), "power.sleep_control");
+    assert_eq!(devices(|s, _| s.small.flags = 1.into()), "debug_exit.last_code");
+    assert_eq!(devices(|s, _| s.small.flags = 2.into()), "small.flags");
+    assert_eq!(devices(|s, _| s.small.pci_address = 1.into()), "pci.address");
+    assert_eq!(devices(|s, _| s.small.pci_functions = 2.into()), "pci.functions");
+    assert_eq!(devices(|_, tail| tail.truncate(tail.len() - 1)), "pci.functions");
+    assert_eq!(devices(|_, tail| function(tail, |one| one.slot = 256.into())), "pci.functions");
+    assert_eq!(devices(|_, tail| function(tail, |one| one.config[0] = 0)), "pci.functions.config");
+}
+
+fn policy(spoil: impl FnOnce(&mut Policy, &mut Vec<u8>)) -> &'static str {
+    let (mut state, mut tail) = (Policy::new_zeroed(), vec![0; 4096]);
+    let used = Lab::new().machine.save_policy(&mut state, &mut tail).unwrap();
+    tail.truncate(used);
+    spoil(&mut state, &mut tail);
+    Machine::adopt(FakeMemory::new(1), &state, &tail).map(drop).expect_err("refused").field
+}
+
+/// Changes the leaf of this number.
+fn leaf(tail: &mut [u8], number: u32, spoil: impl FnOnce(&mut CpuidLeaf)) {
+    let leaves = <[CpuidLeaf]>::mut_from_bytes(tail).unwrap();
+    spoil(leaves.iter_mut().find(|leaf| leaf.leaf.get() == number).unwrap());
+}
+
+#[test]
+fn policies_that_cannot_be_are_refused() {
+    assert_eq!(policy(|s, _| s.vcpus = 0.into()), "policy.vcpus");
+    assert_eq!(policy(|s, _| s.vcpus = u32::MAX.into()), "policy.vcpus");
+    assert_eq!(policy(|s, _| s.flags = 2.into()), "policy.flags");
+    assert_eq!(policy(|s, _| s.leaves = 0.into()), "policy.leaves");
+    assert_eq!(policy(|_, tail| tail.truncate(tail.len() - 1)), "policy.leaves");
+    assert_eq!(policy(|s, _| s.scale_multiplier = 0.into()), "policy.scale");
+    for shift in [0x80u32, 11, 0x100] {
+        assert_eq!(policy(|s, _| s.scale_shift = shift.into()), "policy.scale");
+    }
+}
+
+#[test]
+fn a_cpuid_that_nobody_was_told_is_refused() {
+    let refused = |number, spoil: fn(&mut CpuidLeaf)| policy(|_, tail| leaf(tail, number, spoil));
+    for spoil in [
+        |leaf: &mut CpuidLeaf| leaf.leaf = 0x17.into(),
+        |leaf: &mut CpuidLeaf| leaf.subleaf = 1.into(),
+        |leaf: &mut CpuidLeaf| leaf.leaf = 0.into(),
+        |leaf: &mut CpuidLeaf| leaf.ecx = u32::MAX.into(),
+        |leaf: &mut CpuidLeaf| leaf.ebx = u32::MAX.into(),
+    ] {
+        assert_eq!(refused(1, spoil), "policy.cpuid");
+    }
+    assert_eq!(refused(0, |leaf| leaf.eax = 0x17.into()), "policy.cpuid");
+    assert_eq!(refused(0x8000_0000, |leaf| leaf.eax = 0.into()), "policy.cpuid");
+    assert_eq!(refused(0xd, |leaf| leaf.eax = 4.into()), "policy.cpuid");
+    assert_eq!(refused(0xd, |leaf| leaf.ebx = 4.into()), "policy.cpuid");
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fakes for tests: memory that is a vector, a processor and a hypervisor that are plain data.
+
+use core::cell::RefCell;
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use handover::state::{Registers, SegmentRegister, event_flag};
+
+use crate::addr::Gpa;
+use crate::devices::StateError;
+use crate::devices::pvpanic::PanicEvent;
+use crate::machine::Host;
+use crate::memory::{GuestMemory, OutOfRange};
+use crate::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
+
+/// Guest memory from address 0 up.
+pub struct FakeMemory(RefCell<Vec<u8>>);
+
+impl FakeMemory {
+    /// Memory of `bytes` bytes, all zero.
+    pub fn new(bytes: usize) -> Self {
+        Self(RefCell::new(std::vec![0; bytes]))
+    }
+
+    /// A copy of `bytes` bytes at `gpa`; panics outside the memory.
+    pub fn bytes(&self, gpa: Gpa, bytes: usize) -> Vec<u8> {
+        self.0.borrow()[gpa.0 as usize..][..bytes].to_vec()
+    }
+}
+
+impl GuestMemory for FakeMemory {
+    fn read(&self, gpa: Gpa, into: &mut [u8]) -> Result<(), OutOfRange> {
+        let memory = self.0.borrow();
+        let range = range(gpa, into.len(), memory.len())?;
+        into.copy_from_slice(&memory[range]);
+        Ok(())
+    }
+
+    fn write(&self, gpa: Gpa, from: &[u8]) -> Result<(), OutOfRange> {
+        let mut memory = self.0.borrow_mut();
+        let range = range(gpa, from.len(), memory.len())?;
+        memory[range].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.0.borrow().len() as u64
+    }
+}
+
+fn range(gpa: Gpa, bytes: usize, size: usize) -> Result<core::ops::Range<usize>, OutOfRange> {
+    let refused = OutOfRange { gpa, bytes };
+    let start = usize::try_from(gpa.0).map_err(|_| refused)?;
+    let end = start.checked_add(bytes).filter(|&end| end <= size).ok_or(refused)?;
+    Ok(start..end)
+}
+
+/// A processor that is plain data: what a test sets is what a handler sees.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct FakeVcpu {
+    pub gprs: [u64; 16],
+    pub rip: u64,
+    pub rflags: u64,
+    pub cr0: u64,
+    pub cr2: u64,
+    pub cr3: u64,
+    pub cr4: u64,
+    pub efer: u64,
+    pub pat: u64,
+    pub xcr0: u64,
+    pub cpl: u8,
+    pub segments: [Segment; 8],
+    pub gdtr: TableRegister,
+    pub idtr: TableRegister,
+    pub kernel_gs_base: u64,
+    pub next_rip: Option<u64>,
+    pub instruction_bytes: Vec<u8>,
+    pub injected: Option<Event>,
+    pub window_requested: bool,
+    pub task_priority_watched: bool,
+    pub interrupt_return_watched: bool,
+    pub clock_reads_watched: bool,
+    pub task_priority: u8,
+    pub is_in_interrupt_shadow: bool,
+    pub tsc_offset: u64,
+    pub time_is_counted: bool,
+    pub guest_ticks: u64,
+}
+
+impl FakeVcpu {
+    /// The exception injected, if one was.
+    pub fn exception(&self) -> Option<Exception> {
+        match self.injected {
+            Some(Event::Exception(exception)) => Some(exception),
+            _ => None,
+        }
+    }
+}
+
+impl VcpuState for FakeVcpu {
+    fn gpr(&self, register: Gpr) -> u64 {
+        self.gprs[register as usize]
+    }
+    fn set_gpr(&mut self, register: Gpr, value: u64) {
+        self.gprs[register as usize] = value;
+    }
+    fn rip(&self) -> u64 {
+        self.rip
+    }
+    fn set_rip(&mut self, rip: u64) {
+        self.rip = rip;
+        self.rflags &= !Rflags::RESUME.bits();
+        self.is_in_interrupt_shadow = false;
+    }
+    fn rflags(&self) -> Rflags {
+        Rflags::from_bits_retain(self.rflags)
+    }
+    fn set_rflags(&mut self, rflags: Rflags) {
+        self.rflags = rflags.bits();
+    }
+    fn cr0(&self) -> u64 {
+        self.cr0
+    }
+    fn cr2(&self) -> u64 {
+        self.cr2
+    }
+    fn cr3(&self) -> u64 {
+        self.cr3
+    }
+    fn cr4(&self) -> u64 {
+        self.cr4
+    }
+    fn efer(&self) -> u64 {
+        self.efer & !efer::SVME
+    }
+    fn set_efer(&mut self, value: u64) {
+        self.efer = value;
+    }
+    fn pat(&self) -> u64 {
+        self.pat
+    }
+    fn set_pat(&mut self, value: u64) {
+        self.pat = value;
+    }
+    fn segment(&self, name: SegmentName) -> Segment {
+        self.segments[name as usize]
+    }
+    fn gdtr(&self) -> TableRegister {
+        self.gdtr
+    }
+    fn idtr(&self) -> TableRegister {
+        self.idtr
+    }
+    fn kernel_gs_base(&self) -> u64 {
+        self.kernel_gs_base
+    }
+    fn cpl(&self) -> u8 {
+        self.cpl
+    }
+    fn next_rip(&self) -> Option<u64> {
+        self.next_rip
+    }
+    fn instruction_bytes(&self) -> &[u8] {
+        &self.instruction_bytes
+    }
+    fn inject(&mut self, event: Event) {
+        assert!(self.injected.is_none(), "a second event was injected");
+        self.injected = Some(event);
+    }
+    fn event_pending(&self) -> bool {
+        self.injected.is_some()
+    }
+    fn can_take_interrupt(&self) -> bool {
+        self.injected.is_none() && self.rflags().contains(Rflags::INTERRUPT) && !self.is_in_interrupt_shadow
+    }
+    fn is_in_interrupt_shadow(&self) -> bool {
+        self.is_in_interrupt_shadow
+    }
+    fn task_priority(&self) -> u8 {
+        self.task_priority
+    }
+    fn set_task_priority(&mut self, priority: u8) {
+        self.task_priority = priority & 0xf;
+    }
+    fn request_interrupt_window(&mut self, wanted: bool) {
+        self.window_requested = wanted;
+    }
+    fn watch_task_priority(&mut self, wanted: bool) {
+        self.task_priority_watched = wanted;
+    }
+    fn watch_interrupt_return(&mut self, wanted: bool) {
+        self.interrupt_return_watched = wanted;
+    }
+    fn watch_clock_reads(&mut self, wanted: bool) {
+        self.clock_reads_watched = wanted;
+    }
+    fn count_time(&mut self, wanted: bool) {
+        self.time_is_counted = wanted;
+    }
+    fn guest_ticks(&self) -> u64 {
+        self.guest_ticks
+    }
+    fn set_tsc_offset(&mut self, ticks: u64) {
+        self.tsc_offset = ticks;
+    }
+    fn reset(&mut self, entry: &EntryState) {
+        let EntryState { rip, rflags, gprs, cr0, cr3, cr4, efer, cs, data, tr, .. } = *entry;
+        let (pat, xcr0, tsc_offset) = (self.pat, self.xcr0, self.tsc_offset);
+        let (time_is_counted, guest_ticks) = (self.time_is_counted, self.guest_ticks);
+        *self = Self { rip, rflags, gprs, cr0, cr3, cr4, efer, pat, xcr0, tsc_offset, ..Self::default() };
+        (self.time_is_counted, self.guest_ticks) = (time_is_counted, guest_ticks);
+        self.gprs[Gpr::Rsp as usize] = entry.rsp;
+        self.segments = [data; 8];
+        self.segments[SegmentName::Cs as usize] = cs;
+        self.segments[SegmentName::Tr as usize] = tr;
+    }
+    fn save(&self, into: &mut Registers) {
+        let number = |value: u64| value.into();
+        into.gprs = self.gprs.map(number);
+        (into.rip, into.rflags) = (number(self.rip), number(self.rflags));
+        (into.cr0, into.cr2) = (number(self.cr0), number(self.cr2));
+        (into.cr3, into.cr4) = (number(self.cr3), number(self.cr4));
+        (into.efer, into.pat) = (number(self.efer()), number(self.pat));
+        (into.xcr0, into.kernel_gs_base) = (number(self.xcr0), number(self.kernel_gs_base));
+        into.segments = self.segments.map(Into::into);
+        (into.gdtr, into.idtr) = (self.gdtr.into(), self.idtr.into());
+        (into.task_priority, into.cpl) = (self.task_priority, self.cpl);
+        into.interrupt_shadow = self.is_in_interrupt_shadow.into();
+        save_event(self.injected, into);
+    }
+    fn restore(&mut self, from: &Registers) -> Result<(), StateError> {
+        let injected = restored_event(from)?;
+        let table = |from: SegmentRegister| TableRegister { base: from.base.get(), limit: from.limit.get() as u16 };
+        let svme = self.efer & efer::SVME;
+        *self = Self {
+            gprs: from.gprs.map(|gpr| gpr.get()),
+            rip: from.rip.get(),
+            rflags: from.rflags.get(),
+            cr0: from.cr0.get(),
+            cr2: from.cr2.get(),
+            cr3: from.cr3.get(),
+            cr4: from.cr4.get(),
+            efer: from.efer.get() | svme,
+            pat: from.pat.get(),
+            xcr0: from.xcr0.get(),
+            cpl: from.cpl,
+            segments: from.segments.map(Into::into),
+            gdtr: table(from.gdtr),
+            idtr: table(from.idtr),
+            kernel_gs_base: from.kernel_gs_base.get(),
+            injected,
+            task_priority: from.task_priority & 0xf,
+            is_in_interrupt_shadow: from.interrupt_shadow != 0,
+            guest_ticks: self.guest_ticks,
+            ..Self::default()
+        };
+        Ok(())
+    }
+    fn xcr0(&self) -> u64 {
+        self.xcr0
+    }
+    fn set_xcr0(&mut self, value: u64) {
+        self.xcr0 = value;
+    }
+}
+
+/// Kinds of events as processors number them.
+const INTERRUPT: u8 = 0;
+const NMI: u8 = 2;
+const EXCEPTION: u8 = 3;
+
+fn save_event(event: Option<Event>, into: &mut Registers) {
+    let (kind, vector, code) = match event {
+        None => return (into.event_kind, into.event_vector, into.event_flags, into.event_code) = (0, 0, 0, 0.into()),
+        Some(Event::Interrupt(vector)) => (INTERRUPT, vector, None),
+        Some(Event::Nmi) => (NMI, 2, None),
+        Some(Event::Exception(Exception::Debug)) => (EXCEPTION, 1, None),
+        Some(Event::Exception(Exception::InvalidOpcode)) => (EXCEPTION, 6, None),
+        Some(Event::Exception(Exception::GeneralProtection(code))) => (EXCEPTION, 13, Some(code)),
+        Some(Event::Exception(Exception::PageFault { code, address })) => {
+            into.cr2 = address.into();
+            (EXCEPTION, 14, Some(code))
+        }
+    };
+    let has_code = if code.is_some() { event_flag::HAS_CODE } else { 0 };
+    (into.event_kind, into.event_vector) = (kind, vector);
+    (into.event_flags, into.event_code) = (event_flag::IS_VALID | has_code, code.unwrap_or(0).into());
+}
+
+fn restored_event(from: &Registers) -> Result<Option<Event>, StateError> {
+    if from.event_flags & event_flag::IS_VALID == 0 {
+        return Ok(None);
+    }
+    let code = from.event_code.get();
+    Ok(Some(match (from.event_kind, from.event_vector) {
+        (INTERRUPT, vector) => Event::Interrupt(vector),
+        (NMI, _) => Event::Nmi,
+        (EXCEPTION, 1) => Event::Exception(Exception::Debug),
+        (EXCEPTION, 6) => Event::Exception(Exception::InvalidOpcode),
+        (EXCEPTION, 13) => Event::Exception(Exception::GeneralProtection(code)),
+        (EXCEPTION, 14) => Event::Exception(Exception::PageFault { code, address: from.cr2.get() }),
+        _ => return Err(StateError { field: "registers.event", reason: "this fake has no such event" }),
+    }))
+}
+
+/// A hypervisor that is plain data: its clocks are what a test sets them to, and it remembers what it was asked for.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct FakeHost {
+    pub tsc: u64,
+    pub unix_seconds: u64,
+    pub console: Vec<u8>,
+    pub alarm: Option<u64>,
+    pub panics: Vec<PanicEvent>,
+    /// What the operator has typed and the guest has not taken.
+    pub typed: VecDeque<u8>,
+    /// Virtual processors that were to look at their interrupts.
+    pub kicked: Vec<usize>,
+}
+
+impl Host for FakeHost {
+    fn tsc(&self) -> u64 {
+        self.tsc
+    }
+    fn unix_seconds(&self) -> u64 {
+        self.unix_seconds
+    }
+    fn console(&mut self, byte: u8) {
+        self.console.push(byte);
+    }
+    fn console_input(&mut self) -> Option<u8> {
+        self.typed.pop_front()
+    }
+    fn kick(&mut self, vcpu: usize) {
+        self.kicked.push(vcpu);
+    }
+    fn set_alarm(&mut self, deadline: Option<u64>) {
+        self.alarm = deadline;
+    }
+    fn panicked(&mut self, event: PanicEvent) {
+        self.panics.push(event);
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is found, how soon, and when it is over.
+
+use std::vec;
+
+use super::*;
+
+#[test]
+fn a_kernel_that_only_waits_has_panicked_within_a_second() {
+    let (samples, diagnosis) = first_spin((0..20).map(delay_loop), ALONE).expect("found");
+    assert_eq!(diagnosis, Diagnosis::Panicked);
+    assert!((samples as u64 + 2) * SAMPLE_MS <= 1000, "{samples} samples");
+}
+
+#[test]
+fn a_reboot_timeout_runs_with_interrupts_off_and_is_a_panic_too() {
+    let samples = (0..20).map(|index| Sample { interrupts_on: false, ..delay_loop(index) });
+    let mut watch = Watch::new(MS, 0);
+    findings(&mut watch, samples.clone(), LAST);
+    assert!(watch.counts_down());
+    watch.sample(&delay_loop(20), LAST);
+    assert!(!watch.counts_down(), "with interrupts on there is nothing to count");
+    assert_eq!(first_spin(samples, LAST).map(|(_, diagnosis)| diagnosis), Some(Diagnosis::Panicked));
+}
+
+#[test]
+fn an_interrupt_handler_caught_now_and_then_changes_nothing() {
+    let handler = |index| Sample { rip: KERNEL + 0x9_0000, rsp: 0xffff_c900_0000_0f00, ..delay_loop(index) };
+    for caught in 0..6 {
+        let samples = (0..20).map(|index| if index == caught { handler(index) } else { delay_loop(index) });
+        let (samples, _) = first_spin(samples, ALONE).expect("found");
+        assert!(samples <= 8, "caught at {caught}: {samples} samples");
+    }
+}
+
+#[test]
+fn standing_still_is_a_panic_once_the_others_have_halted_for_good() {
+    assert_eq!(first_spin((0..20).map(polling), LAST), Some((6, Diagnosis::Panicked)));
+}
+
+#[test]
+fn who_reported_a_panic_needs_no_proof() {
+    let reported = Circumstances { has_reported: true, ..IN_COMPANY };
+    assert_eq!(first_spin((0..20).map(delay_loop), reported), Some((2, Diagnosis::Panicked)));
+}
+
+#[test]
+fn interrupts_off_for_the_limit_is_hung_and_not_before() {
+    let deaf = |index| Sample { interrupts_on: false, registers: index, clock_read_at: None, ..delay_loop(index) };
+    let (samples, diagnosis) = first_spin((0..200).map(deaf), IN_COMPANY).expect("found");
+    assert_eq!((samples, diagnosis), (126, Diagnosis::Hung));
+    let mut never = Watch::new(MS, 0);
+    assert!(!findings(&mut never, (0..1000).map(deaf), IN_COMPANY).iter().any(|it| matches!(it, Finding::Spins(_))));
+    let with_a_gap = (0..150).map(|index| Sample { interrupts_on: index == 75, ..deaf(index) });
+    assert_eq!(first_spin(with_a_gap, IN_COMPANY), None);
+}
+
+#[test]
+fn every_way_out_of_the_spin_is_a_recovery_at_the_next_sample() {
+    let away = |index| Sample { rip: KERNEL + 0x9_0000, ..delay_loop(index) };
+    let ways_out: [fn(Sample) -> Sample; 4] = [
+        |sample| Sample { io: sample.io + 1, ..sample },
+        |sample| Sample { halts: sample.halts + 1, ..sample },
+        |sample| Sample { cpl: 3, ..sample },
+        |sample| Sample { cr3: 0x5000, ..sample },
+    ];
+    for way_out in ways_out {
+        let mut watch = Watch::new(MS, 0);
+        findings(&mut watch, (0..10).map(delay_loop), ALONE);
+        assert_eq!(watch.diagnosis(), Some(Diagnosis::Panicked));
+        assert_eq!(watch.sample(&way_out(delay_loop(10)), ALONE), Finding::Recovered);
+        assert_eq!(watch.diagnosis(), None);
+    }
+    let mut watch = Watch::new(MS, 0);
+    findings(&mut watch, (0..10).map(delay_loop), ALONE);
+    assert_eq!(
+        findings(&mut watch, [delay_loop(10), away(11), delay_loop(12), away(13), away(14)], ALONE),
+        vec![
+            Finding::Unremarkable,
+            Finding::Unremarkable,
+            Finding::Unremarkable,
+            Finding::Unremarkable,
+            Finding::Recovered
+        ],
+        "a handler that is caught is no way out, other code twice in a row is"
+    );
+}
+
+#[test]
+fn what_depends_on_the_others_ends_when_they_run_again() {
+    let mut watch = Watch::new(MS, 0);
+    findings(&mut watch, (0..10).map(delay_loop), ALONE);
+    assert_eq!(watch.sample(&delay_loop(10), IN_COMPANY), Finding::Recovered);
+}
+
+#[test]
+fn whoever_waits_for_an_interrupt_has_recovered() {
+    let mut watch = Watch::new(MS, 0);
+    findings(&mut watch, (0..10).map(delay_loop), ALONE);
+    assert!(watch.idle());
+    assert!(!watch.idle());
+}
+
+#[test]
+fn a_wrong_guess_makes_the_next_one_slower() {
+    let mut watch = Watch::new(MS, 0);
+    let mut needed = std::vec::Vec::new();
+    for _ in 0..10 {
+        let found = (0..).find(|&index| matches!(watch.sample(&delay_loop(index), ALONE), Finding::Spins(_)));
+        needed.extend(found);
+        assert!(watch.idle());
+    }
+    assert_eq!(needed, [5, 10, 20, 40, 80, 160, 320, 320, 320, 320]);
+}

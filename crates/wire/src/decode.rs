@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From bytes on the stream to messages.
+
+use core::fmt;
+
+use serde::de::DeserializeOwned;
+
+use crate::frame::{CHECKSUM, CHECKSUM_BYTES};
+use crate::{Frame, MAX_FRAME_BYTES, Request, VERSION};
+
+/// The shortest frame, unstuffed: version, one byte of message, checksum.
+const MIN_BODY_BYTES: usize = 1 + 1 + CHECKSUM_BYTES;
+
+/// What came between two delimiters is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// The bytes are not stuffed as frames are: noise, or another protocol.
+    Garbage {
+        /// How many bytes there were.
+        bytes: usize,
+    },
+    /// The frame is shorter than any frame, or the stream ended within it.
+    Truncated {
+        /// How many bytes there were.
+        bytes: usize,
+    },
+    /// No delimiter came within [`MAX_FRAME_BYTES`].
+    Oversize,
+    /// The frame was damaged on its way.
+    BadChecksum {
+        /// The checksum it carries.
+        stated: u32,
+        /// The checksum of what arrived.
+        computed: u32,
+    },
+    /// The frame is whole, and of a version that is not [`VERSION`].
+    UnknownVersion {
+        /// Its version.
+        found: u8,
+    },
+    /// The frame is whole and of this version, and yet holds no message.
+    Malformed,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Garbage { bytes } => {
+                write!(f, "{bytes} bytes of garbage instead of a frame; is something else using this connection?")
+            }
+            Self::Truncated { bytes } => write!(f, "a frame broke off after {bytes} bytes; send it again"),
+            Self::Oversize => {
+                write!(f, "a frame is longer than {MAX_FRAME_BYTES} bytes; send its content in smaller messages")
+            }
+            Self::BadChecksum { stated, computed } => {
+                write!(f, "a frame was damaged (checksum {computed:#010x}, it states {stated:#010x}); send it again")
+            }
+            Self::UnknownVersion { found } => {
+                write!(
+                    f,
+                    "a message of version {found}, this side speaks version {VERSION}; use tool and host of one release"
+                )
+            }
+            Self::Malformed => write!(f, "a frame holds no message of version {VERSION}; its sender is in error"),
+        }
+    }
+}
+
+impl core::error::Error for FrameError {}
+
+/// Finds frames in a stream of bytes, however the stream is cut into pieces.
+///
+/// An error costs the bytes up to the next delimiter and nothing after it.
+pub struct Decoder {
+    buffer: [u8; MAX_FRAME_BYTES],
+    filled_bytes: usize,
+    /// The current frame has outgrown the buffer and has been reported; the rest of it is skipped.
+    is_skipping: bool,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a stream.
+    pub const fn new() -> Self {
+        Self { buffer: [0; MAX_FRAME_BYTES], filled_bytes: 0, is_skipping: false }
+    }
+
+    /// Takes some bytes of the stream and hands every message (or error) that they complete to `sink`, in order.
+    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(Result<Frame<'static>, FrameError>)) {
+        for &byte in bytes {
+            if let Some(result) = self.push_byte(byte) {
+                sink(result);
+            }
+        }
+    }
+
+    /// Takes the next byte of the stream; returns the message (or error) that it completes.
+    pub fn push_byte(&mut self, byte: u8) -> Option<Result<Frame<'static>, FrameError>> {
+        Some(self.complete(byte)?.and_then(decode))
+    }
+
+    /// As [`Decoder::push_byte`], for a host, which takes requests only: a message that is none is `None`, and not decoded. Thus
+    /// a host carries no code for reading what hosts say.
+    pub fn push_byte_to_host(&mut self, byte: u8) -> Option<Result<Option<Request>, FrameError>> {
+        Some(self.complete(byte)?.and_then(decode_request))
+    }
+
+    /// The message, still encoded, that this byte completes.
+    fn complete(&mut self, byte: u8) -> Option<Result<&[u8], FrameError>> {
+        if byte != 0 {
+            return self.store(byte).map(Err);
+        }
+        let bytes = core::mem::take(&mut self.filled_bytes);
+        if core::mem::take(&mut self.is_skipping) || bytes == 0 {
+            return None;
+        }
+        Some(body_of(&mut self.buffer[..bytes]))
+    }
+
+    /// Forgets the frame in progress, as at the end of a connection; returns an error where there was one.
+    pub fn finish(&mut self) -> Option<FrameError> {
+        let bytes = core::mem::take(&mut self.filled_bytes);
+        self.is_skipping = false;
+        (bytes > 0).then_some(FrameError::Truncated { bytes })
+    }
+
+    /// Whether no frame has begun to come.
+    pub fn is_between_frames(&self) -> bool {
+        self.filled_bytes == 0 && !self.is_skipping
+    }
+
+    fn store(&mut self, byte: u8) -> Option<FrameError> {
+        if self.is_skipping {
+            return None;
+        }
+        // One byte of the bound is the delimiter's.
+        if self.filled_bytes == MAX_FRAME_BYTES - 1 {
+            self.is_skipping = true;
+            self.filled_bytes = 0;
+            return Some(FrameError::Oversize);
+        }
+        self.buffer[self.filled_bytes] = byte;
+        self.filled_bytes += 1;
+        None
+    }
+}
+
+/// The encoded message in what stood between two delimiters, unstuffed in place.
+fn body_of(stuffed: &mut [u8]) -> Result<&[u8], FrameError> {
+    let bytes = stuffed.len();
+    let body_bytes = unstuff(stuffed).ok_or(FrameError::Garbage { bytes })?;
+    checked(&stuffed[..body_bytes])
+}
+
+/// Takes COBS stuffing out in place; `None` where a block runs past the end. Output never overtakes input.
+pub(crate) fn unstuff(bytes: &mut [u8]) -> Option<usize> {
+    let (mut read, mut written) = (0, 0);
+    while let Some(&code) = bytes.get(read) {
+        let block = usize::from(code).checked_sub(1)?;
+        let next = read + 1 + block;
+        if next > bytes.len() {
+            return None;
+        }
+        bytes.copy_within(read + 1..next, written);
+        written += block;
+        read = next;
+        if block < 254 && read < bytes.len() {
+            bytes[written] = 0;
+            written += 1;
+        }
+    }
+    Some(written)
+}
+
+fn decode<T: DeserializeOwned>(message: &[u8]) -> Result<T, FrameError> {
+    match postcard::take_from_bytes(message) {
+        Ok((message, [])) => Ok(message),
+        _ => Err(FrameError::Malformed),
+    }
+}
+
+/// [`Frame::Request`] is the first of its kind, and a message begins with the number of its kind.
+fn decode_request(message: &[u8]) -> Result<Option<Request>, FrameError> {
+    match message {
+        [0, request @ ..] => decode(request).map(Some),
+        [1 | 2, ..] => Ok(None),
+        _ => Err(FrameError::Malformed),
+    }
+}
+
+/// The message in an unstuffed frame whose checksum is right and whose version is ours.
+pub(crate) fn checked(body: &[u8]) -> Result<&[u8], FrameError> {
+    if body.len() < MIN_BODY_BYTES {
+        return Err(FrameError::Truncated { bytes: body.len() });
+    }
+    let (covered, checksum) = body.split_at(body.len() - CHECKSUM_BYTES);
+    let stated = checksum.iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte));
+    let computed = CHECKSUM.checksum(covered);
+    if stated != computed {
+        return Err(FrameError::BadChecksum { stated, computed });
+    }
+    if covered[0] != VERSION {
+        return Err(FrameError::UnknownVersion { found: covered[0] });
+    }
+    Ok(&covered[1..])
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a frame may hold, and how much of it.
+
+use crc::{CRC_32_ISO_HDLC, Crc};
+use serde::{Deserialize, Serialize};
+
+use crate::{Request, Response, Stream};
+
+/// Version of the message format. Any change to any message's encoding raises it; a test holds the encodings to it.
+pub const VERSION: u8 = 3;
+
+/// The longest frame on the stream in bytes: stuffing, checksum and delimiter included.
+pub const MAX_FRAME_BYTES: usize = 4096;
+
+/// The longest name of a virtual machine in bytes (the bundle's limit).
+pub const MAX_NAME_BYTES: usize = 32;
+
+/// The longest text of a log record in bytes; see [`crate::bounded`].
+pub const MAX_TEXT_BYTES: usize = 1024;
+
+/// The longest reason, mend or module name in bytes.
+pub const MAX_REASON_BYTES: usize = 256;
+
+/// The most console bytes one message carries, either way.
+pub const MAX_CONSOLE_BYTES: usize = 1024;
+
+/// The most bytes of a file that one message carries: what a frame has room for.
+pub const MAX_UPLOAD_BYTES: usize = 4032;
+
+/// Bytes of the checksum at the end of a frame.
+pub(crate) const CHECKSUM_BYTES: usize = 4;
+
+/// The checksum of frames.
+pub(crate) static CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+
+/// One message with its kind. Both directions share it, so that one decoder serves both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frame<'a> {
+    /// Tool to host.
+    Request(Request),
+    /// Host to tool: the answer to one request.
+    Response(Response),
+    /// Host to tool, unasked: what was subscribed to.
+    Stream(Stream<'a>),
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The conversation without memory, for a host that has ended: no allocation, small buffers, few questions.
+//!
+//! [`Listener`] understands the questions that need no more than numbers, and of all others the number that their answer
+//! must carry. [`Reply`] writes answers that [`crate::Decoder`] reads as any others: what it writes is compared with
+//! [`crate::encode`]'s in tests.
+
+use serde::Serialize;
+
+use crate::decode::{checked, unstuff};
+use crate::encode::encode_value;
+use crate::{EncodeError, FrameError, LogRecord, RefusalCode, VERSION, Virtualization};
+
+/// The longest frame that is listened to; longer ones are no question of these.
+pub const MAX_QUESTION_BYTES: usize = 64;
+
+/// Places of the messages in their enumerations, which postcard writes as numbers. Tests hold them to the messages.
+mod variant {
+    pub const REQUEST: u32 = 0;
+    pub const RESPONSE: u32 = 1;
+    pub const OK: u32 = 0;
+    pub const REFUSED: u32 = 1;
+
+    pub const ASK_INFO: u32 = 0;
+    pub const ASK_LOG: u32 = 11;
+    pub const ASK_POWER_OFF: u32 = 14;
+
+    pub const DONE: u32 = 0;
+    pub const INFO: u32 = 1;
+    pub const LOG: u32 = 6;
+}
+
+/// A question, as far as it is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// What its answer must carry.
+    pub id: u32,
+    /// What is asked.
+    pub asked: Asked,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// [`crate::RequestBody::Info`].
+    Info,
+    /// [`crate::RequestBody::Log`].
+    Log {
+        /// The first record wanted.
+        from_sequence: u64,
+        /// The most records wanted.
+        limit: u16,
+    },
+    /// [`crate::RequestBody::PowerOff`].
+    PowerOff,
+    /// Anything else.
+    Other,
+}
+
+/// Finds questions in a stream of bytes.
+pub struct Listener {
+    buffer: [u8; MAX_QUESTION_BYTES],
+    filled_bytes: usize,
+    is_skipping: bool,
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Listener {
+    /// At the beginning of a stream.
+    pub const fn new() -> Self {
+        Self { buffer: [0; MAX_QUESTION_BYTES], filled_bytes: 0, is_skipping: false }
+    }
+
+    /// Takes the next byte of the stream; returns the question (or error) that it completes.
+    pub fn push_byte(&mut self, byte: u8) -> Option<Result<Question, FrameError>> {
+        if byte != 0 {
+            match self.buffer.get_mut(self.filled_bytes) {
+                Some(place) => {
+                    *place = byte;
+                    self.filled_bytes += 1;
+                }
+                None => self.is_skipping = true,
+            }
+            return None;
+        }
+        let bytes = core::mem::take(&mut self.filled_bytes);
+        if core::mem::take(&mut self.is_skipping) {
+            return Some(Err(FrameError::Oversize));
+        }
+        (bytes > 0).then(|| question(&mut self.buffer[..bytes]))
+    }
+}
+
+fn question(stuffed: &mut [u8]) -> Result<Question, FrameError> {
+    let bytes = stuffed.len();
+    let body_bytes = unstuff(stuffed).ok_or(FrameError::Garbage { bytes })?;
+    let message = checked(&stuffed[..body_bytes])?;
+    match postcard::take_from_bytes::<(u32, u32, u32)>(message) {
+        Ok(((variant::REQUEST, id, body), rest)) => Ok(Question { id, asked: asked(body, rest)? }),
+        _ => Err(FrameError::Malformed),
+    }
+}
+
+fn asked(body: u32, rest: &[u8]) -> Result<Asked, FrameError> {
+    match (body, rest) {
+        (variant::ASK_INFO, []) => Ok(Asked::Info),
+        (variant::ASK_POWER_OFF, []) => Ok(Asked::PowerOff),
+        (variant::ASK_LOG, rest) => match postcard::take_from_bytes::<(u64, u16)>(rest) {
+            Ok(((from_sequence, limit), [])) => Ok(Asked::Log { from_sequence, limit }),
+            _ => Err(FrameError::Malformed),
+        },
+        _ => Ok(Asked::Other),
+    }
+}
+
+/// What [`crate::HostInfo`] tells, borrowed; its fields in its order.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[allow(missing_docs, reason = "they are HostInfo's")]
+pub struct BorrowedInfo<'a> {
+    pub version: &'a str,
+    pub image_bytes: u64,
+    pub processors: u32,
+    pub memory_total_bytes: u64,
+    pub memory_free_bytes: u64,
+    pub host_overhead_bytes: u64,
+    pub uptime_ns: u64,
+    pub virtualization: Virtualization,
+    pub features: &'a [&'a str],
+    pub apic_mode: crate::ApicMode,
+    pub tsc_hz: u64,
+    pub generation: u64,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Reply<'a> {
+    /// [`crate::ReplyBody::Done`].
+    Done,
+    /// [`crate::ReplyBody::Info`].
+    Info(BorrowedInfo<'a>),
+    /// [`crate::ReplyBody::Log`].
+    Log {
+        /// The records.
+        records: &'a [LogRecord<'a>],
+        /// Ask from here on.
+        next_sequence: u64,
+    },
+    /// [`crate::Refusal`].
+    Refused {
+        /// For programs.
+        code: RefusalCode,
+        /// What is wrong, for people.
+        reason: &'a str,
+        /// What to do about it.
+        mend: &'a str,
+    },
+}
+
+impl Reply<'_> {
+    /// Writes the answer to question `id` into `buffer` as it goes onto the stream, and returns the bytes written.
+    pub fn encode<'b>(&self, id: u32, buffer: &'b mut [u8]) -> Result<&'b [u8], EncodeError> {
+        use variant::{DONE, INFO, LOG, OK, REFUSED, RESPONSE};
+        let (start, ok) = ((VERSION, RESPONSE, id), OK);
+        match self {
+            Self::Done => encode_value(&(start, ok, DONE), buffer),
+            Self::Info(info) => encode_value(&(start, ok, INFO, info), buffer),
+            Self::Log { records, next_sequence } => encode_value(&(start, ok, LOG, records, next_sequence), buffer),
+            Self::Refused { code, reason, mend } => encode_value(&(start, REFUSED, code, reason, mend), buffer),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host answers.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, LogRecord};
+
+mod cpu;
+mod dump;
+mod info;
+mod pci;
+mod timeline;
+mod update;
+
+pub use cpu::{CpuInfo, CpuState, CpuVcpu};
+pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
+pub use info::{ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState};
+pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
+pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
+pub use update::{UpdateReport, UpdateSteps};
+
+/// The answer to one request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Response {
+    /// The request's number.
+    pub id: u32,
+    /// What came of it.
+    pub result: Result<ReplyBody, Refusal>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplyBody {
+    /// The order was carried out.
+    Done,
+    /// To [`crate::RequestBody::Info`].
+    Info(HostInfo),
+    /// To [`crate::RequestBody::VmList`].
+    Vms {
+        /// A page of them, in the bundle's order.
+        vms: Vec<VmInfo>,
+        /// Where the next page begins; `None` after the last one.
+        next_index: Option<u32>,
+    },
+    /// To [`crate::RequestBody::VmLayout`]: where there is memory, by rising address.
+    Layout(Vec<MemoryRange>),
+    /// To [`crate::RequestBody::VmRegisters`].
+    Registers(Box<VcpuRegisters>),
+    /// To [`crate::RequestBody::VmMemory`]. What lies before `gpa` and what lies between the last byte and `next_gpa` is zero.
+    Memory {
+        /// Where the bytes begin.
+        gpa: u64,
+        /// At most [`MAX_MEMORY_BYTES`]; may be none.
+        bytes: Vec<u8>,
+        /// How often they stand there, one behind the other.
+        times: u32,
+        /// Ask from here on; the end asked for if there is no more.
+        next_gpa: u64,
+    },
+    /// To [`crate::RequestBody::Log`].
+    Log {
+        /// A page of them, of all processors in the order of time; empty where there are none yet.
+        records: Vec<LogRecord<'static>>,
+        /// Ask from here on: a place in the order of time, which only the host understands.
+        next_sequence: u64,
+    },
+    /// To [`crate::RequestBody::Events`].
+    Events {
+        /// A page of them, oldest first; empty where there are none yet.
+        events: Vec<Event>,
+        /// Ask from here on.
+        next_sequence: u64,
+    },
+    /// To [`crate::RequestBody::CpuList`].
+    Cpus {
+        /// A page of them, by number.
+        cpus: Vec<CpuInfo>,
+        /// Where the next page begins; `None` after the last one.
+        next_index: Option<u32>,
+    },
+    /// To [`crate::RequestBody::Epitaph`].
+    Epitaph {
+        /// A page of its lines: why, registers, backtrace, the end of the log. Empty where there is no epitaph.
+        lines: Vec<String>,
+        /// Where the next page begins; `None` after the last one.
+        next_line: Option<u32>,
+        /// Where an image replaced the one before without firmware: what the log holds from before this time
+        /// ([`crate::LogRecord::time_ns`]) was said before this image.
+        log_until_ns: Option<u64>,
+    },
+    /// To [`crate::RequestBody::Restart`], from the new image.
+    Restarted(RestartReport),
+    /// To [`crate::RequestBody::Timeline`].
+    Timeline(TimelinePage),
+    /// To [`crate::RequestBody::PciList`].
+    PciFunctions {
+        /// How far the host is.
+        survey: PciSurvey,
+        /// A page of them, in the order in which they were found.
+        functions: Vec<PciFunction>,
+        /// Where the next page begins; `None` after the last one.
+        next_index: Option<u32>,
+    },
+    /// To [`crate::RequestBody::UploadBegin`] and [`crate::RequestBody::UploadData`].
+    Received {
+        /// So much of the file is there: send on from here.
+        next_offset: u64,
+    },
+    /// To [`crate::RequestBody::Update`].
+    Updated(UpdateReport),
+}
+
+/// Why a request was not carried out; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// For programs.
+    pub code: RefusalCode,
+    /// What is wrong, for people. At most [`crate::MAX_REASON_BYTES`].
+    pub reason: String,
+    /// What to do about it; may be empty. At most [`crate::MAX_REASON_BYTES`].
+    pub mend: String,
+}
+
+/// Kinds of refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalCode {
+    /// No virtual machine has that name.
+    UnknownVm,
+    /// The machine is not in a state where that can be done.
+    WrongState,
+    /// The request makes no sense (too many bytes, …).
+    Invalid,
+    /// There is not enough of something (memory, processors).
+    Exhausted,
+    /// The host could not do it; the log says more.
+    Failed,
+    /// The connection itself is in error (a broken frame, another version).
+    Protocol,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        if !self.mend.is_empty() {
+            write!(f, "; {}", self.mend)?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Refusal {}

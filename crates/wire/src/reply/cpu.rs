@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host tells of its processors.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One processor of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuInfo {
+    /// Its number: 0 boots, the others follow in the firmware's order.
+    pub index: u32,
+    /// Its local APIC's identifier.
+    pub apic_id: u32,
+    /// What it does.
+    pub state: CpuState,
+    /// Why it is in this state, where there is more to say. At most [`crate::MAX_REASON_BYTES`].
+    pub reason: Option<String>,
+    /// Thousandths of the time since it came online in which it had work; `None` unless it is online.
+    pub busy_permille: Option<u32>,
+    /// The virtual processors that are on it, of guests that run or are paused.
+    pub vcpus: Vec<CpuVcpu>,
+}
+
+/// What a processor of the host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuState {
+    /// It takes work.
+    Online,
+    /// It gives its work away, and will halt.
+    Leaving,
+    /// It is not used; it can be brought online.
+    Offline,
+    /// It did not come up, or has not halted; it is not used again before the host starts anew.
+    Failed,
+}
+
+impl fmt::Display for CpuState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Online => "online",
+            Self::Leaving => "leaving",
+            Self::Offline => "offline",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// A virtual processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuVcpu {
+    /// Its machine, as the bundle names it.
+    pub vm: String,
+    /// Its number in its machine.
+    pub vcpu: u32,
+}

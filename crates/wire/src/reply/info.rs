@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host tells of itself and of its machines.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostInfo {
+    /// Baton's version, as `0.1.0`.
+    pub version: String,
+    /// Bytes of the running image in memory.
+    pub image_bytes: u64,
+    /// Processors in use.
+    pub processors: u32,
+    /// All memory the firmware reported as usable.
+    pub memory_total_bytes: u64,
+    /// Memory that nobody has been given.
+    pub memory_free_bytes: u64,
+    /// Memory that Baton needs for itself: image, tables, stacks, heap. Guests' memory is not in it.
+    pub host_overhead_bytes: u64,
+    /// Since the host was entered.
+    pub uptime_ns: u64,
+    /// What runs guests.
+    pub virtualization: Virtualization,
+    /// Optional features of it that the processor has, by the manual's names ("nrips", "flush-by-asid", …).
+    pub features: Vec<String>,
+    /// How interrupts are sent.
+    pub apic_mode: ApicMode,
+    /// Time stamp counter's frequency.
+    pub tsc_hz: u64,
+    /// Images that have run since the machine was switched on, this one included.
+    pub generation: u64,
+}
+
+/// How a warm restart went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestartReport {
+    /// Images that have run since the machine was switched on, the new one included.
+    pub generation: u64,
+    /// The old image's version.
+    pub old_version: String,
+    /// The new image's.
+    pub new_version: String,
+    /// From the first stop of a machine until the new image answers.
+    pub host_gap_ns: u64,
+    /// From the first stop of a machine until the first one starts anew; `None` where none does.
+    pub machine_gap_ns: Option<u64>,
+    /// Processors in use.
+    pub processors: u32,
+    /// Processors that were in use before and are not now.
+    pub processors_lost: u32,
+    /// When the image was checked.
+    pub verify: Verify,
+    /// Bytes of it that were hashed before a machine was stopped.
+    pub bytes_hashed_before: u64,
+    /// How long that took, waiting not counted.
+    pub hashing_before_ns: u64,
+    /// Bytes of it that were hashed while no machine ran.
+    pub bytes_hashed_in_gap: u64,
+    /// How long that took.
+    pub hashing_in_gap_ns: u64,
+}
+
+/// When an image that replaces the running one is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verify {
+    /// Before machines stop, and once more while none runs.
+    Sha256,
+    /// Before machines stop; its memory is locked from then on.
+    Early,
+    /// Never.
+    None,
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Sha256 => "sha256",
+            Self::Early => "early",
+            Self::None => "none",
+        })
+    }
+}
+
+/// The processor extension that runs guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Virtualization {
+    /// None that Baton can use; guests cannot run.
+    None,
+    /// AMD's, with nested paging.
+    Svm,
+    /// Intel's, with extended page tables.
+    Vmx,
+}
+
+/// The host's local APICs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApicMode {
+    /// Memory-mapped.
+    XApic,
+    /// Through model-specific registers.
+    X2Apic,
+}
+
+/// One virtual machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmInfo {
+    /// As the bundle names it.
+    pub name: String,
+    /// What it does.
+    pub state: VmState,
+    /// Virtual processors.
+    pub vcpus: u32,
+    /// Memory it sees.
+    pub memory_bytes: u64,
+    /// The host's processor of each virtual one, in order; empty where none is assigned.
+    pub processors: Vec<u32>,
+    /// When it came into this state, in nanoseconds since the host started.
+    pub since_ns: u64,
+    /// Since when a virtual processor of it gets only a sliver of time, because it spins; in nanoseconds since the host
+    /// started.
+    pub throttled_since_ns: Option<u64>,
+    /// Exits since it was started, all kinds together.
+    pub exits_total: u64,
+    /// The same by kind; kinds that never came are left out.
+    pub exits: Vec<ExitCount>,
+    /// Why it is in this state, where there is more to say. At most [`crate::MAX_REASON_BYTES`].
+    pub reason: Option<String>,
+}
+
+/// What a virtual machine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VmState {
+    /// Its memory is being filled.
+    Loading,
+    /// Its processors run.
+    Running,
+    /// Its processors are halted by the operator.
+    Paused,
+    /// It has ended, or was not started yet.
+    Stopped,
+    /// It could not be started or go on; its reason says why.
+    Failed,
+    /// Its kernel has panicked, as it said or as was seen from outside; its processors may still run.
+    Panicked,
+    /// One of its processors spins with interrupts off; the others may be well.
+    Hung,
+}
+
+impl fmt::Display for VmState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Loading => "loading",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::Hung => "hung",
+        })
+    }
+}
+
+/// How often one kind of exit came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitCount {
+    /// Which.
+    pub kind: ExitKind,
+    /// How often.
+    pub count: u64,
+}
+
+/// Why a processor left its guest; the counters' view of `vm::exit::Exit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum ExitKind {
+    Cpuid,
+    MsrRead,
+    MsrWrite,
+    Port,
+    MemoryFault,
+    Halt,
+    InterruptWindow,
+    HostInterrupt,
+    HostNmi,
+    Hypercall,
+    Xsetbv,
+    AbsentInstruction,
+    CacheFlush,
+    Shutdown,
+    EntryRefused,
+    Unknown,
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How an update went.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// How an update went, or would begin to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateReport {
+    /// Nothing was replaced: only tried how far the new image comes.
+    pub is_dry_run: bool,
+    /// Images that have run since the machine was switched on, the new one included.
+    pub generation: u64,
+    /// The old image's version.
+    pub old_version: String,
+    /// The new image's.
+    pub new_version: String,
+    /// From the request until the new image had prepared everything, machines running.
+    pub preparation_ns: u64,
+    /// Of that, the time that the new image had a processor.
+    pub preparation_busy_ns: u64,
+    /// How often it had it; 0 where the new image tells, which does not know.
+    pub slices: u32,
+    /// Memory that the new image had of its own.
+    pub memory_bytes: u64,
+    /// From the moment at which the first processor left its guests until the last one entered them again; 0 in a trial.
+    pub gap_ns: u64,
+    /// Each processor's steps; none in a trial.
+    pub processors: Vec<UpdateSteps>,
+}
+
+/// When a processor got how far in the gap, in nanoseconds since the order to leave the guests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateSteps {
+    /// Its number.
+    pub index: u32,
+    /// It had left its guests.
+    pub left_ns: u64,
+    /// It had saved them.
+    pub saved_ns: u64,
+    /// All had: it went.
+    pub gone_ns: u64,
+    /// It was in the new image.
+    pub arrived_ns: u64,
+    /// It had restored them.
+    pub restored_ns: u64,
+    /// All had: there was no way back.
+    pub committed_ns: u64,
+    /// It entered a guest, or waited for one.
+    pub entered_ns: u64,
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tool asks of the host.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::TimelinePlace;
+
+/// A question or an order, with the number its answer will carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Chosen by the sender; comes back in [`crate::Response::id`].
+    pub id: u32,
+    /// What is asked.
+    pub body: RequestBody,
+}
+
+/// What may be asked. Virtual machines are named as the bundle names them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestBody {
+    /// What host is this? Answered by [`crate::ReplyBody::Info`].
+    Info,
+    /// Which virtual machines are there? Answered by [`crate::ReplyBody::Vms`].
+    VmList {
+        /// The first one wanted, counted from 0 in the bundle's order.
+        from_index: u32,
+    },
+    /// Start a stopped machine from its kernel.
+    VmStart {
+        /// Which.
+        name: String,
+    },
+    /// Stop a machine at once, as if its power were cut.
+    VmStop {
+        /// Which.
+        name: String,
+    },
+    /// Halt a machine's processors where they are.
+    VmPause {
+        /// Which.
+        name: String,
+    },
+    /// Let a paused machine go on.
+    VmResume {
+        /// Which.
+        name: String,
+    },
+    /// Start a machine anew from its kernel, whatever it does now.
+    VmReset {
+        /// Which.
+        name: String,
+    },
+    /// A paused machine's memory as it lies in its address space. Answered by [`crate::ReplyBody::Layout`].
+    VmLayout {
+        /// Which.
+        name: String,
+    },
+    /// The registers of a paused machine's processor. Answered by [`crate::ReplyBody::Registers`].
+    VmRegisters {
+        /// Which.
+        name: String,
+        /// Which processor.
+        vcpu: u32,
+    },
+    /// A piece of a paused machine's memory. Answered by [`crate::ReplyBody::Memory`].
+    VmMemory {
+        /// Which.
+        name: String,
+        /// Where to begin, as the machine addresses it.
+        from_gpa: u64,
+        /// Where to end.
+        to_gpa: u64,
+    },
+    /// Type on a machine's console.
+    ConsoleInput {
+        /// Which.
+        name: String,
+        /// At most [`crate::MAX_CONSOLE_BYTES`].
+        bytes: Vec<u8>,
+    },
+    /// Records of the log. Answered by [`crate::ReplyBody::Log`].
+    Log {
+        /// Where to begin, as [`crate::ReplyBody::Log`] told; 0 is the oldest record there is.
+        from_sequence: u64,
+        /// The most records wanted; fewer come where they would not fit a frame.
+        limit: u16,
+    },
+    /// Events. Answered by [`crate::ReplyBody::Events`].
+    Events {
+        /// The first event wanted; where it is gone, the oldest there is.
+        from_sequence: u64,
+        /// The most events wanted; fewer come where they would not fit a frame.
+        limit: u16,
+    },
+    /// Send these unasked from now on (replaces the subscription there was).
+    Subscribe(Subscription),
+    /// Stop every machine and switch the host off.
+    PowerOff,
+    /// Which processors has the host? Answered by [`crate::ReplyBody::Cpus`].
+    CpuList {
+        /// The first one wanted, by number.
+        from_index: u32,
+    },
+    /// Use a processor no more: its virtual processors move to others, then it halts. Answered once that is done.
+    CpuOffline {
+        /// Which, by number.
+        index: u32,
+    },
+    /// Use a processor (again): virtual processors that belong there move back. Answered once it takes work.
+    CpuOnline {
+        /// Which, by number.
+        index: u32,
+    },
+    /// What the host before this one left in memory when it ended, or was replaced. Answered by [`crate::ReplyBody::Epitaph`].
+    Epitaph {
+        /// The first line wanted, counted from 0.
+        from_line: u32,
+    },
+    /// Replace the running image by the one in the bundle, without firmware; machines start anew. Answered by the new image,
+    /// with [`crate::ReplyBody::Restarted`]; a refusal comes from the old one, which runs on.
+    Restart,
+    /// Where time went. Answered by [`crate::ReplyBody::Timeline`].
+    Timeline {
+        /// Where to begin; as [`crate::TimelinePage::next`] told.
+        from: TimelinePlace,
+    },
+    /// Which PCI functions has the host, as far as they are probed? Answered by [`crate::ReplyBody::PciFunctions`].
+    PciList {
+        /// The first one wanted, in the order in which they were found.
+        from_index: u32,
+    },
+    /// Set memory aside for a file that is about to be sent, or go on with the same file where it was left. Answered by
+    /// [`crate::ReplyBody::Received`]. A file that is not gone on with for ten seconds is forgotten, whole or not.
+    UploadBegin {
+        /// What it is.
+        kind: UploadKind,
+        /// Its length.
+        bytes: u64,
+        /// Its SHA-256.
+        sha256: [u8; 32],
+    },
+    /// The file's next bytes. Answered by [`crate::ReplyBody::Received`]; bytes that are not the next ones are passed over.
+    UploadData {
+        /// Where in the file they belong.
+        offset: u64,
+        /// At most [`crate::MAX_UPLOAD_BYTES`].
+        bytes: Vec<u8>,
+    },
+    /// Forget the file that is being sent, or has been.
+    UploadDrop,
+    /// As [`RequestBody::Restart`], with the file that has been sent: a bundle, with the image and the machines that it
+    /// holds, or an image alone. A file that is refused stays until it is dropped.
+    RestartUploaded,
+    /// Replace the running image while machines run, by the one in the bundle or by the file that has been sent. Answered with
+    /// [`crate::ReplyBody::Updated`].
+    Update {
+        /// Only try how far the new image comes while nothing has stopped, and keep the old one.
+        is_dry_run: bool,
+        /// By which image.
+        by: UpdateBy,
+    },
+}
+
+/// Which image is to replace the running one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpdateBy {
+    /// The one in the host's bundle.
+    #[default]
+    Bundle,
+    /// The file that has been sent, or the one in it.
+    Upload,
+    /// The one that ran before the last update.
+    Previous,
+}
+
+/// What a file is that is sent to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UploadKind {
+    /// A boot bundle.
+    Bundle,
+    /// An image of Baton with its seal.
+    Image,
+}
+
+/// What is sent unasked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Log records.
+    pub log: bool,
+    /// Events.
+    pub events: bool,
+    /// What every machine writes to its console.
+    pub consoles: bool,
+}

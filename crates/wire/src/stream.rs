@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host sends unasked to whoever subscribed.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened. The sender borrows text and bytes, the receiver owns them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream<'a> {
+    /// A record was logged.
+    Log(LogRecord<'a>),
+    /// An event occurred.
+    Event(Event),
+    /// A machine wrote to its console.
+    Console {
+        /// Which machine.
+        name: Cow<'a, str>,
+        /// What it wrote: at most [`crate::MAX_CONSOLE_BYTES`], in order, cut anywhere.
+        bytes: Cow<'a, [u8]>,
+    },
+}
+
+/// One record of the host's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRecord<'a> {
+    /// Counted from 0 by each processor; a hole means that records were overwritten before they were read.
+    pub sequence: u64,
+    /// When, in nanoseconds since the host started.
+    pub time_ns: u64,
+    /// The processor that logged it.
+    pub processor: u32,
+    /// How grave it is.
+    pub level: Level,
+    /// The part of the host that logged it.
+    pub module: Cow<'a, str>,
+    /// What it says, without line end; at most [`crate::MAX_TEXT_BYTES`].
+    pub text: Cow<'a, str>,
+}
+
+/// How grave a log record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        })
+    }
+}
+
+/// Something an operator wants to know of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Counted from 0; a hole means that events were overwritten before they were read.
+    pub sequence: u64,
+    /// When, in nanoseconds since the host started.
+    pub time_ns: u64,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened. `name` is the virtual machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum EventKind {
+    /// The host answers.
+    HostReady,
+    /// The control channel received what is no message; it was dropped.
+    Garbage { reason: String },
+    /// The machine's first processor enters its kernel.
+    VmStarted { name: String },
+    /// The machine has ended: it powered off, or was stopped.
+    VmStopped { name: String, reason: String },
+    /// The machine's processors are halted where they were.
+    VmPaused { name: String },
+    /// The machine goes on.
+    VmResumed { name: String },
+    /// The machine starts anew.
+    VmReset { name: String },
+    /// The machine's kernel has panicked: it said so, or it was seen from outside.
+    VmPanicked { name: String },
+    /// The machine could not be started or go on.
+    VmFailed { name: String, reason: String },
+    /// The machine wrote `code` to its debug-exit port, and has ended.
+    VmDebugExit { name: String, code: u32 },
+    /// A processor of the machine spins with interrupts off.
+    VmHung { name: String, vcpu: u32 },
+    /// A processor of the machine that spins gets only a sliver of time from now on.
+    VmThrottled { name: String, vcpu: u32 },
+    /// A processor of the machine that was said to spin does something else, and gets all its time again.
+    VmRecovered { name: String, vcpu: u32 },
+    /// The machine is kept where it is until its memory has been fetched.
+    VmHeld { name: String },
+    /// A processor of the host takes work.
+    CpuOnline { index: u32 },
+    /// A processor of the host has given its work away and halted.
+    CpuOffline { index: u32 },
+    /// A processor of the host did not come or go as it was asked to.
+    CpuFailed { index: u32, reason: String },
+    /// The host is about to be replaced; its machines stop, and this many images will have run.
+    HostRestarts { generation: u64 },
+    /// An image has taken over from the one before, machines running.
+    HostUpdated { generation: u64 },
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostReady => write!(f, "host ready"),
+            Self::HostUpdated { generation } => write!(f, "host updated to generation {generation}"),
+            Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
+            Self::Garbage { reason } => write!(f, "control channel: {reason}"),
+            Self::VmStarted { name } => write!(f, "{name} started"),
+            Self::VmStopped { name, reason } => write!(f, "{name} stopped: {reason}"),
+            Self::VmPaused { name } => write!(f, "{name} paused"),
+            Self::VmResumed { name } => write!(f, "{name} resumed"),
+            Self::VmReset { name } => write!(f, "{name} reset"),
+            Self::VmPanicked { name } => write!(f, "{name} panicked"),
+            Self::VmFailed { name, reason } => write!(f, "{name} failed: {reason}"),
+            Self::VmHung { name, vcpu } => write!(f, "{name} hangs: processor {vcpu} spins with interrupts off"),
+            Self::VmThrottled { name, vcpu } => write!(f, "{name} throttled: processor {vcpu} only spins"),
+            Self::VmRecovered { name, vcpu } => write!(f, "{name} recovered: processor {vcpu} does not spin any more"),
+            Self::VmHeld { name } => write!(f, "{name} is held for `baton vm dump {name}`"),
+            Self::VmDebugExit { name, code } => write!(f, "{name} ended through its debug-exit port with {code:#x}"),
+            Self::CpuOnline { index } => write!(f, "processor {index} is online"),
+            Self::CpuOffline { index } => write!(f, "processor {index} is offline"),
+            Self::CpuFailed { index, reason } => write!(f, "processor {index}: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pages fit frames, and lose nothing.
+
+use std::string::ToString;
+use std::vec::Vec;
+
+use super::{decoded, encoded, samples};
+use crate::*;
+
+#[test]
+fn any_number_of_machines_comes_through_in_pages() {
+    let all: Vec<VmInfo> = (0..500).map(samples::vm_info).collect();
+    let mut received = Vec::new();
+    while received.len() < all.len() {
+        let vms = page::fill(all[received.len()..].iter().cloned(), usize::MAX);
+        assert!(!vms.is_empty());
+        let frame =
+            Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Vms { vms, next_index: Some(u32::MAX) }) });
+        assert_eq!(decoded(&encoded(&frame)).len(), 1);
+        let Frame::Response(Response { result: Ok(ReplyBody::Vms { vms, .. }), .. }) = frame else { unreachable!() };
+        received.extend(vms);
+    }
+    assert_eq!(received, all);
+}
+
+#[test]
+fn the_longest_piece_of_a_file_fits() {
+    for byte in [0, 0xff] {
+        let body = RequestBody::UploadData { offset: u64::MAX, bytes: std::vec![byte; MAX_UPLOAD_BYTES] };
+        encoded(&Frame::Request(Request { id: u32::MAX, body }));
+    }
+}
+
+#[test]
+fn the_longest_records_fit() {
+    let record = LogRecord {
+        sequence: u64::MAX,
+        time_ns: u64::MAX,
+        processor: u32::MAX,
+        level: Level::Trace,
+        module: "m".repeat(MAX_REASON_BYTES).into(),
+        text: "t".repeat(MAX_TEXT_BYTES).into(),
+    };
+    encoded(&Frame::Stream(Stream::Log(record.clone())));
+    let records = page::fill(core::iter::repeat_n(record, 10), 10);
+    assert_eq!(records.len(), 3);
+    encoded(&Frame::Response(Response {
+        id: u32::MAX,
+        result: Ok(ReplyBody::Log { records, next_sequence: u64::MAX }),
+    }));
+}
+
+#[test]
+fn the_largest_machine_fits() {
+    let vm = VmInfo {
+        name: "n".repeat(MAX_NAME_BYTES),
+        processors: (0..512).collect(),
+        reason: Some("r".repeat(MAX_REASON_BYTES)),
+        ..samples::vm_info(0)
+    };
+    assert_eq!(page::fill([vm], 1).len(), 1);
+}
+
+#[test]
+fn the_fullest_processor_fits() {
+    let vcpus = (0..32).map(|vcpu| CpuVcpu { vm: "n".repeat(MAX_NAME_BYTES), vcpu: u32::MAX - vcpu }).collect();
+    let cpu = CpuInfo {
+        index: u32::MAX,
+        apic_id: u32::MAX,
+        state: CpuState::Failed,
+        reason: Some("r".repeat(MAX_REASON_BYTES)),
+        busy_permille: Some(1000),
+        vcpus,
+    };
+    assert_eq!(page::fill([cpu], 1).len(), 1);
+}
+
+#[test]
+fn any_number_of_the_fullest_functions_comes_through_in_pages() {
+    let cost = PciCost { accesses: u32::MAX, ticks: u64::MAX };
+    let range = PciRange { is_ports: false, address: u64::MAX, bytes: 1 << 63 };
+    let function = PciFunction {
+        place: (u16::MAX, 255, 31, 7),
+        vendor: u16::MAX,
+        device: u16::MAX,
+        class: (255, 255, 255),
+        revision: 255,
+        bus_behind: Some(255),
+        ranges: [range; 6].to_vec(),
+        capabilities: [255; 48].to_vec(),
+        problems: (0..4).map(|_| "p".repeat(80)).collect(),
+        cost,
+    };
+    let functions = page::fill(core::iter::repeat_n(function, 100), usize::MAX);
+    assert_eq!(functions.len(), 7);
+    let policy = PciPolicy::Lazy;
+    let survey = PciSurvey { policy, is_complete: false, functions: u32::MAX, before_guests: Some(cost), total: cost };
+    encoded(&Frame::Response(Response {
+        id: u32::MAX,
+        result: Ok(ReplyBody::PciFunctions { survey, functions, next_index: Some(u32::MAX) }),
+    }));
+}
+
+#[test]
+fn a_limit_is_kept_and_a_monster_left_out() {
+    assert_eq!(page::fill([1, 2, 3], 2), [1, 2]);
+    assert_eq!(page::fill(["a".repeat(5000), "b".to_string()], 2), ["b"]);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One message of every kind.
+
+use std::borrow::Cow;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, vec};
+
+use crate::*;
+
+pub fn all() -> Vec<Frame<'static>> {
+    let requests = requests().into_iter().enumerate();
+    let requests = requests.map(|(index, body)| Frame::Request(Request { id: 1000 + index as u32, body }));
+    let results = results().into_iter().enumerate();
+    let responses = results.map(|(index, result)| Frame::Response(Response { id: index as u32, result }));
+    requests.chain(responses).chain(streams().into_iter().map(Frame::Stream)).collect()
+}
+
+fn debian() -> String {
+    "debian".to_string()
+}
+
+fn requests() -> Vec<RequestBody> {
+    vec![
+        RequestBody::Info,
+        RequestBody::VmList { from_index: 7 },
+        RequestBody::VmStart { name: debian() },
+        RequestBody::VmStop { name: debian() },
+        RequestBody::VmPause { name: debian() },
+        RequestBody::VmResume { name: debian() },
+        RequestBody::VmReset { name: debian() },
+        RequestBody::VmLayout { name: debian() },
+        RequestBody::VmRegisters { name: debian(), vcpu: 1 },
+        RequestBody::VmMemory { name: debian(), from_gpa: 4096, to_gpa: 1 << 32 },
+        RequestBody::ConsoleInput { name: debian(), bytes: vec![0, 13, 0, 255] },
+        RequestBody::Log { from_sequence: 1 << 40, limit: 500 },
+        RequestBody::Events { from_sequence: 0, limit: 1 },
+        RequestBody::Subscribe(Subscription { log: true, events: false, consoles: true }),
+        RequestBody::PowerOff,
+        RequestBody::CpuList { from_index: 3 },
+        RequestBody::CpuOffline { index: 300 },
+        RequestBody::CpuOnline { index: 0 },
+        RequestBody::Epitaph { from_line: 3 },
+        RequestBody::Restart,
+        RequestBody::Timeline { from: TimelinePlace { processor: 1, number: 300 } },
+        RequestBody::PciList { from_index: 300 },
+        RequestBody::UploadBegin { kind: UploadKind::Image, bytes: 800_000, sha256: [0xa5; 32] },
+        RequestBody::UploadData { offset: 4032, bytes: vec![0, 1, 2] },
+        RequestBody::UploadDrop,
+        RequestBody::RestartUploaded,
+        RequestBody::Update { is_dry_run: true, by: UpdateBy::Previous },
+    ]
+}
+
+fn results() -> Vec<Result<ReplyBody, Refusal>> {
+    let refusal = Refusal {
+        code: RefusalCode::UnknownVm,
+        reason: "there is no machine \"debain\"".to_string(),
+        mend: "did you mean \"debian\"?".to_string(),
+    };
+    let record = LogRecord {
+        sequence: 3,
+        time_ns: 1_500_000_000,
+        processor: 1,
+        level: Level::Warn,
+        module: "svm".into(),
+        text: "no next-RIP save: decoding".into(),
+    };
+    let event = Event { sequence: 2, time_ns: 9, kind: EventKind::VmStarted { name: debian() } };
+    vec![
+        Ok(ReplyBody::Done),
+        Ok(ReplyBody::Info(host_info())),
+        Ok(ReplyBody::Vms { vms: vec![vm_info(0), vm_info(1)], next_index: Some(2) }),
+        Ok(ReplyBody::Layout(vec![MemoryRange { gpa: 0, bytes: 512 << 20 }])),
+        Ok(ReplyBody::Registers(registers().into())),
+        Ok(ReplyBody::Memory { gpa: 0x1000, bytes: vec![0, 1, 2], times: 1, next_gpa: 0x2000 }),
+        Ok(ReplyBody::Log { records: vec![record], next_sequence: 4 }),
+        Ok(ReplyBody::Events { events: vec![event], next_sequence: 3 }),
+        Ok(ReplyBody::Epitaph { lines: vec!["panic: over".to_string()], next_line: Some(1), log_until_ns: Some(9) }),
+        Err(refusal),
+        Ok(ReplyBody::Cpus { cpus: vec![cpu_info()], next_index: Some(1) }),
+        Ok(ReplyBody::Restarted(restart_report())),
+        Ok(ReplyBody::Timeline(timeline_page())),
+        Ok(pci_functions()),
+        Ok(ReplyBody::Received { next_offset: 1 << 20 }),
+        Ok(ReplyBody::Updated(update_report())),
+    ]
+}
+
+fn timeline_page() -> TimelinePage {
+    let begin = TimelinePoint { ticks: 1 << 40, name: 20, kind: 2, argument: 3 };
+    let end = TimelinePoint { ticks: (1 << 40) + 5, kind: 3, ..begin };
+    let next = Some(TimelinePlace { processor: 2, number: 7 });
+    TimelinePage { processor: 2, ticks_per_second: 2_400_000_000, points: vec![begin, end], lost: 1, next }
+}
+
+fn registers() -> VcpuRegisters {
+    let mut registers = VcpuRegisters { rip: 0xffff_ffff_8100_0000, cr3: 0x1_2000, ..VcpuRegisters::default() };
+    registers.gprs[15] = 15;
+    registers.segments[1] = SegmentRegister { selector: 0x10, attributes: 0xa9b, limit: u32::MAX, base: 0 };
+    registers.idtr = DescriptorTable { base: 0xffff_fe00_0000_0000, limit: 0xfff };
+    registers
+}
+
+fn cpu_info() -> CpuInfo {
+    CpuInfo {
+        index: 3,
+        apic_id: 6,
+        state: CpuState::Leaving,
+        reason: Some("a reason".to_string()),
+        busy_permille: Some(999),
+        vcpus: vec![CpuVcpu { vm: debian(), vcpu: 2 }],
+    }
+}
+
+pub fn host_info() -> HostInfo {
+    HostInfo {
+        version: "0.1.0".to_string(),
+        image_bytes: 700_000,
+        processors: 2,
+        memory_total_bytes: 2 << 30,
+        memory_free_bytes: 1 << 30,
+        host_overhead_bytes: 9 << 20,
+        uptime_ns: 123_456_789,
+        virtualization: Virtualization::Svm,
+        features: vec!["nested-paging".to_string()],
+        apic_mode: ApicMode::X2Apic,
+        tsc_hz: 2_400_000_000,
+        generation: 3,
+    }
+}
+
+fn restart_report() -> RestartReport {
+    RestartReport {
+        generation: 4,
+        old_version: "0.1.0".to_string(),
+        new_version: "0.2.0".to_string(),
+        host_gap_ns: 5_000_000,
+        machine_gap_ns: Some(70_000_000),
+        processors: 3,
+        processors_lost: 1,
+        verify: Verify::Early,
+        bytes_hashed_before: 800_000,
+        hashing_before_ns: 900_000,
+        bytes_hashed_in_gap: 0,
+        hashing_in_gap_ns: 0,
+    }
+}
+
+fn pci_functions() -> ReplyBody {
+    let cost = PciCost { accesses: 30, ticks: 3_000_000 };
+    let survey = PciSurvey {
+        policy: PciPolicy::Lazy,
+        is_complete: false,
+        functions: 57,
+        before_guests: Some(PciCost::default()),
+        total: cost,
+    };
+    let function = PciFunction {
+        place: (1, 2, 31, 7),
+        vendor: 0x8086,
+        device: 0x100e,
+        class: (2, 0, 0),
+        revision: 3,
+        bus_behind: Some(4),
+        ranges: vec![PciRange { is_ports: false, address: 1 << 40, bytes: 1 << 20 }],
+        capabilities: vec![1, 0x11],
+        problems: vec!["it is not".to_string()],
+        cost,
+    };
+    ReplyBody::PciFunctions { survey, functions: vec![function], next_index: Some(1) }
+}
+
+fn update_report() -> UpdateReport {
+    UpdateReport {
+        is_dry_run: true,
+        generation: 4,
+        old_version: "0.1.0".to_string(),
+        new_version: "0.2.0".to_string(),
+        preparation_ns: 40_000_000,
+        preparation_busy_ns: 20_000_000,
+        slices: 80,
+        memory_bytes: 10 << 20,
+        gap_ns: 170_000,
+        processors: vec![UpdateSteps { index: 1, left_ns: 9_000, entered_ns: 150_000, ..UpdateSteps::default() }],
+    }
+}
+
+pub fn vm_info(index: u32) -> VmInfo {
+    VmInfo {
+        name: format!("guest-{index}"),
+        state: VmState::Running,
+        vcpus: 2,
+        memory_bytes: 512 << 20,
+        processors: vec![0, 1],
+        since_ns: 77,
+        throttled_since_ns: (index == 1).then_some(78),
+        exits_total: 300,
+        exits: vec![ExitCount { kind: ExitKind::Cpuid, count: 100 }, ExitCount { kind: ExitKind::Unknown, count: 200 }],
+        reason: Some("because".to_string()),
+    }
+}
+
+fn streams() -> Vec<Stream<'static>> {
+    let log =
+        LogRecord { sequence: 0, time_ns: 0, processor: 0, level: Level::Error, module: "".into(), text: "é".into() };
+    let console = Stream::Console { name: "tiny".into(), bytes: Cow::Borrowed(&[0, 1, 0, 0, 10]) };
+    let events = event_kinds().into_iter().enumerate();
+    let events = events.map(|(index, kind)| Event { sequence: index as u64, time_ns: u64::MAX, kind });
+    [Stream::Log(log), console].into_iter().chain(events.map(Stream::Event)).collect()
+}
+
+fn event_kinds() -> Vec<EventKind> {
+    vec![
+        EventKind::HostReady,
+        EventKind::Garbage { reason: "noise".to_string() },
+        EventKind::VmStarted { name: debian() },
+        EventKind::VmStopped { name: debian(), reason: "it powered off".to_string() },
+        EventKind::VmPaused { name: debian() },
+        EventKind::VmResumed { name: debian() },
+        EventKind::VmReset { name: debian() },
+        EventKind::VmPanicked { name: debian() },
+        EventKind::VmFailed { name: debian(), reason: "no memory".to_string() },
+        EventKind::VmDebugExit { name: debian(), code: 0x10 },
+        EventKind::VmHung { name: debian(), vcpu: 3 },
+        EventKind::VmThrottled { name: debian(), vcpu: 0 },
+        EventKind::VmRecovered { name: debian(), vcpu: 0 },
+        EventKind::VmHeld { name: debian() },
+        EventKind::CpuOnline { index: 1 },
+        EventKind::CpuOffline { index: 255 },
+        EventKind::CpuFailed { index: 2, reason: "silence".to_string() },
+        EventKind::HostRestarts { generation: 2 },
+        EventKind::HostUpdated { generation: 3 },
+    ]
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What in a Linux guest's messages means that something is wrong with its machine.
+
+/// Parts of lines that a healthy guest never prints.
+const SUSPICIOUS: [&str; 22] = [
+    "WARNING:",
+    "BUG:",
+    "kernel BUG",
+    "Oops",
+    "Call Trace",
+    "unchecked MSR",
+    "general protection",
+    "divide error",
+    "invalid opcode",
+    "clocksource: timekeeping watchdog",
+    "Marking clocksource",
+    "unstable",
+    "soft lockup",
+    "hard LOCKUP",
+    "blocked for more than",
+    "rcu_preempt detected",
+    "detected stalls",
+    "nobody cared",
+    "spurious",
+    "APIC error",
+    "[Firmware Bug]",
+    "Kernel panic",
+];
+
+/// The lines of a guest's console that mean that something is wrong with its machine.
+pub fn suspicious(console: &str) -> Vec<&str> {
+    let is_suspicious = |line: &&str| SUSPICIOUS.iter().any(|part| line.contains(part));
+    console.lines().map(str::trim_end).filter(is_suspicious).collect()
+}
+
+/// The clock source that the kernel has settled on.
+pub fn clock_source(console: &str) -> Option<&str> {
+    console.lines().rev().find_map(|line| line.trim_end().split_once("Switched to clocksource ")).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEALTHY: &str = "[ 0.5] pid_max: default: 32768\r\n[ 1.0] clocksource: Switched to clocksource tsc-early\r\n\
+                           [ 2.0] clocksource: Switched to clocksource kvm-clock\r\n[ 2.1] Run /init as init process\r\n";
+
+    #[test]
+    fn a_healthy_guest_is_not_suspected() {
+        assert_eq!(suspicious(HEALTHY), [""; 0]);
+        assert_eq!(clock_source(HEALTHY), Some("kvm-clock"));
+    }
+
+    #[test]
+    fn a_warning_is_found_with_its_line() {
+        let console = format!("{HEALTHY}[ 3.0] unchecked MSR access error: RDMSR from 0x122\r\n");
+        assert_eq!(suspicious(&console), ["[ 3.0] unchecked MSR access error: RDMSR from 0x122"]);
+    }
+}

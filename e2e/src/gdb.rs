@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! gdb, which opens core files that we have written.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Whether this machine has it.
+pub fn is_here() -> bool {
+    Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// What gdb says to `commands` about a core file.
+pub fn ask(core: &Path, commands: &[&str]) -> Result<String> {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-core"]).arg(core);
+    for command in commands {
+        gdb.args(["-ex", command]);
+    }
+    let output = gdb.output().context("gdb cannot be run")?;
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(output.status.success(), "gdb failed on {}:\n{said}", core.display());
+    Ok(said)
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A running host: wait for what it says, give it orders.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use baton::client::Client;
+use baton::lab::{Ending, Lab};
+use tempfile::TempDir;
+use wire::{EventKind, Refusal, RequestBody, VmInfo, VmState};
+
+use crate::transcript::Transcript;
+
+/// How long one boot may take from its start to the end of its test.
+pub const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// How often a state is asked for that is waited for.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A running host. Dropping it ends the emulator.
+pub struct Host {
+    lab: Lab,
+    /// Everything said so far.
+    pub seen: Transcript,
+    /// Where the next [`Self::guest_says`] begins to look, by guest.
+    read: BTreeMap<String, usize>,
+    /// Events that [`Self::event`] has found already.
+    found: Vec<usize>,
+    deadline: Instant,
+    limit: Duration,
+    _folder: TempDir,
+}
+
+impl Host {
+    /// A machine that was just started, with the folder its files are in.
+    pub fn new(lab: Lab, folder: TempDir) -> Self {
+        let deadline = Instant::now() + BOOT_LIMIT;
+        let (read, found) = (BTreeMap::new(), Vec::new());
+        Self { lab, seen: Transcript::default(), read, found, deadline, limit: BOOT_LIMIT, _folder: folder }
+    }
+
+    /// Allows so long for the whole boot instead of [`BOOT_LIMIT`].
+    pub fn limit(&mut self, limit: Duration) {
+        self.deadline = self.deadline - self.limit + limit;
+        self.limit = limit;
+    }
+
+    /// Waits until `is_there` accepts what has been said; `what` says what that is.
+    pub fn wait(&mut self, what: &str, is_there: impl Fn(&Transcript) -> bool) -> Result<()> {
+        while !is_there(&self.seen) {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            ensure!(!left.is_zero(), "{what} did not come within {:?}:\n{}", self.limit, self.seen);
+            match self.lab.next(left) {
+                Some(happening) => self.seen.add(happening.what),
+                None if self.seen.ending.is_some() => bail!("the machine ended before {what}:\n{}", self.seen),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The boot may take so long from now on.
+    pub fn allow(&mut self, time: Duration) {
+        self.deadline = Instant::now() + time;
+    }
+
+    /// Takes down what is said for so long.
+    pub fn listen(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(happening) = self.lab.next(end.saturating_duration_since(Instant::now())) {
+            self.seen.add(happening.what);
+        }
+    }
+
+    /// Waits for a line of the host's log that contains all of `parts`.
+    pub fn says(&mut self, parts: &[&str]) -> Result<()> {
+        self.wait(&format!("a line of the host's with {parts:?}"), |seen| seen.host_said(parts))
+    }
+
+    /// Waits for `text` on a guest's console, behind what the last call found.
+    pub fn guest_says(&mut self, guest: &str, text: &str) -> Result<()> {
+        let from = self.read.get(guest).copied().unwrap_or(0);
+        let find = |seen: &Transcript| {
+            let bytes = seen.console_bytes(guest, from);
+            bytes.windows(text.len()).position(|window| window == text.as_bytes())
+        };
+        self.wait(&format!("{text:?} on the console of {guest}"), |seen| find(seen).is_some())?;
+        let end = from + find(&self.seen).unwrap_or(0) + text.len();
+        self.read.insert(guest.to_owned(), end);
+        Ok(())
+    }
+
+    /// Waits for the agent's greeting from a Linux guest's userspace.
+    pub fn greets(&mut self, guest: &str) -> Result<()> {
+        self.guest_says(guest, baton::GREETING)
+    }
+
+    /// Waits for `count` more heartbeats of a guest.
+    pub fn beats(&mut self, guest: &str, count: usize) -> Result<()> {
+        let had = self.seen.heartbeats(guest).len();
+        let what = format!("{count} heartbeats of {guest}");
+        self.wait(&what, |seen| seen.heartbeats(guest).len() >= had + count)
+    }
+
+    /// Waits for an event; each call finds another one.
+    pub fn event(&mut self, kind: &EventKind) -> Result<()> {
+        let found = self.found.clone();
+        let find = |seen: &Transcript| {
+            seen.events.iter().enumerate().find(|(at, event)| *event == kind && !found.contains(at)).map(|(at, _)| at)
+        };
+        self.wait(&format!("the event \"{kind}\""), |seen| find(seen).is_some())?;
+        self.found.extend(find(&self.seen));
+        Ok(())
+    }
+
+    /// Waits until the host answers.
+    pub fn is_ready(&mut self) -> Result<()> {
+        self.wait("an answer over the control channel", |seen| seen.is_ready)
+    }
+
+    /// Waits for the end of the machine.
+    pub fn ending(&mut self) -> Result<Ending> {
+        self.wait("the end of the machine", |seen| seen.ending.is_some())?;
+        self.seen.ending.clone().context("it ended")
+    }
+
+    /// A conversation with the host.
+    pub fn client(&mut self) -> Result<Client> {
+        self.is_ready()?;
+        self.lab.client()
+    }
+
+    /// The emulator's process id.
+    pub fn pid(&self) -> u32 {
+        self.lab.pid()
+    }
+
+    /// Where clients connect to.
+    pub fn control_socket(&self) -> PathBuf {
+        self.lab.dir().control_socket()
+    }
+
+    /// One guest as the host tells of it.
+    pub fn vm(&mut self, name: &str) -> Result<VmInfo> {
+        let vms = self.client()?.vms()?;
+        vms.into_iter().find(|vm| vm.name == name).with_context(|| format!("{name} is not in the list"))
+    }
+
+    /// Waits until a guest is in this state, and returns what the host tells of it.
+    pub fn state(&mut self, name: &str, state: VmState) -> Result<VmInfo> {
+        loop {
+            let vm = self.vm(name)?;
+            if vm.state == state {
+                return Ok(vm);
+            }
+            self.wait_a_moment().with_context(|| format!("{name} did not become {state}, it is {}", vm.state))?;
+        }
+    }
+
+    /// Takes down what is said for a moment; an error once the boot has taken too long. For loops that ask again and again.
+    pub fn wait_a_moment(&mut self) -> Result<()> {
+        ensure!(Instant::now() < self.deadline, "the boot has taken {:?}:\n{}", self.limit, self.seen);
+        self.listen(POLL_INTERVAL);
+        Ok(())
+    }
+
+    /// Waits until a guest has failed, and returns the reason.
+    pub fn failure(&mut self, name: &str) -> Result<String> {
+        self.state(name, VmState::Failed)?.reason.with_context(|| format!("{name} failed without a reason"))
+    }
+
+    /// Gives an order that the host takes.
+    pub fn order(&mut self, body: RequestBody) -> Result<()> {
+        self.client()?.order(body)
+    }
+
+    /// Gives an order that the host refuses, and returns the refusal.
+    pub fn refusal(&mut self, body: RequestBody) -> Result<Refusal> {
+        match self.client()?.request(body.clone()) {
+            Ok(reply) => bail!("{body:?} was not refused: {reply:?}"),
+            Err(error) => error.downcast::<Refusal>(),
+        }
+    }
+
+    /// Types on a guest's console.
+    pub fn types(&mut self, name: &str, text: &str) -> Result<()> {
+        self.order(RequestBody::ConsoleInput { name: name.to_owned(), bytes: text.into() })
+    }
+
+    /// The host answers now, and its answer is of now.
+    pub fn is_up(&mut self) -> Result<()> {
+        let before = self.client()?.info()?.uptime_ns;
+        let after = self.client()?.info()?.uptime_ns;
+        ensure!(after > before, "the host's uptime does not rise: {before}, {after}");
+        Ok(())
+    }
+
+    /// Asks the host to switch off, and sees it do so.
+    pub fn powers_off(mut self) -> Result<()> {
+        // The answer may be cut off by the end.
+        let _ = self.client()?.request(RequestBody::PowerOff);
+        let ending = self.ending()?;
+        ensure!(ending == Ending::PoweredOff, "{ending}:\n{}", self.seen);
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whole machines under test: Baton's image, the tool and real guests, in an emulator.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`place`] | what this machine has: emulators, kernels, guests |
+//! | [`recipe`] | a host and its guests, in a few words; made into a bundle and started |
+//! | [`host`] | a running host: wait for what it says, give it orders; bounded in time |
+//! | [`transcript`] | everything a host and its guests have said |
+//! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
+//! | [`bare`] | a host without the broker, for those who speak no protocol |
+//! | [`gdb`] | what a debugger finds in guests' core files |
+//! | [`code`] | guests of a few bytes |
+//! | [`frames`] | frames that no sender of ours would send |
+//! | [`tool`] | the tool, as a program |
+//!
+//! The tests are in `tests/boots`: one boot each. A boot may take [`host::BOOT_LIMIT`]; then, and when its test ends,
+//! the emulator is ended by its own process id.
+#![warn(missing_docs)]
+
+pub mod bare;
+pub mod code;
+pub mod dmesg;
+pub mod frames;
+pub mod gdb;
+pub mod host;
+pub mod keyboard;
+pub mod place;
+pub mod recipe;
+pub mod small_image;
+pub mod tool;
+pub mod transcript;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this machine has to test with.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use baton::lab::{default_qemu, workspace};
+
+/// An emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emulator {
+    /// The one on the path (Debian 12: QEMU 7.2, whose emulated APIC has no x2APIC mode).
+    System,
+    /// QEMU 10, which emulates x2APIC.
+    Ten,
+}
+
+impl Emulator {
+    /// For test names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system-qemu",
+            Self::Ten => "qemu-10",
+        }
+    }
+
+    /// The program.
+    pub fn program(self) -> Result<PathBuf> {
+        match self {
+            Self::System => Ok(default_qemu(None)),
+            Self::Ten => built("qemu-10/qemu-system-x86_64"),
+        }
+    }
+
+    /// Whether it is here.
+    pub fn is_here(self) -> bool {
+        self == Self::System || self.program().is_ok()
+    }
+}
+
+/// A stock Linux kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// The release's own, whichever that is.
+    Default,
+    /// Linux 6.1.
+    V6_1,
+    /// Linux 6.12.
+    V6_12,
+}
+
+impl Kernel {
+    /// For test names; also the folder under `target/kernels`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::V6_1 => "6.1",
+            Self::V6_12 => "6.12",
+        }
+    }
+
+    /// Its bzImage.
+    pub fn file(self) -> Result<PathBuf> {
+        built(&format!("kernels/{}/vmlinuz", self.name()))
+    }
+}
+
+/// UEFI firmware for the emulator, where it is installed (Debian: ovmf).
+pub fn uefi() -> Option<PathBuf> {
+    let file = PathBuf::from("/usr/share/ovmf/OVMF.fd");
+    file.is_file().then_some(file)
+}
+
+/// Whether discs can be made here that GRUB starts.
+pub fn has_grub() -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join("grub-mkrescue").is_file())
+}
+
+/// Whether there is a Linux that can be replaced by kexec.
+pub fn has_kexec() -> bool {
+    built("guests/kexec.cpio").is_ok()
+}
+
+/// A file that set-up or build made: `target/<path>`.
+pub fn built(path: &str) -> Result<PathBuf> {
+    let file = workspace()?.join("target").join(path);
+    let found = file.is_file().then(|| file.clone());
+    found.with_context(|| format!("{} is not there: run `make test`, or scripts/build.sh", file.display()))
+}

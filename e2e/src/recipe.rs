@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A host and its guests, in a few words.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use baton::config::{Config, Guest, Host as HostConfig, Image};
+use baton::lab::{Accelerator, Lab, Machine, RunDir};
+use baton::size::Size;
+use bundle::{OnPanic, Pmu, WhenDone};
+use seal::PublicKey;
+use tempfile::TempDir;
+
+use crate::host::Host;
+use crate::place::{Emulator, Kernel, built};
+
+/// Memory of a Linux guest.
+const LINUX_MEMORY: Size = Size::mebibytes(256);
+/// Memory of a guest of ours that is only a program.
+const TINY_MEMORY: Size = Size::mebibytes(16);
+
+/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several processors execute it at once, and
+/// Linux 6.12 crashes of that, with or without a hypervisor below.
+const PROCESSOR: &str = "max,-cx16";
+
+/// A host to start.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// What plays the machine.
+    pub emulator: Emulator,
+    /// Its processor, for `-cpu`.
+    pub processor: &'static str,
+    /// How many.
+    pub cpus: u32,
+    /// Its memory.
+    pub memory: Size,
+    /// The host's command line; `panic=exit` is always there.
+    pub options: String,
+    /// What the host does when no guest is left running.
+    pub when_done: WhenDone,
+    /// The image for restarts.
+    pub image: Image,
+    /// Who signs images.
+    pub trusted_keys: Vec<PublicKey>,
+    /// Its guests.
+    pub guests: Vec<Guest>,
+    /// What the machine has beyond, as arguments for the emulator.
+    pub devices: Vec<OsString>,
+}
+
+impl Recipe {
+    /// A machine of two processors without guests; the host stays when they have ended.
+    pub fn new() -> Self {
+        Self {
+            emulator: Emulator::System,
+            processor: PROCESSOR,
+            cpus: 2,
+            memory: Size::mebibytes(1024),
+            options: String::new(),
+            when_done: WhenDone::Stay,
+            image: Image::Usual,
+            trusted_keys: Vec::new(),
+            guests: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// More of the machine, as arguments for the emulator.
+    pub fn with(self, devices: impl Into<Vec<OsString>>) -> Self {
+        Self { devices: devices.into(), ..self }
+    }
+
+    /// Another emulator.
+    pub fn on(self, emulator: Emulator) -> Self {
+        Self { emulator, ..self }
+    }
+
+    /// So many processors.
+    pub fn cpus(self, cpus: u32) -> Self {
+        Self { cpus, ..self }
+    }
+
+    /// So much memory, in MiB.
+    pub fn memory_mib(self, mebibytes: u64) -> Self {
+        Self { memory: Size::mebibytes(mebibytes), ..self }
+    }
+
+    /// Options for the host.
+    pub fn options(self, options: &str) -> Self {
+        Self { options: options.to_owned(), ..self }
+    }
+
+    /// When no guest is left running, the host switches off.
+    pub fn powers_off(self) -> Self {
+        Self { when_done: WhenDone::PowerOff, ..self }
+    }
+
+    /// One more guest.
+    pub fn guest(mut self, guest: Guest) -> Self {
+        self.guests.push(guest);
+        self
+    }
+
+    /// One more guest: the release's own Linux with the agent, which does `tasks`.
+    pub fn linux(self, name: &str, tasks: &str) -> Result<Self> {
+        Ok(self.guest(linux(name, Kernel::Default, tasks)?))
+    }
+
+    /// One more guest: `hostile`, which misbehaves in these ways.
+    pub fn hostile(self, name: &str, ways: &str) -> Result<Self> {
+        Ok(self.guest(tiny(name, "hostile", &format!("do={ways}"))?))
+    }
+
+    /// The bundle for it.
+    pub fn bundle(&self) -> Result<Vec<u8>> {
+        let host = HostConfig {
+            cpus: self.cpus,
+            memory: self.memory,
+            when_done: self.when_done,
+            cmdline: String::new(),
+            image: self.image.clone(),
+        };
+        let config = Config {
+            path: "host.toml".into(),
+            host,
+            trusted_keys: self.trusted_keys.clone(),
+            guests: self.guests.clone(),
+        };
+        baton::bundle::build(&config, Some(&built("baton.elf")?))
+    }
+
+    /// Starts it.
+    pub fn start(&self) -> Result<Host> {
+        self.start_with(Some(&self.bundle()?))
+    }
+
+    /// Starts it with these bytes as its bundle, whatever they are.
+    pub fn start_with(&self, bundle: Option<&[u8]>) -> Result<Host> {
+        self.start_changed(bundle, |_, machine| Ok(machine))
+    }
+
+    /// Starts it on a machine that `change` makes another one; what that takes is written to the folder.
+    pub fn start_changed(
+        &self,
+        bundle: Option<&[u8]>,
+        change: impl FnOnce(&Path, Machine) -> Result<Machine>,
+    ) -> Result<Host> {
+        let folder = tempfile::tempdir()?;
+        let machine = change(folder.path(), self.machine(folder.path(), bundle)?)?;
+        let dir = RunDir::take_at(&folder.path().join("run"))?;
+        Ok(Host::new(Lab::start(&machine, dir)?, folder))
+    }
+
+    /// The machine, its bundle written to `folder`.
+    pub fn machine(&self, folder: &Path, bundle: Option<&[u8]>) -> Result<Machine> {
+        let bundle_path = bundle.map(|_| folder.join("bundle"));
+        if let (Some(path), Some(bytes)) = (&bundle_path, bundle) {
+            fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        // The last -cpu counts.
+        let mut extra: Vec<OsString> = vec!["-cpu".into(), self.processor.into()];
+        extra.extend(self.devices.iter().cloned());
+        Ok(Machine {
+            qemu: self.emulator.program()?,
+            accelerator: Accelerator::Tcg,
+            cpus: self.cpus,
+            memory: self.memory,
+            image: built("baton.elf")?,
+            bundle: bundle_path,
+            disc: None,
+            cmdline: format!("panic=exit {}", self.options),
+            extra,
+        })
+    }
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A Linux guest whose agent does `tasks` (`guests/README.md`).
+pub fn linux(name: &str, kernel: Kernel, tasks: &str) -> Result<Guest> {
+    let initrd = Some(built("guests/initramfs.cpio")?);
+    let cmdline = format!("console=ttyS0 agent={tasks}");
+    Ok(Guest { initrd, cmdline, memory: LINUX_MEMORY, ..program(name, kernel.file()?) })
+}
+
+/// A guest that is one of our own programs, `target/guests/<program>.elf`, with a debug-exit port.
+pub fn tiny(name: &str, file: &str, cmdline: &str) -> Result<Guest> {
+    let kernel = built(&format!("guests/{file}.elf"))?;
+    Ok(Guest { cmdline: cmdline.to_owned(), debug_exit: true, ..program(name, kernel) })
+}
+
+/// A guest with any file as its kernel.
+pub fn program(name: &str, kernel: PathBuf) -> Guest {
+    Guest {
+        name: name.to_owned(),
+        kernel,
+        initrd: None,
+        modules: Vec::new(),
+        cmdline: String::new(),
+        vcpus: 1,
+        memory: TINY_MEMORY,
+        debug_exit: false,
+        weight: 100,
+        on_panic: OnPanic::default(),
+        hung_s: 10,
+        pmu: Pmu::Off,
+        pmu_events: None,
+        autostart: true,
+    }
+}
+
+/// A folder for what a test writes itself.
+pub fn folder() -> Result<TempDir> {
+    Ok(tempfile::tempdir()?)
+}

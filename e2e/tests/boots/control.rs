@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The control channel: what it answers, and what it does with what is no request.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use baton::client::Client;
+use e2e::bare::BareHost;
+use e2e::host::Host;
+use e2e::{frames, recipe::Recipe};
+use wire::{EventKind, ExitKind, RefusalCode, RequestBody, Subscription, VmState};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("the_host_tells_of_itself_and_of_its_guests", the_host_tells_of_itself_and_of_its_guests),
+    ("log_and_events_are_whole_and_in_order", log_and_events_are_whole_and_in_order),
+    ("impossible_requests_are_refused_with_the_mend", impossible_requests_are_refused_with_the_mend),
+    ("the_host_refuses_what_is_no_request_and_goes_on", the_host_refuses_what_is_no_request_and_goes_on),
+    ("noise_on_the_line_is_survived", noise_on_the_line_is_survived),
+    ("a_reader_that_stalls_finds_the_host_as_it_was", a_reader_that_stalls_finds_the_host_as_it_was),
+    ("the_broker_keeps_from_the_host_what_is_no_request", the_broker_keeps_from_the_host_what_is_no_request),
+];
+
+const GUEST: &str = "debian";
+
+fn with_heartbeat() -> Result<Host> {
+    let mut host = Recipe::new().linux(GUEST, "heartbeat:50")?.start()?;
+    host.beats(GUEST, 1)?;
+    Ok(host)
+}
+
+fn the_host_tells_of_itself_and_of_its_guests() -> Result<()> {
+    let mut host = with_heartbeat()?;
+    let info = host.client()?.info()?;
+    ensure!(info.version == env!("CARGO_PKG_VERSION") && info.processors == 2, "{info:?}");
+    ensure!(
+        info.virtualization == wire::Virtualization::Svm && info.features.contains(&"nested-paging".into()),
+        "{info:?}"
+    );
+    ensure!(info.memory_free_bytes + (256 << 20) < info.memory_total_bytes, "{info:?}");
+    ensure!(info.host_overhead_bytes > 0 && info.host_overhead_bytes < 32 << 20, "the host takes {info:?}");
+    ensure!((100_000_000..10_000_000_000).contains(&info.tsc_hz), "{info:?}");
+    let first = host.vm(GUEST)?;
+    ensure!(first.state == VmState::Running && first.vcpus == 1 && first.memory_bytes == 256 << 20, "{first:?}");
+    host.beats(GUEST, 10)?;
+    let second = host.vm(GUEST)?;
+    ensure!(second.exits_total > first.exits_total, "{first:?} {second:?}");
+    ensure!(second.exits_total == second.exits.iter().map(|exit| exit.count).sum::<u64>(), "{second:?}");
+    for kind in [ExitKind::Cpuid, ExitKind::Port, ExitKind::Halt, ExitKind::MsrWrite] {
+        ensure!(second.exits.iter().any(|exit| exit.kind == kind && exit.count > 0), "no {kind:?} in {second:?}");
+    }
+    host.powers_off()
+}
+
+fn log_and_events_are_whole_and_in_order() -> Result<()> {
+    let mut host = with_heartbeat()?;
+    let mut client = host.client()?;
+    let (mut log, mut next) = (Vec::new(), 0);
+    loop {
+        let (records, after) = client.log(next)?;
+        if records.is_empty() {
+            break;
+        }
+        log.extend(records);
+        next = after;
+    }
+    for processor in 0..2 {
+        let numbers = log.iter().filter(|record| record.processor == processor).map(|record| record.sequence);
+        ensure!(numbers.eq(0..log.iter().filter(|record| record.processor == processor).count() as u64), "{log:#?}");
+    }
+    ensure!(log.is_sorted_by_key(|record| record.time_ns), "{log:#?}");
+    ensure!(log[0].text.contains("Baton") && log.iter().any(|record| record.text.contains("host ready")), "{log:#?}");
+    host.order(RequestBody::VmPause { name: GUEST.to_owned() })?;
+    host.event(&EventKind::VmPaused { name: GUEST.to_owned() })?;
+    let (events, _) = client.events(0)?;
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind.clone()).collect();
+    let name = GUEST.to_owned();
+    let expected = [EventKind::HostReady, EventKind::VmStarted { name: name.clone() }, EventKind::VmPaused { name }];
+    ensure!(kinds == expected, "{kinds:?}");
+    ensure!(kinds == host.seen.events, "sent unasked: {:?}", host.seen.events);
+    host.powers_off()
+}
+
+fn impossible_requests_are_refused_with_the_mend() -> Result<()> {
+    let mut host = with_heartbeat()?;
+    let name = || GUEST.to_owned();
+    let cases = [
+        (RequestBody::VmStop { name: "debain".into() }, RefusalCode::UnknownVm, GUEST),
+        (RequestBody::VmStart { name: name() }, RefusalCode::WrongState, "stopped"),
+        (RequestBody::VmResume { name: name() }, RefusalCode::WrongState, "paused"),
+        (RequestBody::ConsoleInput { name: "x".repeat(300), bytes: vec![1] }, RefusalCode::UnknownVm, GUEST),
+        (RequestBody::ConsoleInput { name: name(), bytes: vec![0; 1025] }, RefusalCode::Invalid, "1024"),
+    ];
+    for (body, code, mend) in cases {
+        let refusal = host.refusal(body)?;
+        ensure!(refusal.code == code && refusal.mend.contains(mend), "{refusal:?}");
+    }
+    host.beats(GUEST, 5)?;
+    host.powers_off()
+}
+
+/// What is no request, with a part of the reason that is to be given.
+fn no_requests() -> Result<Vec<(&'static str, Vec<u8>, &'static str)>> {
+    Ok(vec![
+        ("garbage", b"GET / HTTP/1.1\r\n\r\n\0".to_vec(), "garbage"),
+        ("a truncated frame", frames::truncated()?, ""),
+        ("a frame of another version", frames::of_unknown_version(), "version"),
+        ("a frame that is no message", frames::of_unknown_content(), ""),
+        ("a frame that is too long", frames::too_long(), "4096"),
+        ("a host's frame", frames::answer()?, "request"),
+    ])
+}
+
+fn the_host_refuses_what_is_no_request_and_goes_on() -> Result<()> {
+    let mut host = BareHost::start(&Recipe::new().linux(GUEST, "heartbeat:50")?)?;
+    host.settle()?;
+    for (what, bytes, part) in no_requests()? {
+        let refusal = host.refusal_of(&bytes)?;
+        ensure!(!refusal.reason.is_empty() && refusal.reason.contains(part), "{what}: {refusal}");
+        host.info()?;
+    }
+    // A client that dies in the middle of a frame: what comes next begins where it stopped.
+    let question = frames::question()?;
+    host.send(&question[..question.len() / 2])?;
+    host.settle()?;
+    let before = host.first_vm()?;
+    std::thread::sleep(Duration::from_millis(500));
+    let after = host.first_vm()?;
+    ensure!(after.state == VmState::Running && after.exits_total > before.exits_total, "{before:?} {after:?}");
+    Ok(())
+}
+
+fn noise_on_the_line_is_survived() -> Result<()> {
+    let mut host = BareHost::start(&Recipe::new().linux(GUEST, "heartbeat:50")?)?;
+    host.send(&frames::noise(16 * 1024))?;
+    host.settle()?;
+    let before = host.first_vm()?;
+    std::thread::sleep(Duration::from_millis(500));
+    let after = host.first_vm()?;
+    ensure!(after.state == VmState::Running && after.exits_total > before.exits_total, "{before:?} {after:?}");
+    Ok(())
+}
+
+/// Long enough that nothing on the way holds what the guest has written meanwhile.
+fn a_reader_that_stalls_finds_the_host_as_it_was() -> Result<()> {
+    let mut host = BareHost::start(&Recipe::new().linux(GUEST, "heartbeat:1")?)?;
+    host.settle()?;
+    host.subscribe(Subscription { consoles: true, ..Subscription::default() })?;
+    std::thread::sleep(Duration::from_secs(20));
+    host.settle()?;
+    let vm = host.first_vm()?;
+    ensure!(vm.state == VmState::Running, "{vm:?}");
+    Ok(())
+}
+
+fn the_broker_keeps_from_the_host_what_is_no_request() -> Result<()> {
+    let mut host = with_heartbeat()?;
+    for (what, bytes, part) in no_requests()? {
+        let mut client = connect(&host)?;
+        client.write_all(&bytes)?;
+        match Client::over(client).request(RequestBody::Info) {
+            Ok(reply) => bail!("{what} was taken for a request: {reply:?}"),
+            Err(error) => {
+                let refusal = error.downcast::<wire::Refusal>()?;
+                ensure!(refusal.code == RefusalCode::Protocol && refusal.reason.contains(part), "{what}: {refusal}");
+            }
+        }
+    }
+    for _ in 0..20 {
+        let question = frames::question()?;
+        connect(&host)?.write_all(&question[..question.len() / 2])?;
+    }
+    host.is_up()?;
+    host.beats(GUEST, 5)?;
+    let has_noticed = host.seen.events.iter().any(|event| matches!(event, EventKind::Garbage { .. }));
+    ensure!(!has_noticed, "the host has noticed:\n{}", host.seen);
+    host.powers_off()
+}
+
+fn connect(host: &Host) -> Result<UnixStream> {
+    Ok(UnixStream::connect(host.control_socket())?)
+}

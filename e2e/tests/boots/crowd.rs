@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests of several processors that send each other every kind of interrupt, and switch each other off and on.
+
+use anyhow::{Result, ensure};
+use baton::config::Guest;
+use e2e::recipe::{Recipe, tiny};
+use wire::{EventKind, VmState};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("interrupts_between_processors_are_the_architectures", interrupts_between_processors_are_the_architectures),
+    ("processors_that_share_one_are_no_different", processors_that_share_one_are_no_different),
+];
+
+const GOOD: &str = "good";
+/// What a guest of ours writes to its debug-exit port when all was right.
+const RIGHT: u32 = 0x10;
+
+fn crowd(name: &str, cmdline: &str) -> Result<Guest> {
+    Ok(Guest { vcpus: 4, ..tiny(name, "crowd", &format!("processors=4 {cmdline}"))? })
+}
+
+/// One with its local APICs' registers as MSRs, one with them in memory, and beside them one that does not notice.
+fn interrupts_between_processors_are_the_architectures() -> Result<()> {
+    let guests = [("msrs", ""), ("memory", "apic=memory")];
+    let mut recipe = Recipe::new().cpus(4).linux(GOOD, "heartbeat:100")?;
+    for (name, cmdline) in guests {
+        recipe = recipe.guest(crowd(name, cmdline)?);
+    }
+    let mut host = recipe.start()?;
+    for (name, _) in guests {
+        ends_well(&mut host, name)?;
+    }
+    host.beats(GOOD, 5)?;
+    let beats = host.seen.heartbeats(GOOD);
+    ensure!(beats == (0..beats.len() as u64).collect::<Vec<_>>(), "its heartbeats are broken: {beats:?}");
+    ensure!(host.vm(GOOD)?.state == VmState::Running, "{}", host.seen);
+    host.powers_off()
+}
+
+fn processors_that_share_one_are_no_different() -> Result<()> {
+    let mut host = Recipe::new().cpus(1).guest(crowd("crowd", "")?).start()?;
+    ends_well(&mut host, "crowd")?;
+    host.powers_off()
+}
+
+fn ends_well(host: &mut e2e::host::Host, name: &str) -> Result<()> {
+    host.state(name, VmState::Stopped)?;
+    let console = host.seen.console(name);
+    ensure!(!console.contains("WRONG"), "{name}:\n{console}\n{}", host.seen);
+    host.event(&EventKind::VmDebugExit { name: name.to_owned(), code: RIGHT })
+}

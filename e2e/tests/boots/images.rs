@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images that replace a running one: when they are checked, whose they are, and how they get there.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use baton::image::{read, seal_anew, sealed, verify};
+use e2e::host::{BOOT_LIMIT, Host};
+use e2e::place::built;
+use e2e::recipe::{Recipe, tiny};
+use e2e::small_image;
+use e2e::tool::Operator;
+use seal::SecretKey;
+use wire::{
+    EventKind, MAX_UPLOAD_BYTES, Refusal, RefusalCode, ReplyBody, RequestBody, RestartReport, UploadKind, Verify,
+    VmState,
+};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("an_image_is_checked_early_in_the_gap_too_or_never", an_image_is_checked_as_the_policy_says),
+    ("a_stray_write_to_a_locked_image_is_a_fault", a_stray_write_to_a_locked_image_is_a_fault),
+    ("a_stray_write_is_found_in_the_gap", a_stray_write_is_found_in_the_gap),
+    ("a_host_with_keys_takes_only_what_they_have_signed", a_host_with_keys_takes_only_what_they_have_signed),
+    ("bad_images_are_refused_and_guests_run_on", bad_images_are_refused_and_guests_run_on),
+    ("a_sent_bundle_brings_its_own_guests", a_sent_bundle_brings_its_own_guests),
+    ("a_file_that_is_not_gone_on_with_is_forgotten", a_file_that_is_not_gone_on_with_is_forgotten),
+    ("a_file_that_does_not_fit_is_refused", a_file_that_does_not_fit_is_refused),
+    ("the_tool_signs_sends_and_restarts", the_tool_signs_sends_and_restarts),
+];
+
+const A: &str = "a";
+const B: &str = "b";
+/// As in the restart's tests: a crowded machine may lose a processor over comparing clocks.
+const OPTIONS: &str = "tsc=skip";
+
+/// A guest that computes for ever.
+fn busy(name: &str) -> Result<Recipe> {
+    with_guest(name, "seed=2 rounds=2000000000 do=fresh,stain,registers")
+}
+
+/// A guest that waits for ever: what is sent to its host comes in faster.
+fn idle(name: &str) -> Result<Recipe> {
+    with_guest(name, "seed=1 do=fresh,stain,wait")
+}
+
+fn with_guest(name: &str, does: &str) -> Result<Recipe> {
+    let guest = tiny(name, "keeper", does)?;
+    Ok(Recipe::new().cpus(2).memory_mib(256).options(OPTIONS).guest(guest))
+}
+
+/// It has started, and found no trace of who was there before.
+fn is_fresh(host: &mut Host, name: &str) -> Result<()> {
+    host.event(&EventKind::VmStarted { name: name.to_owned() })?;
+    host.guest_says(name, "keeper: stain: ok")
+}
+
+fn image() -> Result<Vec<u8>> {
+    read(&built("baton.elf")?)
+}
+
+fn key(number: u8) -> SecretKey {
+    SecretKey::from_seed([number; 32])
+}
+
+/// Restarts, and returns what the new image says of it.
+fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
+    match host.client()?.request_within(BOOT_LIMIT, body) {
+        Ok(ReplyBody::Restarted(report)) => Ok(report),
+        Ok(other) => bail!("not the answer to a restart: {other:?}"),
+        Err(error) => {
+            host.listen(Duration::from_secs(1));
+            Err(error).with_context(|| host.seen.to_string())
+        }
+    }
+}
+
+fn upload(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
+    host.allow(BOOT_LIMIT);
+    host.client()?.upload(kind, file, |_| ())
+}
+
+/// What is free once processors without a guest have got to where they need their last frame.
+fn free_settled(host: &mut Host) -> Result<u64> {
+    host.listen(Duration::from_secs(2));
+    free(host)
+}
+
+fn free(host: &mut Host) -> Result<u64> {
+    Ok(host.client()?.info()?.memory_free_bytes)
+}
+
+fn an_image_is_checked_as_the_policy_says() -> Result<()> {
+    let bytes = image()?.len() as u64;
+    for (policy, name) in [(Verify::Early, "early"), (Verify::Sha256, "sha256"), (Verify::None, "none")] {
+        let (before, gap) = match policy {
+            Verify::Early => (bytes, 0),
+            Verify::Sha256 => (bytes, bytes),
+            Verify::None => (0, 0),
+        };
+        let mut host = busy(A)?.options(&format!("{OPTIONS} verify={name}")).start()?;
+        is_fresh(&mut host, A)?;
+        for generation in 2..=3 {
+            let report = restart(&mut host, RequestBody::Restart)?;
+            ensure!((report.generation, report.verify) == (generation, policy), "{report:?}");
+            ensure!((report.bytes_hashed_before, report.bytes_hashed_in_gap) == (before, gap), "{name}: {report:?}");
+            ensure!((report.hashing_in_gap_ns > 0) == (gap > 0), "{report:?}");
+            is_fresh(&mut host, A)?;
+        }
+        host.powers_off()?;
+    }
+    Ok(())
+}
+
+/// A restart that ends the host, with this in its last words.
+fn ends(policy: &str, parts: &[&str]) -> Result<()> {
+    let mut host = busy(A)?.options(&format!("{OPTIONS} selftest=spoil-staged verify={policy}")).start()?;
+    is_fresh(&mut host, A)?;
+    host.client()?.send(RequestBody::Restart)?;
+    host.ending()?;
+    ensure!(parts.iter().all(|part| host.seen.host_said(&[part])), "{parts:?} is not all in:\n{}", host.seen);
+    ensure!(!host.seen.host_said(&["generation 2, handed over"]), "{}", host.seen);
+    Ok(())
+}
+
+fn a_stray_write_to_a_locked_image_is_a_fault() -> Result<()> {
+    ends("early", &["page fault"])
+}
+
+fn a_stray_write_is_found_in_the_gap() -> Result<()> {
+    ends("sha256", &["after it was checked", "it is not what was sealed"])
+}
+
+/// The image that was sent is refused with a reason that has all of `parts`.
+fn is_refused(host: &mut Host, image: &[u8], parts: &[&str]) -> Result<()> {
+    upload(host, UploadKind::Image, image)?;
+    let refusal = host.refusal(RequestBody::RestartUploaded)?;
+    let text = refusal.to_string();
+    ensure!(refusal.code == RefusalCode::Invalid && !refusal.mend.is_empty(), "{refusal:?}");
+    ensure!(parts.iter().all(|part| text.contains(part)), "{text:?} lacks {parts:?}");
+    host.order(RequestBody::UploadDrop)
+}
+
+/// Whatever was tried, it runs as if nothing had been.
+fn runs_on(host: &mut Host, free_before: u64) -> Result<()> {
+    let before = host.vm(A)?;
+    // A guest that is paused and resumed has left its processor and come back to it.
+    host.order(RequestBody::VmPause { name: A.to_owned() })?;
+    host.state(A, VmState::Paused)?;
+    host.order(RequestBody::VmResume { name: A.to_owned() })?;
+    let after = host.state(A, VmState::Running)?;
+    ensure!(after.exits_total > before.exits_total, "it stands still: {after:?}");
+    let (free, generation) = (free(host)?, host.client()?.info()?.generation);
+    ensure!(
+        (free, generation) == (free_before, 1),
+        "{free} bytes are free, {free_before} were; generation {generation}"
+    );
+    Ok(())
+}
+
+/// A host that trusts key 1, with an image that this key has signed.
+fn with_key() -> Result<(Recipe, tempfile::TempDir)> {
+    let folder = e2e::recipe::folder()?;
+    let path = folder.path().join("signed.elf");
+    fs::write(&path, seal_anew(&image()?, Some(&key(1)))?)?;
+    let recipe = Recipe { image: baton::config::Image::File(path), trusted_keys: vec![key(1).public()], ..busy(A)? };
+    Ok((recipe, folder))
+}
+
+fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
+    let (recipe, _folder) = with_key()?;
+    // The policy that checks nothing does not count there.
+    let mut host = recipe.options(&format!("{OPTIONS} verify=none")).start()?;
+    is_fresh(&mut host, A)?;
+    let free = free_settled(&mut host)?;
+    let image = small_image::good();
+    is_refused(&mut host, &sealed(image.clone()), &["nobody has signed it", "trusts 1 key", "[trust] keys"])?;
+    let other = seal_anew(&image, Some(&key(2)))?;
+    is_refused(&mut host, &other, &["it is signed by", "does not trust", "[trust] keys"])?;
+    let mut forged = seal_anew(&image, Some(&key(1)))?;
+    let signature = forged.len() - 50;
+    forged[signature] ^= 1;
+    is_refused(&mut host, &forged, &["its signature is not that of", "baton image sign"])?;
+    runs_on(&mut host, free)?;
+    let report = restart(&mut host, RequestBody::Restart)?;
+    ensure!((report.verify, report.bytes_hashed_in_gap) == (Verify::Early, 0), "{report:?}");
+    let signer = format!("signed by {}", key(1).public().id());
+    host.says(&[signer.as_str()])?;
+    is_fresh(&mut host, A)?;
+    host.powers_off()
+}
+
+fn bad_images_are_refused_and_guests_run_on() -> Result<()> {
+    let mut host = busy(A)?.start()?;
+    is_fresh(&mut host, A)?;
+    let free = free_settled(&mut host)?;
+    let good = sealed(small_image::good());
+    ensure!(verify(&good, &[]).is_ok());
+    is_refused(&mut host, &small_image::good(), &["no seal", "baton image sign"])?;
+    is_refused(&mut host, &good[..good.len() / 2], &["it is cut off", "release"])?;
+    is_refused(&mut host, &sealed(small_image::image(183, 1, 1)), &["for another machine", "183", "release"])?;
+    is_refused(&mut host, &sealed(small_image::image(62, 200, 201)), &["hand-over versions 200 to 201"])?;
+    is_refused(&mut host, &sealed(small_image::image(62, 0, 0)), &["hand-over versions 0 to 0"])?;
+    // One bit anywhere: behind the headers, in the code, before and in the seal.
+    for place in [0x800, 0x1000, 0x1fff, good.len() - 160, good.len() - 150, good.len() - 140, good.len() - 90] {
+        let mut flipped = good.clone();
+        flipped[place] ^= 4;
+        ensure!(verify(&flipped, &[]).is_err(), "the tool takes byte {place}");
+        is_refused(&mut host, &flipped, &["the image is not trusted"])?;
+    }
+    is_refused(&mut host, b"#!/bin/sh\n", &["no usable ELF file"])?;
+    runs_on(&mut host, free)?;
+    ensure!(restart(&mut host, RequestBody::Restart)?.generation == 2);
+    is_fresh(&mut host, A)?;
+    host.powers_off()
+}
+
+fn a_sent_bundle_brings_its_own_guests() -> Result<()> {
+    let mut host = idle(A)?.start()?;
+    is_fresh(&mut host, A)?;
+    let refusal = host.refusal(RequestBody::RestartUploaded)?;
+    ensure!(refusal.code == RefusalCode::WrongState && refusal.reason.contains("no file was sent"), "{refusal:?}");
+    upload(&mut host, UploadKind::Bundle, b"070701 and no more")?;
+    let refusal = host.refusal(RequestBody::RestartUploaded)?;
+    ensure!(refusal.reason.contains("bundle") && refusal.mend.contains("baton bundle"), "{refusal:?}");
+    let (a, b) = (idle(A)?.bundle()?, idle(B)?.bundle()?);
+    let mut free_then = None;
+    for (bundle, name, generation) in [(&b, B, 2), (&a, A, 3)] {
+        upload(&mut host, UploadKind::Bundle, bundle)?;
+        let report = restart(&mut host, RequestBody::RestartUploaded)?;
+        ensure!((report.generation, report.processors_lost) == (generation, 0), "{report:?}");
+        is_fresh(&mut host, name)?;
+        let names: Vec<String> = host.client()?.vms()?.into_iter().map(|vm| vm.name).collect();
+        ensure!(names == [name], "{names:?}");
+        // Of the bundles before nothing is left: what is free does not shrink.
+        host.listen(Duration::from_secs(1));
+        let free = free(&mut host)?;
+        let first = *free_then.get_or_insert(free);
+        ensure!(free.abs_diff(first) <= 64 << 10, "generation {generation}: {free} bytes are free, {first} were");
+    }
+    ensure!(restart(&mut host, RequestBody::Restart)?.generation == 4, "the bundle that was sent is the host's own");
+    is_fresh(&mut host, A)?;
+    host.powers_off()
+}
+
+fn begin(bytes: u64, digest: u8) -> RequestBody {
+    RequestBody::UploadBegin { kind: UploadKind::Image, bytes, sha256: [digest; 32] }
+}
+
+fn received(host: &mut Host, body: RequestBody) -> Result<u64> {
+    match host.client()?.request(body)? {
+        ReplyBody::Received { next_offset } => Ok(next_offset),
+        other => bail!("{other:?}"),
+    }
+}
+
+fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
+    let mut host = busy(A)?.start()?;
+    is_fresh(&mut host, A)?;
+    let before = free_settled(&mut host)?;
+    let piece = |offset| RequestBody::UploadData { offset, bytes: vec![7; MAX_UPLOAD_BYTES] };
+    ensure!(received(&mut host, begin(1 << 20, 1))? == 0);
+    ensure!(received(&mut host, piece(0))? == MAX_UPLOAD_BYTES as u64);
+    ensure!(free(&mut host)? + (1 << 20) == before, "memory is set aside");
+    // Whoever sends the same goes on where it was left; another file waits.
+    ensure!(received(&mut host, begin(1 << 20, 1))? == MAX_UPLOAD_BYTES as u64);
+    let refusal = host.refusal(begin(1 << 20, 2))?;
+    ensure!(refusal.code == RefusalCode::WrongState && refusal.reason.contains("another file"), "{refusal:?}");
+    let refusal = host.refusal(RequestBody::RestartUploaded)?;
+    ensure!(refusal.reason.contains("not all there"), "{refusal:?}");
+    let since = Instant::now();
+    while free(&mut host)? != before {
+        ensure!(since.elapsed() < Duration::from_secs(60), "the file is still there");
+        host.listen(Duration::from_millis(500));
+    }
+    ensure!(since.elapsed() > Duration::from_secs(5), "it was forgotten too soon");
+    host.says(&["upload", "forgotten"])?;
+    let Refusal { reason, .. } = host.refusal(piece(2 * MAX_UPLOAD_BYTES as u64))?;
+    ensure!(reason.contains("no file is being sent"), "{reason}");
+    // One that is not what was announced is given up at its end.
+    ensure!(received(&mut host, begin(MAX_UPLOAD_BYTES as u64, 3))? == 0);
+    let refusal = host.refusal(piece(0))?;
+    ensure!(
+        refusal.code == RefusalCode::Invalid && refusal.reason.contains("not the one that was announced"),
+        "{refusal:?}"
+    );
+    runs_on(&mut host, before)?;
+    host.powers_off()
+}
+
+fn a_file_that_does_not_fit_is_refused() -> Result<()> {
+    let mut host = busy(A)?.start()?;
+    is_fresh(&mut host, A)?;
+    let before = free_settled(&mut host)?;
+    for bytes in [before + 1, 1 << 40, u64::MAX, 0] {
+        let refusal = host.refusal(begin(bytes, 1))?;
+        let code = if bytes == 0 { RefusalCode::Invalid } else { RefusalCode::Exhausted };
+        ensure!(refusal.code == code && !refusal.mend.is_empty(), "{bytes}: {refusal:?}");
+    }
+    runs_on(&mut host, before)?;
+    host.powers_off()
+}
+
+fn the_tool_signs_sends_and_restarts() -> Result<()> {
+    let operator = Operator::new("heartbeat:100")?;
+    let folder = operator.folder();
+    let said = operator.says(&["key", "new", "release.key"])?.well()?;
+    let again = operator.says(&["key", "new", "release.key"])?;
+    ensure!(again.status == Some(1) && again.err.contains("not written over"), "{again:?}");
+    ensure!(operator.says(&["key", "show", "release.key.pub"])?.well()? == said);
+    ensure!(operator.says(&["key", "show", "release.key"])?.well()? == said);
+    fs::copy(built("baton.elf")?, folder.join("next.elf"))?;
+    let unsealed = operator.says(&["image", "verify", "next.elf"])?;
+    ensure!(unsealed.status == Some(1) && unsealed.err.contains("no seal"), "{unsealed:?}");
+    operator.says(&["image", "sign", "next.elf", "--key", "release.key"])?.well()?;
+    let verified = operator.says(&["image", "verify", "next.elf", "--key", "release.key.pub"])?.well()?;
+    ensure!(verified.contains("which is trusted"), "{verified}");
+    let info = operator.says(&["image", "info", "next.elf"])?.well()?;
+    ensure!(info.contains("hand-over    reads and writes") && info.contains(said.trim()), "{info}");
+    let kernel = built("guests/keeper.elf")?;
+    let signed = format!(
+        "[trust]\nkeys = [\"release.key.pub\"]\n[host]\nmemory = \"256MiB\"\nimage = \"next.elf\"\n\
+         [[guest]]\nname = \"a\"\nkernel = {kernel:?}\ncmdline = \"do=wait\"\nmemory = \"16MiB\"\n"
+    );
+    fs::write(folder.join("signed.toml"), signed)?;
+    operator.says(&["up", "--detach", "signed.toml"])?.well()?;
+    let out = operator.says(&["restart", "--image", "next.elf"])?.well()?;
+    ensure!(out.contains("sent ") && out.contains("generation   2 (") && out.contains("nothing in the gap"), "{out}");
+    fs::write(folder.join("small.elf"), small_image::good())?;
+    let unsigned = operator.says(&["restart", "--image", "small.elf"])?;
+    ensure!(unsigned.status == Some(1) && unsigned.err.contains("nobody has signed it"), "{unsigned:?}");
+    operator.says(&["bundle", "signed.toml", "-o", "signed.cpio"])?.well()?;
+    let report = operator.says(&["restart", "--json", "signed.cpio"])?.well()?;
+    ensure!(report.contains("\"generation\":3") && report.contains("\"bytes_hashed_in_gap\":0"), "{report}");
+    operator.says(&["down"])?.well()?;
+    Ok(())
+}

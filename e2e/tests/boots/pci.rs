@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's PCI functions: found out all, in part or late, on a machine with many of them.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use baton::lab::crowd;
+use e2e::host::{BOOT_LIMIT, Host};
+use e2e::recipe::Recipe;
+use e2e::tool::Operator;
+use wire::{PciCost, PciFunction, PciPolicy, PciSurvey, ReplyBody, RequestBody};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("with_all_everything_is_probed_before_a_guest_runs", with_all_everything_is_probed_before_a_guest_runs),
+    ("with_allow_only_what_is_named_is_probed", with_allow_only_what_is_named_is_probed),
+    ("lazily_all_is_probed_once_a_guest_runs", lazily_all_is_probed_once_a_guest_runs),
+    ("without_guests_an_idle_host_probes", without_guests_an_idle_host_probes),
+    ("a_wrong_policy_is_named_and_the_usual_one_used", a_wrong_policy_is_named_and_the_usual_one_used),
+    ("without_memory_mapped_configuration_ports_are_used", without_memory_mapped_configuration_ports_are_used),
+    ("the_next_image_probes_anew", the_next_image_probes_anew),
+    ("guests_run_well_while_their_host_probes_for_ever", guests_run_well_while_their_host_probes_for_ever),
+    ("the_tool_lists_functions", the_tool_lists_functions),
+];
+
+const GUEST: &str = "debian";
+/// The emulated machine takes its time to move address ranges about.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// A machine with 57 functions and a Linux guest.
+fn crowded(option: &str) -> Result<Host> {
+    let recipe = Recipe::new().options(option).with(crowd::arguments()).linux(GUEST, "heartbeat:100")?;
+    let mut host = recipe.start()?;
+    host.limit(LIMIT);
+    Ok(host)
+}
+
+/// What is found, once all is.
+fn complete(host: &mut Host) -> Result<(PciSurvey, Vec<PciFunction>)> {
+    loop {
+        let (survey, functions) = host.client()?.pci()?;
+        if survey.is_complete {
+            ensure!(survey.functions as usize == functions.len(), "{survey:?}, {} listed", functions.len());
+            let costs: u32 = functions.iter().map(|function| function.cost.accesses).sum();
+            ensure!(costs <= survey.total.accesses, "the functions cost {costs}, all together {survey:?}");
+            ensure!(functions.iter().all(|function| function.problems.is_empty()), "{functions:?}");
+            return Ok((survey, functions));
+        }
+        host.wait_a_moment()?;
+    }
+}
+
+fn with_all_everything_is_probed_before_a_guest_runs() -> Result<()> {
+    let mut host = crowded("pci=all")?;
+    host.greets(GUEST)?;
+    let (survey, functions) = complete(&mut host)?;
+    ensure!(survey.policy == PciPolicy::All && survey.functions == crowd::FUNCTIONS, "{survey:?}");
+    ensure!(survey.before_guests == Some(survey.total), "{survey:?}");
+    let ports = functions.iter().filter(|function| function.bus_behind.is_some()).count();
+    let sized = functions.iter().filter(|function| !function.ranges.is_empty()).count();
+    ensure!((ports, sized) == (16, 39), "{ports} bridges, {sized} functions with ranges: {functions:?}");
+    host.powers_off()
+}
+
+fn with_allow_only_what_is_named_is_probed() -> Result<()> {
+    let mut host = crowded(&crowd::needed_option())?;
+    host.greets(GUEST)?;
+    let (survey, functions) = complete(&mut host)?;
+    ensure!(survey.policy == PciPolicy::Allow && survey.functions == crowd::NEEDED, "{survey:?}");
+    ensure!(survey.before_guests == Some(survey.total), "{survey:?}");
+    ensure!(functions.iter().all(|function| function.place.1 == 0 && function.place.2 >= 0x10), "{functions:?}");
+    let of_functions: u32 = functions.iter().map(|function| function.cost.accesses).sum();
+    ensure!(of_functions == survey.total.accesses, "something else was touched: {survey:?}, functions {of_functions}");
+    host.powers_off()
+}
+
+fn lazily_all_is_probed_once_a_guest_runs() -> Result<()> {
+    let mut host = crowded("")?;
+    host.greets(GUEST)?;
+    let (survey, _) = complete(&mut host)?;
+    ensure!(survey.policy == PciPolicy::Lazy && survey.functions == crowd::FUNCTIONS, "{survey:?}");
+    ensure!(survey.before_guests == Some(PciCost::default()), "{survey:?}");
+    host.beats(GUEST, 3)?;
+    host.powers_off()
+}
+
+fn without_guests_an_idle_host_probes() -> Result<()> {
+    let recipe = Recipe::new().cpus(1).with(crowd::arguments());
+    let mut host = recipe.options("guests=none").linux(GUEST, "poweroff")?.start()?;
+    host.limit(LIMIT);
+    let (survey, _) = complete(&mut host)?;
+    ensure!(survey.functions == crowd::FUNCTIONS && survey.before_guests.is_none(), "{survey:?}");
+    host.powers_off()
+}
+
+fn a_wrong_policy_is_named_and_the_usual_one_used() -> Result<()> {
+    let mut host = Recipe::new().options("pci=allow:00:20.0").start()?;
+    host.says(&[
+        "option pci=allow:00:20.0 is ignored: pci takes all, lazy, or allow: and up to 16 of a place 00:1f.3",
+    ])?;
+    let (survey, functions) = complete(&mut host)?;
+    let ids: Vec<_> = functions.iter().map(|function| (function.place.2, function.place.3)).collect();
+    ensure!(survey.policy == PciPolicy::Lazy && ids == [(0, 0), (0x1f, 0), (0x1f, 2), (0x1f, 3)], "{ids:x?}");
+    host.powers_off()
+}
+
+/// The PC before PCI Express.
+fn without_memory_mapped_configuration_ports_are_used() -> Result<()> {
+    let older = ["-machine", "pc", "-device", "pci-bridge,chassis_nr=1,id=behind", "-device", "edu,bus=behind,addr=5"];
+    let mut host = Recipe::new().options("pci=all").with(older.map(Into::into)).start()?;
+    host.says(&["ACPI table MCFG: missing: PCI is configured through I/O ports"])?;
+    let (survey, functions) = complete(&mut host)?;
+    let host_bridge = functions.first().is_some_and(|first| (first.vendor, first.device) == (0x8086, 0x1237));
+    let edu = functions.iter().find(|function| (function.vendor, function.device) == (0x1234, 0x11e8));
+    let is_behind = edu.is_some_and(|edu| edu.place.1 > 0 && edu.ranges.iter().any(|range| range.bytes == 1 << 20));
+    ensure!(host_bridge && is_behind, "{survey:?} {functions:?}");
+    host.powers_off()
+}
+
+fn the_next_image_probes_anew() -> Result<()> {
+    let mut host = Recipe::new().linux(GUEST, "heartbeat:100")?.start()?;
+    let (before, functions) = complete(&mut host)?;
+    match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)? {
+        ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    let (after, found_anew) = complete(&mut host)?;
+    let ranges =
+        |functions: &[PciFunction]| functions.iter().map(|function| function.ranges.clone()).collect::<Vec<_>>();
+    ensure!(before.total.accesses == after.total.accesses, "{before:?} {after:?}");
+    ensure!(ranges(&functions) == ranges(&found_anew), "all is as it was: {functions:?} {found_anew:?}");
+    host.powers_off()
+}
+
+/// Sizing a range changes the memory map of every emulated processor while guests boot: where an interrupt is delivered in a way that
+/// the emulator forgets, the guest gets it once more, with interrupts off, and hangs.
+fn guests_run_well_while_their_host_probes_for_ever() -> Result<()> {
+    let names = ["a", "b"];
+    let recipe = Recipe::new().cpus(4).options("selftest=pci-storm");
+    let recipe = names.iter().try_fold(recipe, |recipe, name| recipe.linux(name, "heartbeat:100"))?;
+    let mut host = recipe.start()?;
+    host.limit(LIMIT);
+    for name in names {
+        host.greets(name)?;
+        host.beats(name, 30)?;
+    }
+    let (survey, _) = host.client()?.pci()?;
+    ensure!(!survey.is_complete && survey.total.accesses > 1000, "{survey:?}");
+    host.powers_off()
+}
+
+fn the_tool_lists_functions() -> Result<()> {
+    let operator = Operator::new("heartbeat:100")?;
+    operator.says(&["up", "host.toml", "--detach", "--append", "pci=all"])?.well()?;
+    let table = operator.says(&["pci"])?.well()?;
+    let is_listed = table.lines().any(|line| line.trim().starts_with("0000:00:1f.2") && line.contains("8086:2922"));
+    ensure!(is_listed && table.contains("4 functions probed (pci=all): "), "{table}");
+    let json = operator.says(&["pci", "--json"])?.well()?;
+    ensure!(json.lines().count() == 5 && json.contains(r#""policy":"all","is_complete":true,"functions":4"#), "{json}");
+    operator.says(&["down"])?.well().map(drop)
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Warm restarts: the image is replaced by the one in the bundle, and guests start anew.
+
+use std::env;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use baton::config::{Guest, Image};
+use baton::lab::Ending;
+use baton::size::Size;
+use e2e::host::{BOOT_LIMIT, Host};
+use e2e::place::{Emulator, built};
+use e2e::recipe::{Recipe, folder, tiny};
+use e2e::tool::Operator;
+use wire::{EventKind, LogRecord, RefusalCode, ReplyBody, RequestBody, RestartReport, VmState};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("two_guests_start_anew_on_four_processors", || two_guests_start_anew(Emulator::System)),
+    ("many_restarts_in_a_row_lose_nothing", many_restarts_in_a_row_lose_nothing),
+    ("parked_processors_can_be_woken_as_after_a_reset", parked_processors_can_be_woken_as_after_a_reset),
+    ("when_guests_are_done_the_host_restarts_as_often_as_wanted", when_guests_are_done_the_host_restarts),
+    ("a_processor_that_does_not_park_is_left_behind", a_processor_that_does_not_park_is_left_behind),
+    ("a_processor_that_stays_in_its_mailbox_is_left_behind", a_processor_that_stays_in_its_mailbox_is_left_behind),
+    ("a_processor_that_was_taken_off_stays_off", a_processor_that_was_taken_off_stays_off),
+    ("one_processor_restarts_alone", one_processor_restarts_alone),
+    ("the_log_and_its_readers_survive", the_log_and_its_readers_survive),
+    ("a_restart_without_an_image_is_refused", a_restart_without_an_image_is_refused),
+    ("a_restart_with_a_bad_image_is_refused", a_restart_with_a_bad_image_is_refused),
+    ("a_restart_without_memory_for_the_image_is_refused", a_restart_without_memory_is_refused),
+    ("the_tool_restarts_a_host", the_tool_restarts_a_host),
+];
+
+/// Those that want QEMU 10.
+pub const X2APIC_RULES: &[Rule] =
+    &[("two_guests_start_anew_on_four_processors_in_x2apic_mode", || two_guests_start_anew(Emulator::Ten))];
+
+const A: &str = "a";
+const B: &str = "b";
+
+/// Restarts, and returns what the new image says of it.
+fn restart(host: &mut Host) -> Result<RestartReport> {
+    match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart) {
+        Ok(ReplyBody::Restarted(report)) => Ok(report),
+        Ok(other) => bail!("not the answer to a restart: {other:?}"),
+        Err(error) => {
+            host.listen(Duration::from_secs(1));
+            Err(error).with_context(|| host.seen.to_string())
+        }
+    }
+}
+
+fn two_guests_start_anew(emulator: Emulator) -> Result<()> {
+    let recipe = Recipe::new().cpus(4).on(emulator).linux(A, "heartbeat:100")?.linux(B, "heartbeat:100")?;
+    let mut host = Recipe { memory: Size::mebibytes(2048), ..recipe }.start()?;
+    for generation in 1..=3 {
+        for guest in [A, B] {
+            host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
+            host.greets(guest)?;
+            host.beats(guest, 2)?;
+        }
+        let info = host.client()?.info()?;
+        ensure!((info.generation, info.processors) == (generation, 4), "{info:?}");
+        if generation < 3 {
+            let report = restart(&mut host)?;
+            ensure!(
+                (report.generation, report.processors, report.processors_lost) == (generation + 1, 4, 0),
+                "{report:?}"
+            );
+            ensure!(report.machine_gap_ns > Some(report.host_gap_ns) && report.host_gap_ns > 0, "{report:?}");
+            host.event(&EventKind::HostRestarts { generation: generation + 1 })?;
+        }
+    }
+    ensure!(host.seen.host_said(&["generation 3, handed over by"]), "{}", host.seen);
+    host.powers_off()
+}
+
+/// How many restarts in a row; `BATON_RESTARTS` says otherwise.
+const RESTARTS: u64 = 20;
+
+/// Clocks are not compared when the machine is switched on: on a crowded machine an emulator may lose a processor over that, which
+/// is not what is looked at here.
+const OPTIONS: &str = "tsc=skip";
+
+/// Two guests that find their memory and registers fresh, spoil them, and then wait or compute for ever.
+fn two_keepers() -> Result<Recipe> {
+    let idle = tiny(A, "keeper", "seed=1 do=fresh,stain,wait")?;
+    let busy = tiny(B, "keeper", "seed=2 rounds=2000000000 do=fresh,stain,registers")?;
+    Ok(Recipe::new().cpus(4).options(OPTIONS).guest(idle).guest(busy))
+}
+
+/// Both have started, and found no trace of who was there before.
+fn are_fresh(host: &mut Host) -> Result<()> {
+    for guest in [A, B] {
+        host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
+        host.guest_says(guest, "keeper: fresh: ok")?;
+        host.guest_says(guest, "keeper: stain: ok")?;
+    }
+    Ok(())
+}
+
+fn many_restarts_in_a_row_lose_nothing() -> Result<()> {
+    let restarts = env::var("BATON_RESTARTS").ok().and_then(|text| text.parse().ok()).unwrap_or(RESTARTS);
+    let mut host = two_keepers()?.start()?;
+    host.allow(BOOT_LIMIT + Duration::from_secs(10 * restarts));
+    are_fresh(&mut host)?;
+    let mut free = None;
+    for generation in 2..2 + restarts {
+        let report = restart(&mut host)?;
+        ensure!(
+            (report.generation, report.processors, report.processors_lost) == (generation, 4, 0),
+            "{report:?}\n{}",
+            host.seen
+        );
+        are_fresh(&mut host)?;
+        let first = match free {
+            Some(first) => first,
+            // Processors without a guest may still be on their way to where they need their last frame.
+            None => {
+                host.listen(Duration::from_secs(2));
+                *free.insert(host.client()?.info()?.memory_free_bytes)
+            }
+        };
+        has_free(&mut host, first).with_context(|| format!("generation {generation}"))?;
+    }
+    host.powers_off()
+}
+
+/// So much memory is free, at the latest after some seconds.
+fn has_free(host: &mut Host, wanted: u64) -> Result<()> {
+    let mut free = host.client()?.info()?.memory_free_bytes;
+    for _ in 0..100 {
+        if free == wanted {
+            return Ok(());
+        }
+        host.listen(Duration::from_millis(50));
+        free = host.client()?.info()?.memory_free_bytes;
+    }
+    bail!("{free} bytes are free, the second generation had {wanted}")
+}
+
+fn parked_processors_can_be_woken_as_after_a_reset() -> Result<()> {
+    for policy in ["serial", "parallel"] {
+        let mut host = two_keepers()?.options(&format!("{OPTIONS} log=debug smp={policy}")).start()?;
+        are_fresh(&mut host)?;
+        let report = restart(&mut host)?;
+        ensure!((report.processors, report.processors_lost) == (4, 0), "{report:?}");
+        are_fresh(&mut host)?;
+        host.powers_off()?;
+    }
+    Ok(())
+}
+
+fn when_guests_are_done_the_host_restarts() -> Result<()> {
+    let recipe = Recipe::new().cpus(4).powers_off().options("restart-after-guests=3 log=debug");
+    let mut host = recipe.guest(tiny(A, "keeper", "do=fresh,stain")?).start()?;
+    for _ in 0..3 {
+        host.guest_says(A, "keeper: fresh: ok")?;
+    }
+    ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
+    ensure!(host.seen.host_said(&["generation 3, handed over"]), "{}", host.seen);
+    ensure!(!host.seen.host_said(&["generation 4"]), "{}", host.seen);
+    ensure!(host.seen.host_said(&["bring-up policy: Parallel"]) && host.seen.host_said(&["bring-up policy: Park"]));
+    Ok(())
+}
+
+/// One of four processors is lost in the restart: it is named, and the host goes on with three, as it does after the next one.
+fn loses_one(selftest: &str, complaint: &[&str]) -> Result<()> {
+    let mut host = two_keepers()?.options(&format!("{OPTIONS} selftest={selftest}")).start()?;
+    are_fresh(&mut host)?;
+    let report = restart(&mut host)?;
+    ensure!((report.processors, report.processors_lost) == (3, 1), "{report:?}\n{}", host.seen);
+    host.says(complaint)?;
+    are_fresh(&mut host)?;
+    let report = restart(&mut host)?;
+    ensure!((report.processors, report.processors_lost) == (3, 0), "{report:?}\n{}", host.seen);
+    are_fresh(&mut host)?;
+    host.powers_off()
+}
+
+fn a_processor_that_does_not_park_is_left_behind() -> Result<()> {
+    loses_one("deaf-at-parking", &["processor 3 (APIC id 3) did not park in time"])
+}
+
+fn a_processor_that_stays_in_its_mailbox_is_left_behind() -> Result<()> {
+    loses_one("stuck-in-mailbox", &["processor 3 (APIC id 3) did not come further than first sign of life"])
+}
+
+fn a_processor_that_was_taken_off_stays_off() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_fresh(&mut host)?;
+    host.order(RequestBody::CpuOffline { index: 1 })?;
+    let report = restart(&mut host)?;
+    ensure!((report.processors, report.processors_lost) == (3, 0), "{report:?}");
+    are_fresh(&mut host)?;
+    host.order(RequestBody::CpuOnline { index: 1 })?;
+    let report = restart(&mut host)?;
+    ensure!((report.processors, report.processors_lost) == (4, 0), "{report:?}");
+    are_fresh(&mut host)?;
+    host.powers_off()
+}
+
+fn one_processor_restarts_alone() -> Result<()> {
+    let mut host = two_keepers()?.cpus(1).start()?;
+    are_fresh(&mut host)?;
+    let report = restart(&mut host)?;
+    ensure!((report.processors, report.processors_lost) == (1, 0), "{report:?}");
+    are_fresh(&mut host)?;
+    host.powers_off()
+}
+
+fn the_log_and_its_readers_survive() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_fresh(&mut host)?;
+    let before = host.client()?.log(0)?.0;
+    restart(&mut host)?;
+    are_fresh(&mut host)?;
+    let after = host.client()?.log(0)?.0;
+    // The clock's rate is better known by then, so times may be others in their last digits.
+    let said = |records: &[LogRecord<'_>]| -> Vec<_> {
+        let said = records.iter().map(|one| (one.processor, one.sequence, one.text.to_string()));
+        said.collect()
+    };
+    ensure!(said(&after).starts_with(&said(&before)), "the log has changed:\n{before:#?}\n{after:#?}");
+    ensure!(after.is_sorted_by_key(|record| record.time_ns), "{after:#?}");
+    for processor in 0..4 {
+        let numbers: Vec<u64> = after.iter().filter(|one| one.processor == processor).map(|one| one.sequence).collect();
+        ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "processor {processor}: {numbers:?}");
+    }
+    let mut printed = host.seen.host.clone();
+    printed.sort();
+    // Times make every line another one.
+    ensure!(printed.windows(2).all(|pair| pair[0] != pair[1]), "a line was printed twice: {printed:#?}");
+    ensure!(!host.seen.host_said(&["records lost"]), "{}", host.seen);
+    let (events, _) = host.client()?.events(0)?;
+    let sequences: Vec<u64> = events.iter().map(|event| event.sequence).collect();
+    ensure!(sequences.first().is_some_and(|first| *first > 2), "events are counted on: {sequences:?}");
+    host.powers_off()
+}
+
+/// The restart is refused with a reason that has all of `parts`; guests run on, and no memory is gone.
+fn is_refused(mut host: Host, code: RefusalCode, parts: &[&str]) -> Result<()> {
+    are_fresh(&mut host)?;
+    let exits = host.vm(B)?.exits_total;
+    let free = host.client()?.info()?.memory_free_bytes;
+    for _ in 0..3 {
+        let refusal = host.refusal(RequestBody::Restart)?;
+        let text = refusal.to_string();
+        ensure!(refusal.code == code && parts.iter().all(|part| text.contains(part)), "{refusal:?} lacks {parts:?}");
+    }
+    let info = host.client()?.info()?;
+    ensure!(info.memory_free_bytes == free, "{free} bytes were free, now {}", info.memory_free_bytes);
+    ensure!((info.generation, info.processors) == (1, 4), "{info:?}");
+    host.listen(Duration::from_millis(300));
+    ensure!(host.vm(B)?.exits_total >= exits && host.vm(A)?.state == VmState::Running);
+    host.powers_off()
+}
+
+fn a_restart_without_an_image_is_refused() -> Result<()> {
+    let recipe = Recipe { image: Image::None, ..two_keepers()? };
+    is_refused(recipe.start()?, RefusalCode::Invalid, &["the bundle holds no image", "host.toml"])
+}
+
+/// An image with these bytes changed: a place and what is written there.
+fn spoilt(spoil: impl FnOnce(&mut Vec<u8>)) -> Result<Host> {
+    let folder = folder()?;
+    let path = folder.path().join("spoilt.elf");
+    let mut bytes = fs::read(built("baton.elf")?)?;
+    spoil(&mut bytes);
+    fs::write(&path, bytes)?;
+    Recipe { image: Image::File(path), ..two_keepers()? }.start()
+}
+
+/// Where the note's content lies: behind its owner's name, which is there once.
+fn note(bytes: &[u8]) -> usize {
+    const NAME: &[u8] = b"\x06\0\0\0\x40\0\0\0\x01\0\0\0Baton\0\0\0";
+    bytes.windows(NAME.len()).position(|window| window == NAME).map_or(0, |at| at + NAME.len())
+}
+
+fn a_restart_with_a_bad_image_is_refused() -> Result<()> {
+    const MACHINE: usize = 18;
+    const OLDEST: usize = 8;
+    type Spoil = fn(&mut Vec<u8>);
+    let cases: [(Spoil, &[&str]); 5] = [
+        (|bytes| bytes.truncate(100_000), &["cut off"]),
+        (|bytes| bytes[MACHINE] = 183, &["for another machine", "183"]),
+        (
+            |bytes| {
+                let at = note(bytes);
+                bytes[at - 8] = b'b';
+            },
+            &["no note"],
+        ),
+        (
+            |bytes| {
+                let at = note(bytes) + OLDEST;
+                bytes[at] = 200;
+                bytes[at + 4] = 201;
+            },
+            &["hand-over versions 200 to 201"],
+        ),
+        (|bytes| *bytes = b"#!/bin/sh\n".to_vec(), &["no usable ELF file"]),
+    ];
+    for (spoil, parts) in cases {
+        is_refused(spoilt(spoil)?, RefusalCode::Invalid, parts)?;
+    }
+    Ok(())
+}
+
+/// Guests of 2 MiB take every piece of memory that an image could lie in, until one finds none. Lazy probing would take a table for
+/// PCI's memory meanwhile.
+fn a_restart_without_memory_is_refused() -> Result<()> {
+    let small = |number| {
+        let guest = tiny(&format!("small-{number}"), "keeper", "do=wait")?;
+        Ok::<_, anyhow::Error>(Guest { memory: Size::mebibytes(2), ..guest })
+    };
+    let recipe = (0..28).try_fold(Recipe::new().cpus(2).options("pci=all"), |recipe, number| {
+        anyhow::Ok(recipe.guest(small(number)?))
+    })?;
+    let mut host = Recipe { memory: Size::mebibytes(48), ..recipe }.start()?;
+    host.says(&["host has", "in one piece"])?;
+    while host.client()?.vms()?.iter().any(|vm| matches!(vm.state, VmState::Loading)) {
+        host.wait_a_moment()?;
+    }
+    let free = host.client()?.info()?.memory_free_bytes;
+    let refusal = host.refusal(RequestBody::Restart)?;
+    ensure!(refusal.code == RefusalCode::Exhausted && refusal.reason.contains("the new image"), "{refusal:?}");
+    let after = host.client()?.info()?.memory_free_bytes;
+    ensure!(after == free, "{free} bytes were free, now {after} are:\n{}", host.seen);
+    host.powers_off()
+}
+
+fn the_tool_restarts_a_host() -> Result<()> {
+    let operator = Operator::new("heartbeat:100")?;
+    operator.says(&["up", "--detach", "host.toml"])?.well()?;
+    let out = operator.says(&["restart"])?.well()?;
+    ensure!(out.contains("generation   2 (") && out.contains("(0 lost)"), "{out}");
+    let report = operator.says(&["restart", "--json"])?.well()?;
+    ensure!(report.contains("\"generation\":3"), "{report}");
+    let info = operator.says(&["info"])?.well()?;
+    ensure!(info.contains("generation   3\n"), "{info}");
+    shows_what_was_said_before(&operator)?;
+    operator.says(&["down"])?.well()?;
+    Ok(())
+}
+
+/// `log --previous` shows the first lines of the log, up to the last restart, and nothing from behind it.
+fn shows_what_was_said_before(operator: &Operator) -> Result<()> {
+    let all = operator.says(&["log"])?.well()?;
+    let previous = operator.says(&["log", "--previous"])?.well()?;
+    ensure!(all.starts_with(&previous), "of\n{all}\nthis is said to be of before:\n{previous}");
+    let away = |text: &str| text.lines().filter(|line| line.contains("the host was away for")).count();
+    ensure!(previous.contains("Baton ") && (away(&previous), away(&all)) == (1, 2), "{previous}\n-- all:\n{all}");
+    let errors = operator.says(&["log", "--previous", "--level", "error"])?.well()?;
+    ensure!(!errors.contains(" info "), "{errors}");
+    Ok(())
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Live updates: the image is replaced while guests run.
+
+use std::env;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use baton::config::Guest;
+use baton::size::Size;
+use e2e::host::{BOOT_LIMIT, Host};
+use e2e::place::{Emulator, built};
+use e2e::recipe::{Recipe, tiny};
+use e2e::tool::Operator;
+use e2e::transcript::Transcript;
+use wire::{
+    EventKind, Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateReport, UpdateSteps, UploadKind, VmState,
+};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("a_trial_changes_nothing", a_trial_changes_nothing),
+    ("an_image_that_fails_while_it_prepares_itself_is_dropped", an_image_that_fails_while_preparing_is_dropped),
+    ("guests_go_on_when_the_image_is_replaced", || guests_go_on(Emulator::System)),
+    ("many_updates_in_a_row_lose_nothing", many_updates_in_a_row_lose_nothing),
+    ("one_processor_goes_over_alone", one_processor_goes_over_alone),
+    ("a_paused_guest_stays_paused_and_goes_on_later", a_paused_guest_stays_paused),
+    ("an_image_that_fails_in_the_gap_is_left_again", an_image_that_fails_in_the_gap_is_left_again),
+    ("a_processor_that_was_taken_off_can_come_back_after_an_update", a_processor_that_was_taken_off_comes_back),
+    ("nothing_else_changes_the_host_during_an_update", nothing_else_changes_the_host),
+    ("an_update_goes_on_when_its_client_dies", an_update_goes_on_when_its_client_dies),
+    ("an_update_that_finds_no_memory_is_refused", an_update_that_finds_no_memory_is_refused),
+    ("a_guest_that_changes_during_an_update_is_not_lost", a_guest_that_changes_is_not_lost),
+    ("the_image_before_can_be_gone_back_to", the_image_before_can_be_gone_back_to),
+    ("a_restart_after_an_update_starts_guests_anew", a_restart_after_an_update_starts_guests_anew),
+    ("the_tool_tries_an_update_and_makes_it", the_tool_updates),
+];
+
+/// Those that want QEMU 10.
+pub const X2APIC_RULES: &[Rule] =
+    &[("guests_go_on_when_the_image_is_replaced_in_x2apic_mode", || guests_go_on(Emulator::Ten))];
+
+const A: &str = "a";
+const B: &str = "b";
+
+/// A guest that halts and one that computes, both on all processors.
+fn two_keepers() -> Result<Recipe> {
+    let idle = tiny(A, "keeper", "seed=1 do=fresh,stain,wait")?;
+    let busy = tiny(B, "keeper", "seed=2 rounds=2000000000 do=fresh,stain,registers")?;
+    Ok(Recipe::new().options("tsc=skip").guest(idle).guest(busy))
+}
+
+fn are_stained(host: &mut Host) -> Result<()> {
+    [A, B].iter().try_for_each(|guest| host.guest_says(guest, "keeper: stain: ok"))
+}
+
+fn tries(host: &mut Host) -> Result<UpdateReport> {
+    tries_by(host, UpdateBy::Bundle)
+}
+
+fn tries_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
+    match host.client()?.request_within(BOOT_LIMIT, RequestBody::Update { is_dry_run: true, by })? {
+        ReplyBody::Updated(report) => Ok(report),
+        other => bail!("not the answer to an update: {other:?}"),
+    }
+}
+
+/// All trials leave what they found: memory, generation, guests that go on.
+fn a_trial_changes_nothing() -> Result<()> {
+    let mut host = two_keepers()?.linux("linux", "heartbeat:50")?.start()?;
+    are_stained(&mut host)?;
+    host.greets("linux")?;
+    let before = host.client()?.info()?;
+    for _ in 0..3 {
+        let report = tries(&mut host)?;
+        ensure!(report.is_dry_run && report.generation == 2 && report.slices > 0, "{report:?}");
+        ensure!(report.preparation_ns > report.preparation_busy_ns, "{report:?}");
+        host.beats("linux", 5)?;
+        let info = host.client()?.info()?;
+        ensure!((info.generation, info.memory_free_bytes) == (1, before.memory_free_bytes), "{before:?} {info:?}");
+    }
+    let left: u64 = host.client()?.vms()?.iter().filter(|vm| vm.exits_total == 0).count() as u64;
+    ensure!(left == 0, "a guest stands still: {}", host.seen);
+    host.powers_off()
+}
+
+fn an_image_that_fails_while_preparing_is_dropped() -> Result<()> {
+    for (fault, parts) in [
+        ("panic", &["self-test"][..]),
+        ("exception", &["#PF page fault", "0xdead0000"]),
+        ("stack-overflow", &["#DF double fault"]),
+        ("hang", &["was not prepared after"]),
+    ] {
+        let options = format!("tsc=skip selftest=update:{fault}:prepare");
+        let mut host = two_keepers()?.options(&options).start()?;
+        are_stained(&mut host)?;
+        // Before that, idle processors look at PCI, which takes a table.
+        host.says(&["functions probed"])?;
+        let free = host.client()?.info()?.memory_free_bytes;
+        for _ in 0..2 {
+            let refusal = refusal(&mut host)?;
+            ensure!(parts.iter().all(|part| refusal.reason.contains(part)), "{refusal:?}");
+            ensure!(host.client()?.info()?.memory_free_bytes == free, "memory is gone after {fault}");
+        }
+        host.powers_off()?;
+    }
+    Ok(())
+}
+
+fn refusal(host: &mut Host) -> Result<Refusal> {
+    host.allow(BOOT_LIMIT + Duration::from_secs(60));
+    host.refusal(RequestBody::Update { is_dry_run: true, by: UpdateBy::Bundle })
+}
+
+/// A crowded machine may leave one of the emulator's processors without a core for longer than an update waits.
+const ATTEMPTS: u32 = 3;
+
+/// Updates, and returns what the new image says of it.
+fn update(host: &mut Host) -> Result<UpdateReport> {
+    update_by(host, UpdateBy::Bundle)
+}
+
+fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
+    for _ in 0..ATTEMPTS {
+        match host.client()?.request_within(BOOT_LIMIT, RequestBody::Update { is_dry_run: false, by }) {
+            Ok(ReplyBody::Updated(report)) => return Ok(report),
+            Ok(other) => bail!("not the answer to an update: {other:?}"),
+            Err(error) if format!("{error:#}").contains("waited too long") => {}
+            Err(error) => {
+                host.listen(Duration::from_secs(1));
+                return Err(error).with_context(|| host.seen.to_string());
+            }
+        }
+    }
+    bail!("{ATTEMPTS} updates in a row waited too long for a processor: {}", host.seen)
+}
+
+/// Both guests are there, and the one that computes has run since; what it finds wrong it says.
+fn both_go_on(host: &mut Host) -> Result<()> {
+    let before = host.vm(B)?.exits_total;
+    for _ in 0..200 {
+        host.listen(Duration::from_millis(50));
+        let vms = host.client()?.vms()?;
+        ensure!(vms.iter().all(|vm| vm.state == VmState::Running), "{vms:?}: {}", host.seen);
+        if vms.iter().any(|vm| vm.name == B && vm.exits_total > before) {
+            return Ok(());
+        }
+    }
+    bail!("guest {B} stands still after the update: {}", host.seen)
+}
+
+fn guests_go_on(emulator: Emulator) -> Result<()> {
+    let recipe = Recipe::new().on(emulator).options("tsc=skip").linux(A, "heartbeat:50")?.linux(B, "heartbeat:50")?;
+    let mut host = Recipe { memory: Size::mebibytes(1024), ..recipe }.start()?;
+    for guest in [A, B] {
+        host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
+        host.greets(guest)?;
+        host.beats(guest, 2)?;
+    }
+    for generation in 2..=4 {
+        let report = update(&mut host)?;
+        ensure!((report.generation, report.is_dry_run) == (generation, false), "{report:?}");
+        ensure!(report.processors.len() == 2 && report.gap_ns > 0, "{report:?}");
+        let in_order = |steps: &UpdateSteps| {
+            let times = [steps.left_ns, steps.saved_ns, steps.gone_ns, steps.arrived_ns, steps.restored_ns];
+            times.is_sorted() && steps.restored_ns <= steps.committed_ns && steps.committed_ns <= steps.entered_ns
+        };
+        ensure!(report.processors.iter().all(in_order), "{report:?}");
+        host.event(&EventKind::HostUpdated { generation })?;
+        for guest in [A, B] {
+            host.beats(guest, 5)?;
+        }
+        ensure!(host.client()?.info()?.generation == generation, "{}", host.seen);
+    }
+    for guest in [A, B] {
+        let starts = host.seen.events.iter().filter(|event| **event == EventKind::VmStarted { name: guest.to_owned() });
+        ensure!(starts.count() == 1, "{guest} was started anew: {}", host.seen);
+    }
+    host.powers_off()
+}
+
+/// How many updates in a row; `BATON_UPDATES` says otherwise.
+const UPDATES: u64 = 50;
+
+/// A guest looks at its memory, its clock and its timers on all its processors all the while.
+fn many_updates_in_a_row_lose_nothing() -> Result<()> {
+    let updates = env::var("BATON_UPDATES").ok().and_then(|text| text.parse().ok()).unwrap_or(UPDATES);
+    let idle = tiny(A, "keeper", "seed=1 do=fresh,stain,wait")?;
+    let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 processors=2 do=fresh,watch")? };
+    let mut host = Recipe::new().options("tsc=skip").guest(idle).guest(watcher).start()?;
+    host.allow(BOOT_LIMIT + Duration::from_secs(5 * updates));
+    host.guest_says(A, "keeper: stain: ok")?;
+    host.guest_says(B, "keeper: watch: 3:")?;
+    let mut free = None;
+    for generation in 2..2 + updates {
+        let report = update(&mut host)?;
+        ensure!((report.generation, report.processors.len()) == (generation, 2), "{report:?}");
+        watches_on(&mut host).with_context(|| format!("generation {generation}"))?;
+        let now = host.client()?.info()?.memory_free_bytes;
+        // The first image has two more things of its own: where processors start, and what a loader put somewhere.
+        let first = *free.get_or_insert(now);
+        ensure!(now == first, "generation {generation}: {now} bytes are free, the second had {first}: {}", host.seen);
+    }
+    host.powers_off()
+}
+
+/// The watcher has found nothing wrong, and has said so twice since.
+fn watches_on(host: &mut Host) -> Result<()> {
+    let before = host.seen.console_bytes(B, 0).len();
+    let wrong = |seen: &Transcript| String::from_utf8_lossy(seen.console_bytes(B, 0)).contains("WRONG");
+    host.wait("two lines of the watcher's", |seen| {
+        wrong(seen) || seen.console_bytes(B, before).iter().filter(|byte| **byte == b'\n').count() >= 2
+    })?;
+    ensure!(!wrong(&host.seen), "{}", host.seen);
+    Ok(())
+}
+
+fn one_processor_goes_over_alone() -> Result<()> {
+    let mut host = two_keepers()?.cpus(1).start()?;
+    are_stained(&mut host)?;
+    for generation in 2..=3 {
+        let report = update(&mut host)?;
+        ensure!((report.generation, report.processors.len()) == (generation, 1), "{report:?}");
+        both_go_on(&mut host)?;
+    }
+    host.powers_off()
+}
+
+fn a_paused_guest_stays_paused() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    host.order(RequestBody::VmPause { name: B.to_owned() })?;
+    host.state(B, VmState::Paused)?;
+    update(&mut host)?;
+    let paused = host.vm(B)?;
+    ensure!(paused.state == VmState::Paused, "{paused:?}");
+    host.listen(Duration::from_millis(500));
+    ensure!(host.vm(B)?.exits_total == paused.exits_total, "it runs: {paused:?}");
+    host.order(RequestBody::VmResume { name: B.to_owned() })?;
+    host.state(B, VmState::Running)?;
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
+/// Whatever the new image does in the gap, the old one has the guests back, and says why.
+fn an_image_that_fails_in_the_gap_is_left_again() -> Result<()> {
+    for (fault, parts) in [
+        ("panic:restore", &["rolled back", "self-test"][..]),
+        ("exception:restore", &["rolled back", "#PF page fault", "0xdead0000"]),
+        ("stack-overflow:restore", &["rolled back", "#DF double fault"]),
+        ("damage:restore", &["rolled back", "its sum is wrong"]),
+        ("hang:restore", &["rolled back", "waited too long"]),
+        ("panic:meet", &["rolled back", "self-test"]),
+        ("hang:meet", &["rolled back", "waited too long"]),
+    ] {
+        let mut host = two_keepers()?.options(&format!("tsc=skip selftest=update:{fault}")).start()?;
+        are_stained(&mut host)?;
+        // Before that, idle processors look at PCI, which takes a table.
+        host.says(&["functions probed"])?;
+        let free = host.client()?.info()?.memory_free_bytes;
+        let mut has_failed_so = false;
+        for _ in 0..3 {
+            let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+            let is_so = parts.iter().all(|part| refusal.reason.contains(part));
+            ensure!(is_so || refusal.reason.contains("waited too long"), "{fault}: {refusal:?}");
+            has_failed_so |= is_so;
+            let info = host.client()?.info()?;
+            ensure!((info.generation, info.memory_free_bytes) == (1, free), "{fault}: {free} {info:?}");
+            both_go_on(&mut host).with_context(|| fault)?;
+        }
+        ensure!(has_failed_so, "{fault}: each time a processor waited too long for a core");
+        host.powers_off()?;
+    }
+    Ok(())
+}
+
+/// Asks for an update in a thread of its own.
+fn update_beside(host: &mut Host) -> Result<JoinHandle<Result<ReplyBody>>> {
+    let mut client = host.client()?;
+    let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    Ok(thread::spawn(move || client.request_within(BOOT_LIMIT, body)))
+}
+
+/// An update's answer, unless the emulator's processors waited for cores.
+fn is_updated(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
+    match answer.join() {
+        Ok(Ok(ReplyBody::Updated(report))) => {
+            ensure!(!report.is_dry_run, "{report:?}");
+            Ok(true)
+        }
+        Ok(Ok(other)) => bail!("not the answer to an update: {other:?}"),
+        Ok(Err(error)) if format!("{error:#}").contains("waited too long") => Ok(false),
+        Ok(Err(error)) => Err(error),
+        Err(_) => bail!("the client panicked"),
+    }
+}
+
+fn nothing_else_changes_the_host() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    let answer = update_beside(&mut host)?;
+    // The image has been checked, and prepares itself for some hundred milliseconds.
+    host.says(&["whole ("])?;
+    let refusal = host.refusal(RequestBody::Restart)?;
+    is_updated(answer)?;
+    ensure!(refusal.reason.contains("an update is under way"), "{refusal:?}");
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
+fn an_update_goes_on_when_its_client_dies() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    for _ in 0..ATTEMPTS {
+        let mut client = host.client()?;
+        let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+        ensure!(client.request_within(Duration::from_millis(1), body).is_err(), "an answer within a millisecond");
+        drop(client);
+        for _ in 0..100 {
+            host.listen(Duration::from_millis(100));
+            if host.client()?.info()?.generation == 2 {
+                both_go_on(&mut host)?;
+                return host.powers_off();
+            }
+            if host.seen.to_string().contains("waited too long") {
+                break;
+            }
+        }
+    }
+    bail!("the host was not updated: {}", host.seen)
+}
+
+fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
+    let guest = Guest { memory: Size::mebibytes(96), ..tiny(B, "keeper", "rounds=2000000000 do=registers")? };
+    let idle = tiny(A, "keeper", "do=wait")?;
+    let recipe = Recipe::new().options("tsc=skip").guest(idle).guest(guest);
+    let mut host = Recipe { memory: Size::mebibytes(124), ..recipe }.start()?;
+    for guest in [A, B] {
+        host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
+    }
+    host.says(&["functions probed"])?;
+    let free = host.client()?.info()?.memory_free_bytes;
+    for _ in 0..2 {
+        let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+        ensure!(refusal.code == RefusalCode::Exhausted && refusal.mend.contains("memory"), "{refusal:?}");
+        let info = host.client()?.info()?;
+        ensure!((info.generation, info.memory_free_bytes) == (1, free), "{free} {info:?}");
+    }
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
+/// A guest that is paused, goes on or is reset while the new image prepares itself: the update is refused, or takes it as it is.
+fn a_guest_that_changes_is_not_lost() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    let name = || B.to_owned();
+    let changes = [
+        RequestBody::VmPause { name: name() },
+        RequestBody::VmResume { name: name() },
+        RequestBody::VmReset { name: name() },
+    ];
+    for (change, state) in changes.into_iter().zip([VmState::Paused, VmState::Running, VmState::Running]) {
+        let answer = update_beside(&mut host)?;
+        host.listen(Duration::from_millis(20));
+        host.order(change.clone())?;
+        match is_updated(answer) {
+            Ok(_) => {}
+            Err(error) => {
+                let reason = format!("{error:#}");
+                let is_why =
+                    ["while the new image prepared itself", "is loading", "being loaded", "has no block", "is no"];
+                ensure!(is_why.iter().any(|why| reason.contains(why)), "{change:?}: {reason}");
+            }
+        }
+        host.state(B, state)?;
+    }
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
+fn a_processor_that_was_taken_off_comes_back() -> Result<()> {
+    let mut host = two_keepers()?.cpus(3).start()?;
+    are_stained(&mut host)?;
+    host.order(RequestBody::CpuOffline { index: 1 })?;
+    let report = update(&mut host)?;
+    ensure!(report.processors.iter().map(|steps| steps.index).eq([0, 2]), "{report:?}");
+    both_go_on(&mut host)?;
+    host.order(RequestBody::CpuOnline { index: 1 })?;
+    let report = update(&mut host)?;
+    ensure!(report.processors.len() == 3, "{report:?}");
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
+/// By a copy of its file, however it came: the first image's is in the bundle, the second one's was sent and calls itself another
+/// version. A trial says which one would be gone back to.
+fn the_image_before_can_be_gone_back_to() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Previous })?;
+    ensure!(refusal.reason.contains("no image to go back to"), "{refusal:?}");
+    let file = baton::image::sealed(of_version(std::fs::read(built("baton.elf")?)?, OTHER_VERSION)?);
+    host.client()?.upload(UploadKind::Image, &file, |_| {})?;
+    update_by(&mut host, UpdateBy::Upload)?;
+    let mut free = Vec::new();
+    for before in [env!("CARGO_PKG_VERSION"), OTHER_VERSION, env!("CARGO_PKG_VERSION")] {
+        let trial = tries_by(&mut host, UpdateBy::Previous)?;
+        ensure!(trial.new_version == before, "{trial:?}");
+        update_by(&mut host, UpdateBy::Previous)?;
+        both_go_on(&mut host)?;
+        free.push(host.client()?.info()?.memory_free_bytes);
+    }
+    ensure!(free[0] == free[2], "memory is gone: {free:?}");
+    host.powers_off()
+}
+
+/// What another image calls itself.
+const OTHER_VERSION: &str = "9.9.9";
+
+/// The image, which says in its note that it is of this version.
+fn of_version(mut image: Vec<u8>, version: &str) -> Result<Vec<u8>> {
+    let owner = b"Baton\0\0\0";
+    let old = env!("CARGO_PKG_VERSION").as_bytes();
+    // Behind the owner: the entry, and the oldest and the newest hand-over version.
+    let notes = image.windows(owner.len()).enumerate().filter(|(_, bytes)| bytes == owner).map(|(at, _)| at + 24);
+    let at = notes.rev().find(|at| image[*at..].starts_with(old)).context("the image has no note")?;
+    ensure!(old.len() == version.len(), "{version} is longer or shorter");
+    image[at..at + version.len()].copy_from_slice(version.as_bytes());
+    Ok(image)
+}
+
+fn a_restart_after_an_update_starts_guests_anew() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    update(&mut host)?;
+    match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)? {
+        ReplyBody::Restarted(report) => ensure!((report.generation, report.processors) == (3, 2), "{report:?}"),
+        other => bail!("not the answer to a restart: {other:?}"),
+    }
+    are_stained(&mut host)?;
+    let report = update(&mut host)?;
+    ensure!(report.generation == 4, "{report:?}");
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
+fn the_tool_updates() -> Result<()> {
+    let operator = Operator::new("heartbeat:100")?;
+    operator.says(&["up", "--detach", "host.toml"])?.well()?;
+    let out = operator.says(&["update", "--dry-run"])?.well()?;
+    ensure!(out.contains("generation   2 (") && out.contains("nothing was replaced"), "{out}");
+    let report = operator.says(&["update", "--dry-run", "--json"])?.well()?;
+    ensure!(report.contains("\"is_dry_run\":true"), "{report}");
+    let out = operator.says(&["update"])?.well()?;
+    ensure!(out.contains("generation   2 (") && out.contains("committed") && out.contains("gap "), "{out}");
+    let info = operator.says(&["info"])?.well()?;
+    ensure!(info.contains("generation   2\n"), "{info}");
+    operator.says(&["down"])?.well()?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Devices: any accesses; afterwards each must be restorable from its own state.
+
+use vm::addr::AccessSize;
+use vm::devices::cmos::Cmos;
+use vm::devices::debug_exit::DebugExit;
+use vm::devices::ioapic::Ioapic;
+use vm::devices::lapic::{Lapic, MSR_X2APIC_FIRST};
+use vm::devices::pci::PciBus;
+use vm::devices::power::{Power, PowerRegister};
+use vm::devices::pvpanic::Pvpanic;
+use vm::devices::serial::{FIFO_BYTES, Serial};
+use vm::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
+
+use crate::input::Input;
+
+/// Accesses to one device, which the first byte chooses.
+pub fn devices(data: &[u8]) {
+    let mut input = Input(data);
+    match input.u8() & 7 {
+        0 => drive_lapic(Lapic::new(input.u32(), true), &mut input),
+        1 => drive_ioapic(Ioapic::new(input.u8()), &mut input),
+        2 => drive_serial(Serial::new(), &mut input),
+        3 => drive_cmos(Cmos::new(), &mut input),
+        4 => drive_pci(PciBus::new(), &mut input),
+        5 => drive_power(Power::new(), &mut input),
+        6 => drive_pvpanic(Pvpanic::new(), &mut input),
+        _ => drive_debug_exit(DebugExit::new(), &mut input),
+    }
+}
+
+fn size(input: &mut Input<'_>) -> AccessSize {
+    input.choose(&[AccessSize::Byte, AccessSize::Word, AccessSize::Dword, AccessSize::Qword])
+}
+
+pub fn drive_lapic(mut lapic: Lapic, input: &mut Input<'_>) {
+    let mut now = GuestTsc(0);
+    while !input.is_empty() {
+        match input.u8() % 12 {
+            0 => now = GuestTsc(now.0.wrapping_add(input.number())),
+            1 => drop(lapic.read_mmio(input.u16(), now)),
+            2 | 3 => drop(lapic.write_mmio(u16::from(input.u8()) << 4, input.number() as u32, now)),
+            4 => drop(lapic.read_msr(MSR_X2APIC_FIRST + u32::from(input.u8()), now)),
+            5 | 6 => drop(lapic.write_msr(MSR_X2APIC_FIRST + u32::from(input.u8() & 0x3f), input.number(), now)),
+            7 => drop(lapic.set_apic_base(0xfee0_0000 | u64::from(input.u8()) << 8)),
+            8 => drop(lapic.accept(&message(input))),
+            9 => {
+                let pending = lapic.pending();
+                assert_eq!(lapic.acknowledge(), pending);
+            }
+            10 => drop(lapic.end_of_interrupt()),
+            _ => drop(lapic.set_tsc_deadline(input.number(), now)),
+        }
+        lapic.expire_timer(now);
+        lapic.set_task_priority(lapic.task_priority());
+        assert!(lapic.timer_deadline().is_none_or(|deadline| deadline > now || now.0 == u64::MAX));
+    }
+    assert_eq!(Lapic::from_state(lapic.state()).as_ref(), Ok(&lapic));
+}
+
+fn message(input: &mut Input<'_>) -> InterruptMessage {
+    let (mode, vector, is_level) = (DeliveryMode::from_bits(input.u8()), input.u8(), input.bool());
+    InterruptMessage { destination: Destination::All, mode: mode.unwrap_or(DeliveryMode::Fixed), vector, is_level }
+}
+
+pub fn drive_ioapic(mut ioapic: Ioapic, input: &mut Input<'_>) {
+    let mut delivered = |_: InterruptMessage| {};
+    while !input.is_empty() {
+        match input.u8() % 4 {
+            0 => {
+                ioapic.write(0, input.u8().into(), &mut delivered);
+                ioapic.write(0x10, input.u32(), &mut delivered);
+            }
+            1 => drop((ioapic.read(input.u16()), ioapic.read(0x10))),
+            2 => drop(ioapic.set_line(input.u8() & 31, input.bool())),
+            _ => ioapic.write(input.u16(), input.u32(), &mut delivered),
+        }
+    }
+    assert_eq!(Ioapic::from_state(ioapic.state()).as_ref(), Ok(&ioapic));
+}
+
+pub fn drive_serial(mut serial: Serial, input: &mut Input<'_>) {
+    while !input.is_empty() {
+        match input.u8() % 3 {
+            0 => drop(serial.read(input.u8())),
+            1 => serial.write(input.u8() & 0xf, input.u8(), &mut |_| {}),
+            _ => {
+                let had_room = serial.room() > 0;
+                assert_eq!(serial.receive(input.u8()).is_ok(), had_room);
+            }
+        }
+        serial.interrupt_line();
+        assert!(serial.room() <= FIFO_BYTES);
+    }
+    assert_eq!(Serial::from_state(serial.state()).as_ref(), Ok(&serial));
+}
+
+pub fn drive_cmos(mut cmos: Cmos, input: &mut Input<'_>) {
+    while !input.is_empty() {
+        let now = input.number();
+        match input.bool() {
+            true => cmos.write(input.u8() & 3, input.u8(), now),
+            false => drop(cmos.read(input.u8() & 3, now)),
+        }
+    }
+    assert_eq!(Cmos::from_state(cmos.state()).as_ref(), Ok(&cmos));
+}
+
+pub fn drive_pci(mut pci: PciBus, input: &mut Input<'_>) {
+    while !input.is_empty() {
+        let size = size(input);
+        match input.u8() & 3 {
+            0 => pci.write_port(input.u8() & 7, size, input.u32()),
+            1 => drop(pci.read_port(input.u8() & 7, size)),
+            2 => pci.write_enhanced(input.number(), size, input.u64()),
+            _ => assert_eq!(pci.read_enhanced(input.number(), size) & !size.mask(), 0),
+        }
+    }
+    assert_eq!(PciBus::from_state(pci.state()).as_ref(), Ok(&pci));
+}
+
+pub fn drive_power(mut power: Power, input: &mut Input<'_>) {
+    while !input.is_empty() {
+        let Some(register) = PowerRegister::at_port(input.choose(&[0x600, 0x601, 0xcf9, 0xcfa])) else { continue };
+        power.write(register, input.u8());
+        power.read(register);
+    }
+    assert_eq!(Power::from_state(power.state()).as_ref(), Ok(&power));
+}
+
+fn drive_pvpanic(mut pvpanic: Pvpanic, input: &mut Input<'_>) {
+    while !input.is_empty() {
+        let event = pvpanic.write(input.u8());
+        assert!(event.is_none() || event == pvpanic.last_event());
+    }
+    assert_eq!(Pvpanic::from_state(pvpanic.state()).as_ref(), Ok(&pvpanic));
+}
+
+fn drive_debug_exit(mut device: DebugExit, input: &mut Input<'_>) {
+    while !input.is_empty() {
+        let size = size(input);
+        if let Some(code) = device.write(input.u8() & 1, size, input.u32()) {
+            assert_eq!(code.status() & 1, 1);
+        }
+    }
+    assert_eq!(DebugExit::from_state(device.state()).as_ref(), Ok(&device));
+}

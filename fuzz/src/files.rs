@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files: bundles, manifests, kernels.
+
+use bundle::{Bundle, Devices, GuestConfig, HostConfig, OnPanic, Pmu};
+use vm::loader::{self, Module};
+use vm::testing::FakeMemory;
+
+use crate::input::Input;
+use crate::{archive, kernels};
+
+/// An archive: any bytes, or one that the writer has made, changed in places.
+pub fn bundle(data: &[u8]) {
+    let mut input = Input(data);
+    if input.bool() {
+        read(input.0);
+        return;
+    }
+    let (kernel, cmdline) = (input.string(), String::from_utf8_lossy(input.string()).into_owned());
+    let guest = GuestConfig {
+        name: "g".into(),
+        kernel: "k".into(),
+        initrd: input.bool().then(|| "i".into()),
+        modules: vec!["i".into(); usize::from(input.u8() & 3)],
+        cmdline,
+        vcpus: 1,
+        memory_bytes: 1 << 20,
+        weight: input.u8().into(),
+        on_panic: OnPanic::default(),
+        hung_s: input.u8().into(),
+        devices: Devices::default(),
+        pmu: Pmu::Off,
+        pmu_events: None,
+        autostart: true,
+    };
+    let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
+    let Ok(mut built) = built else { return };
+    read(&built);
+    while !input.is_empty() {
+        let at = usize::from(input.u16()) % built.len();
+        built[at] = input.u8();
+    }
+    read(&built);
+}
+
+/// A manifest whose magic, version and checksum are right.
+pub fn manifest(data: &[u8]) {
+    read(&archive::with_manifest(&archive::manifest(data)));
+}
+
+fn read(bytes: &[u8]) {
+    let Ok(bundle) = Bundle::parse(bytes).map_err(|error| error.to_string()) else { return };
+    for file in &bundle.manifest().files {
+        let found = bundle.file(&file.name);
+        if let Ok(verified) = bundle.verify(&file.name) {
+            assert_eq!(found, Ok(verified));
+            assert_eq!((verified.len() as u64, bundle::crc32(verified)), (file.bytes, file.crc32));
+        }
+    }
+    for guest in &bundle.manifest().guests {
+        let _ = bundle.guest_files(guest).map_err(|error| error.to_string());
+    }
+}
+
+/// A kernel: any bytes, or a kernel with some of its fields changed; a command line and modules.
+pub fn loaders(data: &[u8]) {
+    let mut input = Input(data);
+    let memory = FakeMemory::new(if input.bool() { 3 << 20 } else { usize::from(input.u16()) << 8 });
+    let template = kernels::template(input.u8());
+    let (command_line, first, second) = (input.string(), input.string(), input.string());
+    let modules = [first, second].map(|bytes| Module { bytes, command_line: first });
+    let modules = &modules[..usize::from(input.u8() % 3)];
+    let image = match template {
+        Some(image) => kernels::changed(image, &mut input),
+        None => input.0.to_vec(),
+    };
+    match loader::load(&memory, &image, command_line, modules) {
+        Ok(entry) => assert_ne!(entry.cr0 & 1, 0, "every kernel starts in protected mode"),
+        Err(error) => drop(error.to_string()),
+    }
+}

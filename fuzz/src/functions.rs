@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PCI functions that say anything, and change their minds.
+
+use std::collections::BTreeMap;
+
+use pci::address::{Bdf, EcamRange, Route, route};
+use pci::{ConfigSpace, Filter, Scan, Step};
+
+use crate::input::Input;
+
+/// Most steps a walk takes: each place once, and the asks of the few functions that are there.
+const MOST_STEPS: usize = 256 * 32 * 8 + 40_000;
+
+/// What is read comes from the input while there is some, and is nobody's after that; sometimes what was written is kept.
+struct Liar<'a> {
+    input: Input<'a>,
+    kept: BTreeMap<(Bdf, u16), u32>,
+    accesses: u32,
+    pauses: u32,
+}
+
+impl ConfigSpace for Liar<'_> {
+    fn read(&mut self, place: Bdf, register: u16) -> u32 {
+        assert!(
+            register.is_multiple_of(4) && register < 256,
+            "a register of four bytes in the part that every function has"
+        );
+        self.accesses += 1;
+        if let (Some(kept), false) = (self.kept.get(&(place, register)), self.input.u8().is_multiple_of(4)) {
+            return *kept;
+        }
+        match (self.input.is_empty(), self.input.u8() % 8, register) {
+            (true, ..) => u32::MAX,
+            // A function with a header of either kind, more than one to a device, and a list.
+            (_, 0..=4, 0) => 0x100e_8086,
+            (_, 5, 0) => 0xffff_0001,
+            (_, 0..=4, 4) => 0x0010_0007,
+            (_, kind @ 0..=4, 0xc) => [0x80_0000, 0x81_0000, 0x01_0000, 0, 0x7f_0000][usize::from(kind)],
+            (_, 0..=4, 0x18) => u32::from(self.input.u8()) << 8 | u32::from(self.input.u8() & 3) << 8,
+            _ => self.input.u32(),
+        }
+    }
+
+    fn write(&mut self, place: Bdf, register: u16, value: u32) {
+        assert!((0x10..0x28).contains(&register) || register == 4, "only ranges and the command are written");
+        self.accesses += 1;
+        if self.input.u8().is_multiple_of(2) {
+            self.kept.insert((place, register), value);
+        }
+    }
+
+    fn now(&mut self) -> u64 {
+        u64::from(self.accesses)
+    }
+
+    fn pause(&mut self) {
+        self.pauses += 1;
+    }
+}
+
+/// Any filter, and a walk by it: it ends, every access is counted, no step is longer than one function's registers.
+pub fn pci(data: &[u8]) {
+    let mut input = Input(data);
+    let text = String::from_utf8_lossy(input.string()).into_owned();
+    let filter = text.parse::<Filter>().unwrap_or_else(|error| {
+        drop(error.to_string());
+        [Filter::All, "allow:class:02,00:03.0".parse().expect("a filter")][data.len() % 2].clone()
+    });
+    let range = EcamRange { base: input.u64(), segment: 0, first_bus: input.u8(), last_bus: input.u8() };
+    check_route(range, input.u8(), input.u16());
+    let mut scan = Scan::new(&filter, 0, [0, input.u8()]);
+    let mut space = Liar { input, kept: BTreeMap::new(), accesses: 0, pauses: 0 };
+    let mut found = 0;
+    for step in 0.. {
+        assert!(step < MOST_STEPS, "the walk ends");
+        let (accesses, pauses) = (space.accesses, space.pauses);
+        let is_done = scan.step(&mut space, &mut |function| {
+            assert!(filter.allows(function.place, &function.identity));
+            function.problems.iter().for_each(|problem| drop(problem.to_string()));
+            found += function.cost.accesses;
+        }) == Step::Done;
+        assert!(space.accesses - accesses <= 80 && space.pauses - pauses <= 1, "a step is short");
+        if is_done {
+            break;
+        }
+    }
+    assert_eq!(scan.cost().accesses, space.accesses, "every access is counted");
+    assert!(found <= space.accesses, "functions cost no more than all together");
+}
+
+/// A register that memory shows lies within the range.
+fn check_route(range: EcamRange, bus: u8, register: u16) {
+    let Some((start, end)) = range.addresses() else { return };
+    let Some(place) = Bdf::new(0, bus, 31, 7) else { return };
+    if let Some(Route::Memory { offset, .. }) = route(&[range], place, register) {
+        assert!(offset + 4 <= end - start);
+    }
+}

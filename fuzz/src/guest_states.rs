@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A whole guest that another image hands over: its policy, a virtual processor, its devices. What is accepted must be able to
+//! go on and to be handed over again, the same.
+
+use std::sync::Arc;
+
+use handover::block::{self, HEAD_BYTES};
+use handover::state::{BlockState, Console, CpuidLeaf, Devices, Late, PciFunction, Policy, Vcpu};
+use handover::{BlockMut, Owner, VERSION};
+use vm::cpuid::{CpuidConfig, CpuidTable};
+use vm::kvmclock::TscScale;
+use vm::machine::{Machine, MachineConfig, Processor, check_area};
+use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::input::Input;
+use crate::machine::{host_cpuid, next};
+
+const MEMORY_BYTES: usize = 0x1_0000;
+const OWNER: Owner = Owner { guest: 1, vcpu: 0 };
+
+/// What goes over of one guest, less its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parcel {
+    policy: Policy,
+    leaves: Vec<u8>,
+    vcpu: Vcpu,
+    devices: Devices,
+    functions: Vec<u8>,
+}
+
+/// A guest's state in which the input has changed what it likes, or blocks of anything.
+pub fn guest_states(data: &[u8]) {
+    let mut input = Input(data);
+    if input.bool() {
+        return blocks(&mut input);
+    }
+    let mut parcel = fresh(&mut input);
+    for _ in 0..input.u8() & 0xf {
+        change(&mut parcel, &mut input);
+    }
+    area(&parcel, &mut input);
+    let Some((machine, mut vcpu, mut processor)) = opened(&parcel) else { return };
+    let mut host = FakeHost::default();
+    while !input.is_empty() {
+        let exit = next(&mut vcpu, &mut input, machine.memory());
+        let _ = machine.handle(exit, &mut vcpu, &mut processor, &mut host);
+        host.tsc = host.tsc.wrapping_add(input.number());
+        machine.alarm(&mut processor, &mut host);
+        machine.prepare_entry(&mut vcpu, &mut processor, &mut host);
+        if input.bool() {
+            vcpu.injected = None;
+        }
+    }
+    let after = saved(&machine, &vcpu, &processor);
+    // XCR0 and PAT of the fake processor are whatever the input says; a real one's are checked as they are written.
+    if let Some((machine, vcpu, processor)) = opened(&after) {
+        assert_eq!(saved(&machine, &vcpu, &processor), after, "restored and saved again");
+    }
+}
+
+fn fresh(input: &mut Input<'_>) -> Parcel {
+    let config = MachineConfig {
+        vcpus: 1 + u32::from(input.u8() & 3),
+        cpuid: CpuidTable::new(&host_cpuid, &CpuidConfig { vcpus: 2, tsc_khz: 3_000_000, apic_timer_khz: 3_000_000 }),
+        scale: TscScale::from_hz(3_000_000_000).expect("3 GHz is a frequency"),
+        boot_unix_ns: input.u64(),
+        has_debug_exit: input.bool(),
+    };
+    let machine = Machine::new(FakeMemory::new(MEMORY_BYTES), config);
+    let vcpu = FakeVcpu { xcr0: 1, ..FakeVcpu::default() };
+    saved(&machine, &vcpu, &Processor::new(0, true, input.number(), 1, Arc::default()))
+}
+
+fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor) -> Parcel {
+    let (mut policy, mut leaves) = (Policy::new_zeroed(), vec![0; 128 * size_of::<CpuidLeaf>()]);
+    let used = machine.save_policy(&mut policy, &mut leaves).expect("no guest is told more");
+    leaves.truncate(used);
+    let mut state = Vcpu::new_zeroed();
+    machine.save_vcpu(vcpu, processor, &mut state);
+    machine.save_mail(0, &mut state.mail);
+    let (mut devices, mut functions) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
+    assert_eq!(machine.save_devices(&mut devices, &mut functions), Ok(functions.len()));
+    Parcel { policy, leaves, vcpu: state, devices, functions }
+}
+
+fn opened(parcel: &Parcel) -> Option<(Machine<FakeMemory>, FakeVcpu, Processor)> {
+    let memory = FakeMemory::new(MEMORY_BYTES);
+    let machine = Machine::adopt(memory, &parcel.policy, &parcel.leaves).map_err(|error| error.to_string()).ok()?;
+    let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(0, true, 0, 0, Arc::default()));
+    machine.restore_vcpu(&parcel.vcpu, &mut vcpu, &mut processor).map_err(|error| error.to_string()).ok()?;
+    machine.restore_devices(&parcel.devices, &parcel.functions).map_err(|error| error.to_string()).ok()?;
+    Some((machine, vcpu, processor))
+}
+
+fn change(parcel: &mut Parcel, input: &mut Input<'_>) {
+    let bytes = match input.u8() % 5 {
+        0 => parcel.policy.as_mut_bytes(),
+        1 => &mut parcel.leaves[..],
+        2 => parcel.devices.as_mut_bytes(),
+        3 => &mut parcel.functions[..],
+        _ => parcel.vcpu.as_mut_bytes(),
+    };
+    let at = usize::from(input.u16()) % bytes.len().max(1);
+    for byte in bytes.iter_mut().skip(at).take(usize::from(input.u8() & 7)) {
+        *byte = input.u8();
+    }
+}
+
+/// The area of extended registers that belongs to this state.
+fn area(parcel: &Parcel, input: &mut Input<'_>) {
+    let mut area = vec![0; usize::from(input.u16() & 0xfff)];
+    area.iter_mut().for_each(|byte| *byte = input.u8());
+    if let Err(error) = check_area(&parcel.vcpu.extended, &area, input.number(), usize::from(input.u16())) {
+        drop(error.to_string());
+    }
+}
+
+/// Blocks of any bytes, and of any bytes behind a good header.
+fn blocks(input: &mut Input<'_>) {
+    let mut bytes = input.take(2 * HEAD_BYTES).to_vec();
+    bytes.resize(HEAD_BYTES + size_of::<PciFunction>(), 0x55);
+    let _ = block::identify(&bytes);
+    any_block::<Policy>(&bytes);
+    any_block::<Vcpu>(&bytes);
+    any_block::<Late>(&bytes);
+    let mut begun = BlockMut::<Console>::begin(&mut bytes, OWNER, VERSION).expect("it is large enough");
+    let (console, tail) = begun.parts().expect("it was begun");
+    (console.output_bytes, console.input_bytes) = (input.u32().into(), u32::from(input.u8()).into());
+    let tail_bytes = usize::from(input.u16()) % tail.len();
+    begun.finish(tail_bytes).expect("there are as many");
+    let (console, tail) = block::open::<Console>(&bytes, OWNER).expect("it was finished");
+    assert!(console.split(tail).is_none_or(|(output, input)| output.len() + input.len() == tail_bytes));
+}
+
+fn any_block<T: BlockState>(bytes: &[u8]) {
+    if let Err(error) = block::open::<T>(bytes, OWNER) {
+        drop(error.to_string());
+    }
+}

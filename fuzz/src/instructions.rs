@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Instructions: fetched, skipped, carried out on device registers, sent to ports.
+
+use vm::addr::{AccessSize, Gpa};
+use vm::emulate::{self, MemoryBus};
+use vm::exit::PortAccess;
+use vm::instruction::{self, MAX_BYTES, Usual};
+use vm::memory::GuestMemory;
+use vm::testing::{FakeMemory, FakeVcpu};
+use vm::vcpu::{SegmentName, VcpuState};
+
+use crate::input::Input;
+
+const MEMORY_BYTES: usize = 0x1_0000;
+
+/// Registers that answer with what the input says.
+struct Registers<'a, 'b>(&'b mut Input<'a>);
+
+impl MemoryBus for Registers<'_, '_> {
+    fn load(&mut self, _: Gpa, _: AccessSize) -> u64 {
+        self.0.u64()
+    }
+    fn store(&mut self, _: Gpa, size: AccessSize, value: u64) {
+        assert_eq!(value & !size.mask(), 0, "no more is stored than fits");
+    }
+}
+
+/// A processor in any mode at any code: what is carried out moves RIP past one instruction at the most.
+pub fn instruction(data: &[u8]) {
+    let mut input = Input(data);
+    let memory = FakeMemory::new(MEMORY_BYTES);
+    let mut vcpu = processor(&mut input, &memory);
+    let (operation, gpa) = (input.u8(), Gpa(input.number()));
+    let before = vcpu.rip;
+    match operation % 3 {
+        0 => drop(instruction::skip(&mut vcpu, &memory, Usual::new(&[0x0f, 0xa2]))),
+        1 => drop(
+            emulate::access(&mut vcpu, &memory, gpa, &mut Registers(&mut input)).map_err(|error| format!("{error:?}")),
+        ),
+        _ => drop(emulate::port_string(&mut vcpu, &memory, &transfer(&mut input), |value| value ^ gpa.0)),
+    }
+    assert!(vcpu.rip.wrapping_sub(before) <= MAX_BYTES as u64, "one instruction at a time");
+    if let Ok(bytes) = instruction::fetch(&vcpu, &memory) {
+        assert!(bytes.as_slice().len() <= MAX_BYTES);
+    }
+}
+
+/// A processor's registers, its mode, its page tables and its code.
+pub fn processor(input: &mut Input<'_>, memory: &FakeMemory) -> FakeVcpu {
+    let mut vcpu = FakeVcpu { rip: input.number(), rflags: input.u16().into(), ..FakeVcpu::default() };
+    vcpu.gprs = core::array::from_fn(|_| input.number());
+    (vcpu.cpl, vcpu.efer) = (input.u8() & 3, input.u16().into());
+    vcpu.segments[SegmentName::Cs as usize].attributes = input.u16();
+    vcpu.segments.iter_mut().for_each(|segment| segment.base = input.number());
+    if input.bool() {
+        (vcpu.cr0, vcpu.cr3, vcpu.cr4) = (1 << 31 | u64::from(input.u32()), input.number(), input.u16().into());
+        for _ in 0..input.u8() & 0xf {
+            let (at, entry) = (u64::from(input.u16()) & !7, input.number());
+            let _ = memory.write(Gpa(at), &(entry << 12 | u64::from(input.u16())).to_le_bytes());
+        }
+    }
+    if input.bool() {
+        vcpu.instruction_bytes = input.take(MAX_BYTES + 1).to_vec();
+    } else {
+        let _ = memory.write(Gpa(vcpu.rip() % MEMORY_BYTES as u64), input.take(MAX_BYTES));
+    }
+    vcpu
+}
+
+/// A string transfer of a port.
+pub fn transfer(input: &mut Input<'_>) -> PortAccess {
+    PortAccess {
+        port: input.u16(),
+        size: input.choose(&[AccessSize::Byte, AccessSize::Word, AccessSize::Dword]),
+        is_in: input.bool(),
+        is_string: true,
+        is_rep: input.bool(),
+        next_rip: 0,
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bodies of the fuzz targets: each takes any bytes and must neither panic nor find one of its own assertions wrong.
+//!
+//! They are plain functions, so that libFuzzer runs them (`fuzz_targets/`) and so does an ordinary test
+//! (`tests/smoke.rs`). Where checksums or magic numbers would stop nearly every input at the door, a body builds a frame
+//! in which those are right and lets the input fill in the rest; the first byte chooses.
+//!
+//! | module | what is fed |
+//! |---|---|
+//! | `files` | bundles, manifests, kernels |
+//! | `boot_time` | what loaders leave by three protocols, options, ACPI tables, hand-over records and images |
+//! | `tables` | frames, page tables, the log, the timeline |
+//! | `messages` | the wire |
+//! | `serial` | what a UART's registers say |
+//! | `functions` | what PCI functions say |
+//! | `endings` | what a host leaves in memory, what it hears after its end |
+//! | `instructions` | instruction fetch, decoding and emulation |
+//! | `devices`, `device_states` | a device's registers; the state it is restored from |
+//! | `guest_states` | a whole guest that another image hands over |
+//! | `counters` | a guest's performance counters |
+//! | `machine` | a whole machine's exits |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod archive;
+mod boot_time;
+mod counters;
+mod device_states;
+mod devices;
+mod endings;
+mod files;
+mod functions;
+mod guest_states;
+mod images;
+mod input;
+mod instructions;
+mod kernels;
+mod machine;
+mod messages;
+mod serial;
+mod tables;
+
+pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
+pub use counters::counters;
+pub use device_states::device_states;
+pub use devices::devices;
+pub use endings::{epitaph, questions};
+pub use files::{bundle, loaders, manifest};
+pub use functions::pci;
+pub use guest_states::guest_states;
+pub use images::seal;
+pub use input::Input;
+pub use instructions::instruction;
+pub use machine::machine;
+pub use messages::wire;
+pub use serial::uart;
+pub use tables::{frames, klog, klog_foreign, paging, timeline};
+
+/// A target's body.
+pub type Body = fn(&[u8]);
+
+/// Every target with its name.
+pub const TARGETS: [(&str, Body); 26] = [
+    ("bundle", bundle),
+    ("manifest", manifest),
+    ("loaders", loaders),
+    ("instruction", instruction),
+    ("wire", wire),
+    ("devices", devices),
+    ("device_states", device_states),
+    ("guest_states", guest_states),
+    ("machine", machine),
+    ("pvh", pvh),
+    ("multiboot2", multiboot2),
+    ("linux", linux),
+    ("options", options),
+    ("firmware", firmware),
+    ("handover", handover),
+    ("seal", seal),
+    ("paging", paging),
+    ("frames", frames),
+    ("klog", klog),
+    ("klog_foreign", klog_foreign),
+    ("timeline", timeline),
+    ("uart", uart),
+    ("epitaph", epitaph),
+    ("questions", questions),
+    ("pci", pci),
+    ("counters", counters),
+];

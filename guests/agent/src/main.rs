@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `/init` of the initramfs that demo, tests and benches boot.
+//!
+//! It says that userspace is reached, what machine it finds itself on, then does the tasks that the kernel command line
+//! names (`agent=memtest,poweroff`; see [`options`]) and powers off. It runs as process 1: when it ends the kernel
+//! panics, so it never ends, and nothing it prints may fail it.
+
+mod busy;
+mod churn;
+mod machine;
+mod options;
+mod replug;
+mod stress;
+mod system;
+mod tasks;
+
+use std::fs;
+
+/// Prints a line on the console; a console that is gone is no reason for process 1 to end.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($words)*);
+    }};
+}
+pub(crate) use say;
+
+fn main() -> ! {
+    say!("baton-agent: init reached, uptime={}", machine::uptime());
+    for complaint in system::mount_all() {
+        say!("baton-agent: {complaint}");
+    }
+    say!("{}", machine::greeting());
+    match options::tasks(&fs::read_to_string("/proc/cmdline").unwrap_or_default()) {
+        Ok(tasks) => tasks.into_iter().for_each(tasks::run),
+        Err(error) => say!("baton-agent: {error}"),
+    }
+    system::power_off()
+}

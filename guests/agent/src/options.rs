@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel command line asks of the agent: `agent=TASK,TASK,…`, each done in turn.
+//!
+//! | task | what happens |
+//! |---|---|
+//! | `poweroff`, `reboot`, `panic` | the machine ends that way |
+//! | `shell` | a busybox shell on the console; the next task follows when it ends |
+//! | `memtest` | a pattern over most of the free memory, written and read back |
+//! | `pvpanic` | loads the drivers by which a panic is reported to the host |
+//! | `poll:MS` | user space polls the clock, yielding now and then, for so many milliseconds |
+//! | `mix:MS` | one thread more than processors: computing, system calls, memory, naps |
+//! | `compute:MS` | keeps the processor busy for so many milliseconds |
+//! | `churn:MS` | every processor writes and reads patterns, for ever; a line every so many milliseconds tells how that goes |
+//! | `heartbeat:MS[:COUNT]` | a numbered line every so many milliseconds, COUNT times or for ever |
+//! | `stress:MS` | every processor computes, interrupts the others, and wakes its neighbour, for so long |
+//! | `replug:TIMES` | every processor but the first is switched off and on, so many times, while others compute |
+//! | `steal` | says how long the machine's processors were others' |
+//! | `backtrace` | makes the kernel show what every processor does, by NMI |
+//! | `wait` | nothing, for ever |
+//!
+//! After the last task, and with none, the machine powers off.
+
+use std::fmt;
+use std::time::Duration;
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Power off.
+    PowerOff,
+    /// Reboot.
+    Reboot,
+    /// Make the kernel panic.
+    Panic,
+    /// A shell on the console.
+    Shell,
+    /// Write a pattern over most of the free memory and read it back.
+    MemoryTest,
+    /// Load the drivers of pvpanic.
+    PanicDrivers,
+    /// Poll the clock from user space.
+    Poll(Duration),
+    /// A bit of everything at once.
+    Mix(Duration),
+    /// Keep the processor busy.
+    Compute(Duration),
+    /// Keep every processor at work, and tell at every period how that goes.
+    Churn(Duration),
+    /// A numbered line at every period.
+    Heartbeat {
+        /// Time between lines.
+        period: Duration,
+        /// How many; `None` is for ever.
+        count: Option<u64>,
+    },
+    /// Keep all processors busy with each other.
+    Stress(Duration),
+    /// Switch processors off and on, so often.
+    Replug(u64),
+    /// Say how long the machine's processors were others'.
+    Steal,
+    /// Make the kernel show what every processor does.
+    Backtrace,
+    /// Sleep for ever.
+    Wait,
+}
+
+/// A task the agent does not know or cannot read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTask(String);
+
+impl fmt::Display for UnknownTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, poll:MS, mix:MS, compute:MS, \
+             churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace and wait, separated by commas",
+            self.0
+        )
+    }
+}
+
+/// The tasks that a kernel command line names, in order. The last `agent=` counts, as with the kernel's own options.
+pub fn tasks(command_line: &str) -> Result<Vec<Task>, UnknownTask> {
+    let list = command_line.split_ascii_whitespace().rev().find_map(|word| word.strip_prefix("agent=")).unwrap_or("");
+    list.split(',').filter(|word| !word.is_empty()).map(task).collect()
+}
+
+fn task(word: &str) -> Result<Task, UnknownTask> {
+    let mut parts = word.split(':');
+    let parsed = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some("poweroff"), None, ..) => Some(Task::PowerOff),
+        (Some("reboot"), None, ..) => Some(Task::Reboot),
+        (Some("panic"), None, ..) => Some(Task::Panic),
+        (Some("shell"), None, ..) => Some(Task::Shell),
+        (Some("memtest"), None, ..) => Some(Task::MemoryTest),
+        (Some("wait"), None, ..) => Some(Task::Wait),
+        (Some("pvpanic"), None, ..) => Some(Task::PanicDrivers),
+        (Some("poll"), Some(time), None, _) => milliseconds(time).map(Task::Poll),
+        (Some("mix"), Some(time), None, _) => milliseconds(time).map(Task::Mix),
+        (Some("steal"), None, ..) => Some(Task::Steal),
+        (Some("backtrace"), None, ..) => Some(Task::Backtrace),
+        (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
+        (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
+        (Some("compute"), Some(time), None, _) => milliseconds(time).map(Task::Compute),
+        (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
+        (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
+        _ => None,
+    };
+    parsed.ok_or_else(|| UnknownTask(word.to_owned()))
+}
+
+fn heartbeat(time: &str, count: Option<&str>) -> Option<Task> {
+    let count = match count {
+        Some(digits) => Some(digits.parse().ok()?),
+        None => None,
+    };
+    milliseconds(time).map(|period| Task::Heartbeat { period, count })
+}
+
+fn milliseconds(digits: &str) -> Option<Duration> {
+    digits.parse().ok().map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use proptest::prelude::*;
+
+fn only(command_line: &str) -> Task {
+    let tasks = tasks(command_line).unwrap();
+    assert_eq!(tasks.len(), 1, "{tasks:?}");
+    tasks[0]
+}
+
+#[test]
+fn without_the_option_nothing_is_asked() {
+    assert_eq!(tasks("console=ttyS0 quiet\n"), Ok(vec![]));
+    assert_eq!(tasks(""), Ok(vec![]));
+    assert_eq!(tasks("agent="), Ok(vec![]));
+}
+
+#[test]
+fn tasks_come_in_the_order_given() {
+    assert_eq!(
+        tasks("console=ttyS0 agent=memtest,shell,reboot quiet\n"),
+        Ok(vec![Task::MemoryTest, Task::Shell, Task::Reboot])
+    );
+}
+
+#[test]
+fn the_last_option_counts() {
+    assert_eq!(only("agent=shell agent=wait"), Task::Wait);
+}
+
+#[test]
+fn an_option_that_only_ends_in_agent_is_not_ours() {
+    assert_eq!(tasks("useragent=shell"), Ok(vec![]));
+}
+
+#[test]
+fn times_are_milliseconds() {
+    assert_eq!(only("agent=compute:250"), Task::Compute(Duration::from_millis(250)));
+    assert_eq!(only("agent=poll:3"), Task::Poll(Duration::from_millis(3)));
+    assert_eq!(only("agent=mix:3"), Task::Mix(Duration::from_millis(3)));
+    assert_eq!(only("agent=churn:5"), Task::Churn(Duration::from_millis(5)));
+    assert_eq!(only("agent=stress:250"), Task::Stress(Duration::from_millis(250)));
+    assert_eq!(only("agent=replug:3"), Task::Replug(3));
+    let period = Duration::from_millis(10);
+    assert_eq!(only("agent=heartbeat:10"), Task::Heartbeat { period, count: None });
+    assert_eq!(only("agent=heartbeat:10:3"), Task::Heartbeat { period, count: Some(3) });
+}
+
+#[test]
+fn what_cannot_be_read_is_named_in_the_refusal() {
+    for word in [
+        "shel",
+        "compute",
+        "compute:",
+        "compute:-1",
+        "compute:1:2",
+        "heartbeat:1:2:3",
+        "wait:1",
+        "PANIC",
+        "stress",
+        "replug:x",
+        "steal:1",
+    ] {
+        let refusal = tasks(&format!("agent={word}")).unwrap_err().to_string();
+        assert!(refusal.starts_with(&format!("agent={word}: no such task")), "{refusal}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_command_line_is_too_much(command_line in "\\PC{0,200}", list in "[a-z0-9:,]{0,60}") {
+        let _ = tasks(&command_line);
+        let _ = tasks(&format!("agent={list}"));
+    }
+}

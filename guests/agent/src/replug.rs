@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processors taken away from the running kernel and given back to it (Linux Documentation/core-api/cpu_hotplug.rst), while
+//! others compute.
+
+use crate::{say, stress};
+use std::fs;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const PROCESSORS: &str = "/sys/devices/system/cpu";
+
+/// Takes each processor but the first away and gives it back, so many times over, and says what came of it.
+pub fn run(times: u64) {
+    let processors = match stress::processors() {
+        Ok(processors) => processors,
+        Err(error) => return say!("replug: WRONG: {error}"),
+    };
+    let is_over = AtomicBool::new(false);
+    let result = thread::scope(|scope| {
+        for _ in &processors {
+            scope.spawn(|| compute(&is_over));
+        }
+        let result = (0..times).try_for_each(|_| processors.iter().skip(1).try_for_each(|&at| off_and_on(at)));
+        is_over.store(true, Ordering::Relaxed);
+        result
+    });
+    match result {
+        Ok(()) => say!("replug: {} processors off and on {times} times", processors.len() - 1),
+        Err(error) => say!("replug: WRONG: {error}"),
+    }
+}
+
+fn off_and_on(processor: usize) -> Result<(), String> {
+    set_online(processor, false)?;
+    set_online(processor, true)?;
+    // It is on when something runs on it.
+    thread::spawn(move || stress::bind(processor)).join().map_err(|_| "thread panicked".to_owned())?
+}
+
+fn set_online(processor: usize, wanted: bool) -> Result<(), String> {
+    let path = format!("{PROCESSORS}/cpu{processor}/online");
+    let digit = if wanted { "1" } else { "0" };
+    fs::write(&path, digit).map_err(|error| format!("{path} does not take {digit}: {error}"))?;
+    let found = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    if found.trim() == digit { Ok(()) } else { Err(format!("{path} says {found:?}, not {digit}")) }
+}
+
+fn compute(is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        black_box((0..10_000_u64).fold(0_u64, |sum, step| black_box(sum ^ step)));
+    }
+}

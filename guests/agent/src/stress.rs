@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All processors busy with each other, as a machine whose interrupts between processors get lost or come late would not
+//! survive.
+//!
+//! On each processor, bound to it, run three threads: one computes and checks what it has computed, one makes all others
+//! pass a memory barrier (membarrier(2), private and expedited: an interrupt to every processor that runs this process), and
+//! one passes a ball to the next processor's by a futex, which wakes it up where it sleeps.
+
+use crate::say;
+use rustix::thread::futex::{self, Flags};
+use rustix::thread::{
+    CpuSet, MembarrierCommand, Timespec, membarrier, sched_getaffinity, sched_getcpu, sched_setaffinity,
+};
+use std::fmt::Display;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread waits for the ball before it counts as lost: a starved processor is slow, but not that slow.
+const BALL_LOST_AFTER: Duration = Duration::from_secs(30);
+/// How often it looks whether all is over meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What all threads count.
+#[derive(Default)]
+struct Counts {
+    rounds: AtomicU64,
+    barriers: AtomicU64,
+    passes: AtomicU64,
+    wrong: AtomicU64,
+}
+
+/// Stresses every processor for so long, and says what came of it.
+pub fn run(time: Duration) {
+    let processors = match processors() {
+        Ok(processors) => processors,
+        Err(error) => return say!("stress: WRONG: {error}"),
+    };
+    let start = Instant::now();
+    let counts = Counts::default();
+    let complaints = on_all(&processors, start + time, &counts);
+    let [rounds, barriers, passes, wrong] =
+        [&counts.rounds, &counts.barriers, &counts.passes, &counts.wrong].map(|count| count.load(Ordering::Relaxed));
+    complaints.iter().for_each(|complaint| say!("stress: WRONG: {complaint}"));
+    if wrong != 0 || rounds == 0 || barriers == 0 || passes == 0 {
+        say!("stress: WRONG: {wrong} wrong of {rounds} rounds, {barriers} barriers, {passes} passes");
+    }
+    let count = processors.len();
+    let ms = start.elapsed().as_millis();
+    say!("stress: {count} processors, {rounds} rounds, {barriers} barriers, {passes} passes in {ms} ms");
+}
+
+/// The processors that this process may run on.
+pub fn processors() -> Result<Vec<usize>, String> {
+    let set = sched_getaffinity(None).map_err(|error| format!("sched_getaffinity: {error}"))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
+}
+
+/// Binds the calling thread to a processor.
+pub fn bind(processor: usize) -> Result<(), String> {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    sched_setaffinity(None, &set).map_err(|error| format!("thread cannot be bound to {processor}: {error}"))?;
+    let at = sched_getcpu();
+    if at == processor { Ok(()) } else { Err(format!("thread bound to {processor} runs on {at}")) }
+}
+
+fn on_all(processors: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
+    let told = |what: &str, error: &dyn Display| format!("{what}: {error}");
+    if let Err(error) = membarrier(MembarrierCommand::RegisterPrivateExpedited) {
+        return vec![told("membarrier", &error)];
+    }
+    // One ball for each neighbourhood of two: even numbers are the first's turn.
+    let balls: Vec<AtomicU32> = processors.iter().map(|_| AtomicU32::new(0)).collect();
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (place, &processor) in processors.iter().enumerate() {
+            let next = processors[(place + 1) % processors.len()];
+            let ball = &balls[place];
+            threads.push(scope.spawn(move || bind(processor).map(|()| compute(end, counts))));
+            threads.push(scope.spawn(move || bind(processor).and_then(|()| barriers(end, counts))));
+            threads.push(scope.spawn(move || bind(processor).and_then(|()| pass(ball, 0, end, counts))));
+            threads.push(scope.spawn(move || bind(next).and_then(|()| pass(ball, 1, end, counts))));
+        }
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("thread panicked".into())));
+        ended.filter_map(Result::err).collect()
+    })
+}
+
+/// Whether a thread that has done so much may end: its time is over, and it has done something. A processor that is shared
+/// may have come to it late.
+fn is_over(end: Instant, done: u64) -> bool {
+    Instant::now() >= end && done > 0
+}
+
+fn compute(end: Instant, counts: &Counts) {
+    let sum = || (0..10_000_u64).fold(0_u64, |sum, step| black_box(sum.rotate_left(7) ^ step.wrapping_mul(sum | 1)));
+    let right = sum();
+    let mut done = 0;
+    while !is_over(end, done) {
+        done += 1;
+        if sum() != right {
+            counts.wrong.fetch_add(1, Ordering::Relaxed);
+        }
+        counts.rounds.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn barriers(end: Instant, counts: &Counts) -> Result<(), String> {
+    let mut done = 0;
+    while !is_over(end, done) {
+        done += 1;
+        membarrier(MembarrierCommand::PrivateExpedited).map_err(|error| format!("membarrier: {error}"))?;
+        counts.barriers.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Passes the ball whenever its number is of this parity.
+fn pass(ball: &AtomicU32, parity: u32, end: Instant, counts: &Counts) -> Result<(), String> {
+    let (mut had_at, mut done) = (Instant::now(), 0);
+    while !is_over(end, done) {
+        let number = ball.load(Ordering::Acquire);
+        if number % 2 == parity {
+            ball.store(number.wrapping_add(1), Ordering::Release);
+            let _ = futex::wake(ball, Flags::PRIVATE, 1);
+            counts.passes.fetch_add(1, Ordering::Relaxed);
+            done += 1;
+            had_at = Instant::now();
+        } else if had_at.elapsed() > BALL_LOST_AFTER {
+            return Err(format!("ball {number} never came"));
+        } else {
+            let look = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
+            // It has changed, somebody has woken us, or the time is over: whatever it is, the loop looks.
+            let _ = futex::wait(ball, Flags::PRIVATE, number, Some(&look));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What process 1 asks of the kernel: file systems, and the end.
+
+use crate::say;
+use nix::kmod::{ModuleInitFlags, finit_module};
+use nix::mount::{MsFlags, mount};
+use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::utsname::uname;
+use nix::unistd::sync;
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+const FILE_SYSTEMS: [(&str, &str); 3] = [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")];
+
+/// Mounts what programs expect; what cannot be mounted is told and done without.
+pub fn mount_all() -> Vec<String> {
+    let mount_one = |(kind, path): (&str, &str)| -> Option<String> {
+        let made = fs::create_dir_all(path).map_err(|error| format!("cannot make {path}: {error}"));
+        let mounted = made.and_then(|()| {
+            mount(Some(kind), path, Some(kind), MsFlags::empty(), None::<&str>)
+                .map_err(|error| format!("cannot mount {kind} on {path}: {error}"))
+        });
+        mounted.err()
+    };
+    FILE_SYSTEMS.into_iter().filter_map(mount_one).collect()
+}
+
+/// Powers off.
+pub fn power_off() -> ! {
+    end(RebootMode::RB_POWER_OFF, "powering off")
+}
+
+/// Reboots.
+pub fn restart() -> ! {
+    end(RebootMode::RB_AUTOBOOT, "rebooting")
+}
+
+/// Makes the kernel panic; returns when it would not.
+pub fn panic_kernel() {
+    say!("baton-agent: panicking, as asked");
+    if let Err(error) = fs::write("/proc/sysrq-trigger", "c") {
+        say!("baton-agent: the kernel has no sysrq trigger to panic by: {error}");
+    }
+}
+
+/// Makes the kernel show what every processor does; those that compute are told to by an NMI.
+pub fn show_backtraces() {
+    if let Err(error) = fs::write("/proc/sysrq-trigger", "l") {
+        say!("baton-agent: the kernel has no sysrq trigger to ask for backtraces: {error}");
+    }
+    say!("baton-agent: backtraces shown");
+}
+
+/// A shell on the console, until it ends.
+pub fn shell() {
+    say!("baton-agent: a shell; 'exit' ends it");
+    let ended = Command::new("/bin/busybox").args(["setsid", "cttyhack", "sh"]).env("PATH", "/bin:/sbin").status();
+    match ended {
+        Ok(status) => say!("baton-agent: the shell ended, {status}"),
+        Err(error) => say!("baton-agent: no shell in this initramfs: {error}"),
+    }
+}
+
+/// Loads the drivers by which a panic is reported, from where `scripts/build.sh` puts those of its kernels.
+pub fn load_panic_drivers() {
+    let release = uname().map(|names| names.release().to_string_lossy().into_owned()).unwrap_or_default();
+    for name in ["pvpanic", "pvpanic-mmio"] {
+        let path = format!("/lib/modules/{release}/{name}.ko");
+        let loaded = fs::File::open(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|file| finit_module(&file, c"", ModuleInitFlags::empty()).map_err(|error| error.to_string()));
+        match loaded {
+            Ok(()) => say!("baton-agent: loaded {name}"),
+            Err(error) => say!("baton-agent: {path} cannot be loaded: {error}"),
+        }
+    }
+}
+
+/// Does nothing, for ever.
+pub fn wait() -> ! {
+    loop {
+        sleep(Duration::from_secs(3600));
+    }
+}
+
+fn end(mode: RebootMode, doing: &str) -> ! {
+    say!("baton-agent: {doing}");
+    sync();
+    let Err(error) = reboot(mode);
+    say!("baton-agent: the kernel refused: {error}");
+    wait()
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Registers: what is there, what is not, what may be written.
+
+use tiny::answers::{Wrong, expect, expect_fault};
+use tiny::attempt::attempt;
+use tiny::counters::{COUNTS, Unit, WIDTH_MASK};
+use tiny::{cpu, print};
+
+/// Writes of `writes`.
+const WRITES: u64 = 20_000;
+/// An event that nobody counts.
+const NOTHING: u64 = 0xff;
+
+/// Each register keeps what it can hold, and what is not there is a fault.
+pub fn answer_as_the_manual_says(unit: &Unit) -> Result<(), Wrong> {
+    for counter in 0..unit.counters() {
+        for value in [0, 1, WIDTH_MASK, 0x1234_5678_9abc] {
+            cpu::write_msr(unit.counter(counter), value);
+            expect("counter", counter.into(), cpu::read_msr(unit.counter(counter)), value)?;
+            expect("RDPMC of", counter.into(), unit.read(counter), value)?;
+        }
+        let select = NOTHING | COUNTS;
+        cpu::write_msr(unit.select(counter), select);
+        expect("select", counter.into(), cpu::read_msr(unit.select(counter)), select)?;
+    }
+    expect_fault("RDPMC of", 31, || cpu::read_counter(31))?;
+    let absent = match unit {
+        Unit::Intel => [unit.select(unit.counters()), 0x30c, 0x391, 0xc001_0200],
+        Unit::Amd => [unit.select(unit.counters()), 0xc000_0304, 0x186, 0x38f],
+    };
+    for number in absent {
+        expect_fault("read of", number.into(), || cpu::read_msr(number))?;
+        expect_fault("write of", number.into(), || cpu::write_msr(number, 0))?;
+    }
+    match unit {
+        Unit::Intel => reserved_bits_of_intels(),
+        Unit::Amd => reserved_bits_of_amds(),
+    }
+}
+
+fn reserved_bits_of_intels() -> Result<(), Wrong> {
+    let reserved = [
+        (0x186, 1 << 21),
+        (0x186, 1 << 40),
+        (0x4c1, 1 << 48),
+        (0x309, 1 << 48),
+        (0x38d, 1 << 2),
+        (0x38d, 1 << 12),
+        (0x38f, 1 << 40),
+        (0x390, 1 << 50),
+        (0x1d9, 1 << 20),
+        (0x38e, 0),
+    ];
+    for (number, value) in reserved {
+        expect_fault("reserved bits of", number.into(), || cpu::write_msr(number, value))?;
+    }
+    cpu::write_msr(0xc1, 0xffff_fff0);
+    expect("a short write, sign-extended,", 0xc1, cpu::read_msr(0xc1), WIDTH_MASK - 0xf)
+}
+
+fn reserved_bits_of_amds() -> Result<(), Wrong> {
+    const HOST_ONLY: u64 = 1 << 41;
+    cpu::write_msr(0xc001_0200, HOST_ONLY | 1 << 63 | NOTHING);
+    expect("bits that mean nothing", 0xc001_0200, cpu::read_msr(0xc001_0200), NOTHING)?;
+    cpu::write_msr(0xc001_0004, 77);
+    expect("the older name of", 0xc001_0201, cpu::read_msr(0xc001_0201), 77)
+}
+
+/// Writes that change something each time.
+pub fn bear_a_storm_of_writes(unit: &Unit) -> Result<(), Wrong> {
+    for write in 0..WRITES {
+        let event = if write % 2 == 0 { unit.cycles() } else { NOTHING };
+        cpu::write_msr(unit.select(0), event | COUNTS);
+        cpu::write_msr(unit.control(), write & 1);
+    }
+    expect("control after", WRITES, cpu::read_msr(unit.control()), (WRITES - 1) & 1)
+}
+
+/// A guest that was given none has none.
+pub fn are_absent() -> bool {
+    let registers = [0xc1, 0x186, 0x38f, 0x345, 0xc001_0000, 0xc001_0200, 0xc000_0301];
+    let is_absent = |number: u32| attempt(|| cpu::read_msr(number)).is_err();
+    let are_absent = registers.into_iter().all(is_absent) && attempt(|| cpu::read_counter(0)).is_err();
+    print!("counters: none: {}\n", if are_absent && Unit::find().is_none() { "ok" } else { "WRONG: there are some" });
+    are_absent
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is not as it should be.
+
+use core::fmt;
+
+/// A register or a place in memory with a value that is not its own.
+#[derive(Clone, Copy)]
+pub struct Wrong {
+    /// The kind of register, or memory.
+    pub what: &'static str,
+    /// Its number or address.
+    pub item: u64,
+    /// What is there.
+    pub found: u64,
+    /// What should be.
+    pub wanted: u64,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, item, found, wanted } = self;
+        write!(f, "{what} {item:#x} holds {found:#x}, not {wanted:#x}")
+    }
+}

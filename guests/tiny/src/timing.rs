@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Samples and what is told of them: `exits: NAME min=N median=N n=N`.
+
+use crate::{cpu, print};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Samples there is room for.
+pub const ROOM: usize = 4096;
+
+static SAMPLES: [AtomicU64; ROOM] = [const { AtomicU64::new(0) }; ROOM];
+
+/// Times an action from before to after, and prints the row.
+pub fn row(name: &str, repetitions: usize, mut action: impl FnMut()) {
+    row_of(name, repetitions, || {
+        let start = cpu::ticks();
+        action();
+        cpu::ticks() - start
+    });
+}
+
+/// Prints the row of an action that takes its own time.
+pub fn row_of(name: &str, repetitions: usize, mut timed: impl FnMut() -> u64) {
+    timed(); // The first one finds nothing where it is wanted: caches, the emulator's translation.
+    let samples = &SAMPLES[..repetitions.min(ROOM)];
+    samples.iter().for_each(|sample| sample.store(timed(), Ordering::Relaxed));
+    let (least, median) = least_and_median(samples);
+    print!("exits: {name} min={least} median={median} n={}\n", samples.len());
+}
+
+/// Prints that this machine cannot have the row.
+pub fn absent(name: &str, reason: &str) {
+    print!("exits: {name} absent: {reason}\n");
+}
+
+/// The median is the upper one of an even number: a sample that was seen.
+fn least_and_median(samples: &[AtomicU64]) -> (u64, u64) {
+    let mut sorted = [0; ROOM];
+    let sorted = &mut sorted[..samples.len()];
+    sorted.iter_mut().zip(samples).for_each(|(place, sample)| *place = sample.load(Ordering::Relaxed));
+    sorted.sort_unstable();
+    (sorted.first().copied().unwrap_or(0), sorted.get(sorted.len() / 2).copied().unwrap_or(0))
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's address space.
+//!
+//! | from | what | rights |
+//! |---|---|---|
+//! | `0xffff_8000_0000_0000` | direct map: all memory but the image | RW, never X |
+//! | `0xffff_c000_0000_0000` | stacks, a guard page under each | RW, never X |
+//! | `0xffff_c100_0000_0000` | stacks of exceptions, likewise | RW, never X |
+//! | `0xffff_d000_0000_0000` | device registers, uncached | RW, never X |
+//! | `0xffff_e000_0000_0000` | the crossing, while an image leaves: code that outlives it | code RX, the rest RW |
+//! | `0xffff_ffff_8000_0000` | the image | text RX, constants R, data RW |
+
+/// Physical address `p` is seen at `DIRECT_MAP + p`.
+pub const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
+/// Stacks begin here.
+pub const STACKS: u64 = 0xffff_c000_0000_0000;
+/// Device registers are mapped from here on.
+pub const DEVICES: u64 = 0xffff_d000_0000_0000;
+/// The crossing: mapped here in both images' tables and in its own.
+pub const CROSSING: u64 = 0xffff_e000_0000_0000;
+/// The image's link base: symbol address less physical address.
+pub const IMAGE: u64 = 0xffff_ffff_8000_0000;
+
+/// A stack's bytes.
+pub const STACK_BYTES: u64 = 32 * 1024;
+/// From one stack to the next: the stack and its guard page, rounded up.
+pub const STACK_STRIDE: u64 = 64 * 1024;
+
+/// Stacks of exceptions begin here.
+pub const INTERRUPT_STACKS: u64 = STACKS + (1 << 40);
+/// Bytes of an exception's stack: nothing runs on it but the report.
+pub const INTERRUPT_STACK_BYTES: u64 = 16 * 1024;
+/// From one to the next: the stack and its guard page, rounded up.
+pub const INTERRUPT_STACK_STRIDE: u64 = 32 * 1024;
+
+/// Memory that the boot page tables show: the direct map is complete only after [`super::memory::enter`].
+pub const BOOT_MAPPED_BYTES: u64 = 4 << 30;
+
+macro_rules! linker_symbols {
+    ($($name:ident => $symbol:ident: $what:literal;)*) => {
+        unsafe extern "C" { $(static $symbol: u8;)* }
+        $(
+            #[doc = $what]
+            pub fn $name() -> u64 {
+                (&raw const $symbol) as u64
+            }
+        )*
+    };
+}
+
+linker_symbols! {
+    image_start => __image_start: "First byte of the image.";
+    image_end => __image_end: "First byte after the image.";
+    text_start => __text_start: "First byte of the code.";
+    text_end => __text_end: "First byte after the code.";
+    rodata_start => __rodata_start: "First byte of the constants.";
+    rodata_end => __rodata_end: "First byte after the constants.";
+    data_start => __data_start: "First byte of the data.";
+    data_end => __data_end: "First byte after the data.";
+}

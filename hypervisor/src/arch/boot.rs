@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entry points: from loaders (`boot.S`, `linux.S`, `setup.S`) and from the previous image, and the first page tables.
+
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use handover::image::{BUILD_TEXT_BYTES, LINKED_AT, NOTE_TYPE, Note};
+use handover::layout::{VERSION_TEXT_BYTES, padded};
+use units::PhysAddr;
+
+use super::address::{BOOT_MAPPED_BYTES, DIRECT_MAP, IMAGE};
+use crate::Source;
+
+global_asm!(
+    include_str!("boot.S"),
+    include_str!("linux.S"),
+    include_str!("setup.S"),
+    linked = const LINKED_AT,
+    image = const IMAGE + LINKED_AT,
+    pvh = const boot::pvh::MAGIC,
+    linux = const boot::linux::MAGIC,
+    line = const boot::COMMAND_LINE_BYTES + 1,
+    entry = sym boot_entry,
+    warm_entry = sym warm_entry
+);
+
+unsafe extern "C" {
+    static boot_pml4: u8;
+    static boot_pdpt: u8;
+    static boot_pdpt_high: u8;
+    static boot_directories: u8;
+    static boot_directory_image: u8;
+    static mut boot_stack_bottom: u64;
+    fn warm_start() -> !;
+}
+
+/// The note that a running host reads: an ELF note with a [`Note`] in it. Packed, because notes are aligned to four bytes.
+#[repr(C, packed(4))]
+struct ElfNote {
+    owner_bytes: u32,
+    content_bytes: u32,
+    kind: u32,
+    owner: [u8; 8],
+    entry: unsafe extern "C" fn() -> !,
+    oldest: u32,
+    newest: u32,
+    version: [u8; VERSION_TEXT_BYTES],
+    build: [u8; BUILD_TEXT_BYTES],
+}
+
+#[used]
+// SAFETY: the linker script puts the section into the notes' segment, where nothing but notes is.
+#[unsafe(link_section = ".note.Baton")]
+static NOTE: ElfNote = ElfNote {
+    owner_bytes: 6,
+    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES) as u32,
+    kind: NOTE_TYPE,
+    owner: *b"Baton\0\0\0",
+    entry: warm_start,
+    oldest: handover::OLDEST_VERSION,
+    newest: handover::VERSION,
+    version: padded(env!("CARGO_PKG_VERSION")),
+    build: padded(BUILD),
+};
+
+/// What scripts/build.sh calls this build: the commit it is made from.
+pub const BUILD: &str = match option_env!("BATON_BUILD") {
+    Some(build) => build,
+    None => "",
+};
+
+/// How far from where the image is linked to lie it does lie: its slot's address less 2 MiB.
+static MOVED_BY: AtomicU64 = AtomicU64::new(0);
+
+/// What is written at the far end of the boot stack.
+const STACK_END: u64 = 0x6461_6544_6b63_6174;
+
+/// Marks the far end of the boot stack, which has no guard page. For an image that no loader has left words there.
+pub fn mark_stack_end() {
+    // SAFETY: a word of the stack that nothing uses yet: the stack has just begun at its other end.
+    unsafe { (&raw mut boot_stack_bottom).write_volatile(STACK_END) };
+}
+
+/// Whether the boot stack has stayed within its bounds since its end was marked.
+pub fn is_stack_end_intact() -> bool {
+    // SAFETY: whoever runs on the stack has marked this word, and nobody else reads it.
+    unsafe { (&raw const boot_stack_bottom).read_volatile() == STACK_END }
+}
+
+/// First Rust code, on the boot stack, on the boot page tables, interrupts off.
+extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: u64) -> ! {
+    MOVED_BY.store(u64::from(slot).wrapping_sub(LINKED_AT), Ordering::Relaxed);
+    crate::main(Source::Loader { protocol, start_info: PhysAddr(u64::from(start_info)) }, entered_at)
+}
+
+/// First Rust code of an image that replaces another: the same, on tables that the other image built.
+/// On trial, `page` is where the way back is.
+extern "C" fn warm_entry(record: u64, page: u64, entered_at: u64) -> ! {
+    let record = PhysAddr(record);
+    let source = if page == 0 { Source::Predecessor { record } } else { Source::Judge { record, page } };
+    crate::main(source, entered_at)
+}
+
+/// The physical address of what is at `address` in the image.
+pub fn image_physical(address: u64) -> u64 {
+    (address - IMAGE).wrapping_add(MOVED_BY.load(Ordering::Relaxed))
+}
+
+/// The boot page tables, on which processors start: below 4 GiB.
+pub fn root() -> u64 {
+    image_physical((&raw const boot_pml4) as u64)
+}
+
+/// Notes that the image lies in the slot at `start`, and fills its boot page tables as `boot.S` does for an image that a
+/// loader put there: the first 4 GiB at 0 and at the direct map, and the image, whose slot has `bytes` bytes.
+pub fn settle_in(start: PhysAddr, bytes: u64) {
+    const TABLE: u64 = 0b11;
+    const LARGE_PAGE: u64 = 0x83;
+    const LARGE_BYTES: u64 = 2 << 20;
+    MOVED_BY.store(start.0.wrapping_sub(LINKED_AT), Ordering::Relaxed);
+    let table = |symbol: *const u8| symbol.cast_mut().cast::<u64>();
+    let physical = |symbol: *const u8| image_physical(symbol as u64);
+    let (pml4, pdpt, high) = (&raw const boot_pml4, &raw const boot_pdpt, &raw const boot_pdpt_high);
+    let low = &raw const boot_directories;
+    // SAFETY: the symbols are whole tables of the image's own data, which nobody uses yet; every index is below their length.
+    unsafe {
+        for index in 0..2048 {
+            table(low).add(index).write((index as u64 * LARGE_BYTES) | LARGE_PAGE);
+        }
+        for index in 0..4 {
+            table(pdpt).add(index).write((physical(low) + index as u64 * 4096) | TABLE);
+        }
+        let image = &raw const boot_directory_image;
+        for index in 0..bytes.div_ceil(LARGE_BYTES).min(511) {
+            table(image).add(1 + index as usize).write((start.0 + index * LARGE_BYTES) | LARGE_PAGE);
+        }
+        table(high).add(510).write(physical(image) | TABLE);
+        table(pml4).write(physical(pdpt) | TABLE);
+        table(pml4).add(256).write(physical(pdpt) | TABLE);
+        table(pml4).add(511).write(physical(high) | TABLE);
+    }
+}
+
+/// Physical memory as the boot page tables show it: the first 4 GiB, read-only.
+///
+/// Only for what is read before [`super::memory::enter`]: loader structures and firmware tables.
+pub struct BootMemory;
+
+impl boot::PhysicalMemory for BootMemory {
+    fn bytes(&self, start: PhysAddr, bytes: usize) -> Option<&[u8]> {
+        Self::bytes(self, start.0, bytes as u64)
+    }
+}
+
+impl firmware::PhysicalMemory for BootMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), firmware::Unreadable> {
+        let from = Self::bytes(self, address, into.len() as u64).ok_or(firmware::Unreadable)?;
+        into.copy_from_slice(from);
+        Ok(())
+    }
+}
+
+impl BootMemory {
+    /// The bytes at a physical address; `None` outside the first 4 GiB.
+    pub fn bytes(&self, physical: u64, bytes: u64) -> Option<&'static [u8]> {
+        let end = physical.checked_add(bytes)?;
+        if physical == 0 || end > BOOT_MAPPED_BYTES {
+            return None;
+        }
+        let start = (DIRECT_MAP + physical) as *const u8;
+        // SAFETY: the boot tables map the first 4 GiB readable; loader structures, modules and firmware tables lie outside
+        // the image's own data, and the frame allocator gives none of them away (they are reserved before it is used).
+        Some(unsafe { core::slice::from_raw_parts(start, bytes as usize) })
+    }
+}

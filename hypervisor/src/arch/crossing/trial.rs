@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processors that an image on trial has: the old image lends them, and whatever happens there brings them back.
+
+use core::arch::asm;
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+
+use bringup::takeover::Takeover;
+use bringup::trial::{PAGE_BYTES, SPEAK_VECTOR, TAKEOVER_PAGE, TrialPage};
+use units::PhysRange;
+
+use super::{CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, first_trial_page};
+use crate::arch::address::DIRECT_MAP;
+use crate::arch::{cpu, descriptor, memory, trap};
+
+/// Of the byte in a page's GDT that says whether the TSS is loaded.
+pub const TSS_TYPE_OFFSET: u64 = 24 + 5;
+const CODE_SELECTOR: u64 = 8;
+const DATA_SELECTOR: u64 = 16;
+const TSS_LIMIT: u64 = 103;
+const INTERRUPTS_OPEN: u64 = 1 << 9;
+/// More than any crossing has.
+const MAXIMUM_BYTES: u64 = 2 << 20;
+/// RFLAGS bit 1, which is always set.
+const ALWAYS: u64 = 1 << 1;
+
+/// What brought a processor back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// An interrupt, an NMI or a machine check, which is the old image's to handle.
+    Interrupt(u8),
+    /// The new image says something ([`bringup::trial::word`]), with an argument.
+    Word(u64, u64),
+    /// The new image did something that raised an exception.
+    Exception(Exception),
+}
+
+/// An exception of an image on trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exception {
+    /// Its vector.
+    pub vector: u8,
+    /// Its error code; 0 where there is none.
+    pub error_code: u64,
+    /// Where.
+    pub rip: u64,
+    /// CR2.
+    pub fault_address: u64,
+}
+
+impl Crossing {
+    /// The calling processor's page, or another one's.
+    pub fn trial_page(&self, index: u32) -> Option<&TrialPage> {
+        let at = (DIRECT_MAP + self.trial_page_address(index)) as *const TrialPage;
+        // SAFETY: the address is a page of this crossing, in the direct map, all of it atomic words.
+        (u64::from(index) < self.mailboxes).then(|| unsafe { &*at })
+    }
+
+    /// Physical address of a processor's page.
+    pub fn trial_page_address(&self, index: u32) -> u64 {
+        self.start.0 + trial_page_offset(self.mailboxes, index)
+    }
+
+    /// The words by which all go over or stay.
+    pub fn takeover(&self) -> &Takeover {
+        // SAFETY: the page is this crossing's own, in the direct map; all of it is atomic words.
+        unsafe { &*((DIRECT_MAP + self.start.0 + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }
+    }
+
+    /// Readies the page of the processor `index`: where its traps lead while a new image has it.
+    pub fn prepare_page(&self, index: u32) {
+        if let Some(page) = self.trial_page(index) {
+            write_descriptors(page, CROSSING + trial_page_offset(self.mailboxes, index));
+            page.reason_bytes.store(0, Relaxed);
+            page.stamps.iter().for_each(|stamp| stamp.store(0, Relaxed));
+        }
+    }
+
+    /// The new image is to begin on the processor `index` at `entry`, on its first tables, interrupts open, with the record.
+    pub fn begin_trial(&self, index: u32, entry: u64, record: u64) {
+        let Some(page) = self.trial_page(index) else { return };
+        let at = CROSSING + trial_page_offset(self.mailboxes, index);
+        let stack = at + PAGE_BYTES as u64;
+        let far = [entry, CODE_SELECTOR, ALWAYS | INTERRUPTS_OPEN, stack, DATA_SELECTOR];
+        write_first(page, at, [record, at], far, self.next_root.0);
+    }
+
+    /// Lends the calling processor, which has this number, to the new image, where that was when it came back last. Interrupts
+    /// are masked before and after; one that brings it back waits for [`trap::deliver`].
+    pub fn resume_trial(&self, index: u32) -> Option<Return> {
+        let page = self.trial_page(index)?;
+        let at = CROSSING + trial_page_offset(self.mailboxes, index);
+        // Of a crossing that was here before nothing may be translated any more.
+        memory::forget_translations();
+        let vector: u64;
+        // SAFETY: this image's tables show the crossing; the code keeps the registers that the ABI keeps, and comes back on
+        // this stack and these tables whatever the new image does, since every trap leads here.
+        unsafe {
+            asm!("call {code}", code = in(reg) code_at(&raw const crossing_resume), inlateout("rdi") at => _,
+                out("rax") vector, clobber_abi("sysv64"));
+        }
+        memory::forget_translations();
+        // The task register is the crossing's still.
+        descriptor::load(index);
+        Some(match vector as u8 {
+            SPEAK_VECTOR => Return::Word(page.cause.word.load(Relaxed), page.cause.argument.load(Relaxed)),
+            vector @ (trap::vector::NMI | trap::vector::MACHINE_CHECK | 32..) => Return::Interrupt(vector),
+            vector => Return::Exception(Exception {
+                vector,
+                error_code: page.cause.error_code.load(Relaxed),
+                rip: page.cause.rip.load(Relaxed),
+                fault_address: page.cause.fault_address.load(Relaxed),
+            }),
+        })
+    }
+
+    /// Every vector leads to its stub; those that must not trust the stack have the page's own.
+    pub(super) fn write_trial_gates(&mut self) {
+        const PRESENT_INTERRUPT_GATE: u64 = 0x8e00 << 32;
+        const OWN_STACK: u64 = 1 << 32;
+        let gates = (DIRECT_MAP + self.start.0 + TRIAL_IDT_PAGE * PAGE_BYTES as u64) as *mut [u64; 2];
+        for vector in 0..256_usize {
+            let handler = code_at(&raw const crossing_stubs) + vector as u64 * 8;
+            let stack = if matches!(vector, 2 | 8 | 18) { OWN_STACK } else { 0 };
+            let low = (handler & 0xffff)
+                | CODE_SELECTOR << 16
+                | stack
+                | PRESENT_INTERRUPT_GATE
+                | (handler & 0xffff_0000) << 32;
+            // SAFETY: the page is this crossing's own, nobody is on it yet, and has room for 256 gates.
+            unsafe { gates.add(vector).write([low, handler >> 32]) };
+        }
+    }
+}
+
+/// The host's tables show this many bytes of a crossing no more, if they did.
+pub fn hide(bytes: u64) {
+    let hidden = memory::with_host_tables(|tables, frames| tables.unmap(frames, CROSSING, bytes));
+    if hidden.is_some_and(|hidden| hidden.is_ok()) {
+        memory::forget_translations();
+    }
+}
+
+/// A processor's page as an image on trial sees it; `None` unless it is one that the crossing can show.
+pub fn own_page(at: u64) -> Option<&'static TrialPage> {
+    let is_there = (CROSSING..CROSSING + MAXIMUM_BYTES).contains(&at) && at.is_multiple_of(PAGE_BYTES as u64);
+    // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until the
+    // trial is over; all of it is atomic words.
+    is_there.then(|| unsafe { &*(at as *const TrialPage) })
+}
+
+/// An image on trial says something to the old one, which goes on; returns when the old one lets it.
+pub fn speak(word: u64, argument: u64) {
+    // SAFETY: the crossing's gate for this vector leads to the old image, which keeps every register.
+    unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };
+}
+
+/// In an image on trial: the processor whose page is at the physical address `page` is to begin at `entry`, with its number, on
+/// this image's tables, interrupts masked. Returns where its page is seen; `None` if it is not in the crossing.
+pub fn let_begin(
+    crossing: PhysRange,
+    page: u64,
+    entry: extern "C" fn(u64) -> !,
+    index: u32,
+    stack_top: u64,
+) -> Option<&'static TrialPage> {
+    let at = CROSSING + page.checked_sub(crossing.start().0)?;
+    let page = own_page(at)?;
+    // As if the entry had been called.
+    let far = [entry as usize as u64, CODE_SELECTOR, ALWAYS, stack_top - 8, DATA_SELECTOR];
+    write_first(page, at, [u64::from(index), 0], far, memory::host_root());
+    Some(page)
+}
+
+/// The words by which all go over or stay, as an image on trial sees them: whoever has a page is one.
+pub fn inherited_takeover(_: &'static TrialPage) -> &'static Takeover {
+    // SAFETY: an image on trial has the crossing in its tables, and this page with it; all of it is atomic words.
+    unsafe { &*((CROSSING + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }
+}
+
+/// The new image's first registers: RDI and RSI, and what IRETQ takes.
+fn write_first(page: &TrialPage, at: u64, [rdi, rsi]: [u64; 2], far: [u64; 5], root: u64) {
+    page.first.rdi.store(rdi, Relaxed);
+    page.first.others[0].store(rsi, Relaxed);
+    page.first.far.iter().zip(far).for_each(|(word, value)| word.store(value, Relaxed));
+    page.new.rsp.store(at + offset_of!(TrialPage, first) as u64, Relaxed);
+    page.new.root.store(root, Relaxed);
+    page.new.cr4.store(cpu::read_cr4(), Relaxed);
+    page.new.gs_base.store(0, Relaxed);
+}
+
+fn trial_page_offset(mailboxes: u64, index: u32) -> u64 {
+    (first_trial_page(mailboxes) + u64::from(index)) * PAGE_BYTES as u64
+}
+
+/// Writes a page's GDT, TSS, and what their registers are loaded with; the page is seen at `at`.
+fn write_descriptors(page: &TrialPage, at: u64) {
+    let tss = at + offset_of!(TrialPage, tss) as u64;
+    let [null, code, data] = GDT;
+    let low = TSS_LIMIT | (tss & 0xff_ffff) << 16 | 0x89 << 40 | (tss >> 24 & 0xff) << 56;
+    let gdt = [null, code, data, low, tss >> 32];
+    page.gdt.iter().zip(gdt).for_each(|(word, value)| word.store(value, Relaxed));
+    page.tss.iter().for_each(|word| word.store(0, Relaxed));
+    // The first interrupt stack's address is at offset 36 (AMD APM vol. 2, figure 12-8), the I/O map's offset at 102.
+    let stack = at + PAGE_BYTES as u64;
+    page.tss[4].store(stack << 32, Relaxed);
+    page.tss[5].store(stack >> 32, Relaxed);
+    page.tss[12].store((TSS_LIMIT + 1) << 48, Relaxed);
+    let idt = CROSSING + TRIAL_IDT_PAGE * PAGE_BYTES as u64;
+    for (register, base, bytes) in [(&page.gdtr, at, size_of_val(&page.gdt) as u64), (&page.idtr, idt, 256 * 16)] {
+        register[0].store((bytes - 1) | base << 16, Relaxed);
+        register[1].store(base >> 48, Relaxed);
+    }
+}

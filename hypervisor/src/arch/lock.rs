@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames that nobody can write, on any processor, for as long as they are locked: the direct map shows them read-only.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use paging::Flags;
+use units::{PhysAddr, PhysRange};
+
+use super::address::DIRECT_MAP;
+use super::memory::{self, OwnedFrames};
+use super::percpu::{self, PerCpu};
+use super::{apic, cpu, timer, trap};
+
+/// How long a processor may take to forget translations. It does so as soon as it takes interrupts; but an emulator on a crowded
+/// machine may let one wait for seconds.
+const LIMIT_US: u64 = 5_000_000;
+
+/// Processors are asked to forget for so many times. Only the processor that serves the control channel asks.
+static ROUND: AtomicU64 = AtomicU64::new(0);
+
+/// Frames that are locked; dropped, they can be written again, and are given back.
+pub struct LockedFrames(Option<OwnedFrames>);
+
+/// Why frames could not be locked; they are given back.
+#[derive(Clone, Copy, Debug)]
+pub enum LockError {
+    /// No memory for a page table.
+    OutOfMemory,
+    /// This processor did not take note in time.
+    Deaf(u32),
+}
+
+impl LockedFrames {
+    /// Locks frames.
+    pub fn lock(frames: OwnedFrames) -> Result<Self, LockError> {
+        protect(frames.range(), Flags::empty()).map_err(|()| LockError::OutOfMemory)?;
+        let locked = Self(Some(frames));
+        forget_everywhere().map_err(LockError::Deaf)?;
+        Ok(locked)
+    }
+
+    /// Where they are.
+    pub fn range(&self) -> PhysRange {
+        self.0.as_ref().map(OwnedFrames::range).unwrap_or_default()
+    }
+
+    /// What they hold.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_ref().map(OwnedFrames::bytes).unwrap_or_default()
+    }
+}
+
+impl Drop for LockedFrames {
+    fn drop(&mut self) {
+        let Some(frames) = self.0.take() else { return };
+        // Rights that were there before take no table. Whoever still remembers the lock must not be given the frames.
+        let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && forget_everywhere().is_ok();
+        if !is_open {
+            log::error!("memory {} stays locked: a processor does not take note", frames.range());
+            frames.leak();
+        }
+    }
+}
+
+fn protect(range: PhysRange, rights: Flags) -> Result<(), ()> {
+    let flags = rights | Flags::NO_EXECUTE | Flags::GLOBAL;
+    let changed = memory::with_host_tables(|tables, frames| {
+        tables.protect(frames, DIRECT_MAP + range.start().0, range.bytes(), flags)
+    });
+    changed.ok_or(())?.map_err(|_| ())
+}
+
+/// Makes every processor forget all translations; the error is one that has not.
+fn forget_everywhere() -> Result<(), u32> {
+    let round = ROUND.fetch_add(1, Ordering::AcqRel) + 1;
+    memory::forget_translations();
+    let others = || percpu::indices().filter(|index| *index != PerCpu::current().index).filter_map(percpu::of);
+    others().for_each(|other| apic::send(other.apic_id, trap::vector::FORGET));
+    let deadline = cpu::tsc().wrapping_add(timer::us_to_ticks(LIMIT_US));
+    // One that left meanwhile, or came, has loaded its tables since.
+    while let Some(deaf) = others().find(|other| other.forgot_at.load(Ordering::Acquire) < round && other.is_here()) {
+        if (cpu::tsc().wrapping_sub(deadline) as i64) >= 0 {
+            return Err(deaf.index);
+        }
+        cpu::pause();
+    }
+    Ok(())
+}
+
+/// Writes to memory that is in use, as a stray pointer would.
+pub fn write_astray(at: PhysAddr) {
+    let at = (DIRECT_MAP + at.0) as *mut u8;
+    // SAFETY: memory that the direct map shows and that holds plain bytes, at which nobody looks meanwhile; where it is locked the
+    // write is a page fault, which ends the host.
+    unsafe { at.write_volatile(!at.read_volatile()) };
+}
+
+/// The calling processor was asked to forget all translations.
+pub fn interrupted() {
+    let round = ROUND.load(Ordering::Acquire);
+    memory::forget_translations();
+    PerCpu::current().forgot_at.store(round, Ordering::Release);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine: the only room with `unsafe` in it. What it offers to the rest of the hypervisor is safe.
+//!
+//! | module | touches |
+//! |---|---|
+//! | [`boot`] | the entry point, the first page tables |
+//! | [`cpu`] | single instructions: HLT, RDTSC, MSRs, flags |
+//! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
+//! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
+//! | [`percpu`] | what each processor owns, found through GS |
+//! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
+//! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
+//! | [`pci`] | PCI configuration space |
+//! | [`smp`], [`crossing`] | starting the other processors; leaving for the next image |
+//! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
+//! | [`guest_memory`], [`svm`] | a guest's memory and its processor |
+//! | [`sha256`] | XMM registers, for an image's digest |
+#![allow(unsafe_code, reason = "the machine is driven here, and nowhere else")]
+
+pub mod address;
+pub mod apic;
+pub mod boot;
+pub mod clock;
+pub mod cpu;
+pub mod crossing;
+pub mod descriptor;
+pub mod ending;
+pub mod guest_memory;
+pub mod heap;
+pub mod ioapic;
+pub mod lock;
+pub mod machine_check;
+pub mod memory;
+pub mod pci;
+pub mod percpu;
+pub mod port;
+pub mod power;
+pub mod serial;
+pub mod sha256;
+pub mod smp;
+pub mod stack;
+pub mod svm;
+pub mod timer;
+pub mod trap;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine's PCI configuration space: through memory where firmware shows it there, else through two ports.
+
+use arrayvec::ArrayVec;
+use firmware::tables::MAX_ECAMS;
+use pci::{Bdf, ConfigSpace, EcamRange, Route, route};
+
+use super::{address, cpu, memory, port, timer};
+
+/// Range `n` is mapped at `MAPPED_AT + n × STRIDE`, and as far behind that as it lies behind a large page's beginning.
+const MAPPED_AT: u64 = address::DEVICES + 0x4000_0000;
+const STRIDE: u64 = 0x2000_0000;
+const LARGE_PAGE: u64 = 2 << 20;
+const ADDRESS: u16 = 0xcf8;
+const DATA: u16 = 0xcfc;
+
+/// The way to the registers. Its owner is the only one who reaches them: there is one, behind a lock.
+pub struct Space {
+    ranges: ArrayVec<EcamRange, MAX_ECAMS>,
+}
+
+impl Space {
+    /// Through ports alone.
+    pub const fn by_ports() -> Self {
+        Self { ranges: ArrayVec::new_const() }
+    }
+
+    /// Shows a range, which overlaps nothing that is used otherwise; it is used from here on, if what it shows of the first function
+    /// is what the ports show. Says whether it is.
+    pub fn add(&mut self, range: EcamRange) -> bool {
+        let Some((start, end)) = range.addresses() else { return false };
+        let Some(at) = mapped_at(self.ranges.len(), start) else { return false };
+        if self.ranges.is_full() || memory::map_device(at, start, end - start).is_err() {
+            return false;
+        }
+        self.ranges.push(range);
+        let is_right = is_as_the_ports_say(at, range);
+        if !is_right {
+            // It stays mapped, and its place taken: an empty range shows nothing.
+            self.ranges.pop();
+            self.ranges.push(EcamRange { first_bus: u8::MAX, last_bus: 0, ..range });
+        }
+        is_right
+    }
+
+    fn at(&self, range: usize, offset: u64) -> Option<u64> {
+        let (start, _) = self.ranges.get(range)?.addresses()?;
+        Some(mapped_at(range, start)? + offset)
+    }
+}
+
+fn mapped_at(index: usize, start: u64) -> Option<u64> {
+    (index < MAX_ECAMS).then_some(MAPPED_AT + index as u64 * STRIDE + start % LARGE_PAGE)
+}
+
+/// Whether the first function of a range is also what the ports show there. They show the first segment's; a machine without ports
+/// reads as ones.
+fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
+    let place = Bdf::new(0, range.first_bus, 0, 0).filter(|_| range.segment == 0);
+    let Some(Route::Ports(word)) = place.and_then(|place| route(&[], place, 0)) else { return true };
+    let by_ports = read_port(word);
+    by_ports == u32::MAX || by_ports == read_memory(at)
+}
+
+fn read_memory(at: u64) -> u32 {
+    // SAFETY: `at` lies in a range that is mapped uncached, and is a multiple of four; reading a configuration register changes
+    // nothing that others rely on.
+    unsafe { core::ptr::read_volatile(at as *const u32) }
+}
+
+fn read_port(word: u32) -> u32 {
+    // SAFETY: address and data port of configuration space, which nobody else uses.
+    unsafe {
+        port::write_u32(ADDRESS, word);
+        port::read_u32(DATA)
+    }
+}
+
+impl ConfigSpace for Space {
+    fn read(&mut self, place: Bdf, register: u16) -> u32 {
+        match route(&self.ranges, place, register) {
+            Some(Route::Memory { range, offset }) => self.at(range, offset).map_or(u32::MAX, read_memory),
+            Some(Route::Ports(word)) => read_port(word),
+            None => u32::MAX,
+        }
+    }
+
+    fn write(&mut self, place: Bdf, register: u16, value: u32) {
+        match route(&self.ranges, place, register) {
+            Some(Route::Memory { range, offset }) => {
+                let Some(at) = self.at(range, offset) else { return };
+                // SAFETY: as in `read_memory`. What is written is `pci`'s: a function's own decoding, switched off while its ranges
+                // are sized, and the ranges, put back before it is switched on again.
+                unsafe { core::ptr::write_volatile(at as *mut u32, value) };
+            }
+            // SAFETY: as in `read_port`; as for what is written, see above.
+            Some(Route::Ports(word)) => unsafe {
+                port::write_u32(ADDRESS, word);
+                port::write_u32(DATA, value);
+            },
+            None => {}
+        }
+    }
+
+    fn now(&mut self) -> u64 {
+        cpu::tsc()
+    }
+
+    fn pause(&mut self) {
+        timer::delay_us(1);
+    }
+}

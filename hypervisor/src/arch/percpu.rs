@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each processor owns, found through GS.
+
+use alloc::boxed::Box;
+use core::arch::asm;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use spin::Once;
+
+use super::{apic, cpu, trap};
+
+/// Where the calling processor finds its own data.
+pub const MSR_GS_BASE: u32 = 0xc000_0101;
+
+/// One processor's own data. Interrupt handlers raise its flags, the processor's loop lowers them.
+#[repr(C)]
+pub struct PerCpu {
+    /// This structure's own address, read through GS.
+    this: *const PerCpu,
+    /// Number of the processor, from 0, in bring-up order.
+    pub index: u32,
+    /// Its local APIC's identifier.
+    pub apic_id: u32,
+    /// The processor's timer has fired.
+    pub timer_fired: AtomicBool,
+    /// Somebody wants the processor to look at its work.
+    pub work_pending: AtomicBool,
+    /// It holds one virtual processor at most, so that a kick can be for that one only.
+    pub holds_one: AtomicBool,
+    /// It has come online and not left.
+    is_here: AtomicBool,
+    /// When it last came online.
+    online_since: AtomicU64,
+    /// Ticks since then in which it had nothing to do.
+    idle_ticks: AtomicU64,
+    /// Since when it has nothing to do; 0 while it has.
+    idle_since: AtomicU64,
+    /// The last time that it was asked to forget translations and did.
+    pub forgot_at: AtomicU64,
+}
+
+// SAFETY: `this` points to the structure itself, which never moves; all else is atomic or constant.
+unsafe impl Sync for PerCpu {}
+
+/// The processor that booted the host; it also serves the control channel.
+pub const BOOT_PROCESSOR: u32 = 0;
+
+/// Processors this image can use.
+pub const MAX_PROCESSORS: usize = 256;
+
+static ALL: [Once<&'static PerCpu>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+/// Processors that have taken their data and have not left.
+static ONLINE: AtomicU32 = AtomicU32::new(0);
+/// The boot processor has its own data.
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+
+impl PerCpu {
+    /// Makes the data of a processor before it starts, unless it has some: it then waits for no memory.
+    pub fn prepare(index: u32, apic_id: u32) {
+        if ALL.get(index as usize).is_some_and(|slot| slot.get().is_none()) {
+            Self::make(index, apic_id);
+        }
+    }
+
+    /// The calling processor takes its own data, from where on it can be interrupted; they live for ever, and one that comes
+    /// back finds them.
+    pub fn install(index: u32, apic_id: u32) -> &'static Self {
+        let known = ALL.get(index as usize).and_then(Once::get);
+        let this = known.copied().unwrap_or_else(|| Self::make(index, apic_id));
+        // SAFETY: the hypervisor uses GS for nothing else, and the structure lives for ever.
+        unsafe { cpu::write_msr(MSR_GS_BASE, this.this as u64) };
+        for flag in [&this.timer_fired, &this.work_pending] {
+            flag.store(false, Ordering::Relaxed);
+        }
+        this.holds_one.store(true, Ordering::Relaxed);
+        this.idle_ticks.store(0, Ordering::Relaxed);
+        this.idle_since.store(0, Ordering::Relaxed);
+        this.online_since.store(cpu::tsc(), Ordering::Relaxed);
+        this.is_here.store(true, Ordering::Release);
+        ONLINE.fetch_add(1, Ordering::Release);
+        IS_INSTALLED.store(true, Ordering::Release);
+        this
+    }
+
+    fn make(index: u32, apic_id: u32) -> &'static Self {
+        let this: &'static mut Self = Box::leak(Box::new(Self {
+            this: core::ptr::null(),
+            index,
+            apic_id,
+            timer_fired: AtomicBool::new(false),
+            work_pending: AtomicBool::new(false),
+            holds_one: AtomicBool::new(true),
+            is_here: AtomicBool::new(false),
+            online_since: AtomicU64::new(0),
+            idle_ticks: AtomicU64::new(0),
+            idle_since: AtomicU64::new(0),
+            forgot_at: AtomicU64::new(0),
+        }));
+        this.this = this;
+        let this: &'static Self = this;
+        if let Some(slot) = ALL.get(index as usize) {
+            slot.call_once(|| this);
+        }
+        this
+    }
+
+    /// The calling processor is not counted any more: it leaves the host. Its data stay as they are.
+    pub fn leave(&self) {
+        self.is_here.store(false, Ordering::Release);
+        ONLINE.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Whether it is online.
+    pub fn is_here(&self) -> bool {
+        self.is_here.load(Ordering::Acquire)
+    }
+
+    /// Waits for an interrupt, and books the time as idle.
+    pub fn wait_for_interrupt(&self) {
+        let since = cpu::tsc();
+        self.idle_since.store(since, Ordering::Relaxed);
+        cpu::wait_for_interrupt();
+        self.idle_since.store(0, Ordering::Relaxed);
+        let idle = self.idle_ticks.load(Ordering::Relaxed) + cpu::tsc().saturating_sub(since);
+        self.idle_ticks.store(idle, Ordering::Relaxed);
+    }
+
+    /// Thousandths of the time since it came online in which it had something to do. Read from elsewhere it may be off by
+    /// the moment at which it is read.
+    pub fn busy_permille(&self) -> u32 {
+        let now = cpu::tsc();
+        let idle_now = match self.idle_since.load(Ordering::Relaxed) {
+            0 => 0,
+            since => now.saturating_sub(since),
+        };
+        let idle = self.idle_ticks.load(Ordering::Relaxed).saturating_add(idle_now);
+        let online = now.saturating_sub(self.online_since.load(Ordering::Relaxed)).max(1);
+        let busy = online.saturating_sub(idle);
+        (u128::from(busy) * 1000 / u128::from(online)) as u32
+    }
+
+    /// The calling processor's own data.
+    #[inline]
+    pub fn current() -> &'static Self {
+        let this: *const Self;
+        // SAFETY: GS points at a `PerCpu` whose first field is its address, from `install` on; nothing that runs before
+        // that calls this (`is_installed` tells).
+        unsafe {
+            asm!("mov {}, gs:[0]", out(reg) this, options(nostack, preserves_flags, readonly));
+            &*this
+        }
+    }
+
+    /// The number of the calling processor, 0 while there is only one and nothing is installed.
+    pub fn current_index() -> u32 {
+        if IS_INSTALLED.load(Ordering::Acquire) { Self::current().index } else { 0 }
+    }
+}
+
+/// The calling processor's number; `None` while it has no data of its own, whatever the others have.
+pub fn number() -> Option<u32> {
+    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    let is_installed = unsafe { cpu::read_msr(MSR_GS_BASE) } != 0;
+    is_installed.then(|| PerCpu::current().index)
+}
+
+/// Makes processor `index` look at its work, soon: from its loop, whatever it does now.
+pub fn wake(index: u32) {
+    if index == PerCpu::current().index {
+        PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+    } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
+        apic::send(other.apic_id, trap::vector::WAKE);
+    }
+}
+
+/// Makes processor `index` look at the interrupts of its virtual processors, soon. One that runs its guest leaves it; that
+/// is all it takes.
+#[inline]
+pub fn kick(index: u32) {
+    if index == PerCpu::current().index {
+        // The sender's own loop looks before it picks the next virtual processor.
+        PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+    } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
+        apic::send(other.apic_id, trap::vector::KICK);
+    }
+}
+
+/// A processor's data, once it has installed them.
+pub fn of(index: u32) -> Option<&'static PerCpu> {
+    ALL.get(index as usize)?.get().copied()
+}
+
+/// The numbers of the processors that have installed their data and have not left.
+pub fn indices() -> impl Iterator<Item = u32> {
+    (0..MAX_PROCESSORS as u32).filter(|&index| of(index).is_some_and(|other| other.is_here.load(Ordering::Acquire)))
+}
+
+/// How many processors have installed their data and have not left.
+pub fn online() -> u32 {
+    ONLINE.load(Ordering::Acquire)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who carries out SHA-256's rounds: the processor's own instructions ([`sha256.S`](sha256.S)) where it has them.
+
+use core::arch::global_asm;
+
+use seal::{Block, Compress, Portable};
+
+use super::cpu;
+
+global_asm!(include_str!("sha256.S"));
+
+unsafe extern "sysv64" {
+    fn sha256_by_instructions(state: *mut u32, blocks: *const u8, count: usize);
+}
+
+/// Blocks that are taken while XMM registers are away from the guest whose they are: some microseconds' worth.
+const BLOCKS_AT_ONCE: usize = 64;
+
+/// Who carries out the rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Plain code.
+    Portable,
+    /// The processor's instructions.
+    Instructions,
+}
+
+impl Engine {
+    /// Those that the processor has.
+    pub fn available() -> impl Iterator<Item = Self> {
+        [Self::Portable].into_iter().chain(has_instructions().then_some(Self::Instructions))
+    }
+
+    /// What the bench calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Instructions => "instructions",
+        }
+    }
+
+    /// The faster one that the processor has.
+    pub fn best() -> Self {
+        if has_instructions() { Self::Instructions } else { Self::Portable }
+    }
+}
+
+impl Compress for Engine {
+    fn compress(&mut self, state: &mut [u32; 8], blocks: &[Block]) {
+        if *self == Self::Portable {
+            return Portable.compress(state, blocks);
+        }
+        for some in blocks.chunks(BLOCKS_AT_ONCE) {
+            // SAFETY: the processor has the instructions ([`Engine::best`]), and CR4.OSFXSR is set. The state has eight words, the
+            // blocks are as many as is said and at least one; registers that belong to a guest are put back.
+            unsafe { sha256_by_instructions(state.as_mut_ptr(), some.as_ptr().cast(), some.len()) };
+        }
+    }
+}
+
+/// SHA, and SSSE3 and SSE4.1, of which the code uses some (AMD APM vol. 3, appendix D).
+fn has_instructions() -> bool {
+    const SSSE3_AND_SSE41: u32 = 1 << 9 | 1 << 19;
+    const SHA: u32 = 1 << 29;
+    cpu::cpuid(1, 0).ecx & SSSE3_AND_SSE41 == SSSE3_AND_SSE41
+        && cpu::cpuid(0, 0).eax >= 7
+        && cpu::cpuid(7, 0).ebx & SHA != 0
+}

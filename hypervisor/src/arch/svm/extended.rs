@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Registers that stay in the processor across exits: x87, SSE, AVX and beyond, XCR0, TSC_AUX and the debug addresses. The
+//! hypervisor uses none of them; they are exchanged only when a processor changes from one vCPU to another.
+
+use alloc::boxed::Box;
+use core::arch::asm;
+
+use handover::state::{AreaFormat, Extended};
+use vm::devices::StateError;
+use vm::machine::{Full, check_area};
+
+use crate::arch::cpu;
+
+const MSR_TSC_AUX: u32 = 0xc000_0103;
+/// Bytes for every component this hypervisor shows to guests (through AVX-512 and PKRU; AMX is not shown).
+const AREA_BYTES: usize = 4096;
+const FXSAVE_BYTES: usize = 512;
+/// x87 and SSE control words after reset (AMD APM vol. 2, table 14-1; MXCSR 1F80h).
+const X87_CONTROL: u16 = 0x37f;
+const MXCSR: u32 = 0x1f80;
+
+#[repr(C, align(64))]
+struct Area([u8; AREA_BYTES]);
+
+/// One virtual processor's share of these registers.
+pub struct ExtendedState {
+    area: Box<Area>,
+    debug: [u64; 4],
+    tsc_aux: u64,
+    /// XCR0 that the processor holds while the guest is loaded.
+    xcr0: u64,
+    processor: Abilities,
+}
+
+/// What the processors have, of which all have the same. Asked once: CPUID takes longer than all the rest of an exchange,
+/// and leaves for a monitor below where there is one.
+#[derive(Clone, Copy)]
+struct Abilities {
+    has_xsave: bool,
+    has_rdtscp: bool,
+    /// The components of XCR0 that the processor has and [`AREA_BYTES`] holds: x87, SSE, AVX, AVX-512, PKRU.
+    components: u64,
+    /// Bytes of the area with all of them.
+    area_bytes: usize,
+}
+
+impl Abilities {
+    fn of_this_processor() -> Self {
+        const SHOWN: u64 = 0b10_1110_0111;
+        let has_xsave = cpu::cpuid(1, 0).ecx & (1 << 26) != 0;
+        let components = if has_xsave { u64::from(cpu::cpuid(0xd, 0).eax) & SHOWN } else { 1 };
+        let area_bytes = if has_xsave { area_bytes(components) } else { FXSAVE_BYTES };
+        Self { has_xsave, has_rdtscp: cpu::cpuid(0x8000_0001, 0).edx & (1 << 27) != 0, components, area_bytes }
+    }
+}
+
+/// Where the last of these components ends in the standard format (CPUID leaf 0Dh).
+fn area_bytes(components: u64) -> usize {
+    const LEGACY_AND_HEADER_BYTES: usize = FXSAVE_BYTES + 64;
+    let others = (2..63).filter(|component| components & 1 << component != 0);
+    let ends = others.map(|component| cpu::cpuid(0xd, component)).map(|leaf| leaf.ebx as usize + leaf.eax as usize);
+    ends.max().unwrap_or(0).max(LEGACY_AND_HEADER_BYTES)
+}
+
+impl ExtendedState {
+    /// As after a reset.
+    pub fn after_reset() -> Self {
+        let mut area = Box::new(Area([0; AREA_BYTES]));
+        area.0[..2].copy_from_slice(&X87_CONTROL.to_le_bytes());
+        area.0[24..28].copy_from_slice(&MXCSR.to_le_bytes());
+        // XSTATE_BV: x87 and SSE come from the area, all other components from their reset values.
+        area.0[512] = 0b11;
+        Self { area, debug: [0; 4], tsc_aux: 0, xcr0: 1, processor: Abilities::of_this_processor() }
+    }
+
+    /// XCR0 as the processor has it. The guest's XSETBV exits, and yet this may differ from what it last asked for then:
+    /// QEMU 7.2's emulator does not intercept the instruction.
+    #[inline]
+    pub fn xcr0(&mut self) -> u64 {
+        if self.processor.has_xsave {
+            // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists.
+            self.xcr0 = unsafe { cpu::read_xcr0() };
+        }
+        self.xcr0
+    }
+
+    /// Follows the guest's XSETBV; the processor is told only when the value changes.
+    #[inline]
+    pub fn follow(&mut self, xcr0: u64) {
+        if self.xcr0 != xcr0 {
+            self.xcr0 = xcr0;
+            self.set_xcr0(xcr0);
+        }
+    }
+
+    /// Loads everything; nothing of who ran before is left.
+    pub fn load(&mut self) {
+        self.show_all_components();
+        // SAFETY: the area is 64-byte aligned, as large as all its `components`, and holds a valid image: the one
+        // made above or one that `save` wrote.
+        unsafe {
+            if self.processor.has_xsave {
+                asm!("xrstor64 [{}]", in(reg) &raw const *self.area, in("eax") u32::MAX, in("edx") u32::MAX, options(nostack));
+            } else {
+                asm!("fxrstor64 [{}]", in(reg) &raw const *self.area, options(nostack));
+            }
+            let [dr0, dr1, dr2, dr3] = self.debug;
+            asm!("mov dr0, {}", "mov dr1, {}", "mov dr2, {}", "mov dr3, {}",
+                in(reg) dr0, in(reg) dr1, in(reg) dr2, in(reg) dr3, options(nostack, preserves_flags));
+            if self.processor.has_rdtscp {
+                cpu::write_msr(MSR_TSC_AUX, self.tsc_aux);
+            }
+        }
+        if self.xcr0 != self.processor.components {
+            self.set_xcr0(self.xcr0);
+        }
+    }
+
+    /// Saves everything.
+    pub fn save(&mut self) {
+        self.show_all_components();
+        // SAFETY: as in `load`, the other way round.
+        unsafe {
+            if self.processor.has_xsave {
+                asm!("xsave64 [{}]", in(reg) &raw mut *self.area, in("eax") u32::MAX, in("edx") u32::MAX, options(nostack));
+            } else {
+                asm!("fxsave64 [{}]", in(reg) &raw mut *self.area, options(nostack));
+            }
+            let [dr0, dr1, dr2, dr3] = &mut self.debug;
+            asm!(
+                "mov {}, dr0",
+                "mov {}, dr1",
+                "mov {}, dr2",
+                "mov {}, dr3",
+                out(reg) * dr0,
+                out(reg) * dr1,
+                out(reg) * dr2,
+                out(reg) * dr3,
+                options(nostack, preserves_flags)
+            );
+            if self.processor.has_rdtscp {
+                self.tsc_aux = cpu::read_msr(MSR_TSC_AUX);
+            }
+        }
+    }
+
+    /// Copies what [`Self::save`] saved: the structure, and the area behind it. Returns the area's bytes.
+    pub fn save_into(&self, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full> {
+        let bytes = self.processor.area_bytes;
+        let (from, tail) = (self.area.0.get(..bytes).ok_or(Full)?, tail.get_mut(..bytes).ok_or(Full)?);
+        tail.copy_from_slice(from);
+        let format = if self.processor.has_xsave { AreaFormat::Xsave } else { AreaFormat::Fxsave };
+        *into = Extended {
+            debug_addresses: self.debug.map(Into::into),
+            tsc_aux: self.tsc_aux.into(),
+            components: self.processor.components.into(),
+            format: (format as u32).into(),
+            zero: 0.into(),
+        };
+        Ok(bytes)
+    }
+
+    /// Takes over what another image has saved, for a guest with this XCR0.
+    pub fn restore_from(&mut self, from: &Extended, tail: &[u8], xcr0: u64) -> Result<(), StateError> {
+        let refuse = |reason| Err(StateError { field: "extended.format", reason });
+        let format = if self.processor.has_xsave { AreaFormat::Xsave } else { AreaFormat::Fxsave };
+        if from.format.get() != format as u32 {
+            return refuse("not that of this processor");
+        }
+        let bytes = self.processor.area_bytes;
+        check_area(from, tail, self.processor.components, bytes)?;
+        let (Some(area), Some(tail)) = (self.area.0.get_mut(..bytes), tail.get(..bytes)) else {
+            return refuse("larger than any that this version knows");
+        };
+        area.copy_from_slice(tail);
+        self.debug = from.debug_addresses.map(|register| register.get());
+        self.tsc_aux = from.tsc_aux.get();
+        self.xcr0 = xcr0;
+        Ok(())
+    }
+
+    /// Lets XSAVE and XRSTOR reach everything that a guest can have.
+    fn show_all_components(&self) {
+        self.set_xcr0(self.processor.components);
+    }
+
+    fn set_xcr0(&self, value: u64) {
+        if self.processor.has_xsave {
+            // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists; the value is all that the processor has of what guests are
+            // shown, or was checked against that when the guest asked (the CPUID policy shows no more).
+            unsafe { cpu::write_xcr0(value) };
+        }
+    }
+}

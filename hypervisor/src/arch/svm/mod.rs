@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AMD SVM on the machine (AMD APM vol. 2, chapter 15). What the control block says is decided in the `svm` crate; here
+//! are the instructions, and the memory that the processor reads.
+
+mod extended;
+mod page;
+
+use alloc::vec::Vec;
+use core::arch::{asm, global_asm};
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use handover::state::Extended;
+use paging::{Flags, MapError, Nested, Tables};
+use spin::Once;
+use svm::permission::{IO_MAP_BYTES, MSR_MAP_BYTES, fill_io_map, fill_msr_map};
+use svm::vcpu::{Switched, Tables as TableAddresses};
+use svm::{Features, Vcpu};
+use units::{PageSize, PhysAddr};
+use vm::devices::StateError;
+use vm::exit::Exit;
+use vm::machine::Full;
+use vm::vcpu::{EntryState, VcpuState};
+
+use self::extended::ExtendedState;
+use self::page::VmcbPage;
+use super::address::DIRECT_MAP;
+use super::cpu;
+use super::guest_memory::GuestRam;
+use super::memory::{TableFrames, permanent_frames};
+use super::percpu::{MAX_PROCESSORS, PerCpu};
+use crate::virt::{OutOfMemory, Unavailable, Virt};
+
+global_asm!(include_str!("switch.S"));
+
+unsafe extern "C" {
+    fn svm_switch(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
+    fn svm_switch_counting(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
+}
+
+const MSR_EFER: u32 = 0xc000_0080;
+const EFER_SVME: u64 = 1 << 12;
+const MSR_VM_CR: u32 = 0xc001_0114;
+const VM_CR_SVM_DISABLED: u64 = 1 << 4;
+const MSR_HOST_SAVE: u32 = 0xc001_0117;
+
+/// Physical addresses of the permission maps all guests share: they own the same registers and no port.
+static MAPS: Once<Maps> = Once::new();
+/// Each processor's control block for its own FS, GS, TR and system call registers; 0 while it has none.
+static HOST_VMCB: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+/// Each processor's area for the rest of its state; 0 while it has none. A processor that comes back finds both.
+static HOST_SAVE: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+
+struct Maps {
+    io: PhysAddr,
+    msr: PhysAddr,
+}
+
+/// AMD SVM.
+#[derive(Clone, Copy)]
+pub struct Svm {
+    features: Features,
+}
+
+/// One virtual processor with the registers that stay in the processor across exits.
+pub struct SvmVcpu {
+    state: Vcpu<VmcbPage>,
+    extended: ExtendedState,
+    /// Which of the two ways in and out: a choice that is made once costs no exit anything.
+    switch: unsafe extern "C" fn(*mut Switched, u64, u64),
+}
+
+/// A guest's nested page tables.
+pub struct NestedSpace {
+    tables: Option<Tables<Nested>>,
+    root: PhysAddr,
+}
+
+impl Deref for SvmVcpu {
+    type Target = Vcpu<VmcbPage>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.state
+    }
+}
+
+impl DerefMut for SvmVcpu {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.state
+    }
+}
+
+impl Svm {
+    /// SVM, if this processor has it with all that is needed.
+    pub fn detect() -> Result<Self, Unavailable> {
+        if cpu::cpuid(0x8000_0000, 0).eax < 0x8000_000a || cpu::cpuid(0x8000_0001, 0).ecx & (1 << 2) == 0 {
+            return Err(Unavailable::NoExtension);
+        }
+        // SAFETY: the register exists with SVM (section 15.30.1); reading it has no effect.
+        if unsafe { cpu::read_msr(MSR_VM_CR) } & VM_CR_SVM_DISABLED != 0 {
+            return Err(Unavailable::LockedByFirmware);
+        }
+        let leaf = cpu::cpuid(0x8000_000a, 0);
+        let features = Features::from_cpuid(leaf.ebx, leaf.edx);
+        if features.nested_paging { Ok(Self { features }) } else { Err(Unavailable::NoNestedPaging) }
+    }
+
+    /// Optional features that this processor has, by the manual's names.
+    pub fn feature_names(&self) -> Vec<&'static str> {
+        let Features { next_rip, decode_assists, flush_by_asid, clean_bits, pause_filter, .. } = self.features;
+        let named = [
+            (true, "nested-paging"),
+            (next_rip, "nrips"),
+            (decode_assists, "decode-assists"),
+            (flush_by_asid, "flush-by-asid"),
+            (clean_bits, "vmcb-clean"),
+            (pause_filter, "pause-filter"),
+        ];
+        named.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+    }
+}
+
+impl Virt for Svm {
+    type State = Vcpu<VmcbPage>;
+    type Vcpu = SvmVcpu;
+    type Space = NestedSpace;
+
+    fn name(&self) -> &'static str {
+        "svm"
+    }
+
+    fn tags(&self) -> u32 {
+        self.features.asids
+    }
+
+    fn enable(&self) -> Result<(), Unavailable> {
+        let me = PerCpu::current().index as usize;
+        self.prepare(me as u32)?;
+        let save_area = own_frame(&HOST_SAVE[me])?;
+        let host_vmcb = own_frame(&HOST_VMCB[me])?;
+        // SAFETY: `detect` found SVM, not switched off; the save area is a whole frame that belongs to this processor.
+        unsafe {
+            cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) | EFER_SVME);
+            cpu::write_msr(MSR_HOST_SAVE, save_area);
+        }
+        // SAFETY: the frame belongs to this processor; VMSAVE only writes to it. GS, TR and the rest are final by now.
+        unsafe { asm!("vmsave rax", in("rax") host_vmcb, options(nostack, preserves_flags)) };
+        Ok(())
+    }
+
+    fn disable(&self) {
+        // SAFETY: `enable` set the bit on this processor, which holds no guest any more; the global interrupt flag is set
+        // outside of `svm_switch`, without which clearing the bit is undefined (section 15.4).
+        unsafe { cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) & !EFER_SVME) };
+    }
+
+    fn create_space(&self, memory: &GuestRam) -> Result<NestedSpace, OutOfMemory> {
+        let largest = if cpu::cpuid(0x8000_0001, 0).edx & (1 << 26) != 0 { PageSize::Gib1 } else { PageSize::Mib2 };
+        let mut frames = TableFrames::anywhere();
+        let tables = Tables::new(&mut frames, largest).map_err(|_| OutOfMemory)?;
+        let mut space = NestedSpace { root: tables.root(), tables: Some(tables) };
+        for slot in memory.slots() {
+            space.show(slot.gpa, PhysAddr(slot.physical), slot.bytes).map_err(|_| OutOfMemory)?;
+        }
+        Ok(space)
+    }
+
+    fn create_vcpu(&self, space: &NestedSpace, entry: &EntryState) -> Result<SvmVcpu, OutOfMemory> {
+        let maps = MAPS.get().ok_or(OutOfMemory)?;
+        let tables = TableAddresses { io_map: maps.io.0, msr_map: maps.msr.0, nested_root: space.root.0 };
+        let page = VmcbPage::allocate().ok_or(OutOfMemory)?;
+        let state = Vcpu::new(page, self.features, 1, tables, entry);
+        Ok(SvmVcpu { state, extended: ExtendedState::after_reset(), switch: svm_switch })
+    }
+
+    fn load(&self, vcpu: &mut SvmVcpu) {
+        vcpu.extended.load();
+        self.follow_counting(vcpu);
+    }
+
+    fn follow_counting(&self, vcpu: &mut SvmVcpu) {
+        vcpu.switch = if vcpu.state.counts_time() { svm_switch_counting } else { svm_switch };
+    }
+
+    fn arrive(&self, vcpu: &mut SvmVcpu, tag: u32) {
+        vcpu.state.arrive(tag);
+    }
+
+    fn unload(&self, vcpu: &mut SvmVcpu) {
+        vcpu.state.set_xcr0(vcpu.extended.xcr0());
+        vcpu.extended.save();
+    }
+
+    fn prepare(&self, index: u32) -> Result<(), Unavailable> {
+        let areas = HOST_SAVE.get(index as usize).zip(HOST_VMCB.get(index as usize));
+        let (save_area, host_vmcb) = areas.ok_or(Unavailable::OutOfMemory)?;
+        own_frame(save_area)?;
+        own_frame(host_vmcb)?;
+        MAPS.try_call_once(make_maps).map(|_| ()).map_err(|OutOfMemory| Unavailable::OutOfMemory)
+    }
+
+    fn space_root(space: &NestedSpace) -> u64 {
+        space.root.0
+    }
+
+    fn save_extended(&self, vcpu: &SvmVcpu, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full> {
+        vcpu.extended.save_into(into, tail)
+    }
+
+    fn restore_extended(&self, vcpu: &mut SvmVcpu, from: &Extended, tail: &[u8]) -> Result<(), StateError> {
+        let xcr0 = vcpu.state.xcr0();
+        vcpu.extended.restore_from(from, tail, xcr0)
+    }
+
+    #[inline]
+    fn run(&self, vcpu: &mut SvmVcpu) -> Exit {
+        vcpu.extended.follow(vcpu.state.xcr0());
+        let guest_vmcb = vcpu.state.holder().physical();
+        let host_vmcb = HOST_VMCB[PerCpu::current().index as usize].load(Ordering::Relaxed);
+        // SAFETY: both blocks are whole frames, the guest's prepared by the `svm` crate with tables that show only the guest's
+        // own memory; this processor has been enabled; the assembly keeps every register that Rust expects to be kept (the
+        // guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
+        unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
+        let exit = vcpu.state.after_exit();
+        if exit == Exit::Cpuid {
+            // What CPUID tells depends on it.
+            vcpu.state.set_xcr0(vcpu.extended.xcr0());
+        }
+        exit
+    }
+}
+
+/// The frame whose address a processor keeps here, made when it first needs it.
+fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
+    let known = at.load(Ordering::Relaxed);
+    if known != 0 {
+        return Ok(known);
+    }
+    let frame = permanent_frames(4096).ok_or(Unavailable::OutOfMemory)?;
+    at.store(frame.0, Ordering::Relaxed);
+    Ok(frame.0)
+}
+
+/// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is off.
+pub fn close_global_interrupts() {
+    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    if unsafe { cpu::read_msr(MSR_EFER) } & EFER_SVME != 0 {
+        // SAFETY: SVM is on, so the instruction exists; the caller wants this processor to hear nothing any more.
+        unsafe { asm!("clgi", options(nostack)) };
+    }
+}
+
+fn make_maps() -> Result<Maps, OutOfMemory> {
+    let io = permanent_frames(IO_MAP_BYTES as u64).ok_or(OutOfMemory)?;
+    let msr = permanent_frames(MSR_MAP_BYTES as u64).ok_or(OutOfMemory)?;
+    let bytes = |at: PhysAddr, count: usize| {
+        // SAFETY: the frames were just allocated; no guest runs on these maps yet.
+        unsafe { core::slice::from_raw_parts_mut((DIRECT_MAP + at.0) as *mut u8, count) }
+    };
+    fill_io_map(bytes(io, IO_MAP_BYTES));
+    fill_msr_map(bytes(msr, MSR_MAP_BYTES), vm::msr::OWNED_BY_GUEST);
+    Ok(Maps { io, msr })
+}
+
+impl NestedSpace {
+    fn show(&mut self, gpa: u64, physical: PhysAddr, bytes: u64) -> Result<(), MapError> {
+        let flags = Flags::WRITABLE | Flags::USER;
+        match &mut self.tables {
+            Some(tables) => tables.map(&mut TableFrames::anywhere(), gpa, physical, bytes, flags),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for NestedSpace {
+    fn drop(&mut self) {
+        if let Some(tables) = self.tables.take() {
+            tables.free_all(&mut TableFrames::anywhere());
+        }
+    }
+}

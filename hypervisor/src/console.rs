@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the log is printed: COM1.
+//!
+//! Early in the boot, and at the host's end, whoever logs prints, polling. In between the logger only raises its own
+//! processor's flag; what it left is printed by processors' loops: by one that is idle, else a FIFO's fill at a time when
+//! the UART interrupts for more. Interrupts are open between two fills.
+
+mod last_words;
+pub mod log;
+pub mod trial;
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use boot::options::{Console, Transmit};
+use klog::Level;
+use spin::{Mutex, Once};
+use uart::{FASTEST_BAUD, Found, Interrupts, Patience, Peer, Policy, Rate};
+
+pub use self::last_words::{first_record_from, flush_for_the_end, keys, log_lines, print_log_again};
+use self::log::{Drain, LINE_BYTES};
+use crate::arch::percpu::PerCpu;
+use crate::arch::serial::{self, Uart};
+use crate::arch::{cpu, timer};
+
+/// How often a UART that cannot interrupt is looked at: about a FIFO's time on the wire.
+const POLL_US: u64 = 1400;
+/// Attempts to get the output's lock before it is done without.
+const LOCK_PATIENCE: u32 = 1_000_000;
+/// So many times that for a report: seconds, which only a self-test waits.
+const REPORT_PATIENCE: u32 = 1000;
+
+static OUTPUT: Mutex<Output> = Mutex::new(Output::new());
+static SPARE: Mutex<Spare> = Mutex::new(Spare { drain: Drain::new(), line: [0; LINE_BYTES] });
+/// What was found at COM1, for who must print without the lock.
+static FOUND: Once<(Found, Policy)> = Once::new();
+/// Loops print; loggers do not.
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+/// The UART's interrupt reaches a processor.
+static IS_ROUTED: AtomicBool = AtomicBool::new(false);
+static HAS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Something waits for the UART.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+/// The end of the host has found the output's lock held for good.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+/// Nothing was left to print.
+static IS_DONE: AtomicBool = AtomicBool::new(false);
+/// The longest stretch of printing with interrupts masked: port accesses, and ticks.
+static LONGEST_ACCESSES: AtomicU64 = AtomicU64::new(0);
+static LONGEST_TICKS: AtomicU64 = AtomicU64::new(0);
+/// All of them together.
+static SPENT_TICKS: AtomicU64 = AtomicU64::new(0);
+
+/// The UART, how far the log has been printed, and the line that is under way.
+struct Output {
+    uart: Uart,
+    drain: Drain,
+    line: [u8; LINE_BYTES],
+    /// Bytes of the line.
+    used: usize,
+    /// Of these, sent.
+    sent: usize,
+}
+
+/// What printing takes without the output, off the small stacks that a host may end on.
+struct Spare {
+    drain: Drain,
+    line: [u8; LINE_BYTES],
+}
+
+/// What a [`step`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing is left to print.
+    Done,
+    /// The UART has taken something, and may take more.
+    More,
+    /// The UART takes no more for now.
+    Full,
+    /// Another processor is at it.
+    Busy,
+}
+
+/// Starts logging, and printing the log where `console` says.
+pub fn start(level: Level, console: Console) {
+    log::start(level);
+    let Console::Serial { baud, transmit } = console else { return };
+    let rate = Rate::from_baud(baud).unwrap_or(Rate::FASTEST);
+    let policy = match transmit {
+        Transmit::Byte => Policy::Byte,
+        Transmit::Fifo => Policy::Fifo,
+    };
+    let found = OUTPUT.lock().uart.start(rate, policy, Peer::Reads);
+    match found {
+        Ok(found) => {
+            FOUND.call_once(|| (found, policy));
+            let pace = if found.is_paced { "keeps to the wire's time" } else { "takes bytes at once" };
+            ::log::debug!("COM1: {}, {pace}; {} baud, {policy:?}", found.depth, found.rate.baud());
+        }
+        Err(absent) => ::log::warn!("COM1: {absent}; the log is kept for the control channel"),
+    }
+}
+
+/// Starts logging in an image on trial: nothing is printed yet.
+pub fn start_silently(level: Level) {
+    log::start(level);
+}
+
+/// The console of a host whose command line is not known yet.
+pub const UNTOLD: Console = Console::Serial { baud: FASTEST_BAUD, transmit: Transmit::Fifo };
+
+/// From now on the processors' loops print. `is_routed`: the UART's interrupt reaches one of them.
+pub fn run(is_routed: bool) {
+    IS_ROUTED.store(is_routed, Ordering::Relaxed);
+    if is_routed {
+        OUTPUT.lock().uart.watch(Interrupts::TRANSMITTER_EMPTY);
+    }
+    IS_RUNNING.store(true, Ordering::Release);
+}
+
+/// A record was logged. Early in the boot it is printed here and now; whoever finds another at that leaves it to that one.
+pub fn recorded() {
+    if IS_RUNNING.load(Ordering::Relaxed) {
+        if IS_DONE.load(Ordering::Relaxed) {
+            IS_DONE.store(false, Ordering::Relaxed);
+        }
+        PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+    } else if let Some(mut output) = OUTPUT.try_lock() {
+        output.print(Patience::USUAL);
+    }
+}
+
+/// The UART has interrupted: it has room, and the calling processor's loop is to use it.
+pub fn interrupted() {
+    HAS_INTERRUPTED.store(true, Ordering::Relaxed);
+    PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+}
+
+/// Prints as much as follows one look at the UART: at most a fill of its FIFO. The caller opens interrupts before the next.
+pub fn step() -> Step {
+    if !IS_RUNNING.load(Ordering::Acquire) {
+        return Step::Done;
+    }
+    let Some(mut output) = OUTPUT.try_lock() else { return Step::Busy };
+    if HAS_INTERRUPTED.swap(false, Ordering::Relaxed) {
+        output.uart.interrupted();
+    }
+    // Before the look, so that who logs behind it finds the mark and takes it away.
+    IS_DONE.store(true, Ordering::SeqCst);
+    let (began, accesses) = (cpu::tsc(), output.accesses());
+    let step = output.fill();
+    LONGEST_ACCESSES.fetch_max(output.accesses() - accesses, Ordering::Relaxed);
+    let ticks = cpu::tsc().wrapping_sub(began);
+    LONGEST_TICKS.fetch_max(ticks, Ordering::Relaxed);
+    SPENT_TICKS.fetch_add(ticks, Ordering::Relaxed);
+    IS_WAITING.store(step == Step::Full, Ordering::Relaxed);
+    if step != Step::Done {
+        IS_DONE.store(false, Ordering::Relaxed);
+    }
+    step
+}
+
+/// Whether nothing was left to print when somebody last looked.
+pub fn is_done() -> bool {
+    IS_DONE.load(Ordering::Relaxed)
+}
+
+/// When a UART that cannot interrupt is to be looked at, if something waits for it.
+pub fn next_look() -> Option<u64> {
+    let is_polled = IS_WAITING.load(Ordering::Relaxed) && !IS_ROUTED.load(Ordering::Relaxed);
+    is_polled.then(|| cpu::tsc() + timer::us_to_ticks(POLL_US))
+}
+
+/// Prints all that is left, waiting a bounded time for the UART: the machine is about to end.
+pub fn flush() {
+    if let Some(mut output) = patiently() {
+        output.print(Patience::USUAL);
+    }
+}
+
+/// The image is about to leave: prints what is left, and no interrupt comes any more. What somebody is at who does not let go
+/// stays unprinted.
+pub fn hand_over() {
+    if let Some(mut output) = patiently() {
+        output.print(Patience::USUAL);
+        output.uart.watch(Interrupts::empty());
+    }
+}
+
+/// Logs what printing has cost.
+pub fn report() {
+    // Who prints may be a processor that an emulator does not run for a while.
+    let Some(output) = (0..REPORT_PATIENCE).find_map(|_| patiently()) else { return };
+    let (uart, counters) = (&output.uart, output.uart.counters());
+    let room = uart.found().map_or(0, |found| found.depth.bytes());
+    drop(output);
+    ::log::info!(
+        "printing: {} bytes, {} looks, {} drops, {} ns spent; interrupts off for {} accesses at most, {} ns; a fill is {}",
+        counters.bytes,
+        counters.looks,
+        counters.drops,
+        timer::ticks_to_ns(SPENT_TICKS.load(Ordering::Relaxed)),
+        LONGEST_ACCESSES.load(Ordering::Relaxed),
+        timer::ticks_to_ns(LONGEST_TICKS.load(Ordering::Relaxed)),
+        room + 1,
+    );
+}
+
+/// Logs and prints though another processor (or this one, before it failed) may hold the output's lock: it is tried a bounded
+/// time, then done without. For the end of the host only.
+pub fn emergency(text: fmt::Arguments<'_>) {
+    log::write(Level::Error, "panic", text);
+    match if IS_LOST.load(Ordering::Relaxed) { None } else { patiently() } {
+        Some(mut output) => {
+            output.drain.read_everything();
+            output.print(Patience::LAST_WORDS);
+        }
+        None => {
+            IS_LOST.store(true, Ordering::Relaxed);
+            print_beside();
+        }
+    }
+}
+
+/// Whoever holds the lock has stopped or is this processor: printing through a second handle on the same UART can at worst mix
+/// two lines.
+fn print_beside() {
+    let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };
+    let Spare { drain, line } = &mut *spare;
+    drain.read_everything();
+    while let Some(bytes) = drain.next_line(line) {
+        uart.send(&line[..bytes], Patience::LAST_WORDS);
+    }
+}
+
+/// A second handle on COM1, as it was found; `None` where the log is printed nowhere.
+fn spare() -> Option<Uart> {
+    FOUND.get().map(|&(found, policy)| Uart::adopt(serial::com1_ports(), found, policy))
+}
+
+fn patiently() -> Option<spin::MutexGuard<'static, Output>> {
+    (0..LOCK_PATIENCE).find_map(|_| OUTPUT.try_lock())
+}
+
+impl Output {
+    const fn new() -> Self {
+        Self { uart: serial::com1(), drain: Drain::new(), line: [0; LINE_BYTES], used: 0, sent: 0 }
+    }
+
+    /// Makes sure that the line under way has something left; `false` if nothing is left to print, or nobody to print it.
+    fn has_more(&mut self) -> bool {
+        if self.sent == self.used {
+            self.sent = 0;
+            self.used = self.uart.found().and_then(|_| self.drain.next_line(&mut self.line)).unwrap_or(0);
+        }
+        self.sent < self.used
+    }
+
+    fn fill(&mut self) -> Step {
+        if !self.has_more() {
+            return Step::Done;
+        }
+        let taken = self.uart.offer(&self.line[self.sent..self.used]);
+        self.sent += taken;
+        if taken == 0 { Step::Full } else { Step::More }
+    }
+
+    /// All that there is. A UART that is dropped keeps it waiting.
+    fn print(&mut self, patience: Patience) {
+        while self.has_more() {
+            let bytes = &self.line[self.sent..self.used];
+            let (wanted, sent) = (bytes.len(), self.uart.send(bytes, patience));
+            self.sent += sent;
+            if sent < wanted {
+                break;
+            }
+        }
+    }
+
+    fn accesses(&self) -> u64 {
+        let counters = self.uart.counters();
+        counters.looks + counters.bytes
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The control channel: requests come in over COM2, answers, log, events and consoles go out.
+//!
+//! One processor serves it, between two entries of its guest. Whatever comes in is an allegation: what is no message is
+//! refused with the reason and forgotten, and the channel goes on with the next frame.
+
+mod dump;
+mod images;
+mod outgoing;
+mod processors;
+mod requests;
+mod timeline;
+mod updates;
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+
+use seal::Announced;
+use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
+use wire::{
+    Decoder, EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy, UpdateReport,
+};
+
+use self::images::{ImageOrders, Outcome, Wanted};
+use self::outgoing::Outgoing;
+pub use self::outgoing::to_wire;
+use self::processors::ProcessorOrders;
+use self::updates::UpdateOrders;
+use crate::arch::percpu::{BOOT_PROCESSOR, wake};
+use crate::arch::serial::{self, Uart};
+use crate::arch::{cpu, timer};
+use crate::events::record;
+use crate::guest::GUESTS;
+use crate::ledger;
+use crate::pci;
+use crate::restart::{Conversation, Preparation, Restart, inherited, outcome};
+use crate::update::Baggage;
+use crate::virt::Virt;
+
+/// The request number of an answer to what could not be read.
+const NO_REQUEST: u32 = 0;
+/// Bytes read at once; more waits for the next turn, so that a flood cannot keep the processor.
+const BATCH_BYTES: usize = 512;
+/// While a file is being sent: how long nothing may come before the turn ends, and how long a turn may be.
+const QUIET_US: u64 = 50;
+const TURN_US: u64 = 500;
+
+/// The channel as its processor holds it.
+pub struct Control {
+    uart: Uart,
+    decoder: Box<Decoder>,
+    outgoing: Outgoing,
+    processors: ProcessorOrders,
+    images: ImageOrders,
+    updates: UpdateOrders,
+    has_started_guests: bool,
+    /// The request for the restart that brought this image, still to be answered.
+    restart_request: Option<u32>,
+    /// What is for the caller to carry out.
+    asked: Option<Asked>,
+}
+
+/// What is carried out by the loop that serves the channel.
+pub enum Asked {
+    /// A restart that is ready to go, and who asked for it.
+    Restart(u32, Box<Restart>),
+    /// An update by an image that has been checked, who asked for it, and whether it is only tried.
+    Update(u32, bool, Box<Preparation>),
+    /// A new image has prepared itself.
+    GoOver,
+}
+
+impl Control {
+    /// Opens the channel; the guests that start with the host are ordered to.
+    pub fn start() -> Box<Self> {
+        let mut uart = serial::com2();
+        match uart.start(Rate::FASTEST, Policy::Fifo, Peer::Talks) {
+            Ok(_) => uart.watch(Interrupts::RECEIVED),
+            Err(absent) => log::warn!("COM2: {absent}; there is no control channel"),
+        }
+        let has_started_guests = requests::start_guests();
+        if !has_started_guests {
+            ledger::background::open();
+        }
+        pci::let_the_idle_probe();
+        record(EventKind::HostReady);
+        outcome::note_ready();
+        let conversation = inherited::known().map(|known| known.conversation).unwrap_or_default();
+        Box::new(Self::with(uart, has_started_guests, &conversation))
+    }
+
+    /// Goes on with the channel where the image before left it; its guests run.
+    pub fn take_over(conversation: &Conversation, report: UpdateReport) -> Self {
+        let mut uart = take_over_line(conversation);
+        uart.watch(Interrupts::RECEIVED);
+        let mut this = Self::with(uart, true, conversation);
+        if let Some(id) = this.restart_request.take() {
+            this.outgoing.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
+        }
+        this
+    }
+
+    fn with(uart: Uart, has_started_guests: bool, conversation: &Conversation) -> Self {
+        Self {
+            uart,
+            decoder: Box::new(Decoder::new()),
+            outgoing: Outgoing::resume(conversation),
+            processors: ProcessorOrders::default(),
+            images: ImageOrders::default(),
+            updates: UpdateOrders::default(),
+            has_started_guests,
+            restart_request: conversation.request,
+            asked: None,
+        }
+    }
+
+    /// Whether any guest was ever started: before that, no guest running does not mean that all have ended.
+    pub fn has_started_guests(&self) -> bool {
+        self.has_started_guests
+    }
+
+    /// Answers what has come in and sends what was subscribed to. A restart or an update that is asked for is for the caller to
+    /// carry out: with [`Self::hand_over`], once nothing of a guest is in this processor; with [`Self::begin_update`]; with
+    /// [`Self::open_gap`].
+    pub fn serve(&mut self) -> Option<Asked> {
+        self.answer_restart();
+        let mut bytes = [0; BATCH_BYTES];
+        let count = self.receive(&mut bytes);
+        for &byte in &bytes[..count] {
+            match self.decoder.push_byte_to_host(byte) {
+                None => {}
+                Some(Ok(Some(request))) => self.answer(request),
+                Some(Ok(None)) => self.refuse("a host takes requests only".to_string()),
+                Some(Err(error)) => self.refuse(error.to_string()),
+            }
+        }
+        if count == BATCH_BYTES {
+            wake(BOOT_PROCESSOR);
+        }
+        let answers = [self.processors.poll(), self.updates.poll()];
+        answers.into_iter().flatten().for_each(|response| self.outgoing.respond(response));
+        match self.images.poll() {
+            Some(Outcome::Ready(id, restart)) => self.asked = Some(Asked::Restart(id, restart)),
+            Some(Outcome::Checked(id, is_dry_run, image)) => self.asked = Some(Asked::Update(id, is_dry_run, image)),
+            Some(Outcome::Refused(response)) => self.outgoing.respond(response),
+            None => {}
+        }
+        self.outgoing.pump(&mut self.uart);
+        if self.updates.may_go(self.outgoing.is_quiet() && self.decoder.is_between_frames()) {
+            self.asked = Some(Asked::GoOver);
+        }
+        self.asked.take()
+    }
+
+    /// Begins an update by an image that has been checked.
+    pub fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
+        let staged = match self.is_settled() {
+            Ok(()) => image.stage(Baggage::pack::<V>),
+            Err(refusal) => Err(image.refuse(refusal)),
+        };
+        match staged {
+            Ok((staged, asked)) => self.updates.begin(id, is_dry_run, staged, asked),
+            Err(refused) => {
+                let result = Err(self.images.keep(refused));
+                self.outgoing.respond(Response { id, result });
+            }
+        }
+        wake(BOOT_PROCESSOR);
+    }
+
+    /// Opens the gap; `false` if that is not to be, and answered.
+    pub fn open_gap<V: Virt>(&mut self) -> bool {
+        let opened = self.updates.open_gap::<V>();
+        if let Err(response) = opened {
+            self.outgoing.respond(*response);
+            return false;
+        }
+        true
+    }
+
+    /// The conversation, as the next image goes on with it.
+    pub fn conversation(&self) -> Conversation {
+        let line = self.uart.found().map(|found| (found.depth.bytes() as u8, found.is_paced));
+        Conversation { line, ..self.outgoing.conversation(self.updates.request()) }
+    }
+
+    /// What has come. While a file is being sent over a line that does not keep a wire's time, a moment is waited for more: each turn
+    /// of the loop costs more than what a FIFO holds.
+    fn receive(&mut self, bytes: &mut [u8]) -> usize {
+        let mut count = self.uart.receive(bytes);
+        let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
+        let began = cpu::tsc();
+        let mut quiet_since = began;
+        while count > 0 && is_fast && self.images.is_receiving() && count < bytes.len() {
+            let now = cpu::tsc();
+            let (quiet, turn) = (now.wrapping_sub(quiet_since), now.wrapping_sub(began));
+            if quiet > timer::us_to_ticks(QUIET_US) || turn > timer::us_to_ticks(TURN_US) {
+                break;
+            }
+            cpu::pause();
+            let more = self.uart.receive(&mut bytes[count..]);
+            if more > 0 {
+                quiet_since = cpu::tsc();
+            }
+            count += more;
+        }
+        count
+    }
+
+    /// Goes to the next image, with the conversation. `request` is the one that the next image answers.
+    pub fn hand_over(&mut self, request: Option<u32>, restart: Restart) -> ! {
+        record(EventKind::HostRestarts { generation: restart.generation() });
+        self.finish();
+        self.uart.watch(Interrupts::empty());
+        restart.go(&self.outgoing.conversation(request))
+    }
+
+    /// Answers the request for the restart that brought this image, once there is something to tell.
+    fn answer_restart(&mut self) {
+        let Some(id) = self.restart_request else { return };
+        let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.are_settled());
+        if let Some(report) = outcome::report(is_starting) {
+            self.restart_request = None;
+            self.outgoing.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
+        }
+    }
+
+    /// When to serve it although nothing has come: something is waited for.
+    pub fn alarm(&self) -> Option<u64> {
+        let alarms = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
+        alarms.into_iter().flatten().min()
+    }
+
+    fn answer(&mut self, request: Request) {
+        self.has_started_guests |= requests::is_start(&request.body);
+        let id = request.id;
+        if let Err(refusal) = self.updates.forbids(&request.body) {
+            return self.outgoing.respond(Response { id, result: Err(refusal) });
+        }
+        let result = match request.body {
+            RequestBody::Restart => return self.prepare(id, UpdateBy::Bundle, Wanted::Restart),
+            RequestBody::RestartUploaded => return self.prepare(id, UpdateBy::Upload, Wanted::Restart),
+            RequestBody::Update { is_dry_run, by } => return self.prepare(id, by, Wanted::Update { is_dry_run }),
+            RequestBody::UploadBegin { kind, bytes, sha256: digest } => {
+                self.images.begin_upload(Announced { kind, bytes, digest })
+            }
+            RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
+            RequestBody::UploadDrop => Ok(self.images.drop_upload()),
+            body => match requests::answer(Request { id, body }, &mut self.outgoing, &mut self.processors) {
+                Some(result) => result,
+                None => return,
+            },
+        };
+        self.outgoing.respond(Response { id, result });
+    }
+
+    /// Nobody else's request may be left without an answer.
+    fn is_settled(&self) -> Result<(), Refusal> {
+        match self.processors.alarm() {
+            None => Ok(()),
+            Some(_) => Err(Refusal {
+                code: RefusalCode::WrongState,
+                reason: "a processor is being taken off or brought on".into(),
+                mend: "try again in a moment".into(),
+            }),
+        }
+    }
+
+    fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
+        if let Err(refusal) = self.is_settled().and_then(|()| self.images.begin(id, by, wanted)) {
+            self.outgoing.respond(Response { id, result: Err(refusal) });
+        }
+    }
+
+    /// Says all that is left to say: the host is about to end.
+    pub fn finish(&mut self) {
+        self.outgoing.drain(&mut self.uart);
+    }
+
+    fn refuse(&mut self, reason: String) {
+        record(EventKind::Garbage { reason: reason.clone() });
+        let refusal = Refusal { code: RefusalCode::Protocol, reason, mend: String::new() };
+        self.outgoing.respond(Response { id: NO_REQUEST, result: Err(refusal) });
+    }
+}
+
+/// The line as the image before had it: what has come meanwhile waits there. It is looked for anew if that is not told.
+fn take_over_line(conversation: &Conversation) -> Uart {
+    if let Some((depth, is_paced)) = conversation.line {
+        let depth = if depth > 1 { FifoDepth::Bytes(depth) } else { FifoDepth::None };
+        let found = Found { depth, is_paced, rate: Rate::FASTEST };
+        return Uart::adopt(serial::com2_ports(), found, Policy::Fifo);
+    }
+    let mut uart = serial::com2();
+    if let Err(absent) = uart.start(Rate::FASTEST, Policy::Fifo, Peer::Talks) {
+        log::warn!("COM2: {absent}; there is no control channel");
+    }
+    uart
+}

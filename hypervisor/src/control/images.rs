@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images that are to replace the running one: files that are sent, and images that are checked for a restart or an update. Both take their time in
+//! small pieces, between which guests run.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use handover::layout::Reason;
+use seal::Announced;
+use wire::{Refusal, RefusalCode, ReplyBody, Response, UpdateBy, UploadKind};
+
+use crate::arch::cpu;
+use crate::restart::source::Source;
+use crate::restart::upload::Upload;
+use crate::restart::{Preparation, Refused, Restart};
+
+/// After a slice of work this processor's guests run for so many times as long before the next.
+const REST: u64 = 3;
+
+/// What is under way.
+#[derive(Default)]
+pub struct ImageOrders {
+    upload: Option<Box<Upload>>,
+    job: Option<Job>,
+}
+
+/// What an image is wanted for.
+#[derive(Clone, Copy)]
+pub enum Wanted {
+    /// Guests start anew.
+    Restart,
+    /// Guests go on.
+    Update {
+        /// Nothing is to be replaced.
+        is_dry_run: bool,
+    },
+}
+
+/// An image that is being checked.
+struct Job {
+    /// Who asked for it.
+    id: u32,
+    wanted: Wanted,
+    preparation: Preparation,
+    /// When its next slice is due.
+    due: u64,
+}
+
+/// What has come of an image that was checked.
+pub enum Outcome {
+    /// A restart is ready to go.
+    Ready(u32, Box<Restart>),
+    /// An update may begin, or be tried.
+    Checked(u32, bool, Box<Preparation>),
+    /// It was refused.
+    Refused(Response),
+}
+
+impl ImageOrders {
+    /// A file is about to be sent, or to be gone on with.
+    pub fn begin_upload(&mut self, announced: Announced<UploadKind>) -> Result<ReplyBody, Refusal> {
+        match &mut self.upload {
+            Some(upload) if upload.is(&announced) => {
+                return Ok(ReplyBody::Received { next_offset: upload.next_offset() });
+            }
+            Some(upload) if !upload.is_whole() => {
+                return Err(wrong_state(
+                    "another file is being sent",
+                    "wait until it is there, or was abandoned for ten seconds",
+                ));
+            }
+            _ => {}
+        }
+        if self.job.is_some() {
+            return Err(is_preparing());
+        }
+        self.upload = None;
+        self.upload = Some(Box::new(Upload::begin(announced)?));
+        log::info!("upload: {} of {:?} are being sent", units::ByteSize(announced.bytes), announced.kind);
+        Ok(ReplyBody::Received { next_offset: 0 })
+    }
+
+    /// A piece of the file.
+    pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<ReplyBody, Refusal> {
+        let Some(upload) = &mut self.upload else {
+            return Err(wrong_state("no file is being sent, or it was abandoned", "send it from its start"));
+        };
+        let next_offset = upload.take(offset, piece).inspect_err(|_| self.upload = None)?;
+        Ok(ReplyBody::Received { next_offset })
+    }
+
+    /// The file is not wanted any more.
+    pub fn drop_upload(&mut self) -> ReplyBody {
+        self.upload = None;
+        ReplyBody::Done
+    }
+
+    /// Whether a file is being sent.
+    pub fn is_receiving(&self) -> bool {
+        self.upload.as_ref().is_some_and(|upload| !upload.is_whole())
+    }
+
+    /// Begins to prepare a restart or an update, with the host's own bundle, the file that was sent, or the image before.
+    pub fn begin(&mut self, id: u32, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {
+        if self.job.is_some() {
+            return Err(is_preparing());
+        }
+        let source = match by {
+            UpdateBy::Bundle => Source::bundle().map_err(|error| error.refusal())?,
+            UpdateBy::Upload => self.uploaded()?,
+            UpdateBy::Previous => Source::previous().map_err(|error| error.refusal())?,
+        };
+        let reason = match wanted {
+            Wanted::Restart => Reason::Asked,
+            Wanted::Update { .. } => Reason::Update,
+        };
+        match Preparation::begin(source, reason) {
+            Ok(preparation) => {
+                self.job = Some(Job { id, wanted, preparation, due: cpu::tsc() });
+                Ok(())
+            }
+            Err(refused) => Err(self.keep(refused)),
+        }
+    }
+
+    /// Goes on with what is due.
+    pub fn poll(&mut self) -> Option<Outcome> {
+        let now = cpu::tsc();
+        if self.upload.as_ref().is_some_and(|upload| upload.abandoned_at() <= now) {
+            log::warn!("upload: nobody goes on with it; it is forgotten");
+            self.upload = None;
+        }
+        let job = self.job.as_mut().filter(|job| job.due <= now)?;
+        if !job.preparation.step() {
+            let after = cpu::tsc();
+            job.due = after.saturating_add(after.wrapping_sub(now).saturating_mul(REST));
+            return None;
+        }
+        let Job { id, wanted, preparation, .. } = self.job.take()?;
+        if let Wanted::Update { is_dry_run } = wanted {
+            return Some(Outcome::Checked(id, is_dry_run, Box::new(preparation)));
+        }
+        Some(match preparation.finish() {
+            Ok(restart) => Outcome::Ready(id, Box::new(restart)),
+            Err(refused) => Outcome::Refused(Response { id, result: Err(self.keep(refused)) }),
+        })
+    }
+
+    /// When to look although nothing has come.
+    pub fn alarm(&self) -> Option<u64> {
+        let job = self.job.as_ref().map(|job| job.due);
+        job.into_iter().chain(self.upload.as_ref().map(|upload| upload.abandoned_at())).min()
+    }
+
+    fn uploaded(&mut self) -> Result<Source, Refusal> {
+        let upload = self.upload.take_if(|upload| upload.is_whole()).ok_or_else(|| match &self.upload {
+            Some(_) => wrong_state("the file is not all there", "send the rest of it first"),
+            None => wrong_state("no file was sent, or it was abandoned", "send one first: `baton restart BUNDLE`"),
+        })?;
+        Source::uploaded(upload).map_err(|(error, upload)| {
+            self.upload = Some(upload);
+            error.refusal()
+        })
+    }
+
+    /// A file that was sent is kept for another try.
+    pub fn keep(&mut self, refused: Refused) -> Refusal {
+        self.upload = refused.source.and_then(Source::into_upload);
+        if let Some(upload) = &mut self.upload {
+            upload.next_offset();
+        }
+        refused.refusal
+    }
+}
+
+fn is_preparing() -> Refusal {
+    wrong_state("another image is being checked", "wait for it")
+}
+
+fn wrong_state(reason: &str, mend: &str) -> Refusal {
+    Refusal { code: RefusalCode::WrongState, reason: String::from(reason), mend: String::from(mend) }
+}

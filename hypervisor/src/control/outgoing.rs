@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes out: responses, and the streams that were subscribed to, each from where the last turn ended.
+//!
+//! Nothing here waits for whoever reads. Frames go into a bounded queue, and from there to the UART as it takes them; while
+//! the queue is full, log, events and consoles stay where they are, and responses are dropped.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use uart::{Interrupts, Patience};
+use wire::{
+    EncodeError, Frame, LogRecord, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, Refusal, RefusalCode, Response, Stream,
+    Subscription, encode,
+};
+
+use crate::arch::cpu;
+use crate::arch::serial::Uart;
+use crate::console::log::{self, Follower};
+use crate::events;
+use crate::guest::{ControlEnds, GUESTS};
+use crate::restart::Conversation;
+
+/// Console output kept while nobody listens; the rest of the queue is room for what comes before the next turn.
+const KEPT_CONSOLE_BYTES: usize = 8 * 1024;
+/// Bytes that wait for the UART.
+const QUEUE_BYTES: usize = 64 * 1024;
+/// Of these, kept free for responses.
+const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
+
+/// What waits, and where the streams stand.
+pub struct Outgoing {
+    subscription: Subscription,
+    log: Follower,
+    next_event: u64,
+    queue: Queue,
+}
+
+/// Encoded frames on their way to the UART.
+struct Queue {
+    waiting: VecDeque<u8>,
+    buffer: Box<[u8; MAX_FRAME_BYTES]>,
+}
+
+impl Outgoing {
+    /// Goes on with a conversation. Whatever stood on the line before it is ended first.
+    pub fn resume(conversation: &Conversation) -> Self {
+        const END_OF_FRAME: u8 = 0;
+        let mut waiting = VecDeque::with_capacity(QUEUE_BYTES);
+        waiting.push_back(END_OF_FRAME);
+        let queue = Queue { waiting, buffer: Box::new([0; MAX_FRAME_BYTES]) };
+        let Conversation { subscription, log_since, next_event, .. } = *conversation;
+        log::set_followed(subscription.log);
+        Self { subscription, log: Follower::since(log_since), next_event, queue }
+    }
+
+    /// The conversation, for the next image.
+    pub fn conversation(&self, request: Option<u32>) -> Conversation {
+        let log_since = self.log.ticks().saturating_add(1);
+        Conversation { request, subscription: self.subscription, log_since, next_event: self.next_event, line: None }
+    }
+
+    /// Whether nothing waits to be sent.
+    pub fn is_quiet(&self) -> bool {
+        self.queue.waiting.is_empty()
+    }
+
+    /// Streams from now on what `subscription` names. Log and events begin with the oldest that are kept.
+    pub fn subscribe(&mut self, subscription: Subscription) {
+        if subscription.log && !self.subscription.log {
+            self.log = Follower::since(0);
+        }
+        if subscription.events && !self.subscription.events {
+            self.next_event = 0;
+        }
+        log::set_followed(subscription.log);
+        self.subscription = subscription;
+    }
+
+    /// Sends a response; one that is too long for a frame becomes a refusal that says so.
+    pub fn respond(&mut self, response: Response) {
+        let id = response.id;
+        if self.queue.push(&Frame::Response(response)).is_err() {
+            let refusal = Refusal {
+                code: RefusalCode::Failed,
+                reason: "the answer does not fit a frame".into(),
+                mend: "ask for fewer items at once".into(),
+            };
+            let _ = self.queue.push(&Frame::Response(Response { id, result: Err(refusal) }));
+        }
+    }
+
+    /// Queues what is new since the last turn, and gives the UART what it takes.
+    pub fn pump(&mut self, uart: &mut Uart) {
+        self.queue.flush(uart);
+        self.pump_consoles();
+        if self.subscription.events {
+            self.next_event =
+                events::read_from(self.next_event, |event| self.queue.push_stream(Stream::Event(event.clone())));
+        }
+        if self.subscription.log {
+            self.pump_log();
+        }
+        self.queue.flush(uart);
+        self.watch(uart);
+    }
+
+    /// Gives the UART all that waits, for a bounded time: the host is about to end.
+    pub fn drain(&mut self, uart: &mut Uart) {
+        self.pump(uart);
+        uart.send(self.queue.waiting.make_contiguous(), Patience::LAST_WORDS);
+        self.queue.waiting.clear();
+    }
+
+    /// The UART interrupts when it has room again, for as long as something waits for it.
+    fn watch(&mut self, uart: &mut Uart) {
+        let waits = !self.queue.waiting.is_empty();
+        uart.watch(if waits { Interrupts::all() } else { Interrupts::RECEIVED });
+    }
+
+    /// Queues new records while there is room. Those that find none stay in their rings, where they may be overwritten before
+    /// there is: whoever reads the stream sees that by the numbers.
+    fn pump_log(&mut self) {
+        while self.queue.has_room()
+            && let Some(record) = self.log.next()
+        {
+            self.queue.push_stream(Stream::Log(to_wire(&record)));
+        }
+    }
+
+    /// Queues what guests have written for whoever has subscribed. While nobody has, the newest is kept for whoever comes.
+    fn pump_consoles(&mut self) {
+        let Some(guests) = GUESTS.get() else { return };
+        for guest in &guests.all {
+            let mut ends = guest.control_ends();
+            if !self.subscription.consoles {
+                while ends.waiting() > KEPT_CONSOLE_BYTES {
+                    ends.next_byte();
+                }
+                continue;
+            }
+            let mut chunk = [0; MAX_CONSOLE_BYTES];
+            while self.queue.has_room() {
+                let count = take(&mut ends, &mut chunk);
+                if count == 0 {
+                    break;
+                }
+                let name = Cow::Borrowed(guest.config.name.as_str());
+                self.queue.push_stream(Stream::Console { name, bytes: Cow::Borrowed(&chunk[..count]) });
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// Whether a stream's frame, however long, fits beside what is kept free for responses.
+    fn has_room(&self) -> bool {
+        self.waiting.len() + MAX_FRAME_BYTES + RESPONSE_BYTES <= QUEUE_BYTES
+    }
+
+    /// Queues a stream's frame; `false` if it has to wait.
+    fn push_stream(&mut self, stream: Stream<'_>) -> bool {
+        // A record too long for any frame is passed over: it would keep all that come after it.
+        self.has_room() && {
+            let _ = self.push(&Frame::Stream(stream));
+            true
+        }
+    }
+
+    /// Queues a frame; one that finds no room is dropped: its reader has long stopped reading.
+    fn push(&mut self, frame: &Frame<'_>) -> Result<(), EncodeError> {
+        let bytes = encode(frame, &mut self.buffer[..])?;
+        if self.waiting.len() + bytes.len() <= QUEUE_BYTES {
+            self.waiting.extend(bytes);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, uart: &mut Uart) {
+        // What nobody will ever take is not worth keeping.
+        if uart.found().is_none() {
+            self.waiting.clear();
+        }
+        while !self.waiting.is_empty() {
+            let taken = uart.offer(self.waiting.as_slices().0);
+            if taken == 0 {
+                break;
+            }
+            self.waiting.drain(..taken);
+            cpu::take_pending_interrupts();
+        }
+    }
+}
+
+/// A log record as it travels.
+pub fn to_wire<'a>(record: &klog::Record<'a>) -> LogRecord<'a> {
+    LogRecord {
+        sequence: record.sequence,
+        time_ns: record.time_ns,
+        processor: record.processor,
+        level: match record.level {
+            klog::Level::Error => wire::Level::Error,
+            klog::Level::Warn => wire::Level::Warn,
+            klog::Level::Info => wire::Level::Info,
+            klog::Level::Debug => wire::Level::Debug,
+            klog::Level::Trace => wire::Level::Trace,
+        },
+        module: Cow::Borrowed(record.module),
+        text: Cow::Borrowed(record.text),
+    }
+}
+
+fn take(from: &mut ControlEnds, into: &mut [u8]) -> usize {
+    let mut count = 0;
+    while count < into.len()
+        && let Some(byte) = from.next_byte()
+    {
+        into[count] = byte;
+        count += 1;
+    }
+    count
+}

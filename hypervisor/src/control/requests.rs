@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is asked over the control channel, and the answers.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use boot::options::GuestStart;
+use vm::machine::ExitKind as Counted;
+use wire::{
+    ExitCount, ExitKind, LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo,
+    VmState, page,
+};
+
+use super::dump;
+use super::outgoing::{Outgoing, to_wire};
+use super::processors::{self, ProcessorOrders};
+use super::timeline;
+use crate::arch::{cpu, power, timer};
+use crate::console::log::Follower;
+use crate::guest::{GUESTS, Guest, Guests, Order};
+use crate::{end, events, info, pci, selftest, start};
+
+/// The most records collected for one page; a frame holds fewer.
+const PAGE_RECORDS: usize = 64;
+/// How old a record must be for a page, in microseconds: nobody takes that long to complete one.
+const SETTLED_US: u64 = 1000;
+
+/// Orders the guests that start with the host to start; says whether there was one.
+pub fn start_guests() -> bool {
+    let wanted = start::BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
+    let Some(guests) = GUESTS.get() else { return false };
+    let mut autostarted = guests.all.iter().filter(|guest| wanted && guest.config.autostart).peekable();
+    let any = autostarted.peek().is_some();
+    autostarted.for_each(|guest| guest.order(Order::Start));
+    any
+}
+
+/// Whether a request starts a guest.
+pub fn is_start(body: &RequestBody) -> bool {
+    matches!(body, RequestBody::VmStart { .. })
+}
+
+/// Carries out a request. `None`: it is answered later, by `processors`.
+pub fn answer(
+    Request { id, body }: Request,
+    outgoing: &mut Outgoing,
+    processors: &mut ProcessorOrders,
+) -> Option<Result<ReplyBody, Refusal>> {
+    Some(match body {
+        RequestBody::Info => Ok(ReplyBody::Info(info::host())),
+        RequestBody::VmList { from_index } => Ok(list(from_index)),
+        RequestBody::VmStart { name } => order(&name, Order::Start, &[VmState::Stopped, VmState::Failed]),
+        RequestBody::VmStop { name } => order(&name, Order::Stop, ALIVE),
+        RequestBody::VmPause { name } => order(&name, Order::Pause, CAN_PAUSE),
+        RequestBody::VmResume { name } => order(&name, Order::Resume, CAN_RESUME),
+        RequestBody::VmReset { name } => order(&name, Order::Reset, ALIVE),
+        RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
+        RequestBody::VmRegisters { name, vcpu } => find(&name).and_then(|guest| dump::registers(guest, vcpu)),
+        RequestBody::VmMemory { name, from_gpa, to_gpa } => {
+            find(&name).and_then(|guest| dump::memory(guest, from_gpa, to_gpa))
+        }
+        RequestBody::ConsoleInput { name, bytes } => console_input(&name, &bytes),
+        RequestBody::Log { from_sequence, limit } => Ok(log(from_sequence, limit)),
+        RequestBody::Events { from_sequence, limit } => {
+            selftest::asked_for_events();
+            Ok(event_page(from_sequence, limit))
+        }
+        RequestBody::Epitaph { from_line } => Ok(epitaph(from_line)),
+        RequestBody::Subscribe(subscription) => {
+            outgoing.subscribe(subscription);
+            Ok(ReplyBody::Done)
+        }
+        RequestBody::Restart
+        | RequestBody::RestartUploaded
+        | RequestBody::Update { .. }
+        | RequestBody::UploadBegin { .. }
+        | RequestBody::UploadData { .. }
+        | RequestBody::UploadDrop => Err(Refusal {
+            code: RefusalCode::Failed,
+            reason: "images are taken where requests are read".into(),
+            mend: String::new(),
+        }),
+        RequestBody::Timeline { from } => Ok(timeline::page(from)),
+        RequestBody::PowerOff => {
+            log::info!("power off: asked for over the control channel");
+            power::power_off()
+        }
+        RequestBody::CpuList { from_index } => Ok(processors::list(from_index)),
+        RequestBody::CpuOffline { index } => return processors.take_offline(id, index),
+        RequestBody::CpuOnline { index } => processors.bring_online(index),
+        RequestBody::PciList { from_index } => Ok(pci::list(from_index)),
+    })
+}
+
+const ALIVE: &[VmState] = &[VmState::Loading, VmState::Running, VmState::Paused, VmState::Panicked, VmState::Hung];
+const CAN_PAUSE: &[VmState] = &[VmState::Running, VmState::Panicked, VmState::Hung];
+/// A guest that is not well may be held.
+const CAN_RESUME: &[VmState] = &[VmState::Paused, VmState::Panicked, VmState::Hung];
+
+fn find(name: &str) -> Result<&'static Guest, Refusal> {
+    let guests = GUESTS.get();
+    guests.and_then(|guests| guests.named(name)).ok_or_else(|| Refusal {
+        code: RefusalCode::UnknownVm,
+        reason: format!("there is no guest '{name}'"),
+        mend: guests.map_or_else(String::new, known_names),
+    })
+}
+
+fn known_names(guests: &Guests) -> String {
+    let names: Vec<&str> = guests.all.iter().map(|guest| guest.config.name.as_str()).collect();
+    let text = format!("this host has: {}", names.join(", "));
+    wire::bounded(&text, wire::MAX_REASON_BYTES).to_string()
+}
+
+fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Refusal> {
+    let guest = find(name)?;
+    let state = guest.status().state;
+    if !allowed.contains(&state) {
+        return Err(Refusal {
+            code: RefusalCode::WrongState,
+            reason: format!("guest '{name}' is {state}"),
+            mend: format!("that can be done while it is {}", one_of(allowed)),
+        });
+    }
+    guest.order(order);
+    Ok(ReplyBody::Done)
+}
+
+fn one_of(states: &[VmState]) -> String {
+    let names: Vec<String> = states.iter().map(ToString::to_string).collect();
+    names.join(" or ")
+}
+
+fn console_input(name: &str, bytes: &[u8]) -> Result<ReplyBody, Refusal> {
+    let guest = find(name)?;
+    let invalid = |reason: &str, mend: String| Refusal { code: RefusalCode::Invalid, reason: reason.into(), mend };
+    if bytes.len() > MAX_CONSOLE_BYTES {
+        return Err(invalid("too much console input at once", format!("send at most {MAX_CONSOLE_BYTES} bytes")));
+    }
+    let mut ends = guest.control_ends();
+    let taken = bytes.iter().take_while(|&&byte| ends.input.enqueue(byte).is_ok()).count();
+    drop(ends);
+    guest.type_on();
+    if taken < bytes.len() {
+        let mend = format!("{taken} of {} bytes were taken; send the rest when it has read them", bytes.len());
+        return Err(Refusal {
+            code: RefusalCode::Exhausted,
+            reason: "the guest does not read its console".into(),
+            mend,
+        });
+    }
+    Ok(ReplyBody::Done)
+}
+
+fn list(from_index: u32) -> ReplyBody {
+    let Some(guests) = GUESTS.get() else { return ReplyBody::Vms { vms: Vec::new(), next_index: None } };
+    let rest = guests.all.iter().skip(from_index as usize);
+    let vms = page::fill(rest.map(describe), PAGE_RECORDS);
+    let next = from_index as usize + vms.len();
+    ReplyBody::Vms { vms, next_index: (next < guests.all.len()).then_some(next as u32) }
+}
+
+fn describe(guest: &Guest) -> VmInfo {
+    let status = guest.status();
+    let sum = |kind| guest.counters.iter().map(|counters| counters.get(kind)).sum();
+    let counts = Counted::ALL.into_iter().map(|kind| ExitCount { kind: to_wire_kind(kind), count: sum(kind) });
+    VmInfo {
+        name: guest.config.name.clone(),
+        state: status.state,
+        vcpus: guest.config.vcpus,
+        memory_bytes: guest.config.memory_bytes,
+        processors: guest.processors(),
+        since_ns: status.since_ns,
+        throttled_since_ns: guest.health.throttled_since_ns(),
+        exits_total: guest.counters.iter().map(|counters| counters.total()).sum(),
+        exits: counts.filter(|exit| exit.count > 0).collect(),
+        reason: status.reason.map(|reason| wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string()),
+    }
+}
+
+fn to_wire_kind(kind: Counted) -> ExitKind {
+    match kind {
+        Counted::Cpuid => ExitKind::Cpuid,
+        Counted::MsrRead => ExitKind::MsrRead,
+        Counted::MsrWrite => ExitKind::MsrWrite,
+        Counted::Port => ExitKind::Port,
+        Counted::Memory => ExitKind::MemoryFault,
+        Counted::Halt => ExitKind::Halt,
+        Counted::InterruptWindow => ExitKind::InterruptWindow,
+        Counted::HostInterrupt => ExitKind::HostInterrupt,
+        Counted::Hypercall => ExitKind::Hypercall,
+        Counted::Other => ExitKind::Unknown,
+    }
+}
+
+/// The records from a place on, of all processors in the order of their times. A place is a time in ticks, so that whoever
+/// asks keeps no more than that; records of one time are never parted by the end of a page.
+fn log(from_sequence: u64, limit: u16) -> ReplyBody {
+    let most = usize::from(limit).min(PAGE_RECORDS);
+    let (mut reader, mut found) = (Follower::since(from_sequence), Vec::new());
+    // What is that new may be overtaken by a record that another processor is just completing: it waits for the next page.
+    let newest = cpu::tsc().saturating_sub(timer::us_to_ticks(SETTLED_US));
+    while found.len() <= most
+        && let Some(record) = reader.next()
+    {
+        let borrowed = to_wire(&record);
+        let module = borrowed.module.into_owned().into();
+        let owned = LogRecord { module, text: borrowed.text.into_owned().into(), ..borrowed };
+        if reader.ticks() >= newest {
+            break;
+        }
+        found.push((reader.ticks(), owned));
+    }
+    let times: Vec<u64> = found.iter().map(|(ticks, _)| *ticks).collect();
+    let mut records: Vec<LogRecord<'static>> = page::fill(found.into_iter().map(|(_, record)| record), most);
+    // The first that is left out says where the next page begins; those of its time are left out with it.
+    let next_sequence = match times.get(records.len()) {
+        Some(&left_out) if times.first() != Some(&left_out) => {
+            records.truncate(times.partition_point(|&ticks| ticks < left_out));
+            left_out
+        }
+        _ => times[..records.len()].last().map_or(from_sequence, |last| last + 1),
+    };
+    ReplyBody::Log { records, next_sequence }
+}
+
+fn epitaph(from_line: u32) -> ReplyBody {
+    let all = end::previous::lines();
+    let lines = page::fill(all.iter().skip(from_line as usize).cloned(), PAGE_RECORDS);
+    let next = from_line.saturating_add(lines.len() as u32);
+    let next_line = ((next as usize) < all.len()).then_some(next);
+    ReplyBody::Epitaph { lines, next_line, log_until_ns: end::previous::log_until_ns() }
+}
+
+fn event_page(from_sequence: u64, limit: u16) -> ReplyBody {
+    let mut found = Vec::new();
+    let most = usize::from(limit).min(PAGE_RECORDS);
+    events::read_from(from_sequence, |event| {
+        found.push(event.clone());
+        found.len() < most
+    });
+    let events = page::fill(found, most);
+    let next_sequence = events.last().map_or(from_sequence, |event| event.sequence + 1);
+    ReplyBody::Events { events, next_sequence }
+}

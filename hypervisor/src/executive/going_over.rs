@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A processor's part of an update: it leaves its guests, saves them, and goes to the new image. Where that does not come about
+//! it is back, and everything is as it was.
+
+use alloc::string::String;
+use core::sync::atomic::Ordering;
+
+use bringup::trial::Stamp;
+use handover::block::BlockMut;
+use handover::state::{self, BlockKind};
+use sched::State;
+
+use super::Executive;
+use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::guest::GUESTS;
+use crate::instance::Instance;
+use crate::update::{self, Blocks, Gap};
+use crate::virt::Virt;
+
+impl<V: Virt> Executive<V> {
+    /// Goes to the gap, if that is open for this processor. Comes back only if all stay.
+    pub(super) fn go_over(&mut self) {
+        let gap = update::current_gap();
+        let Some(gap) = gap.as_ref().filter(|gap| gap.takes(self.me.index)) else { return };
+        let me = self.me.index;
+        gap.stamp(me, Stamp::Left);
+        if let Ok(virt) = self.virt {
+            self.unload(virt);
+        }
+        if gap.stop(me) {
+            let saved = self
+                .save_vcpus(gap.blocks())
+                .and_then(|()| self.save_shared(gap.blocks(), true))
+                .and_then(|()| self.save_host(gap));
+            gap.stamp(me, Stamp::Saved);
+            if let Err(problem) = &saved {
+                update::note_problem(me, problem);
+            }
+            gap.go(me, saved.is_ok());
+        }
+        gap.come_back(me);
+        // Whatever was due meanwhile is looked at now.
+        self.me.timer_fired.store(true, Ordering::Relaxed);
+        self.me.work_pending.store(true, Ordering::Relaxed);
+    }
+
+    /// Saves what it has once while guests go on, if that is wanted.
+    pub(super) fn draft(&mut self) {
+        update::take_draft(self.me.index, |blocks| {
+            if let Ok(virt) = self.virt {
+                self.unload(virt);
+            }
+            self.save_vcpus(blocks).and_then(|()| self.save_shared(blocks, false))
+        });
+    }
+
+    fn save_vcpus(&self, blocks: &Blocks) -> Result<(), String> {
+        if let Ok(virt) = self.virt {
+            for (slot, task) in self.slots.iter().enumerate() {
+                let Some(task) = task else { continue };
+                let wants_to_run = self.queue.state(slot).is_some_and(|state| state != State::Blocked);
+                let stolen = self.queue.stolen_ticks(slot).0;
+                let block = blocks.block(BlockKind::Vcpu, task.owner()).ok_or("a virtual processor has no block")?;
+                block.with(|bytes| task.save(virt, bytes, blocks.version, stolen, wants_to_run))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn save_host(&self, gap: &Gap) -> Result<(), String> {
+        match &self.control {
+            Some(control) if self.me.index == BOOT_PROCESSOR => gap.save_host(&control.conversation()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the virtual processors of a guest share is saved by its home; what waits on its console only at the last moment.
+    fn save_shared(&self, blocks: &Blocks, is_last: bool) -> Result<(), String> {
+        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+        for guest in guests.iter().filter(|guest| guest.home() == self.me.index) {
+            let Some(run) = guest.run::<Instance<V>>() else { continue };
+            let owner = handover::block::Owner { guest: guest.number, vcpu: 0 };
+            let no_room = |_| "its devices find no room";
+            let block = blocks.block(BlockKind::Devices, owner).ok_or("its devices have no block")?;
+            block.with(|bytes| {
+                let mut block =
+                    BlockMut::<state::Devices>::begin(bytes, owner, blocks.version).map_err(|_| no_room(()))?;
+                let (into, tail) = block.parts().map_err(|_| no_room(()))?;
+                let used = run.machine.save_devices(into, tail).map_err(|_| no_room(()))?;
+                block.finish(used).map_err(|_| no_room(()))
+            })?;
+            if !is_last {
+                continue;
+            }
+            let block = blocks.block(BlockKind::Console, owner).ok_or("its console has no block")?;
+            block.with(|bytes| guest.save_console(bytes, owner, blocks.version))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A processor that comes to this image with its guests: restored, and once all processors have come, entered.
+
+use alloc::string::String;
+use core::sync::atomic::Ordering;
+
+use boot::options::UpdateStep;
+use bringup::takeover::Verdict;
+use bringup::trial::{Stamp, TrialPage};
+
+use sched::Ticks;
+
+use super::Executive;
+use crate::arch::crossing::trial;
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::{cpu, descriptor, timer, trap};
+use crate::update::{Settling, adoption, candidate};
+use crate::virt::{Unavailable, Virt};
+
+impl<V: Virt> Executive<V> {
+    /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back only if
+    /// all processors go on here.
+    pub fn take_over(virt: Result<V, Unavailable>, index: u32, page: &'static TrialPage) -> Self {
+        let takeover = trial::inherited_takeover(page);
+        let mut this = Self::with(virt, PerCpu::current());
+        candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
+        if let Ok(virt) = virt
+            && let Err(problem) = adoption::restore(virt, index, |task| this.take_in(virt, task))
+        {
+            candidate::give_up(format_args!("{problem}"));
+        }
+        this.count();
+        candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
+        page.stamp(Stamp::Restored, cpu::tsc());
+        let mut verdict = takeover.has_restored();
+        while verdict == Verdict::Open {
+            cpu::pause();
+            let is_late = cpu::tsc() > takeover.deadline();
+            verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
+        }
+        if verdict == Verdict::RolledBack {
+            candidate::go_back();
+        }
+        page.stamp(Stamp::Committed, cpu::tsc());
+        this.settle_in(index);
+        page.stamp(Stamp::Entered, cpu::tsc());
+        this
+    }
+
+    /// Does once what [`Self::take_over`] does with guests, with what was saved while they went on, and keeps nothing of it.
+    ///
+    /// # Errors
+    /// What cannot be restored.
+    pub fn rehearse(virt: V) -> Result<(), String> {
+        let mut this = Self::with(Ok(virt), PerCpu::current());
+        adoption::rehearse(virt, |task| {
+            this.take_in(virt, task);
+            this.count();
+            let slot = this.slots.iter().position(Option::is_some)?;
+            this.queue.remove(slot, Ticks(cpu::tsc()));
+            this.slots[slot].take()
+        })
+    }
+
+    /// From here on the processor is this image's alone.
+    fn settle_in(&mut self, index: u32) {
+        descriptor::load(index);
+        trap::load();
+        timer::prepare_this_processor();
+        if let Ok(virt) = self.virt
+            && let Err(unavailable) = virt.enable()
+        {
+            // All that it takes was made before.
+            panic!("{unavailable}");
+        }
+        self.settling = (index == BOOT_PROCESSOR).then(Settling::begin);
+        // Whatever was due meanwhile is looked at now.
+        self.me.timer_fired.store(true, Ordering::Relaxed);
+    }
+
+    /// Goes on with what it has; the rest is looked at later.
+    pub fn go_on(self) {
+        self.turn();
+    }
+}

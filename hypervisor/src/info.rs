@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host says of itself.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use spin::Once;
+use wire::{ApicMode, HostInfo, Virtualization};
+
+use crate::arch::memory::FRAMES;
+use crate::arch::{address, apic, timer};
+use crate::guest::GUESTS;
+use crate::processors;
+use crate::restart::inherited;
+use crate::start::BOOT;
+
+/// What runs guests here, and its optional features by the manual's names.
+pub static VIRTUALIZATION: Once<(Virtualization, Vec<&'static str>)> = Once::new();
+
+/// The host, now.
+pub fn host() -> HostInfo {
+    let (virtualization, features) = match VIRTUALIZATION.get() {
+        Some((kind, features)) => (*kind, features.iter().map(ToString::to_string).collect()),
+        None => (Virtualization::None, Vec::<String>::new()),
+    };
+    let total = BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes());
+    let free = FRAMES.lock().free_bytes();
+    HostInfo {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        image_bytes: address::image_end() - address::image_start(),
+        processors: processors::online().len() as u32,
+        memory_total_bytes: total,
+        memory_free_bytes: free,
+        host_overhead_bytes: total.saturating_sub(free + guest_bytes() + module_bytes()),
+        uptime_ns: timer::uptime_ns(),
+        virtualization,
+        features,
+        apic_mode: match apic::mode() {
+            apic::Mode::Xapic => ApicMode::XApic,
+            apic::Mode::X2apic => ApicMode::X2Apic,
+        },
+        tsc_hz: timer::tsc_hz(),
+        generation: inherited::generation(),
+    }
+}
+
+/// Memory that loaded guests hold.
+fn guest_bytes() -> u64 {
+    use wire::VmState::{Failed, Stopped};
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    let loaded = guests.iter().filter(|guest| !matches!(guest.status().state, Stopped | Failed));
+    loaded.map(|guest| guest.config.memory_bytes).sum()
+}
+
+/// Memory that the loader's modules (the bundle) hold: the guests' files, not the host's.
+fn module_bytes() -> u64 {
+    let Some((boot, _)) = BOOT.get() else { return 0 };
+    let page_bytes =
+        |range: units::PhysRange| range.aligned_outwards(units::PAGE_BYTES).map_or(0, |range| range.bytes());
+    boot.modules.iter().map(|module| page_bytes(module.range)).sum()
+}

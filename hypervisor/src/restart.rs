@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Replacing the running image by another, without firmware: the one in the host's bundle, or one that was sent.
+//!
+//! ```text
+//! prepare (guests run; may fail, and nothing has changed)        go (bounded, no way back)
+//!   image placed, hashed in slices, judged;
+//!   crossing built, record fits                            ─▶  others park ─▶ log, record ─▶ over the crossing
+//!                                                                                              │
+//! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, processors from their mailboxes ─▶ guests anew
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`source`], [`upload`] | the file with the next image |
+//! | [`files`] | files of this image and the one before, to go back to |
+//! | [`candidate`] | the image in its slot: locked, hashed, judged |
+//! | [`staging`] | what else can be prepared and refused while guests run |
+//! | [`record`] | what the new image is told |
+//! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
+//! | [`inherited`] | the other side: what the image before has left |
+//! | [`outcome`] | how long it took, and the answer to whoever asked |
+//! | [`cost`] | what hashing costs, for the bench |
+//!
+//! A live update ([`crate::update`]) stages in the same way, and takes the guests along.
+
+pub mod candidate;
+pub mod cost;
+mod files;
+pub mod inherited;
+pub mod leaving;
+pub mod outcome;
+pub mod record;
+pub mod source;
+pub mod staging;
+pub mod upload;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use boot::options::{SelfTest, UpdateFault, UpdateStep};
+use handover::layout::Reason;
+use wire::{Refusal, RefusalCode, VmState};
+
+use crate::arch::cpu;
+use crate::guest::GUESTS;
+use crate::start::BOOT;
+use crate::timeline::{self, Name};
+use crate::update::Baggage;
+
+use candidate::Candidate;
+pub use leaving::{is_parking, park};
+use source::Source;
+use staging::Staged;
+
+/// The control channel's conversation as it goes over.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conversation {
+    /// The request that the new image answers.
+    pub request: Option<u32>,
+    /// What is streamed.
+    pub subscription: wire::Subscription,
+    /// Log records of this time or later are still to be streamed, in ticks.
+    pub log_since: u64,
+    /// The next event to be streamed.
+    pub next_event: u64,
+    /// What its line takes at once, and whether bytes leave in a wire's time; `None` where it is to be looked for anew.
+    pub line: Option<(u8, bool)>,
+}
+
+/// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
+pub struct Preparation {
+    source: Source,
+    candidate: Box<Candidate>,
+    reason: Reason,
+    asked: u64,
+}
+
+/// A restart that there cannot be; nothing has changed.
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// The file that was to replace the image.
+    pub source: Option<Source>,
+}
+
+/// A restart that is ready to go.
+pub struct Restart {
+    staged: Staged,
+    reason: Reason,
+    asked: u64,
+}
+
+impl Preparation {
+    /// Begins: the image is put into its slot.
+    ///
+    /// # Errors
+    /// The reason why there cannot be a restart.
+    pub fn begin(source: Source, reason: Reason) -> Result<Self, Refused> {
+        let asked = cpu::tsc();
+        let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
+        match Candidate::place(source.image_file()) {
+            Ok(candidate) => Ok(Self { source, candidate, reason, asked }),
+            Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
+        }
+    }
+
+    /// Goes on for some microseconds; says whether only [`Self::finish`] is left to do.
+    pub fn step(&mut self) -> bool {
+        self.candidate.step(self.source.image_file())
+    }
+
+    /// Prepares what is left of a restart.
+    ///
+    /// # Errors
+    /// The reason why there cannot be a restart.
+    pub fn finish(self) -> Result<Restart, Refused> {
+        let reason = self.reason;
+        let (staged, asked) = self.stage(|_| Ok(Baggage::default()))?;
+        Ok(Restart { staged, reason, asked })
+    }
+
+    /// Prepares what is left; says when all this was asked for. `pack` packs what goes over of guests, for a reader of this version.
+    ///
+    /// # Errors
+    /// The reason why the image cannot be gone to.
+    pub fn stage(self, pack: impl FnOnce(u32) -> Result<Baggage, String>) -> Result<(Staged, u64), Refused> {
+        if let Some(name) = loading_guest() {
+            let reason = alloc::format!("guest '{name}' is being loaded");
+            return Err(self.refuse(Refusal {
+                code: RefusalCode::WrongState,
+                reason,
+                mend: "try again in a moment".into(),
+            }));
+        }
+        let Self { source, candidate, reason, asked } = self;
+        let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
+        let staged = match candidate.judge(source.image_file()) {
+            Ok(next) => staging::stage(next, source, reason, pack),
+            Err(error) => Err((error, source)),
+        };
+        match staged {
+            Ok(staged) => Ok((staged, asked)),
+            Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
+        }
+    }
+
+    /// Gives it up.
+    pub fn refuse(self, refusal: Refusal) -> Refused {
+        Refused { refusal, source: Some(self.source) }
+    }
+}
+
+impl Restart {
+    /// How many images will have run.
+    pub fn generation(&self) -> u64 {
+        self.staged.parcel.generation
+    }
+
+    /// Goes. Guests end where they are.
+    pub fn go(self, conversation: &Conversation) -> ! {
+        leaving::leave(self.staged, self.reason, self.asked, conversation)
+    }
+}
+
+/// A processor that loads a guest would not park in time.
+fn loading_guest() -> Option<&'static str> {
+    let all = &GUESTS.get()?.all;
+    all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
+}
+
+/// Whether this way to fail is wanted, in the first image or the one that follows it.
+fn fails_by(test: SelfTest, generation: u64) -> bool {
+    inherited::generation() == generation && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
+}
+
+/// How this image, which the first one may replace itself by, is to fail at this step, if it is.
+pub fn update_fault(step: UpdateStep) -> Option<UpdateFault> {
+    let (_, options) = BOOT.get().filter(|_| inherited::generation() == 2)?;
+    options.self_tests.iter().find_map(|test| match test {
+        SelfTest::Update { fault, step: at } if *at == step => Some(*fault),
+        _ => None,
+    })
+}
+
+/// When no guest is left running: a restart, if the operator wants another generation. One that is refused is not made.
+pub fn after_guests() -> Option<Restart> {
+    let wanted = BOOT.get().map_or(1, |(_, options)| options.restart_after_guests);
+    if inherited::generation() >= wanted {
+        return None;
+    }
+    let restart = Source::bundle().map_err(|error| error.refusal()).and_then(|source| {
+        let mut preparation = Preparation::begin(source, Reason::GuestsDone).map_err(|refused| refused.refusal)?;
+        while !preparation.step() {}
+        preparation.finish().map_err(|refused| refused.refusal)
+    });
+    restart.inspect_err(|refusal| log::error!("restart refused: {refusal}")).ok()
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a restart went: how long guests stood still, who was lost, and the answer to whoever asked for it.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use alloc::string::ToString;
+use handover::layout::{CheckPolicy, Checked};
+use wire::{RestartReport, Verify};
+use zerocopy::FromZeros as _;
+
+use super::inherited;
+use crate::arch::{cpu, timer};
+
+/// When the host answered again, and when its first guest started; 0 is "not yet".
+static READY_AT: AtomicU64 = AtomicU64::new(0);
+static GUEST_AT: AtomicU64 = AtomicU64::new(0);
+static PROCESSORS: AtomicU32 = AtomicU32::new(0);
+
+/// So many processors are online.
+pub fn note_processors(online: u32) {
+    PROCESSORS.store(online, Ordering::Relaxed);
+}
+
+/// The control channel is open.
+pub fn note_ready() {
+    if note(&READY_AT) {
+        say("restart: the host was away for", &READY_AT);
+    }
+}
+
+/// A guest has started.
+pub fn note_guest_started() {
+    if note(&GUEST_AT) {
+        say("restart: the first guest stood still for", &GUEST_AT);
+    }
+}
+
+/// The first time counts, and only in an image that replaced another.
+fn note(at: &AtomicU64) -> bool {
+    inherited::known().is_some() && at.compare_exchange(0, cpu::tsc(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+fn say(what: &str, at: &AtomicU64) {
+    let ticks = since_stop(at).unwrap_or(0);
+    log::info!("{what} {ticks} cycles ({} us)", timer::ticks_to_ns(ticks) / 1000);
+}
+
+/// Ticks since the first guest was stopped.
+fn since_stop(at: &AtomicU64) -> Option<u64> {
+    let stamps = inherited::known()?.stamps?;
+    let at = at.load(Ordering::Acquire);
+    (at > 0).then(|| at.wrapping_sub(stamps.stopped.get()))
+}
+
+/// The answer to whoever asked, once the first guest has started or none is going to.
+pub fn report(is_starting_guests: bool) -> Option<RestartReport> {
+    let known = inherited::known()?;
+    let guest = since_stop(&GUEST_AT);
+    if guest.is_none() && is_starting_guests {
+        return None;
+    }
+    let processors = PROCESSORS.load(Ordering::Relaxed);
+    let checked = known.checked.unwrap_or_else(Checked::new_zeroed);
+    Some(RestartReport {
+        generation: known.generation,
+        old_version: known.old_version.to_string(),
+        new_version: env!("CARGO_PKG_VERSION").to_string(),
+        host_gap_ns: timer::ticks_to_ns(since_stop(&READY_AT).unwrap_or(0)),
+        machine_gap_ns: guest.map(timer::ticks_to_ns),
+        processors,
+        processors_lost: known.processors.saturating_sub(processors),
+        verify: verify(checked.policy.get()),
+        bytes_hashed_before: checked.staged_bytes.get(),
+        hashing_before_ns: timer::ticks_to_ns(checked.staged_ticks.get()),
+        bytes_hashed_in_gap: checked.gap_bytes.get(),
+        hashing_in_gap_ns: timer::ticks_to_ns(checked.gap_ticks.get()),
+    })
+}
+
+/// An image before this one that does not say how it checked has not.
+fn verify(policy: u32) -> Verify {
+    match CheckPolicy::from_number(policy) {
+        Some(CheckPolicy::Sha256) => Verify::Sha256,
+        Some(CheckPolicy::Early) => Verify::Early,
+        Some(CheckPolicy::None) | None => Verify::None,
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file that is being sent to the host, or has been: an image or a bundle, in memory that is given back with it.
+
+use alloc::format;
+use alloc::string::ToString;
+
+use seal::{Announced, Arrival};
+use units::{ByteSize, PageSize, PhysRange};
+use wire::{Refusal, RefusalCode, UploadKind};
+
+use crate::arch::memory::{FRAMES, OwnedFrames};
+use crate::arch::sha256::Engine;
+use crate::arch::{cpu, timer};
+
+/// Nobody goes on with it for so long: it is forgotten.
+const PATIENCE_US: u64 = 10_000_000;
+
+/// The file.
+pub struct Upload {
+    arrival: Arrival<Engine, UploadKind>,
+    frames: OwnedFrames,
+}
+
+impl Upload {
+    /// Sets memory aside.
+    ///
+    /// # Errors
+    /// There is not as much.
+    pub fn begin(announced: Announced<UploadKind>) -> Result<Self, Refusal> {
+        let bytes = announced.bytes;
+        if bytes == 0 {
+            return Err(refusal(RefusalCode::Invalid, "the file is empty".into(), "send a bundle or an image"));
+        }
+        let frames = FRAMES.lock().allocate(bytes, PageSize::Kib4);
+        // The lock is free again: how much there is will be told.
+        let frames = frames.map_err(|_| too_large(bytes))?;
+        let patience = timer::us_to_ticks(PATIENCE_US);
+        let arrival = Arrival::new(Engine::best(), announced, cpu::tsc(), patience);
+        Ok(Self { arrival, frames: OwnedFrames::new(frames) })
+    }
+
+    /// Whether this is what is being sent.
+    pub fn is(&self, announced: &Announced<UploadKind>) -> bool {
+        self.arrival.announced() == *announced
+    }
+
+    /// Whether it is a bundle rather than an image.
+    pub fn is_bundle(&self) -> bool {
+        self.arrival.announced().kind == UploadKind::Bundle
+    }
+
+    /// So much of it is there. Somebody wants to know: it is not forgotten yet.
+    pub fn next_offset(&mut self) -> u64 {
+        self.arrival.touch(cpu::tsc());
+        self.arrival.next_offset()
+    }
+
+    /// Takes a piece, if it is the next one; says where to go on.
+    ///
+    /// # Errors
+    /// The file is not what was announced: it is to be forgotten.
+    pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<u64, Refusal> {
+        self.arrival
+            .take(offset, piece, self.frames.bytes_mut(), cpu::tsc())
+            .map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))
+    }
+
+    /// Whether all of it is there, as it was announced.
+    pub fn is_whole(&self) -> bool {
+        self.arrival.is_whole()
+    }
+
+    /// When it is forgotten unless something comes.
+    pub fn abandoned_at(&self) -> u64 {
+        self.arrival.abandoned_at()
+    }
+
+    /// What is there.
+    pub fn file(&self) -> &[u8] {
+        self.frames.bytes().get(..self.arrival.next_offset() as usize).unwrap_or_default()
+    }
+
+    /// Where it lies.
+    pub fn range(&self) -> PhysRange {
+        PhysRange::from_start(self.frames.range().start(), self.arrival.announced().bytes).unwrap_or_default()
+    }
+}
+
+fn too_large(bytes: u64) -> Refusal {
+    let largest = FRAMES.lock().largest_extent().map_or(0, |extent| extent.bytes());
+    let reason = format!("the file has {}, and the host {} in one piece", ByteSize(bytes), ByteSize(largest));
+    refusal(RefusalCode::Exhausted, reason, "stop a guest, or give the host more memory")
+}
+
+fn refusal(code: RefusalCode, reason: alloc::string::String, mend: &str) -> Refusal {
+    Refusal { code, reason, mend: mend.into() }
+}

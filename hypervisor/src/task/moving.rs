@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A virtual processor between two images: saved by the old one, restored by the new one. Nothing here allocates.
+
+use alloc::string::{String, ToString};
+
+use handover::block::{self, BlockMut, Owner};
+use handover::state;
+
+use super::Task;
+use crate::arch::cpu;
+use crate::virt::Virt;
+
+impl<V: Virt> Task<V> {
+    /// Whose its block is.
+    pub fn owner(&self) -> Owner {
+        Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
+    }
+
+    /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the processor while it wanted
+    /// to run, and until it goes on it waits, if it `wants_to_run`.
+    ///
+    /// # Errors
+    /// What is wrong with the block.
+    pub fn save(
+        &self,
+        virt: V,
+        bytes: &mut [u8],
+        version: u32,
+        stolen_ticks: u64,
+        wants_to_run: bool,
+    ) -> Result<(), String> {
+        let mut block =
+            BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
+        let (into, tail) = block.parts().map_err(|error| error.to_string())?;
+        self.instance.machine.save_vcpu(&*self.vcpu, &self.processor, into);
+        self.instance.machine.save_mail(self.index, &mut into.mail);
+        let used =
+            virt.save_extended(&self.vcpu, &mut into.extended, tail).map_err(|_| "its registers find no room")?;
+        into.turn = state::Turn {
+            stolen_ticks: self.stolen_before.saturating_add(stolen_ticks).into(),
+            left_at: cpu::tsc().into(),
+            wants_to_run: u32::from(wants_to_run).into(),
+            zero: 0.into(),
+        };
+        block.finish(used).map_err(|error| error.to_string())
+    }
+
+    /// Takes over what was saved.
+    ///
+    /// # Errors
+    /// What is wrong with it: it must not run.
+    pub fn restore(&mut self, virt: V, bytes: &[u8]) -> Result<(), String> {
+        let (from, tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(|error| error.to_string())?;
+        let machine = &self.instance.machine;
+        let restored = machine.restore_vcpu(&from, &mut *self.vcpu, &mut self.processor);
+        restored.map_err(|error| error.to_string())?;
+        virt.restore_extended(&mut self.vcpu, &from.extended, tail).map_err(|error| error.to_string())?;
+        self.stolen_before = from.turn.stolen_ticks.get();
+        self.left_at = (from.turn.wants_to_run.get() == 1).then_some(from.turn.left_at.get());
+        Ok(())
+    }
+}

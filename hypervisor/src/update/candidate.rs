@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This image on trial: it makes everything that it will need, in memory of its own, while the old image runs the guests.
+//!
+//! It has the boot processor for short stretches, and every interrupt takes it away ([`crate::arch::crossing::trial`]). It
+//! touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said to it.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+use core::panic::PanicInfo;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use ::boot::options::{Options, UpdateFault, UpdateStep};
+use arrayvec::ArrayString;
+use bringup::trial::{REASON_BYTES, STAMPS, Stamp, TrialPage, word};
+use units::PhysAddr;
+
+use crate::arch::crossing::trial;
+use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
+use crate::arch::trap::{self, Provocation};
+use crate::arch::{boot, cpu, memory, smp};
+use crate::restart::{self, inherited};
+use crate::start::{self, BOOT};
+use crate::{console, end, processors};
+
+/// Where each processor's page is seen; 0 unless this image is on trial.
+static PAGES: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+
+/// The first act of an image on trial.
+pub fn prepare(record: PhysAddr, page: u64) -> ! {
+    PAGES[BOOT_PROCESSOR as usize].store(page, Ordering::Relaxed);
+    boot::mark_stack_end();
+    trap::prepare_gates();
+    read_record(record);
+    build_memory();
+    match memory::new_stack() {
+        Ok(stack) => memory::continue_on(stack, on_own_stack),
+        Err(error) => panic!("no stack for the boot processor: {error:?}"),
+    }
+}
+
+/// What the record tells, once and for all. Apart, because it passes through large values on a small stack.
+#[inline(never)]
+fn read_record(record: PhysAddr) {
+    BOOT.call_once(|| {
+        let info = inherited::take_over(record).unwrap_or_else(|error| panic!("the hand-over record: {error}"));
+        let (options, _) = Options::parse(&info.command_line);
+        (info, options)
+    });
+}
+
+#[inline(never)]
+fn build_memory() {
+    let Some((info, options)) = BOOT.get() else { return };
+    let (advance, crossing) = inherited::on_trial().unwrap_or_else(|error| panic!("the hand-over record: {error}"));
+    console::start_silently(options.log);
+    end::set_action(options.panic);
+    start::build_memory_on_trial(info, options, advance, crossing);
+}
+
+extern "C" fn on_own_stack() -> ! {
+    assert!(boot::is_stack_end_intact(), "the boot stack is too small");
+    let members: Vec<(u32, u32)> = inherited::members().map(|(index, apic_id, _)| (index, apic_id)).collect();
+    start::note_power_off();
+    processors::detect_virtualization();
+    processors::adopt_running(&members).unwrap_or_else(|problem| panic!("{problem}"));
+    trap::use_interrupt_stacks();
+    PerCpu::install(BOOT_PROCESSOR, members.first().map_or(0, |(_, apic_id)| *apic_id));
+    start::open_bundle(start::find_bundle());
+    processors::adopt_guests().unwrap_or_else(|problem| panic!("{problem}"));
+    lay_out_processors();
+    let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
+    fail_if_asked(UpdateStep::Prepare);
+    // From here on no interrupt brings this processor back: what it is lent next is the gap.
+    cpu::mask_interrupts();
+    trial::speak(word::PREPARED, 0);
+    memory::continue_on(stack, enter_first)
+}
+
+/// The boot processor's first code in the gap, on a stack on which nothing is left of its preparation.
+extern "C" fn enter_first() -> ! {
+    enter(u64::from(BOOT_PROCESSOR))
+}
+
+/// Each other processor's first registers in this image.
+fn lay_out_processors() {
+    let Ok((_, crossing)) = inherited::on_trial() else { return };
+    for (index, _, page) in inherited::members().filter(|(index, ..)| *index != BOOT_PROCESSOR) {
+        let Some(page) = trial::let_begin(crossing, page, enter, index, smp::stack_of(index)) else {
+            panic!("the page of processor {index} is not in the crossing");
+        };
+        if let Some(place) = PAGES.get(index as usize) {
+            place.store(page as *const TrialPage as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The first safe code on each processor in the gap, interrupts off.
+extern "C" fn enter(index: u64) -> ! {
+    let index = index as u32;
+    if index != BOOT_PROCESSOR {
+        PerCpu::install(index, processors::apic_id(index).unwrap_or(0));
+    }
+    let Some(page) = page_of(index) else { cpu::halt_forever() };
+    page.stamp(Stamp::Arrived, cpu::tsc());
+    processors::take_over(index, page)
+}
+
+/// When each processor got how far, while this image is on trial or has just not been any more.
+pub fn stamps() -> impl Iterator<Item = (u32, [u64; STAMPS])> {
+    let pages = (0..MAX_PROCESSORS as u32).filter_map(|index| Some((index, page_of(index)?)));
+    pages.map(|(index, page)| (index, core::array::from_fn(|stamp| page.stamps[stamp].load(Ordering::Relaxed))))
+}
+
+/// The trial is over: this image is the one that runs.
+pub fn has_taken_over() {
+    PAGES.iter().for_each(|page| page.store(0, Ordering::Relaxed));
+}
+
+/// The calling processor goes back to the old image, for good.
+pub fn go_back() -> ! {
+    loop {
+        trial::speak(word::GOES_BACK, 0);
+    }
+}
+
+/// The calling processor says why it cannot go on, and goes back for good.
+pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
+    if let Some(page) = page() {
+        let mut text = ArrayString::<REASON_BYTES>::new();
+        // What does not fit is cut.
+        let _ = write!(text, "{reason}");
+        page.set_reason(text.as_bytes());
+    }
+    loop {
+        trial::speak(word::GIVES_UP, 0);
+    }
+}
+
+/// What an image on trial has to say when it panics, it says to the old one, which takes the processor back for good.
+pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
+    if page().is_some() {
+        give_up(format_args!("{}", info.message()));
+    }
+}
+
+/// A self-test may want this image to fail in the gap: on the last processor.
+pub fn fail_in_gap_if_asked(index: u32, step: UpdateStep) {
+    if inherited::members().last().is_some_and(|(last, ..)| last == index) {
+        fail_if_asked(step);
+    }
+}
+
+/// A self-test may want this image to fail here.
+fn fail_if_asked(step: UpdateStep) {
+    match restart::update_fault(step) {
+        Some(UpdateFault::Panic) => panic!("self-test"),
+        Some(UpdateFault::Exception) => trap::provoke(Provocation::PageFault),
+        Some(UpdateFault::StackOverflow) => trap::provoke(Provocation::StackOverflow),
+        Some(UpdateFault::Hang) => loop {
+            cpu::pause();
+        },
+        // That is done where it is read.
+        Some(UpdateFault::Damage) | None => {}
+    }
+}
+
+/// The calling processor's page; `None` unless this image is on trial.
+fn page() -> Option<&'static TrialPage> {
+    page_of(percpu::number().unwrap_or(BOOT_PROCESSOR))
+}
+
+fn page_of(index: u32) -> Option<&'static TrialPage> {
+    trial::own_page(PAGES.get(index as usize)?.load(Ordering::Relaxed))
+}

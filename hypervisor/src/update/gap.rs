@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The gap: every processor leaves its guests, saves them, and goes to the new image; or all stay. Nothing here allocates, and no
+//! wait is without a limit.
+//!
+//! ```text
+//! boot processor  publish, tell ─┐
+//! each processor                 stop ─ all ─▶ save ─ all ─▶ new image … and back, if that rolls back
+//! ```
+
+use alloc::string::String;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bringup::takeover::{Takeover, Verdict, Way};
+use bringup::trial::{Stamp, word};
+use handover::block::BlockMut;
+use handover::layout::Stamps;
+use handover::state::{BlockKind, Late};
+use spin::{RwLock, RwLockReadGuard};
+
+use super::drafts::Blocks;
+use crate::arch::crossing::trial::Return;
+use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::{apic, cpu, smp, timer, trap};
+use crate::restart::Conversation;
+use crate::restart::record::control_section;
+use crate::restart::staging::Staged;
+
+/// How long the gap may last before all go back. On an emulator the machine's other processors may wait for cores that long.
+const LIMIT_US: u64 = 5_000;
+const EMULATED_LIMIT_US: u64 = 2_000_000;
+/// How often those that have not come back are sent an NMI.
+const NMI_INTERVAL_US: u64 = 500;
+/// After so many of them a processor is lost, and the host with it.
+const NMIS: u32 = 2_000;
+
+/// The gap that has begun, if one has. Written by the boot processor before it begins and when all are back.
+static GAP: RwLock<Option<Gap>> = RwLock::new(None);
+/// When an NMI was last sent to fetch a processor, in ticks.
+static LAST_NMI_AT: AtomicU64 = AtomicU64::new(0);
+/// An NMI that was sent may come so late: the processor has been back for long, and in a guest since.
+const LATEST_NMI_US: u64 = 1_000_000;
+/// Every processor is to go to it.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// What all processors need on their way.
+pub struct Gap {
+    staged: Staged,
+    blocks: Blocks,
+    asked: u64,
+    stopped: u64,
+    /// Of each member, in the parcel's order: it has taken part.
+    have_come: alloc::vec::Vec<AtomicBool>,
+    /// Likewise: it is back.
+    are_back: alloc::vec::Vec<AtomicBool>,
+    /// When the last one so far came back.
+    returned: AtomicU64,
+}
+
+/// Whether the calling processor is to go to the gap.
+#[inline]
+pub fn is_open() -> bool {
+    IS_OPEN.load(Ordering::Acquire)
+}
+
+/// Whether an NMI is one that was sent to fetch a processor from an image that all leave again.
+pub fn takes_nmi() -> bool {
+    let sent = LAST_NMI_AT.load(Ordering::Acquire);
+    is_open() || (sent != 0 && cpu::tsc().wrapping_sub(sent) < timer::us_to_ticks(LATEST_NMI_US))
+}
+
+/// Opens the gap: every processor comes at its next look.
+pub fn open(staged: Staged, asked: u64) {
+    let members = &staged.parcel.members;
+    let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.next.image.version_to_write());
+    staged.parcel.baggage.forget_drafts();
+    let limit = if smp::is_virtual() { EMULATED_LIMIT_US } else { LIMIT_US };
+    let stopped = cpu::tsc();
+    staged.crossing.takeover().begin(members.len() as u32, stopped + timer::us_to_ticks(limit));
+    let others: alloc::vec::Vec<u32> = members.iter().skip(1).map(|member| member.index).collect();
+    let [have_come, are_back] = [(); 2].map(|()| members.iter().map(|_| AtomicBool::new(false)).collect());
+    *GAP.write() = Some(Gap { staged, blocks, asked, stopped, have_come, are_back, returned: AtomicU64::new(stopped) });
+    IS_OPEN.store(true, Ordering::Release);
+    others.into_iter().for_each(percpu::wake);
+}
+
+/// The gap, for a processor that comes to it.
+pub fn current() -> RwLockReadGuard<'static, Option<Gap>> {
+    GAP.read()
+}
+
+/// All are back: what is left of the new image is taken away. For the boot processor.
+pub fn close() -> Option<Gap> {
+    IS_OPEN.store(false, Ordering::Release);
+    GAP.write().take()
+}
+
+impl Gap {
+    fn takeover(&self) -> &Takeover {
+        self.staged.crossing.takeover()
+    }
+
+    /// Where guests are saved.
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// Whether the calling processor is to come to it: once.
+    pub fn takes(&self, index: u32) -> bool {
+        self.place_of(index)
+            .and_then(|place| self.have_come.get(place))
+            .is_some_and(|come| !come.swap(true, Ordering::AcqRel))
+    }
+
+    fn place_of(&self, index: u32) -> Option<usize> {
+        self.staged.parcel.members.iter().position(|member| member.index == index)
+    }
+
+    /// The processor `index` got so far.
+    pub fn stamp(&self, index: u32, stamp: Stamp) {
+        self.staged.crossing.trial_page(index).into_iter().for_each(|page| page.stamp(stamp, cpu::tsc()));
+    }
+
+    /// The processor `index` has left its guests: waits until all have. `false`: they stay.
+    pub fn stop(&self, index: u32) -> bool {
+        self.takeover().has_stopped();
+        self.wait(index, Takeover::may_save)
+    }
+
+    /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all stay.
+    pub fn go(&self, index: u32, has_saved: bool) {
+        if has_saved {
+            self.takeover().has_saved();
+        } else {
+            self.takeover().roll_back(index);
+        }
+        if self.wait(index, Takeover::may_go) {
+            self.stamp(index, Stamp::Gone);
+            self.visit(index);
+        }
+    }
+
+    /// The processor `index` is back, or has not left: brings the others back if it is the first.
+    pub fn come_back(&self, index: u32) {
+        let takeover = self.takeover();
+        self.returned.fetch_max(cpu::tsc(), Ordering::AcqRel);
+        if let Some(is_back) = self.place_of(index).and_then(|place| self.are_back.get(place)) {
+            is_back.store(true, Ordering::Release);
+        }
+        if takeover.is_back() {
+            self.fetch(index);
+        }
+        percpu::wake(BOOT_PROCESSOR);
+    }
+
+    fn wait(&self, index: u32, way: impl Fn(&Takeover) -> Way) -> bool {
+        let takeover = self.takeover();
+        loop {
+            match way(takeover) {
+                Way::Go => return true,
+                Way::Stay => return false,
+                Way::Wait if cpu::tsc() > takeover.deadline() => {
+                    takeover.roll_back(index);
+                }
+                Way::Wait => cpu::pause(),
+            }
+        }
+    }
+
+    /// Lends the processor to the new image. Comes back when all stay.
+    fn visit(&self, index: u32) {
+        loop {
+            let back = self.staged.crossing.resume_trial(index);
+            let verdict = match back {
+                Some(Return::Interrupt(trap::vector::NMI)) => self.takeover().roll_back(index),
+                Some(Return::Word(word::GOES_BACK, _)) => self.takeover().verdict(),
+                Some(Return::Interrupt(vector)) => {
+                    trap::deliver(vector);
+                    Verdict::Open
+                }
+                _ => {
+                    super::note_failure(index, back, self.staged.crossing.trial_page(index));
+                    self.takeover().roll_back(index)
+                }
+            };
+            if verdict == Verdict::RolledBack {
+                return;
+            }
+        }
+    }
+
+    /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
+    fn fetch(&self, index: u32) {
+        let members = &self.staged.parcel.members;
+        for _ in 0..NMIS {
+            let next = cpu::tsc() + timer::us_to_ticks(NMI_INTERVAL_US);
+            while cpu::tsc() < next {
+                if self.takeover().are_all_back() {
+                    return;
+                }
+                cpu::pause();
+            }
+            let missing = members.iter().zip(&self.are_back).filter(|(_, is_back)| !is_back.load(Ordering::Acquire));
+            for (member, _) in missing.filter(|(member, _)| member.index != index) {
+                LAST_NMI_AT.store(cpu::tsc(), Ordering::Release);
+                apic::send_nmi(member.apic_id);
+            }
+        }
+        panic!("a processor did not come back from an image on trial");
+    }
+
+    /// Whether all are back.
+    pub fn are_all_back(&self) -> bool {
+        self.takeover().are_all_back()
+    }
+
+    /// How long after the order to stop the last processor came back.
+    pub fn lasted_ns(&self) -> u64 {
+        timer::ticks_to_ns(self.returned.load(Ordering::Acquire).saturating_sub(self.stopped))
+    }
+
+    /// Who rolled back.
+    pub fn blamed(&self) -> Option<u32> {
+        self.takeover().blamed()
+    }
+
+    /// Saves what the host itself knows last: the conversation, and when what happened.
+    ///
+    /// # Errors
+    /// It finds no room.
+    pub fn save_host(&self, conversation: &Conversation) -> Result<(), String> {
+        let owner = handover::block::Owner { guest: 0, vcpu: 0 };
+        let block = self.blocks.block(BlockKind::Late, owner).ok_or("the host has no block")?;
+        let late = Late {
+            stamps: Stamps {
+                asked: self.asked.into(),
+                stopped: self.stopped.into(),
+                parked: cpu::tsc().into(),
+                left: cpu::tsc().into(),
+            },
+            control: control_section(conversation),
+        };
+        block.with(|bytes| {
+            let mut block =
+                BlockMut::<Late>::begin(bytes, owner, self.blocks.version).map_err(|_| "the host finds no room")?;
+            let (into, _) = block.parts().map_err(|_| "the host finds no room")?;
+            *into = late;
+            block.finish(0).map_err(|_| "the host finds no room".into())
+        })
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot processor wait for
+//! none of them long.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
+use handover::state::BlockKind;
+use wire::{EventKind, UpdateReport, UpdateSteps};
+
+use super::candidate;
+use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::{cpu, timer};
+use crate::control::Control;
+use crate::guest::GUESTS;
+use crate::restart::{Conversation, inherited};
+use crate::start::{self, BOOT};
+use crate::{console, events, pci, processors, timeline};
+
+/// How long guests have the processor before the next step.
+const PAUSE_US: u64 = 200;
+/// How long it is waited for all processors to say that they are back. On an emulator one may wait for a core.
+const PATIENCE_US: u64 = 2_000_000;
+
+/// How far it is.
+pub struct Settling {
+    next_step: u64,
+    /// Until when it is waited for the last processor to say that it is back with its guests.
+    patience: u64,
+    step: Step,
+    report: UpdateReport,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Memory,
+    Account,
+    Logs,
+    Console,
+    Consoles,
+    Processors,
+    Control,
+}
+
+impl Settling {
+    /// Everything is still to be done. For the boot processor, before it enters its guests.
+    pub fn begin() -> Self {
+        let now = cpu::tsc();
+        let [next_step, patience] = [PAUSE_US, PATIENCE_US].map(|us| now + timer::us_to_ticks(us));
+        Self { next_step, patience, step: Step::Memory, report: UpdateReport::default() }
+    }
+
+    /// When the next step is due.
+    pub fn alarm(&self) -> u64 {
+        self.next_step
+    }
+
+    /// Takes a step, if one is due. `Err`: that was the last one, and this is the control channel.
+    pub fn step(mut self) -> Result<Self, Box<Control>> {
+        if cpu::tsc() < self.next_step {
+            return Ok(self);
+        }
+        self.step = match self.step {
+            Step::Memory if !has_everybody_entered() && cpu::tsc() < self.patience => Step::Memory,
+            Step::Memory => {
+                self.report = report();
+                candidate::has_taken_over();
+                start::take_all_memory();
+                Step::Account
+            }
+            Step::Account => {
+                start::furnish_memory();
+                Step::Logs
+            }
+            Step::Logs => {
+                take_logs();
+                Step::Console
+            }
+            Step::Console => {
+                start::take_console();
+                Step::Consoles
+            }
+            Step::Consoles => {
+                take_consoles();
+                Step::Processors
+            }
+            Step::Processors => {
+                start::take_interrupts();
+                processors::expect_others();
+                pci::let_the_idle_probe();
+                Step::Control
+            }
+            Step::Control => return Err(Box::new(self.open_channel())),
+        };
+        self.next_step = cpu::tsc() + timer::us_to_ticks(PAUSE_US);
+        Ok(self)
+    }
+
+    fn open_channel(self) -> Control {
+        let (conversation, next_event) = match inherited::late() {
+            Some((conversation, _, next_event)) => (conversation, next_event),
+            None => (Conversation::default(), 0),
+        };
+        events::continue_from(next_event);
+        inherited::announce();
+        events::record(EventKind::HostUpdated { generation: self.report.generation });
+        inherited::give_back(&processors::online_apic_ids());
+        log::info!(
+            "update: from the first processor that left its guests to the last one back: {} ns",
+            self.report.gap_ns
+        );
+        Control::take_over(&conversation, self.report)
+    }
+}
+
+/// Logs and timelines go on where they were.
+fn take_logs() {
+    let Some((_, options)) = BOOT.get() else { return };
+    timeline::settle();
+    for index in processors::online() {
+        let is_boot = index == BOOT_PROCESSOR;
+        let bytes = if is_boot { options.log_buffer.boot_bytes() } else { options.log_buffer.other_bytes() };
+        console::log::add_ring(index, bytes);
+        timeline::add_ring(index);
+    }
+}
+
+/// What waited on guests' consoles waits on.
+fn take_consoles() {
+    let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return };
+    for guest in &guests.all {
+        let Some(place) = record.block_of(BlockKind::Console, guest.number, 0) else { continue };
+        let adopted = inherited::with_block(place.start.get(), place.bytes.get(), |bytes| guest.adopt_console(bytes));
+        if let Some(Err(problem)) = adopted {
+            log::error!("guest {}: its console: {problem}", guest.config.name);
+        }
+    }
+}
+
+/// Whether every processor is back with its guests, and has said when.
+fn has_everybody_entered() -> bool {
+    candidate::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
+}
+
+/// How it went, as far as the gap.
+fn report() -> UpdateReport {
+    let (Some(known), Some((_, stamps, _))) = (inherited::known(), inherited::late()) else {
+        return UpdateReport::default();
+    };
+    let stopped = stamps.stopped.get();
+    let ns = |ticks: u64| timer::ticks_to_ns(ticks.saturating_sub(stopped));
+    let all: Vec<(u32, [u64; STAMPS])> = candidate::stamps().collect();
+    let times = |stamp: Stamp| all.iter().map(move |(_, stamps)| stamps[stamp as usize]);
+    let gap = times(Stamp::Entered).max().unwrap_or(0).saturating_sub(times(Stamp::Left).min().unwrap_or(0));
+    let processors = all.iter().map(|(index, stamps)| UpdateSteps {
+        index: *index,
+        left_ns: ns(stamps[Stamp::Left as usize]),
+        saved_ns: ns(stamps[Stamp::Saved as usize]),
+        gone_ns: ns(stamps[Stamp::Gone as usize]),
+        arrived_ns: ns(stamps[Stamp::Arrived as usize]),
+        restored_ns: ns(stamps[Stamp::Restored as usize]),
+        committed_ns: ns(stamps[Stamp::Committed as usize]),
+        entered_ns: ns(stamps[Stamp::Entered as usize]),
+    });
+    UpdateReport {
+        is_dry_run: false,
+        generation: known.generation,
+        old_version: known.old_version.to_string(),
+        new_version: env!("CARGO_PKG_VERSION").to_string(),
+        preparation_ns: timer::ticks_to_ns(stopped.saturating_sub(stamps.asked.get())),
+        preparation_busy_ns: timer::ticks_to_ns(all.first().map_or(0, |(_, stamps)| stamps[BUSY_TICKS])),
+        slices: 0,
+        memory_bytes: inherited::on_trial().map_or(0, |(advance, _)| advance.bytes()),
+        gap_ns: timer::ticks_to_ns(gap),
+        processors: processors.collect(),
+    }
+}

@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Builds what cargo alone does not: the bare-metal packages for their own target by the toolchain that set-up recorded, and
+# the initramfs. Cargo rebuilds what changed; copies and the initramfs are made anew when what they are made from is newer.
+#
+#   scripts/build.sh               everything
+#   scripts/build.sh hypervisor    target/baton.elf, and target/baton.debug.elf with its symbols
+#   scripts/build.sh guests        target/guests/{counters,crowd,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
+#                                  target/guests/kexec.cpio where set-up has fetched kexec-tools
+#   scripts/build.sh lint          clippy over the bare-metal packages, warnings refused
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TARGET="$ROOT/target"
+# shellcheck disable=SC2034 # read by say
+TASK="build"
+# shellcheck source=scripts/lib/say.sh
+. "$ROOT/scripts/lib/say.sh"
+
+BARE_TARGET=x86_64-unknown-none
+HOST_TARGET=x86_64-unknown-linux-gnu
+BARE="$TARGET/bare/$BARE_TARGET/release"
+GUESTS="$TARGET/guests"
+
+# Every image says in its note which commit it was made from (`baton image info`).
+export BATON_BUILD=${BATON_BUILD-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || true)}
+
+# Runs a cargo command (build, clippy) for the bare-metal target. The linker's flavour is given beside .cargo/config.toml,
+# whose flags cargo joins with these; a RUSTFLAGS variable would replace them.
+bare_cargo() {
+  local command=$1
+  shift
+  case "$(cat "$TARGET/toolchain" 2>/dev/null)" in
+  rustup)
+    env -u RUSTFLAGS cargo "$command" --quiet --release --target "$BARE_TARGET" --target-dir "$TARGET/bare" "$@"
+    ;;
+  debian)
+    # Clippy is called itself, since cargo would look for it beside rustup's cargo first.
+    local program=(/usr/bin/cargo)
+    [[ "$command" != clippy ]] || program=(/usr/bin/cargo-clippy)
+    env -u RUSTFLAGS PATH="/usr/bin:$PATH" CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 "${program[@]}" "$command" --quiet --release \
+      -Zbuild-std=core,alloc --target "$BARE_TARGET" --target-dir "$TARGET/bare" \
+      --config "target.$BARE_TARGET.linker=\"ld\"" --config "target.$BARE_TARGET.rustflags=[\"-Clinker-flavor=ld\"]" "$@"
+    ;;
+  *) refuse "no toolchain recorded in target/toolchain: run scripts/setup.sh first" ;;
+  esac
+}
+
+# Whether the first file is older than any of the others, or not there.
+is_stale() {
+  local made=$1 source
+  shift
+  [[ -e "$made" ]] || return 0
+  for source in "$@"; do
+    [[ "$source" -nt "$made" ]] && return 0
+  done
+  return 1
+}
+
+build_hypervisor() {
+  bare_cargo build --package hypervisor
+  if is_stale "$TARGET/baton.elf" "$BARE/hypervisor"; then
+    cp "$BARE/hypervisor" "$TARGET/baton.debug.elf"
+    objcopy --strip-all "$BARE/hypervisor" "$TARGET/baton.elf"
+    say "target/baton.elf, $(stat -c %s "$TARGET/baton.elf") bytes"
+  fi
+}
+
+# The tiny guests are 64-bit programs that start in 32-bit mode. Multiboot loaders that know only ELF32 (QEMU's -kernel)
+# are given them in that container.
+build_tiny_guests() {
+  local name
+  bare_cargo build --package tiny
+  mkdir -p "$GUESTS"
+  for name in counters crowd exits hostile keeper turns; do
+    is_stale "$GUESTS/$name.elf" "$BARE/$name" || continue
+    objcopy --strip-all -O elf32-i386 "$BARE/$name" "$GUESTS/$name.elf"
+    say "target/guests/$name.elf, $(stat -c %s "$GUESTS/$name.elf") bytes"
+  done
+}
+
+# The static busybox of this machine.
+busybox_program() {
+  local program
+  for program in /bin/busybox /usr/bin/busybox "$(command -v busybox || true)"; do
+    [[ -x "$program" ]] && ! ldd "$program" >/dev/null 2>&1 && printf '%s' "$program" && return
+  done
+  refuse "no statically linked busybox here: install busybox-static"
+}
+
+# Drivers of the stock kernels that tests load: those by which a guest reports its panic.
+copy_drivers() {
+  local tree=$1 found name release
+  for found in "$TARGET"/kernels/[0-9]*/lib/modules/*/kernel/drivers/misc/pvpanic/pvpanic{,-mmio}.ko{,.xz}; do
+    [[ -e "$found" ]] || continue
+    release=${found#*/lib/modules/}
+    release=${release%%/*}
+    name=$(basename "${found%.xz}")
+    mkdir -p "$tree/lib/modules/$release"
+    case "$found" in
+    *.xz) xz --decompress --stdout "$found" >"$tree/lib/modules/$release/$name" ;;
+    *) cp "$found" "$tree/lib/modules/$release/$name" ;;
+    esac
+  done
+}
+
+# An initramfs of the agent as /init, and busybox with a link for each of its programs. Uncompressed: an emulated guest
+# copies 3 MiB sooner than it inflates one.
+build_initramfs() {
+  local agent="$TARGET/$HOST_TARGET/release/agent" busybox tree="$GUESTS/initramfs" image="$GUESTS/initramfs.cpio" applet
+  env -u RUSTFLAGS cargo build --quiet --release --package agent --bin agent --target "$HOST_TARGET" --target-dir "$TARGET" \
+    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]" --config profile.release.strip=true
+  busybox=$(busybox_program)
+  is_stale "$image" "$agent" "$busybox" "$ROOT/scripts/build.sh" "$TARGET"/kernels/[0-9]* || return 0
+  rm -rf "$tree"
+  mkdir -p "$tree"/{bin,dev,etc,proc,root,run,sys,tmp}
+  cp "$agent" "$tree/init"
+  cp "$busybox" "$tree/bin/busybox"
+  for applet in $("$busybox" --list); do
+    [[ "$applet" == busybox ]] || ln -s busybox "$tree/bin/$applet"
+  done
+  copy_drivers "$tree"
+  find "$tree" -exec touch -h -d @0 {} +
+  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
+  mv "$image.part" "$image"
+  say "target/guests/initramfs.cpio, $(stat -c %s "$image") bytes"
+}
+
+# An initramfs of kexec with its libraries, busybox, and the /init that replaces the running Linux. Tests and benches add what
+# by (guests/kexec/init.sh).
+build_kexec_initramfs() {
+  local tree="$GUESTS/kexec" image="$GUESTS/kexec.cpio" folder="$TARGET/kexec-tools" program library busybox
+  [[ -d "$folder" ]] || return 0
+  program=$(find "$folder" -path "*/sbin/kexec" | head -n 1)
+  [[ -n "$program" ]] || return 0
+  busybox=$(busybox_program)
+  is_stale "$image" "$program" "$busybox" "$ROOT/scripts/build.sh" "$ROOT/guests/kexec/init.sh" || return 0
+  rm -rf "$tree"
+  mkdir -p "$tree"/{bin,boot,dev,lib,lib64,proc,sbin,sys}
+  cp "$ROOT/guests/kexec/init.sh" "$tree/init"
+  cp "$busybox" "$tree/bin/busybox"
+  cp "$program" "$tree/sbin/kexec"
+  # Libraries go where the dynamic loader looks by itself; its own name is the line without an arrow.
+  for library in $(LD_LIBRARY_PATH="$folder/usr/lib/x86_64-linux-gnu:$folder/lib/x86_64-linux-gnu" ldd "$program" |
+    grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
+    case "$library" in
+    */ld-linux-*) cp -L "$library" "$tree/lib64/" ;;
+    *) cp -L "$library" "$tree/lib/" ;;
+    esac
+  done
+  find "$tree" -exec touch -h -d @0 {} +
+  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
+  mv "$image.part" "$image"
+  say "target/guests/kexec.cpio, $(stat -c %s "$image") bytes"
+}
+
+# An initramfs of Linux's own perf with its libraries, busybox, a program whose profile is known, and the /init that does what the
+# command line says (guests/perf/init.sh).
+build_perf_initramfs() {
+  local tree="$GUESTS/perf" image="$GUESTS/perf.cpio" program target busybox library
+  program=$(command -v perf) || return 0
+  [[ "$(file -bL "$program" 2>/dev/null || head -c 4 "$program")" == *ELF* ]] || return 0
+  target="$TARGET/$HOST_TARGET/release/shares"
+  env -u RUSTFLAGS cargo build --quiet --release --package agent --bin shares --target "$HOST_TARGET" --target-dir "$TARGET" \
+    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]"
+  busybox=$(busybox_program)
+  is_stale "$image" "$program" "$target" "$busybox" "$ROOT/scripts/build.sh" "$ROOT/guests/perf/init.sh" || return 0
+  rm -rf "$tree"
+  mkdir -p "$tree"/{bin,dev,etc,lib,lib64,proc,root,sys,tmp}
+  cp "$ROOT/guests/perf/init.sh" "$tree/init"
+  cp "$busybox" "$tree/bin/busybox"
+  cp "$target" "$tree/bin/shares"
+  cp -L "$program" "$tree/bin/perf"
+  for library in $(ldd "$(readlink -f "$program")" | grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
+    case "$library" in
+    */ld-linux-*) cp -L "$library" "$tree/lib64/" ;;
+    *) cp -L "$library" "$tree/lib/" ;;
+    esac
+  done
+  find "$tree" -exec touch -h -d @0 {} +
+  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
+  mv "$image.part" "$image"
+  say "target/guests/perf.cpio, $(stat -c %s "$image") bytes"
+}
+
+main() {
+  cd "$ROOT"
+  case "${1:-all}" in
+  all)
+    build_hypervisor
+    build_tiny_guests
+    build_initramfs
+    build_kexec_initramfs
+    build_perf_initramfs
+    ;;
+  hypervisor) build_hypervisor ;;
+  guests)
+    build_tiny_guests
+    build_initramfs
+    build_kexec_initramfs
+    build_perf_initramfs
+    ;;
+  lint) bare_cargo clippy --package hypervisor --package tiny -- -D warnings ;;
+  *) refuse "'$1' is nothing to build: say hypervisor, guests or lint, or nothing for everything" ;;
+  esac
+}
+
+main "$@"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Sourced by setup.sh: the distribution's own kernels, unpacked under target/kernels/<major.minor>/, its kexec-tools under
+# target/kexec-tools/, and a newer emulator under target/qemu-10/.
+# shellcheck shell=bash
+
+# The package that a kernel's meta package stands for at the moment, with its version: `name=version`.
+kernel_package() {
+  local meta=$1 release=${2:-} options=("${apt_options[@]}") name version
+  [[ -z "$release" ]] || options+=(-o "APT::Default-Release=$release")
+  name=$(apt-cache "${options[@]}" depends --important "$meta" 2>/dev/null |
+    awk '$1 == "Depends:" && $2 ~ /^linux-image-[0-9]/ && !found { print $2; found = 1 }')
+  version=$(apt-cache "${options[@]}" policy "$name" 2>/dev/null | awk '$1 == "Candidate:" { print $2 }')
+  [[ -n "$name" && -n "$version" ]] && printf '%s=%s' "$name" "$version"
+}
+
+# The series (6.1, 6.12, …) of the kernel that unpack_kernel was last asked for.
+series=""
+
+# Unpacks the kernel that a meta package stands for, unless one of its series is there.
+unpack_kernel() {
+  local package folder
+  package=$(kernel_package "$@") || return 1
+  series=$(sed -E 's/^linux-image-([0-9]+\.[0-9]+).*/\1/' <<<"$package")
+  folder="$TARGET/kernels/$series"
+  [[ ! -e "$folder/vmlinuz" ]] || return 0
+  mkdir -p "$TARGET/kernels"
+  unpack_packages "$folder" "$package" || return 1
+  (cd "$folder" && ln -sf boot/vmlinuz-* vmlinuz)
+  say "kernel $series is under ${folder#"$ROOT"/} (${package%%=*})"
+}
+
+# The release's own kernel, which is the default one: it and the release's own QEMU were tested together. (Debian 12's QEMU
+# 7.2 emulates CMPXCHG16B wrongly with several processors: 6 of 15 boots of a 6.12 kernel failed, 0 of 15 without cx16, and
+# 0 of 15 under QEMU 10. A 6.1 kernel is not affected.)
+stock_kernel() {
+  local meta=linux-image-cloud-amd64
+  [[ "$(distribution)" != ubuntu ]] || meta=linux-image-virtual
+  unpack_kernel "$meta" || refuse "no kernel to boot: apt-get could not download $meta; is the network there?"
+  ln -sfn "$series" "$TARGET/kernels/default"
+}
+
+# The distribution's kexec-tools, for the Linux that tests replace: installed here they would ask to handle this machine's
+# reboots. Only those packages are unpacked that are not installed anyway.
+kexec_tools() {
+  local folder="$TARGET/kexec-tools" packages
+  [[ ! -x "$folder/sbin/kexec" && ! -x "$folder/usr/sbin/kexec" ]] || return 0
+  mapfile -t packages < <(apt-get "${apt_options[@]}" install -s --no-install-recommends kexec-tools |
+    sed -nE 's/^Inst ([^ ]+) .*\(([^ ]+) .*/\1=\2/p')
+  [[ "${packages[*]}" == *kexec-tools=* ]] || packages=(kexec-tools)
+  unpack_packages "$folder" "${packages[@]}" || return 1
+  say "kexec-tools are under ${folder#"$ROOT"/}"
+}
+
+qemu_major() { "$1" --version 2>/dev/null | sed -nE '1s/.*version ([0-9]+)\..*/\1/p'; }
+
+# QEMU 10 (the first here whose emulated processors have an x2APIC), beside the one that is installed. Only those packages
+# are unpacked that the installed QEMU does not bring already.
+newer_qemu() {
+  local release folder="$TARGET/qemu-10" packages
+  release="$(release_codename)-backports"
+  [[ ! -x "$folder/qemu-system-x86_64" ]] || return 0
+  if (($(qemu_major qemu-system-x86_64) >= 10)); then
+    mkdir -p "$folder"
+    ln -sf "$(command -v qemu-system-x86_64)" "$folder/qemu-system-x86_64"
+    return 0
+  fi
+  mapfile -t packages < <(apt-get "${apt_options[@]}" install -s --no-install-recommends -t "$release" qemu-system-x86 |
+    sed -nE 's/^Inst ([^ ]+) .*\(([^ ]+) .*/\1=\2/p')
+  [[ "${packages[*]}" == *qemu-system-x86=1:1[0-9].* ]] || return 1
+  unpack_packages "$folder" "${packages[@]}" || return 1
+  write_qemu_wrapper "$folder"
+  say "QEMU $(qemu_major "$folder/qemu-system-x86_64") is under ${folder#"$ROOT"/}"
+}
+
+# A front for the unpacked QEMU: its libraries and firmware first, the installed QEMU's where it lacks a file.
+write_qemu_wrapper() {
+  cat >"$1/qemu-system-x86_64" <<'WRAPPER'
+#!/bin/sh
+# Written by scripts/setup.sh: runs the QEMU unpacked beside this file.
+here=$(dirname "$(readlink -f "$0")")
+export LD_LIBRARY_PATH="$here/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export QEMU_MODULE_DIR="$here/usr/lib/x86_64-linux-gnu/qemu"
+exec "$here/usr/bin/qemu-system-x86_64" -L "$here/usr/share/qemu" -L "$here/usr/share/seabios" \
+  -L /usr/share/qemu -L /usr/share/seabios -L /usr/lib/ipxe/qemu "$@"
+WRAPPER
+  chmod +x "$1/qemu-system-x86_64"
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Sourced by setup.sh: distribution packages, installed where only root can put them and unpacked under target/ where a
+# mere file is wanted (a kernel to boot, a newer emulator), which needs no root and leaves the machine as it is.
+# shellcheck shell=bash
+
+# Options for every look-up; filled by use_backports.
+apt_options=()
+
+package_is_installed() {
+  [[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+}
+
+# Installs those of the named packages that are missing.
+install_packages() {
+  local missing=() package removed
+  for package in "$@"; do
+    package_is_installed "$package" || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  can_become_root || refuse "packages are missing, and installing them takes root (there is no sudo here). As root, run" \
+    "'apt-get update && apt-get install --no-install-recommends ${missing[*]}', then this again"
+  say "installing with apt-get: ${missing[*]}"
+  as_root apt-get update -qq || say "apt-get update failed: trying with the package lists that are here"
+  removed=$(apt-get install -s --no-install-recommends "${missing[@]}" 2>/dev/null | awk '$1 == "Remv" { print $2 }') || true
+  if [[ "$removed" == *rustup* ]]; then
+    refuse "installing ${missing[*]} would remove rustup: run 'rustup target add x86_64-unknown-none' with a network"
+  fi
+  [[ -z "$removed" ]] || say "these packages make way for newer ones: ${removed//$'\n'/ }"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}" ||
+    refuse "apt-get could not install ${missing[*]}: see its message above"
+}
+
+# The address of the archive that this machine takes the named suite from; nothing when it has none.
+archive_of_suite() {
+  # The dollar names are apt's, not the shell's.
+  # shellcheck disable=SC2016
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CODENAME)' 'Created-By: Packages' |
+    awk -v suite="$1" '($2 == suite || $3 == suite) && !found { print $1; found = 1 }'
+}
+
+# Lets the look-ups see this release's backports: by this machine's own sources if they have them, else by a private copy
+# of the sources under target/ with one line more. Fails when the archive has none or cannot be reached.
+use_backports() {
+  local suite archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg private="$TARGET/setup/apt"
+  suite="$(release_codename)-backports"
+  [[ -z "$(archive_of_suite "$suite")" ]] || return 0
+  archive=$(archive_of_suite "${suite%-backports}")
+  [[ -n "$archive" ]] || return 1
+  mkdir -p "$private"/{parts,lists/partial,cache/archives/partial}
+  find /etc/apt/sources.list.d \( -name '*.list' -o -name '*.sources' \) -exec cp -t "$private/parts" {} +
+  find /var/lib/apt/lists -maxdepth 1 -type f -name '*_dists_*' -exec cp -t "$private/lists" {} + 2>/dev/null || true
+  [[ -r "$keyring" ]] && keyring=" [signed-by=$keyring]" || keyring=""
+  printf 'deb%s %s %s main\n' "$keyring" "$archive" "$suite" >"$private/parts/backports.list"
+  apt_options=(-o "Dir::Etc::SourceParts=$private/parts" -o "Dir::State::Lists=$private/lists"
+    -o "Dir::Cache=$private/cache" -o APT::Sandbox::User=root)
+  timeout 180 apt-get "${apt_options[@]}" update -qq >"$private/update.log" 2>&1 || true
+  apt-cache "${apt_options[@]}" policy | grep -q "n=$suite"
+}
+
+# Downloads packages (name or name=version each) into a folder and unpacks them into another.
+unpack_packages() {
+  local into=$1 downloads="$TARGET/setup/downloads"
+  shift
+  rm -rf "$downloads" "$into.part"
+  mkdir -p "$downloads" "$into.part"
+  say "downloading $*"
+  (cd "$downloads" && apt-get "${apt_options[@]}" -o APT::Sandbox::User=root -qq download "$@") || return 1
+  local file
+  for file in "$downloads"/*.deb; do
+    dpkg-deb -x "$file" "$into.part" || return 1
+  done
+  rm -rf "$downloads" "$into"
+  mv "$into.part" "$into"
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Makes a machine ready for `make demo` or `make test`, once; a second run finds its stamp and does nothing.
+#
+#   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
+#   scripts/setup.sh test   the same, formatter and linter, gdb, Chromium, GRUB with what makes discs of it, UEFI firmware, perf, and
+#                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
+#
+# Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file (the
+# kernels, the second QEMU) goes under target/ and is gone with `make clean`.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TARGET="$ROOT/target"
+# shellcheck disable=SC2034 # read by say
+TASK="set-up"
+for part in say packages kernels toolchain; do
+  # shellcheck source=/dev/null
+  . "$ROOT/scripts/lib/$part.sh"
+done
+
+# What the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library to link with.
+PACKAGES=(qemu-system-x86 busybox-static cpio xz-utils binutils gcc libc6-dev make git ca-certificates)
+# What only tests need: gdb opens core files of guests; grub-mkrescue makes discs that boot by BIOS and UEFI.
+TEST_PACKAGES=(gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf)
+# What benches and tests use where it can be had: Linux's own profiler, for guests.
+PERF_PACKAGE=linux-perf
+# What tests use where it can be had: a browser to open the timeline's page.
+BROWSER_PACKAGE=chromium
+
+# The stamp holds this, so that a changed script runs again.
+fingerprint() { cat "$ROOT"/scripts/setup.sh "$ROOT"/scripts/lib/*.sh | cksum; }
+
+stamp_of() { printf '%s/setup/%s.done' "$TARGET" "$1"; }
+
+is_done() {
+  local stamp
+  stamp=$(stamp_of "$1")
+  [[ -f "$stamp" && "$(<"$stamp")" == "$(fingerprint)" ]] && have qemu-system-x86_64 && have cargo
+}
+
+# What a distribution whose packages this script does not know has to bring itself.
+check_other_distribution() {
+  local missing=()
+  have qemu-system-x86_64 || missing+=("qemu-system-x86_64 (QEMU for x86-64, 7.2 or newer)")
+  have busybox || missing+=("busybox (linked statically)")
+  have objcopy || missing+=("objcopy and ld (binutils)")
+  have cc || missing+=("cc (a C compiler, with a C library that can be linked statically)")
+  have cargo || missing+=("cargo (Rust $OLDEST_RUST or newer)")
+  has_bare_target || missing+=("Rust's core library for $BARE_TARGET (rustup target add $BARE_TARGET)")
+  [[ -e "$TARGET/kernels/default/vmlinuz" ]] ||
+    missing+=("a Linux kernel at target/kernels/default/vmlinuz (bzImage; KVM guest support and a serial console built in)")
+  ((${#missing[@]})) || return 0
+  say "this script installs packages on Debian and Ubuntu only; here ($(distribution)) these are missing:" >&2
+  printf '  - %s\n' "${missing[@]}" >&2
+  exit 1
+}
+
+set_up_demo() {
+  if ! on_debian_or_ubuntu; then
+    check_other_distribution
+    choose_toolchain
+    return
+  fi
+  install_packages "${PACKAGES[@]}"
+  choose_toolchain
+  stock_kernel
+}
+
+# The tests run everything on both emulators and both kernels where they can be had.
+set_up_test() {
+  set_up_demo
+  choose_checkers
+  on_debian_or_ubuntu || return 0
+  install_packages "${TEST_PACKAGES[@]}"
+  (install_packages "$BROWSER_PACKAGE") || say "no Chromium to be had here: nobody opens the timeline's page in a browser"
+  if [[ "$(distribution)" == debian ]]; then
+    (install_packages "$PERF_PACKAGE") || say "no linux-perf to be had here: no guest is profiled by its own perf"
+    second_kernel || say "$(release_codename)-backports is out of reach: one kernel only"
+  fi
+  kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
+  newer_qemu || say "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"
+  say "kernels: $(cd "$TARGET/kernels" && echo [0-9]*), default $(readlink "$TARGET/kernels/default")"
+}
+
+second_kernel() {
+  use_backports || return 1
+  unpack_kernel linux-image-cloud-amd64 "$(release_codename)-backports"
+}
+
+main() {
+  local task=${1:-demo}
+  [[ "$task" =~ ^(demo|test)$ ]] || refuse "'$task' is nothing to set up for: say demo or test"
+  is_done "$task" && return 0
+  mkdir -p "$TARGET/setup"
+  say "preparing this machine for 'make $task' (once; the first time takes some minutes)"
+  "set_up_$task"
+  fingerprint >"$(stamp_of "$task")"
+  say "done"
+}
+
+main "$@"
