@@ -9,7 +9,8 @@ use core::sync::atomic::Ordering;
 
 use sched::Weight;
 use vm::devices::pvpanic::PanicEvent;
-use vm::machine::{Host, Outcome, Processor};
+use vm::machine::{Host, Outcome, Processor, Stop};
+use vm::vcpu::{Gpr, SegmentName, VcpuState};
 
 use crate::arch::percpu::{self, PerCpu};
 use crate::arch::{clock, cpu, timer};
@@ -205,11 +206,38 @@ impl<V: Virt> Task<V> {
                     cpu::take_pending_interrupts();
                 }
                 Outcome::Stop(stop) => {
+                    self.tell_of_end(&stop);
                     self.instance.end(Ending::Own(stop));
                     return Pause::Work;
                 }
             }
         }
+    }
+
+    /// A guest that did not end of its own will: what its processor did goes to the log.
+    #[cold]
+    fn tell_of_end(&self, stop: &Stop) {
+        if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
+            return;
+        }
+        let (vcpu, name, index) = (&*self.vcpu, &self.instance.guest.config.name, self.index);
+        let rax = vcpu.gpr(Gpr::Rax);
+        log::error!(
+            "guest {name}: vCPU {index}: rip {:#x} rflags {:#x} rax {rax:#x} rsp {:#x}",
+            vcpu.rip(),
+            vcpu.rflags(),
+            vcpu.gpr(Gpr::Rsp),
+        );
+        log::error!(
+            "guest {name}: vCPU {index}: cr0 {:#x} cr2 {:#x} cr3 {:#x} cr4 {:#x} efer {:#x} cs {:#x} idt {:#x}",
+            vcpu.cr0(),
+            vcpu.cr2(),
+            vcpu.cr3(),
+            vcpu.cr4(),
+            vcpu.efer(),
+            vcpu.segment(SegmentName::Cs).selector,
+            vcpu.idtr().base,
+        );
     }
 }
 
