@@ -174,6 +174,17 @@ pub enum VmCommand {
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
+    /// What one's processors do, and what its performance counters say, while it runs
+    Perf {
+        /// The virtual machine
+        vm: String,
+        /// For how long to watch it
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+        /// How to print it.
+        #[command(flatten)]
+        format: Format,
+    },
     /// Connect to one's console (Ctrl-] leaves it)
     Console {
         /// The virtual machine

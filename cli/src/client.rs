@@ -17,6 +17,7 @@ use wire::{
     RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, encode,
 };
 
+mod figures;
 mod upload;
 
 /// How long the host may take to answer.

@@ -24,6 +24,7 @@ mod image;
 mod info;
 mod key;
 mod pci;
+mod perf;
 mod records;
 mod restart;
 mod session;

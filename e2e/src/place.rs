@@ -83,6 +83,11 @@ pub fn has_kexec() -> bool {
     built("guests/kexec.cpio").is_ok()
 }
 
+/// Whether there is a guest with Linux's own perf.
+pub fn has_perf() -> bool {
+    built("guests/perf.cpio").is_ok()
+}
+
 /// A file that set-up or build made: `target/<path>`.
 pub fn built(path: &str) -> Result<PathBuf> {
     let file = workspace()?.join("target").join(path);

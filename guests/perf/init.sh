@@ -4,7 +4,7 @@
 #
 #   stat          counts cycles of a program that computes
 #   record        profiles it: a sample for each period=CYCLES (2000000)
-#   top           watches the whole machine for two seconds while it computes
+#   top           watches it while it computes, until one of its functions is met
 #   bare          the program alone; it runs for ms=MILLISECONDS (1000)
 #   rounds:N      record and bare in turn, so often
 #   wait          nothing, for ever
@@ -45,16 +45,27 @@ met() {
   busybox grep -c "shares::$1" samples
 }
 
+# Until it has shown a function of the program, or not within two minutes. Its standard input must not end: it would be a key.
 top() {
-  shares 4000 >/dev/null &
-  busybox timeout -s INT 3 perf top --stdio -d 1 -e cycles 2>&1 | busybox grep -E 'shares|Overhead|irqs|%' | busybox head -n 8 | told top
-  wait
+  shares 600000 >/dev/null &
+  program=$!
+  busybox sleep 600 | perf top --stdio -d 1 -e cycles -c "$period" -p "$program" >top 2>&1 &
+  for _ in $(busybox seq 240); do
+    busybox grep -q '%.*shares::' top && break
+    busybox sleep 0.5
+  done
+  busybox grep -E '%|irqs' top | busybox grep -m1 -B1 -A8 'shares::' | told top
+  busybox killall perf shares sleep
 }
 
 bare() {
   shares "$ms" 2>&1 | told bare
 }
 
+# In an emulator an interrupt takes longer than the kernel allows: it would ask for fewer and fewer.
+echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
+# The kernel's symbols, of which nobody asks here, take a processor a minute to read there.
+echo 2 >/proc/sys/kernel/kptr_restrict
 echo "perf: counters: $(busybox dmesg | busybox grep -m1 -E 'Performance Events' | busybox cut -d: -f2-)"
 for task in $(word perf | busybox tr , ' '); do
   case "$task" in

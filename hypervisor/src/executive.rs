@@ -212,6 +212,7 @@ impl<V: Virt> Executive<V> {
         }
         homes::carry_out_orders(self.me.index, self.virt);
         self.type_on();
+        self.tell_figures();
         self.serve_control();
         self.leave_if_asked();
         self.print_log();
@@ -322,6 +323,15 @@ impl<V: Virt> Executive<V> {
         for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
             if task.instance().guest.take_typed_on() {
                 task.console_input();
+            }
+        }
+    }
+
+    /// Those whose figures are wanted tell them.
+    fn tell_figures(&self) {
+        for (slot, task) in self.slots.iter().enumerate() {
+            if let Some(task) = task {
+                task.tell_figures(self.queue.times(slot).unwrap_or_default());
             }
         }
     }

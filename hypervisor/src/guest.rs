@@ -8,6 +8,7 @@
 //! that moment is woken ([`Whereabouts`]).
 
 mod console;
+mod figures;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -29,6 +30,9 @@ use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::{cpu, timer};
 use crate::freeze::Freezer;
 use crate::health::Health;
+
+use self::figures::Figures;
+pub use self::figures::exits_of;
 
 /// Console output that waits for the control channel.
 pub const OUTPUT_BYTES: usize = 16 * 1024;
@@ -64,6 +68,8 @@ pub struct Guest {
     pub health: Health,
     /// Its memory and registers while it stands still.
     pub frozen: Freezer,
+    /// What each virtual processor has done.
+    pub figures: Vec<Figures>,
     status: Mutex<Status>,
     /// What it did when it was paused.
     before_pause: Mutex<Option<Status>>,
@@ -181,6 +187,7 @@ impl Guest {
             counters: vcpus.clone().map(|_| Arc::new(Counters::new())).collect(),
             health: Health::default(),
             frozen: Freezer::default(),
+            figures: vcpus.clone().map(|_| Figures::default()).collect(),
             status: Mutex::new(Status { state: VmState::Stopped, since_ns: timer::uptime_ns(), reason: None }),
             before_pause: Mutex::new(None),
             orders: AtomicU32::new(0),

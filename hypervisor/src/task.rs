@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A virtual processor as a real one holds it: the loop from entry to exit and back.
 
+mod figures;
 mod moving;
 mod spinning;
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
-use sched::Weight;
+use sched::{Times, Weight};
 use vm::devices::pvpanic::PanicEvent;
 use vm::machine::{Host, Outcome, Processor, Stop};
 use vm::vcpu::{Gpr, SegmentName, VcpuState};
@@ -35,6 +36,8 @@ pub struct Task<V: Virt> {
     watched: Watched,
     /// For how long others had the processors on which it was before, while it wanted to run.
     stolen_before: u64,
+    /// For how long it has had the processors on which it was before.
+    ran_before: u64,
     /// Since when it has been on the way to another processor although it wants to run.
     left_at: Option<u64>,
     /// Its guest has not executed anything: it is the one that begins.
@@ -68,7 +71,9 @@ impl<V: Virt> Task<V> {
     pub fn new(instance: Arc<Instance<V>>, index: usize, vcpu: V::Vcpu, processor: Processor) -> Self {
         let host = TaskHost { guest: instance.guest, others_alarm: None };
         let watched = Watched::new(&instance.guest.config);
-        Self { instance, index, vcpu, processor, host, watched, stolen_before: 0, left_at: None, is_new: index == 0 }
+        let (stolen_before, ran_before, left_at) = (0, 0, None);
+        let is_new = index == 0;
+        Self { instance, index, vcpu, processor, host, watched, stolen_before, ran_before, left_at, is_new }
     }
 
     /// The run of the guest that it belongs to.
@@ -118,10 +123,11 @@ impl<V: Virt> Task<V> {
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
 
-    /// It leaves the calling processor for another, its registers saved; others had this one for so long while it wanted
-    /// to run. Until it arrives it waits, if it `wants_to_run`.
-    pub fn depart(&mut self, stolen_ticks: u64, wants_to_run: bool) {
-        self.stolen_before = self.stolen_before.saturating_add(stolen_ticks);
+    /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until it
+    /// arrives it waits, if it `wants_to_run`.
+    pub fn depart(&mut self, times: Times, wants_to_run: bool) {
+        self.stolen_before = self.stolen_before.saturating_add(times.stolen.0);
+        self.ran_before = self.ran_before.saturating_add(times.running.0);
         self.left_at = wants_to_run.then(cpu::tsc);
     }
 

@@ -10,7 +10,7 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use wire::{Refusal, RefusalCode, RequestBody, VmInfo};
 
-use super::{DONE, connect, console, seconds};
+use super::{DONE, connect, console, perf, seconds};
 use crate::args::{Format, Target, VmCommand, VmOrder};
 use crate::client::Client;
 use crate::dump;
@@ -27,6 +27,10 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
         VmCommand::Resume(vm) => order(&mut client, vm, |name| RequestBody::VmResume { name }, "resumed"),
         VmCommand::Reset(vm) => order(&mut client, vm, |name| RequestBody::VmReset { name }, "reset"),
         VmCommand::Dump { vm, output } => dump(&mut client, vm, output.as_deref()),
+        VmCommand::Perf { vm, seconds, format } => {
+            check_name(&mut client, vm)?;
+            perf::run(&mut client, vm, Duration::try_from_secs_f64(*seconds).unwrap_or_default(), *format)
+        }
         VmCommand::Console { vm, linger } => {
             check_name(&mut client, vm)?;
             console::run(&mut client, vm, Duration::try_from_secs_f64(*linger).unwrap_or_default())

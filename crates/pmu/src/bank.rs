@@ -176,14 +176,38 @@ impl<B: Backend> Bank<B> {
     /// From now on a slot counts this event, or nothing. What it counts already goes on undisturbed.
     #[inline]
     pub fn count(&mut self, slot: usize, event: Option<&Event>) {
-        let was_wanted = self.wanted & 1 << slot != 0;
-        match (event, self.events[slot]) {
-            (None, _) if !was_wanted => {}
-            (Some(event), Some(held)) if was_wanted && held.event == *event => {}
-            (None, Some(_)) if self.policy == Policy::Direct => self.pause(slot),
-            (Some(event), Some(held)) if self.policy == Policy::Direct && held.event == *event => self.go_on(slot),
-            (event, _) => self.replace(slot, event),
+        let Some(event) = event else { return self.rest(slot) };
+        let is_held = self.events[slot].is_some_and(|held| held.event == *event);
+        if !is_held || !self.is_wanted(slot) && !self.resume(slot) {
+            self.replace(slot, Some(event));
         }
+    }
+
+    /// From now on a slot counts nothing.
+    #[inline(always)]
+    pub fn rest(&mut self, slot: usize) {
+        if !self.is_wanted(slot) {
+            return;
+        }
+        match self.policy {
+            Policy::Direct => self.pause(slot),
+            Policy::Reprogram => self.replace(slot, None),
+        }
+    }
+
+    /// From now on a slot counts again what it counted last, if that is kept; says whether it is.
+    #[inline(always)]
+    pub fn resume(&mut self, slot: usize) -> bool {
+        let is_kept = self.policy == Policy::Direct && self.events[slot].is_some();
+        if is_kept && !self.is_wanted(slot) {
+            self.go_on(slot);
+        }
+        is_kept
+    }
+
+    #[inline(always)]
+    fn is_wanted(&self, slot: usize) -> bool {
+        self.wanted & 1 << slot != 0
     }
 
     /// Which slots have overflowed since this was last asked.

@@ -8,6 +8,7 @@ mod amd;
 mod filter;
 mod intel;
 mod state;
+mod view;
 
 use crate::event::{What, select};
 use crate::{Backend, Bank, CounterSet, Event, Policy, SLOTS, Width};
@@ -15,6 +16,7 @@ use crate::{Backend, Bank, CounterSet, Event, Policy, SLOTS, Width};
 pub use filter::Filter;
 pub use intel::leaf as intel_leaf;
 pub use state::{BadState, State};
+pub use view::{Counts, View};
 
 /// General counters of an Intel guest.
 pub const INTEL_GENERAL: usize = 8;
@@ -69,12 +71,16 @@ pub struct VirtualPmu<B> {
     filter: Filter,
     bank: Bank<B>,
     selects: [u64; INTEL_GENERAL],
+    /// The [`Self::setting`] behind each slot's event in the bank.
+    counted: [u64; SLOTS],
     fixed_control: u64,
     global_control: u64,
     global_status: u64,
     debug_control: u64,
     /// An overflow has come whose interrupt has not been raised.
     interrupts: bool,
+    /// How often each slot has overflowed: for whoever looks from outside.
+    overflows: [u64; SLOTS],
 }
 
 impl<B: Backend> VirtualPmu<B> {
@@ -86,11 +92,13 @@ impl<B: Backend> VirtualPmu<B> {
             filter: config.filter,
             bank: Bank::new(backend, config.policy),
             selects: [0; INTEL_GENERAL],
+            counted: [0; SLOTS],
             fixed_control: 0,
             global_control: CounterSet::first(general(config.vendor) as u8, 0).0,
             global_status: 0,
             debug_control: 0,
             interrupts: false,
+            overflows: [0; SLOTS],
         }
     }
 
@@ -216,6 +224,7 @@ impl<B: Backend> VirtualPmu<B> {
     fn overflow(&mut self, overflowed: u16) {
         for slot in slots(overflowed) {
             self.global_status |= 1 << global_bit(slot);
+            self.overflows[slot] += 1;
             if self.interrupt_is_wanted(slot) {
                 self.interrupts = true;
             }
@@ -250,33 +259,51 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// A slot counts what the registers say.
-    #[inline]
+    /// A slot counts what the registers say. What that means is looked up only where it is not what it counted last.
+    #[inline(always)]
     fn follow(&mut self, slot: usize) {
-        let event = self.wanted(slot);
-        self.bank.count(slot, event.as_ref());
+        let setting = self.setting(slot);
+        if setting == 0 {
+            self.bank.rest(slot);
+        } else if self.counted[slot] != setting || !self.bank.resume(slot) {
+            self.count_anew(slot, setting);
+        }
     }
 
-    #[inline]
-    fn wanted(&self, slot: usize) -> Option<Event> {
-        if self.global_control & 1 << global_bit(slot) == 0 {
-            return None;
+    #[inline(never)]
+    fn count_anew(&mut self, slot: usize, setting: u64) {
+        match self.event(slot) {
+            None => self.bank.rest(slot),
+            Some(event) => {
+                self.bank.count(slot, Some(&event));
+                self.counted[slot] = setting;
+            }
         }
+    }
+
+    /// What the registers say of a slot, whether it interrupts apart; 0 if it is not to count.
+    #[inline(always)]
+    fn setting(&self, slot: usize) -> u64 {
+        let setting = match slot.checked_sub(INTEL_GENERAL) {
+            Some(fixed) => intel::fixed_modes(self.fixed_control, fixed),
+            None if self.selects[slot] & select::ENABLE == 0 => 0,
+            None => self.selects[slot] & !select::INTERRUPT,
+        };
+        if self.global_control & 1 << global_bit(slot) == 0 { 0 } else { setting }
+    }
+
+    /// The event that the registers name for a slot, if it has a mode to count in and may be counted.
+    fn event(&self, slot: usize) -> Option<Event> {
         let (event, number) = match slot.checked_sub(INTEL_GENERAL) {
             Some(fixed) => intel::fixed_event(self.fixed_control, fixed)?,
             None => {
-                let value = self.selects[slot];
-                if value & select::ENABLE == 0 {
-                    return None;
-                }
-                let number = select::number(value);
-                (select::event(value, self.what(number)), number)
+                let number = select::number(self.selects[slot]);
+                (select::event(self.selects[slot], self.what(number)), number)
             }
         };
         (!event.modes.is_empty() && self.filter.allows(number)).then_some(event)
     }
 
-    #[inline]
     fn what(&self, number: (u16, u8)) -> What {
         use crate::{amd as host_amd, intel as host_intel};
         let (cycles, instructions) = match self.vendor {

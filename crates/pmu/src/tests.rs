@@ -5,6 +5,7 @@ mod counters;
 mod guests;
 mod policies;
 mod scheduling;
+mod views;
 
 use crate::guest::{Config, Filter, Vendor, VirtualPmu};
 use crate::soft::Soft;

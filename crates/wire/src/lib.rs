@@ -53,9 +53,9 @@ pub use frame::{
 };
 pub use reply::{
     ApicMode, CpuInfo, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, HostInfo, MAX_MEMORY_BYTES,
-    MemoryRange, PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, Refusal, RefusalCode, ReplyBody, Response,
-    RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps,
-    VcpuRegisters, Verify, Virtualization, VmInfo, VmState,
+    MemoryRange, PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, PerfCounter, PerfEvent, PerfState, Refusal,
+    RefusalCode, ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint,
+    UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};

@@ -14,6 +14,7 @@ mod cpu;
 mod dump;
 mod info;
 mod pci;
+mod perf;
 mod timeline;
 mod update;
 
@@ -21,6 +22,7 @@ pub use cpu::{CpuInfo, CpuState, CpuVcpu};
 pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
 pub use info::{ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState};
 pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
+pub use perf::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
 pub use update::{UpdateReport, UpdateSteps};
 
@@ -114,6 +116,13 @@ pub enum ReplyBody {
     },
     /// To [`crate::RequestBody::Update`].
     Updated(UpdateReport),
+    /// To [`crate::RequestBody::VmPerf`].
+    Perf {
+        /// When it was asked for, in nanoseconds since the host started: what is older was taken for somebody before.
+        asked_ns: u64,
+        /// The latest figures that have been taken; `None` where there are none yet.
+        latest: Option<Box<VcpuPerf>>,
+    },
 }
 
 /// Why a request was not carried out; nothing has changed.

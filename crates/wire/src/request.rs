@@ -162,6 +162,14 @@ pub enum RequestBody {
         /// By which image.
         by: UpdateBy,
     },
+    /// Have the figures of a machine's processor taken, where it is, without stopping it. Answered at once by
+    /// [`crate::ReplyBody::Perf`], with what there is: ask again until that is new enough.
+    VmPerf {
+        /// Which.
+        name: String,
+        /// Which processor.
+        vcpu: u32,
+    },
 }
 
 /// Which image is to replace the running one.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Performance counters in guests.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use baton::config::Guest;
-use bundle::{Pmu, PmuEvent};
-use e2e::recipe::{Recipe, tiny};
-use wire::{EventKind, VmState};
+use baton::size::Size;
+use bundle::{OnPanic, Pmu, PmuEvent};
+use e2e::place::{Kernel, built};
+use e2e::recipe::{Recipe, program, tiny};
+use wire::{EventKind, ExitKind, PerfCounter, PerfEvent, PerfState, RefusalCode, RequestBody, VmState};
 
 use super::Rule;
 
@@ -14,6 +16,13 @@ pub const RULES: &[Rule] = &[
     ("and_so_they_do_where_each_change_makes_a_new_event", || answer("vpmu=reprogram")),
     ("a_guest_has_no_counters_unless_it_is_given_some", a_guest_has_no_counters_unless_it_is_given_some),
     ("what_a_guest_may_not_count_stands_still", what_a_guest_may_not_count_stands_still),
+    ("a_guests_counters_are_seen_from_outside", a_guests_counters_are_seen_from_outside),
+];
+
+/// Those that want Linux's own perf.
+pub const PERF_RULES: &[Rule] = &[
+    ("linux_perf_counts_records_and_watches_by_intels_registers", || perf(Pmu::Intel, "generic architected")),
+    ("linux_perf_counts_records_and_watches_by_amds_registers", || perf(Pmu::Amd, "AMD")),
 ];
 
 /// What a guest of ours writes to its debug-exit port when all was right.
@@ -61,5 +70,81 @@ fn what_a_guest_may_not_count_stands_still() -> Result<()> {
     for (name, said) in [("may", "counters: stopped: ok"), ("may-not", "counters: stopped: WRONG: it has counted")] {
         host.guest_says(name, said)?;
     }
+    host.powers_off()
+}
+
+/// What the guest says of them by a line, and what is seen of them meanwhile.
+fn a_guests_counters_are_seen_from_outside() -> Result<()> {
+    const ALL_AGREE: &str = "overflows, all agree";
+    let idle = tiny("idle", "keeper", "seed=1 do=fresh,stain,wait")?;
+    // It looks as a kernel does that spins.
+    let watch = Guest { on_panic: OnPanic::Ignore, ..counting("watch", Pmu::Intel, "do=watch")? };
+    let mut host = Recipe::new().guest(watch).guest(idle).start()?;
+    host.guest_says("watch", ALL_AGREE)?;
+    let before = host.client()?.figures("watch", 0)?;
+    host.guest_says("watch", ALL_AGREE)?;
+    let after = host.client()?.figures("watch", 0)?;
+    let looks_right = |number: usize, counter: &PerfCounter| {
+        let is_this = usize::from(counter.number) == number && !counter.is_fixed;
+        is_this && counter.event == PerfEvent::Cycles && counter.user && counter.kernel
+    };
+    for (number, (before, after)) in before.counters.iter().zip(&after.counters).enumerate() {
+        ensure!(looks_right(number, before) && looks_right(number, after), "{before:?} {after:?}");
+        ensure!((after.overflows > before.overflows) == (number == 0), "{before:?} {after:?}");
+    }
+    ensure!((before.counters.len(), after.counters.len()) == (4, 4), "{before:?} {after:?}");
+    ensure!(before.counters[0].overflows >= 10, "{before:?}");
+    ensure!(after.counters.iter().all(|counter| counter.state != PerfState::NotCounted), "{after:?}");
+    let grew = |of: fn(&wire::VcpuPerf) -> u64| of(&after) > of(&before);
+    ensure!(grew(|perf| perf.at_ns) && grew(|perf| perf.ran_ns) && grew(|perf| perf.counted_ticks), "{after:?}");
+    ensure!(after.exits.iter().any(|exit| exit.kind == ExitKind::MsrWrite && exit.count > 100), "{after:?}");
+    let idle = host.client()?.figures("idle", 0)?;
+    ensure!(idle.counters.is_empty() && idle.counted_ticks == 0 && !idle.exits.is_empty(), "{idle:?}");
+    let refusal = host.refusal(RequestBody::VmPerf { name: "watch".to_owned(), vcpu: 1 })?;
+    ensure!(refusal.code == RefusalCode::WrongState && !refusal.mend.is_empty(), "{refusal}");
+    ensure!(!host.seen.console("watch").contains("WRONG"), "{}", host.seen);
+    host.powers_off()
+}
+
+/// The guest of guests/perf: counts, profiles, and watches a program whose functions' shares are one half, 3 tenths, one fifth.
+fn perf(pmu: Pmu, driver: &str) -> Result<()> {
+    let guest = Guest {
+        initrd: Some(built("guests/perf.cpio")?),
+        cmdline: "console=ttyS0 quiet nmi_watchdog=0 perf=stat,record,top ms=2000 period=10000000".to_owned(),
+        memory: Size::mebibytes(384),
+        pmu,
+        ..program("perf", Kernel::Default.file()?)
+    };
+    let mut host = Recipe::new().guest(guest).start()?;
+    host.guest_says("perf", "perf: done")?;
+    let console = host.seen.console("perf");
+    let lines: Vec<&str> = console.lines().map(str::trim).filter(|line| line.starts_with("perf: ")).collect();
+    let told = |parts: &[&str]| {
+        let line = lines.iter().find(|line| parts.iter().all(|part| line.contains(part)));
+        line.copied().with_context(|| format!("no line with {parts:?}: {lines:#?}"))
+    };
+    told(&["perf: counters:", driver])?;
+    let count = |event: &str| {
+        let line = told(&["perf: stat:", event])?;
+        let digits: String =
+            line.split(event).next().unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
+        digits.parse::<u64>().with_context(|| format!("no count: {line}"))
+    };
+    let cycles = count(" cycles")?;
+    ensure!(cycles > 10_000_000, "{cycles} cycles in 2 s: {lines:#?}");
+    if pmu == Pmu::Intel {
+        // They are opened one after the other, and stopped together. Linux knows no such event of this AMD processor's.
+        let reference = count(" ref-cycles")?;
+        ensure!(cycles.abs_diff(reference) < cycles / 2, "{cycles} cycles, {reference} reference cycles");
+    }
+    let met = told(&["perf: record: period", "samples"])?;
+    let met = |name: &str| {
+        let digits = met.split(' ').skip_while(|word| *word != name).nth(1);
+        digits.and_then(|digits| digits.parse::<u64>().ok()).with_context(|| format!("no {name}: {met}"))
+    };
+    let (samples, half, third, fifth) = (met("samples")?, met("half")?, met("third")?, met("fifth")?);
+    ensure!(half > fifth && third > 0 && fifth > 0 && half + third + fifth <= samples, "{lines:#?}");
+    told(&["perf: top:", "%", "shares::"])?;
+    host.state("perf", VmState::Stopped)?;
     host.powers_off()
 }

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use e2e::place::{Emulator, has_grub, has_kexec, uefi};
+use e2e::place::{Emulator, has_grub, has_kexec, has_perf, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 mod bad_input;
@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         ("hostile", hostile::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
+        ("counters", if has_perf() { counters::PERF_RULES } else { &[] }),
         ("isolation", isolation::RULES),
         ("log", log::RULES),
         ("memory", memory::RULES),

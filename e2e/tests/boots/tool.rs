@@ -80,6 +80,9 @@ fn a_detached_host_is_operated_and_switched_off() -> Result<()> {
     let list = on(&["vm", "list"])?.well()?;
     ensure!(list.contains("debian") && list.contains("paused"), "{list}");
     ensure!(on(&["vm", "resume", "debian"])?.well()?.contains("debian resumed"), "not resumed");
+    let perf = on(&["vm", "perf", "debian", "--seconds", "0.1", "--json"])?.well()?;
+    ensure!(perf.contains("\"vcpu\":0") && perf.contains("\"counters\":[]"), "{perf}");
+    ensure!(on(&["vm", "perf", "debian", "--seconds", "0"])?.well()?.contains("WAITED"), "no table");
     ensure!(on(&["log"])?.well()?.contains("host ready"), "no log");
     ensure!(on(&["events"])?.well()?.contains("debian paused"), "no events");
     let timeline = on(&["timeline"])?.well()?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use baton::config::Guest;
 use baton::size::Size;
+use bundle::{OnPanic, Pmu};
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::{Emulator, built};
 use e2e::recipe::{Recipe, tiny};
@@ -24,6 +25,7 @@ pub const RULES: &[Rule] = &[
     ("an_image_that_fails_while_it_prepares_itself_is_dropped", an_image_that_fails_while_preparing_is_dropped),
     ("guests_go_on_when_the_image_is_replaced", || guests_go_on(Emulator::System)),
     ("many_updates_in_a_row_lose_nothing", many_updates_in_a_row_lose_nothing),
+    ("counters_go_on_to_the_last_tick", counters_go_on_to_the_last_tick),
     ("one_processor_goes_over_alone", one_processor_goes_over_alone),
     ("a_paused_guest_stays_paused_and_goes_on_later", a_paused_guest_stays_paused),
     ("an_image_that_fails_in_the_gap_is_left_again", an_image_that_fails_in_the_gap_is_left_again),
@@ -115,6 +117,8 @@ fn refusal(host: &mut Host) -> Result<Refusal> {
 
 /// A crowded machine may leave one of the emulator's processors without a core for longer than an update waits.
 const ATTEMPTS: u32 = 3;
+/// Updates while guests compare their counters.
+const COUNTED_UPDATES: u32 = 5;
 
 /// Updates, and returns what the new image says of it.
 fn update(host: &mut Host) -> Result<UpdateReport> {
@@ -134,6 +138,37 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
         }
     }
     bail!("{ATTEMPTS} updates in a row waited too long for a processor: {}", host.seen)
+}
+
+/// Two guests on one processor and one beside them compare their counters for ever, and say so line by line: nothing is lost of a
+/// count, nothing invented, no overflow told twice or not at all.
+fn counters_go_on_to_the_last_tick() -> Result<()> {
+    // They look as a kernel does that spins.
+    let on_panic = OnPanic::Ignore;
+    let watching = |name, pmu| anyhow::Ok(Guest { pmu, on_panic, ..tiny(name, "counters", "do=watch")? });
+    let guests = [(A, Pmu::Intel), (B, Pmu::Amd), ("c", Pmu::Intel)];
+    let mut recipe = Recipe::new().options("tsc=skip");
+    for (name, pmu) in guests {
+        recipe = recipe.guest(watching(name, pmu)?);
+    }
+    let mut host = recipe.start()?;
+    let all_agree = |host: &mut Host| {
+        guests.iter().try_for_each(|(name, _)| host.guest_says(name, "overflows, all agree"))?;
+        let wrong = guests.iter().find(|(name, _)| host.seen.console(name).contains("WRONG"));
+        ensure!(wrong.is_none(), "{wrong:?} differ: {}", host.seen);
+        Ok(())
+    };
+    all_agree(&mut host)?;
+    for _ in 0..COUNTED_UPDATES {
+        host.allow(BOOT_LIMIT);
+        update(&mut host)?;
+        // What was written before the update may be read after it.
+        all_agree(&mut host)?;
+        all_agree(&mut host)?;
+    }
+    let overflows = host.client()?.figures(A, 0)?.counters.first().map(|counter| counter.overflows);
+    ensure!(overflows.is_some_and(|overflows| overflows > 0), "{overflows:?}");
+    host.powers_off()
 }
 
 /// Both guests are there, and the one that computes has run since; what it finds wrong it says.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is asked over the control channel, and the answers.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use boot::options::GuestStart;
-use vm::machine::ExitKind as Counted;
 use wire::{
-    ExitCount, ExitKind, LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo,
-    VmState, page,
+    LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
 use super::dump;
@@ -18,7 +17,7 @@ use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use crate::arch::{cpu, power, timer};
 use crate::console::log::Follower;
-use crate::guest::{GUESTS, Guest, Guests, Order};
+use crate::guest::{GUESTS, Guest, Guests, Order, exits_of};
 use crate::{end, events, info, pci, selftest, start};
 
 /// The most records collected for one page; a frame holds fewer.
@@ -60,6 +59,7 @@ pub fn answer(
         RequestBody::VmMemory { name, from_gpa, to_gpa } => {
             find(&name).and_then(|guest| dump::memory(guest, from_gpa, to_gpa))
         }
+        RequestBody::VmPerf { name, vcpu } => perf(&name, vcpu),
         RequestBody::ConsoleInput { name, bytes } => console_input(&name, &bytes),
         RequestBody::Log { from_sequence, limit } => Ok(log(from_sequence, limit)),
         RequestBody::Events { from_sequence, limit } => {
@@ -127,6 +127,21 @@ fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Ref
     Ok(ReplyBody::Done)
 }
 
+/// Its figures, as far as they have been taken. Where nobody holds it there are none that are new.
+fn perf(name: &str, vcpu: u32) -> Result<ReplyBody, Refusal> {
+    let guest = find(name)?;
+    let state = guest.status().state;
+    if !ALIVE.contains(&state) || vcpu >= guest.config.vcpus {
+        return Err(Refusal {
+            code: RefusalCode::WrongState,
+            reason: format!("guest '{name}' is {state} and has {} virtual processors", guest.config.vcpus),
+            mend: "ask for one of them while it is loaded".to_string(),
+        });
+    }
+    let asked_ns = timer::uptime_ns();
+    Ok(ReplyBody::Perf { asked_ns, latest: guest.look_at_figures(vcpu as usize).map(Box::new) })
+}
+
 fn one_of(states: &[VmState]) -> String {
     let names: Vec<String> = states.iter().map(ToString::to_string).collect();
     names.join(" or ")
@@ -163,8 +178,6 @@ fn list(from_index: u32) -> ReplyBody {
 
 fn describe(guest: &Guest) -> VmInfo {
     let status = guest.status();
-    let sum = |kind| guest.counters.iter().map(|counters| counters.get(kind)).sum();
-    let counts = Counted::ALL.into_iter().map(|kind| ExitCount { kind: to_wire_kind(kind), count: sum(kind) });
     VmInfo {
         name: guest.config.name.clone(),
         state: status.state,
@@ -174,23 +187,8 @@ fn describe(guest: &Guest) -> VmInfo {
         since_ns: status.since_ns,
         throttled_since_ns: guest.health.throttled_since_ns(),
         exits_total: guest.counters.iter().map(|counters| counters.total()).sum(),
-        exits: counts.filter(|exit| exit.count > 0).collect(),
+        exits: exits_of(&guest.counters, 0..guest.counters.len()),
         reason: status.reason.map(|reason| wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string()),
-    }
-}
-
-fn to_wire_kind(kind: Counted) -> ExitKind {
-    match kind {
-        Counted::Cpuid => ExitKind::Cpuid,
-        Counted::MsrRead => ExitKind::MsrRead,
-        Counted::MsrWrite => ExitKind::MsrWrite,
-        Counted::Port => ExitKind::Port,
-        Counted::Memory => ExitKind::MemoryFault,
-        Counted::Halt => ExitKind::Halt,
-        Counted::InterruptWindow => ExitKind::InterruptWindow,
-        Counted::HostInterrupt => ExitKind::HostInterrupt,
-        Counted::Hypercall => ExitKind::Hypercall,
-        Counted::Other => ExitKind::Unknown,
     }
 }
 

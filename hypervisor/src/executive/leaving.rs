@@ -95,9 +95,9 @@ impl<V: Virt> Executive<V> {
             self.loaded = None;
             task.switch_out(virt, wants_to_run);
         }
-        let stolen = self.queue.remove(slot, now).unwrap_or_default().stolen;
+        let times = self.queue.remove(slot, now).unwrap_or_default();
         self.paused &= !(1 << slot);
-        task.depart(stolen.0, wants_to_run);
+        task.depart(times, wants_to_run);
         let weight = task.weight();
         match places::send(task, to) {
             Ok(()) => places::vacate(self.me.index, weight),

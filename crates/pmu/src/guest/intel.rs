@@ -61,6 +61,11 @@ pub(super) fn fixed_event(control: u64, counter: usize) -> Option<(Event, (u16, 
     (!modes.is_empty()).then_some((Event { what, modes, shape: Shape::default() }, number))
 }
 
+/// In which modes a counter of fixed purpose is to count, as its two bits; 0: it is not.
+pub(super) const fn fixed_modes(control: u64, counter: usize) -> u64 {
+    control >> (4 * counter) & 0b11
+}
+
 pub(super) const fn fixed_interrupts(control: u64, counter: usize) -> bool {
     control >> (4 * counter) & 1 << 3 != 0
 }

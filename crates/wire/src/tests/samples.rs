@@ -49,6 +49,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::UploadDrop,
         RequestBody::RestartUploaded,
         RequestBody::Update { is_dry_run: true, by: UpdateBy::Previous },
+        RequestBody::VmPerf { name: debian(), vcpu: 1 },
     ]
 }
 
@@ -84,6 +85,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(pci_functions()),
         Ok(ReplyBody::Received { next_offset: 1 << 20 }),
         Ok(ReplyBody::Updated(update_report())),
+        Ok(ReplyBody::Perf { asked_ns: 1 << 33, latest: Some(vcpu_perf().into()) }),
     ]
 }
 
@@ -183,6 +185,27 @@ fn update_report() -> UpdateReport {
         memory_bytes: 10 << 20,
         gap_ns: 170_000,
         processors: vec![UpdateSteps { index: 1, left_ns: 9_000, entered_ns: 150_000, ..UpdateSteps::default() }],
+    }
+}
+
+fn vcpu_perf() -> VcpuPerf {
+    let cycles = PerfCounter {
+        number: 0,
+        is_fixed: false,
+        event: PerfEvent::Vendor { select: 0x1c2, unit: 0x41 },
+        user: true,
+        kernel: false,
+        state: PerfState::NotCounted,
+        value: 1 << 47,
+        overflows: 3,
+    };
+    VcpuPerf {
+        at_ns: 1 << 34,
+        ran_ns: 300,
+        waited_ns: 200,
+        counted_ticks: 700,
+        exits: vec![ExitCount { kind: ExitKind::MsrWrite, count: 9 }],
+        counters: vec![cycles],
     }
 }
 

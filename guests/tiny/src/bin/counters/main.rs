@@ -2,7 +2,8 @@
 //! Tries its performance counters, whosever registers its processor shows.
 //!
 //! The command line names what to do (`do=registers,overflow`); each prints `counters: NAME: ok`, or `counters: NAME: WRONG` and
-//! what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead, and prints rows as `exits` does.
+//! what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead, and prints rows as `exits` does;
+//! `do=watch` compares what its counters say, for ever.
 #![no_std]
 #![no_main]
 // Reason: see the library's.
@@ -12,6 +13,7 @@ mod counts;
 mod overflows;
 mod registers;
 mod rows;
+mod watch;
 
 use tiny::answers::Wrong;
 use tiny::counters::Unit;
@@ -46,6 +48,7 @@ fn main(command_line: &str) -> Verdict {
     };
     match wanted {
         "rows" => Verdict::of(rows::all(&unit, options::number(command_line, "n").unwrap_or(1000))),
+        "watch" => Verdict::of(run(&("watch", watch::agree_to_the_last_tick), &unit)),
         "all" => {
             let right = Verdict::of(WAYS.iter().fold(true, |right, way| run(way, &unit) & right));
             // It leaves them on, as it ends.

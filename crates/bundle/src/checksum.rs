@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CRC-32 as zlib has it, eight bytes at a time. Its tables are made for each file: in the image they would take more than their
+//! making takes time.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// The polynomial, its bits in the order in which they come.
+const POLYNOMIAL: u32 = 0xedb8_8320;
+/// Bytes at a time.
+const STRIDE: usize = 8;
+
+/// What a byte contributes that so many bytes follow.
+type Tables = [[u32; 256]; STRIDE];
+
+/// CRC-32 of a file's bytes, as [`crate::FileRecord::crc32`] states it.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let tables = tables();
+    let (chunks, rest) = bytes.as_chunks::<STRIDE>();
+    let value = chunks.iter().fold(!0, |value, chunk| step(&tables, value, *chunk));
+    !rest.iter().fold(value, |value, &byte| value >> 8 ^ tables[0][usize::from(value as u8 ^ byte)])
+}
+
+/// Written out: a loop is not unrolled where the image is built for size.
+#[inline(always)]
+fn step(t: &Tables, value: u32, chunk: [u8; STRIDE]) -> u32 {
+    let [a, b, c, d, e, f, g, h] = (u64::from_le_bytes(chunk) ^ u64::from(value)).to_le_bytes().map(usize::from);
+    t[7][a] ^ t[6][b] ^ t[5][c] ^ t[4][d] ^ t[3][e] ^ t[2][f] ^ t[1][g] ^ t[0][h]
+}
+
+fn tables() -> Box<Tables> {
+    let mut tables = vec![[0; 256]; STRIDE];
+    for byte in 0..256_u32 {
+        let shift = |value: u32, _| value >> 1 ^ if value & 1 != 0 { POLYNOMIAL } else { 0 };
+        tables[0][byte as usize] = (0..8).fold(byte, shift);
+    }
+    for followed in 1..STRIDE {
+        for byte in 0..256 {
+            let before = tables[followed - 1][byte];
+            tables[followed][byte] = before >> 8 ^ tables[0][usize::from(before as u8)];
+        }
+    }
+    // It has just been made of this length.
+    tables.into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([[0; 256]; STRIDE]))
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest's counters as whoever looks from outside is shown them. Looking changes nothing.
+
+use super::{INTEL_GENERAL, VirtualPmu, global_bit, intel, slots};
+use crate::event::{Modes, What, select};
+use crate::{Backend, Counter};
+
+/// A counter that the guest has given an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Which: as the guest's global registers number them.
+    pub counter: Counter,
+    /// What it is to count.
+    pub what: What,
+    /// In which modes.
+    pub modes: Modes,
+    /// Whether it counts.
+    pub counts: Counts,
+    /// What the guest reads there.
+    pub value: u64,
+    /// How often it has overflowed, since this image runs the guest.
+    pub overflows: u64,
+}
+
+/// Whether a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// The guest has stopped it.
+    Stopped,
+    /// It counts.
+    Truly,
+    /// The guest wants it to, and it stands still: it may not count that, or nothing here can.
+    Never,
+}
+
+impl<B: Backend + Clone> VirtualPmu<B> {
+    /// Every counter that has an event, after so many ticks.
+    pub fn views(&self, ticks: u64) -> impl Iterator<Item = View> {
+        let mut now = self.clone();
+        now.run_until(ticks);
+        slots(!0).filter_map(move |slot| now.view(slot))
+    }
+
+    fn view(&mut self, slot: usize) -> Option<View> {
+        let (what, modes, is_enabled) = self.programmed(slot)?;
+        let is_let = self.global_control & 1 << global_bit(slot) != 0;
+        let counts = match (is_enabled && is_let, self.bank.on_counters() & 1 << slot != 0) {
+            (false, _) => Counts::Stopped,
+            (true, true) => Counts::Truly,
+            (true, false) => Counts::Never,
+        };
+        let counter = match slot.checked_sub(INTEL_GENERAL) {
+            Some(fixed) => Counter::fixed(fixed as u8),
+            None => Counter::general(slot as u8),
+        };
+        Some(View { counter, what, modes, counts, value: self.bank.read(slot), overflows: self.overflows[slot] })
+    }
+
+    /// What a slot's registers say, and whether they enable it.
+    fn programmed(&self, slot: usize) -> Option<(What, Modes, bool)> {
+        if let Some(fixed) = slot.checked_sub(INTEL_GENERAL) {
+            let (event, _) = intel::fixed_event(self.fixed_control, fixed)?;
+            return Some((event.what, event.modes, true));
+        }
+        let value = self.selects[slot];
+        let event = select::event(value, self.what(select::number(value)));
+        (value != 0).then_some((event.what, event.modes, value & select::ENABLE != 0))
+    }
+}

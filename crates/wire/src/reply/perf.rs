@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a machine's processor has done, seen from outside.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::ExitCount;
+
+/// A virtual processor's figures, all of one moment. What is counted goes on from one moment to the next; a new image begins
+/// anew with all but the exits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VcpuPerf {
+    /// When they were taken, in nanoseconds since the host started.
+    pub at_ns: u64,
+    /// For how long it has had the processor on which it is, in nanoseconds.
+    pub ran_ns: u64,
+    /// For how long it has wanted it while others had it.
+    pub waited_ns: u64,
+    /// Ticks of the time stamp counter that it has spent in the guest while any of its counters counted.
+    pub counted_ticks: u64,
+    /// Exits by kind; kinds that never came are left out.
+    pub exits: Vec<ExitCount>,
+    /// Its performance counters that have been given an event.
+    pub counters: Vec<PerfCounter>,
+}
+
+/// A performance counter as its guest has set it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerfCounter {
+    /// Its number.
+    pub number: u8,
+    /// It is among those of fixed purpose.
+    pub is_fixed: bool,
+    /// What it counts.
+    pub event: PerfEvent,
+    /// Whether it counts in user mode.
+    pub user: bool,
+    /// Whether it counts in the kernel's.
+    pub kernel: bool,
+    /// Whether it counts at all.
+    pub state: PerfState,
+    /// What the guest reads there.
+    pub value: u64,
+    /// How often it has overflowed.
+    pub overflows: u64,
+}
+
+/// What a performance counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PerfEvent {
+    /// Cycles.
+    Cycles,
+    /// Cycles at the rate of the time stamp counter.
+    ReferenceCycles,
+    /// Instructions.
+    Instructions,
+    /// What only the processor's vendor has.
+    Vendor {
+        /// Event select.
+        select: u16,
+        /// Unit mask.
+        unit: u8,
+    },
+}
+
+impl fmt::Display for PerfEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cycles => f.pad("cycles"),
+            Self::ReferenceCycles => f.pad("ref-cycles"),
+            Self::Instructions => f.pad("instructions"),
+            Self::Vendor { select, unit } => write!(f, "event={select:#x},umask={unit:#x}"),
+        }
+    }
+}
+
+/// Whether a performance counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PerfState {
+    /// It does.
+    Counts,
+    /// The guest has stopped it.
+    Stopped,
+    /// The guest wants it to, and it stands still: the guest may not count that, or this host cannot.
+    NotCounted,
+}
+
+impl fmt::Display for PerfState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Counts => "counts",
+            Self::Stopped => "stopped",
+            Self::NotCounted => "not counted",
+        })
+    }
+}
