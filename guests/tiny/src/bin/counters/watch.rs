@@ -3,9 +3,9 @@
 //! invented, no overflow told twice or not at all, wherever the guest is taken meanwhile.
 //!
 //! All count cycles, and the global control starts and stops them at once: so between a start and a stop each has counted the
-//! same. Counter 0 overflows every [`PERIOD`]; its handler stops all, takes just one period from what it says, and starts all
-//! again. So whenever all stand still, counter 1, which overflows never, is as many periods ahead of counter 0 as overflows
-//! have been told.
+//! same. Counter 0 overflows every [`PERIOD`]; its handler stops all, takes just one period from what it says (more if it comes
+//! later than that), and starts all again. So whenever all stand still, counter 1, which overflows never, is ahead of counter 0
+//! by just the periods that were taken.
 
 use core::hint::{black_box, spin_loop};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +26,8 @@ const BEGINS: [u64; 3] = [0, 1 << 33, 0x1234_5678_9abc];
 
 static WHOSE: AtomicU64 = AtomicU64::new(0);
 static OVERFLOWS: AtomicU64 = AtomicU64::new(0);
+/// Taken from counter 0.
+static PERIODS: AtomicU64 = AtomicU64::new(0);
 /// The status said something else than the one overflow.
 static IS_WRONG: AtomicBool = AtomicBool::new(false);
 
@@ -74,10 +76,10 @@ fn until_next(unit: &Unit, told: u64) -> Result<(), Wrong> {
 /// While all stand still.
 fn compare(unit: &Unit) -> Result<(), Wrong> {
     let counted = |counter: u32, begin: u64| unit.read(counter).wrapping_sub(begin) & WIDTH_MASK;
-    let periods = OVERFLOWS.load(Ordering::Relaxed).wrapping_mul(PERIOD);
-    let by_overflows = counted(0, (WIDTH_MASK + 1) - PERIOD).wrapping_add(periods) & WIDTH_MASK;
+    let periods = PERIODS.load(Ordering::Relaxed).wrapping_mul(PERIOD);
+    let by_periods = counted(0, (WIDTH_MASK + 1) - PERIOD).wrapping_add(periods) & WIDTH_MASK;
     for (counter, begin) in (1..).zip(BEGINS) {
-        expect("ticks of counter", counter.into(), counted(counter, begin), by_overflows)?;
+        expect("ticks of counter", counter.into(), counted(counter, begin), by_periods)?;
     }
     Ok(())
 }
@@ -91,7 +93,9 @@ fn overflown(_rip: u64) {
     }
     cpu::write_msr(unit.clear(), 1);
     let behind = unit.read(0);
-    cpu::write_msr(unit.counter(0), behind.wrapping_sub(PERIOD) & WIDTH_MASK);
+    let periods = behind / PERIOD + 1;
+    cpu::write_msr(unit.counter(0), behind.wrapping_sub(periods * PERIOD) & WIDTH_MASK);
+    PERIODS.fetch_add(periods, Ordering::Relaxed);
     OVERFLOWS.fetch_add(1, Ordering::Relaxed);
     apic::write(Register::Performance, VECTOR.into());
     cpu::write_msr(unit.control(), (1 << unit.counters()) - 1);
