@@ -10,7 +10,7 @@ use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, UpdateReport, UpdateSteps};
 
-use super::candidate;
+use super::{adoption, candidate};
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, timer};
 use crate::control::Control;
@@ -67,6 +67,7 @@ impl Settling {
             Step::Memory => {
                 self.report = report();
                 candidate::has_taken_over();
+                adoption::forget_seats();
                 start::take_all_memory();
                 Step::Account
             }
