@@ -151,7 +151,7 @@ impl<B: Backend> Bank<B> {
     /// See [`Backend::ticks_to_overflow`].
     #[inline(always)]
     pub fn ticks_to_overflow(&self) -> Option<u64> {
-        if self.wanted == 0 { None } else { self.backend.ticks_to_overflow() }
+        self.backend.ticks_to_overflow()
     }
 
     /// A slot's value.

@@ -71,7 +71,7 @@ pub struct VirtualPmu<B> {
     filter: Filter,
     bank: Bank<B>,
     selects: [u64; INTEL_GENERAL],
-    /// The [`Self::setting`] behind each slot's event in the bank.
+    /// The setting behind each slot's event in the bank, by which it is known again.
     counted: [u64; SLOTS],
     fixed_control: u64,
     global_control: u64,
@@ -149,11 +149,10 @@ impl<B: Backend> VirtualPmu<B> {
     /// [`Refused`] if there is none of this number, it cannot be written, or a reserved bit is set.
     #[inline(always)]
     pub fn write(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
-        let register = self.register(number).ok_or(Refused)?;
         self.run_until(ticks);
         match self.vendor {
-            Vendor::Intel => self.write_intel(register, value),
-            Vendor::Amd => self.write_amd(register, value),
+            Vendor::Intel => self.write_intel(intel::register(number).ok_or(Refused)?, value),
+            Vendor::Amd => self.write_amd(amd::register(number).ok_or(Refused)?, value),
         }
     }
 
@@ -255,14 +254,22 @@ impl<B: Backend> VirtualPmu<B> {
     fn set_select(&mut self, at: usize, value: u64) {
         if self.selects[at] != value {
             self.selects[at] = value;
-            self.follow(at);
+            self.count_as(at, self.select_setting(at));
         }
     }
 
-    /// A slot counts what the registers say. What that means is looked up only where it is not what it counted last.
-    #[inline(always)]
+    /// A slot counts what the registers say.
     fn follow(&mut self, slot: usize) {
-        let setting = self.setting(slot);
+        let setting = match slot.checked_sub(INTEL_GENERAL) {
+            Some(fixed) => self.fixed_setting(fixed),
+            None => self.select_setting(slot),
+        };
+        self.count_as(slot, setting);
+    }
+
+    /// A slot counts what its setting says. What that means is looked up only where it is not what it counted last.
+    #[inline(always)]
+    fn count_as(&mut self, slot: usize, setting: u64) {
         if setting == 0 {
             self.bank.rest(slot);
         } else if self.counted[slot] != setting || !self.bank.resume(slot) {
@@ -281,15 +288,18 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers say of a slot, whether it interrupts apart; 0 if it is not to count.
+    /// What the registers say of a general slot, whether it interrupts apart; 0 if it is not to count.
     #[inline(always)]
-    fn setting(&self, slot: usize) -> u64 {
-        let setting = match slot.checked_sub(INTEL_GENERAL) {
-            Some(fixed) => intel::fixed_modes(self.fixed_control, fixed),
-            None if self.selects[slot] & select::ENABLE == 0 => 0,
-            None => self.selects[slot] & !select::INTERRUPT,
-        };
-        if self.global_control & 1 << global_bit(slot) == 0 { 0 } else { setting }
+    fn select_setting(&self, slot: usize) -> u64 {
+        let is_on = self.selects[slot] & select::ENABLE != 0 && self.global_control & 1 << slot != 0;
+        if is_on { self.selects[slot] & !select::INTERRUPT } else { 0 }
+    }
+
+    /// The same of one of fixed purpose.
+    #[inline(always)]
+    fn fixed_setting(&self, fixed: usize) -> u64 {
+        let is_on = self.global_control & 1 << global_bit(INTEL_GENERAL + fixed) != 0;
+        if is_on { intel::fixed_modes(self.fixed_control, fixed) } else { 0 }
     }
 
     /// The event that the registers name for a slot, if it has a mode to count in and may be counted.

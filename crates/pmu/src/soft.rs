@@ -9,6 +9,8 @@ use crate::{Backend, Counter, CounterSet, Event, Width};
 
 /// How many counters there are; each can count whatever can be counted.
 pub const COUNTERS: usize = 12;
+/// Places for them: so many that the number of any counter there is becomes one without a division.
+const PLACES: usize = COUNTERS.next_power_of_two();
 
 /// The counters of one virtual processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct Soft {
     now: u64,
     counting: u16,
     /// Where it counts: the value less the ticks at which it was started.
-    values: [u64; COUNTERS],
+    values: [u64; PLACES],
     overflowed: u16,
     /// When the first of those that count overflows, in ticks.
     next: u64,
@@ -26,7 +28,7 @@ pub struct Soft {
 impl Soft {
     /// None in use; the guest has run for so many ticks.
     pub const fn new(now: u64) -> Self {
-        Self { now, counting: 0, values: [0; COUNTERS], overflowed: 0, next: u64::MAX }
+        Self { now, counting: 0, values: [0; PLACES], overflowed: 0, next: u64::MAX }
     }
 
     const fn is_counting(&self, at: usize) -> bool {
@@ -59,7 +61,7 @@ impl Soft {
 }
 
 fn place(counter: Counter) -> usize {
-    counter.index() as usize % COUNTERS
+    counter.index() as usize % PLACES
 }
 
 fn places(counters: CounterSet) -> u16 {

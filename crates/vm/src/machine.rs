@@ -204,8 +204,8 @@ pub struct Processor {
     counts: bool,
     /// Whether a switch concerns them.
     counters_switch: CountersSwitch,
-    /// When the next of them overflows, in ticks of the guest's own time.
-    overflow_at: Option<u64>,
+    /// When the next of them overflows, in ticks of the guest's own time (see `counting`).
+    overflow_at: u64,
     /// The same at the earliest, on the host's time stamp counter.
     overflow_alarm: Option<u64>,
 }
@@ -266,7 +266,7 @@ impl Processor {
             pmu: None,
             counts: false,
             counters_switch: CountersSwitch::default(),
-            overflow_at: None,
+            overflow_at: counting::NEVER,
             overflow_alarm: None,
         }
     }

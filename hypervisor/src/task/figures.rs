@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A virtual processor's figures, as whoever asks from outside is told them.
 
-use alloc::vec::Vec;
-
 use pmu::guest::{Counts, View};
 use pmu::{Modes, What};
 use sched::Times;
@@ -24,14 +22,13 @@ impl<V: Virt> Task<V> {
 
     fn figures(&self, times: Times) -> VcpuPerf {
         let counted_ticks = self.vcpu.guest_ticks();
-        let counters = self.processor.counters();
         VcpuPerf {
             at_ns: timer::uptime_ns(),
             ran_ns: timer::ticks_to_ns(self.ran_before.saturating_add(times.running.0)),
             waited_ns: timer::ticks_to_ns(self.stolen_before.saturating_add(times.stolen.0)),
             counted_ticks,
             exits: exits_of(&self.instance.guest.counters, self.index..self.index + 1),
-            counters: counters.map_or_else(Vec::new, |pmu| pmu.views(counted_ticks).map(to_wire).collect()),
+            counters: self.processor.counter_views(counted_ticks).into_iter().map(to_wire).collect(),
         }
     }
 }

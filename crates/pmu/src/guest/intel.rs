@@ -25,18 +25,21 @@ const RDPMC_FIXED: u32 = 1 << 30;
 
 pub(super) fn register(number: u32) -> Option<Register> {
     let general = |first: u32| Some((number - first) as usize);
+    // What a kernel uses most comes first.
     Some(match number {
-        SELECT..=0x18d => Register::Select(general(SELECT)?),
-        COUNTER..=0xc8 => Register::ShortCounter(general(COUNTER)?),
-        FULL_WIDTH_COUNTER..=0x4c8 => Register::Counter(general(FULL_WIDTH_COUNTER)?),
-        FIXED_COUNTER..=0x30b => Register::Counter(INTEL_GENERAL + (number - FIXED_COUNTER) as usize),
         FIXED_CONTROL => Register::FixedControl,
         GLOBAL_STATUS => Register::GlobalStatus,
         GLOBAL_CONTROL => Register::GlobalControl,
         GLOBAL_CLEAR => Register::GlobalClear,
-        crate::intel::number::CAPABILITIES => Register::Capabilities,
-        DEBUG_CONTROL => Register::DebugControl,
-        _ => return None,
+        _ => match number {
+            SELECT..=0x18d => Register::Select(general(SELECT)?),
+            FULL_WIDTH_COUNTER..=0x4c8 => Register::Counter(general(FULL_WIDTH_COUNTER)?),
+            COUNTER..=0xc8 => Register::ShortCounter(general(COUNTER)?),
+            FIXED_COUNTER..=0x30b => Register::Counter(INTEL_GENERAL + (number - FIXED_COUNTER) as usize),
+            crate::intel::number::CAPABILITIES => Register::Capabilities,
+            DEBUG_CONTROL => Register::DebugControl,
+            _ => return None,
+        },
     })
 }
 
@@ -104,13 +107,14 @@ impl<B: Backend> VirtualPmu<B> {
         Ok(())
     }
 
+    #[inline(always)]
     fn set_fixed_control(&mut self, value: u64) {
-        let changed = self.fixed_control ^ value;
+        let mut changed = self.fixed_control ^ value;
         self.fixed_control = value;
-        for counter in 0..INTEL_FIXED {
-            if changed >> (4 * counter) & 0xf != 0 {
-                self.follow(INTEL_GENERAL + counter);
-            }
+        while changed != 0 {
+            let counter = changed.trailing_zeros() as usize / 4;
+            changed &= !(0xf << (4 * counter));
+            self.count_as(INTEL_GENERAL + counter, self.fixed_setting(counter));
         }
     }
 }

@@ -5,8 +5,10 @@
 //! tells when one overflows, so the host's alarm is set for the earliest moment at which that can be: now, and all that is left
 //! from now on in the guest. If the guest has been away meanwhile, the alarm comes too early, and is set again.
 
+use alloc::vec::Vec;
+
 use handover::state;
-use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, VirtualPmu};
+use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, View, VirtualPmu};
 use pmu::soft::Soft;
 use pmu::{Backend as _, SLOTS};
 
@@ -23,6 +25,11 @@ const LATE_TICKS: u64 = 512;
 
 /// An overflow that is farther away than this, minutes, is looked for again by then.
 const FAR_TICKS: u64 = 1 << 40;
+
+/// When the next counter overflows: farther away than that.
+const FAR: u64 = u64::MAX - 1;
+/// The same: none does.
+pub(super) const NEVER: u64 = u64::MAX;
 
 impl<M: GuestMemory> Machine<M> {
     /// Whose performance counters CPUID promises.
@@ -61,7 +68,7 @@ impl<M: GuestMemory> Machine<M> {
         if !is_taken && (number, value) != (DEBUG_CTL, 0) {
             return raise(vcpu, Exception::GeneralProtection(0));
         }
-        if is_taken && processor.follow_counters(ticks, host.tsc()) {
+        if is_taken && processor.follow_counters(ticks, || host.tsc()) {
             processor.arm(host);
         }
         let is_counting = processor.counts();
@@ -108,6 +115,11 @@ impl Processor {
         self.pmu.as_ref()
     }
 
+    /// Those of its performance counters that have an event, after so many ticks.
+    pub fn counter_views(&self, ticks: u64) -> Vec<View> {
+        self.pmu.as_ref().map_or_else(Vec::new, |pmu| pmu.views(ticks).collect())
+    }
+
     /// Whether any of its performance counters counts.
     #[inline]
     pub(super) fn counts(&self) -> bool {
@@ -152,19 +164,20 @@ impl Processor {
         value
     }
 
+    #[inline(always)]
     fn write_counter_msr(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
-        self.pmu.as_mut().ok_or(Refused)?.write(number, value, ticks)?;
-        self.note_counters();
+        let pmu = self.pmu.as_mut().ok_or(Refused)?;
+        pmu.write(number, value, ticks)?;
+        (self.counts, self.counters_switch) = noted(pmu);
         Ok(())
     }
 
     /// What exits and switches look at; after whatever may have changed it.
     #[inline(always)]
     fn note_counters(&mut self) {
-        let Some(pmu) = &self.pmu else { return };
-        let bank = pmu.bank();
-        self.counts = bank.is_counting();
-        self.counters_switch = CountersSwitch { opens: !bank.is_in(), closes: bank.is_in() && bank.is_used() };
+        if let Some(pmu) = &self.pmu {
+            (self.counts, self.counters_switch) = noted(pmu);
+        }
     }
 
     fn read_counter(&mut self, counter: u32, ticks: u64) -> Result<u64, Refused> {
@@ -177,32 +190,46 @@ impl Processor {
     fn settle_counters(&mut self, ticks: u64, now: u64) {
         if let Some(pmu) = &mut self.pmu {
             pmu.run_until(ticks);
-            self.overflow_at = None;
+            self.overflow_at = NEVER;
+            self.overflow_alarm = None;
         }
         self.note_counters();
-        self.follow_counters(ticks, now);
+        self.follow_counters(ticks, || now);
     }
 
     /// Says whether the next overflow is another one than before; then the alarm is to be set anew.
-    fn follow_counters(&mut self, ticks: u64, now: u64) -> bool {
-        self.raise_overflow();
-        let left = self.pmu.as_ref().and_then(VirtualPmu::ticks_to_overflow);
-        let overflow_at = left.map(|left| if left < FAR_TICKS { ticks.saturating_add(left) } else { u64::MAX });
+    #[inline(always)]
+    fn follow_counters(&mut self, ticks: u64, now: impl FnOnce() -> u64) -> bool {
+        let Some(pmu) = &mut self.pmu else { return false };
+        let left = pmu.ticks_to_overflow();
+        if pmu.take_interrupt() {
+            self.interrupt();
+        }
+        let overflow_at = match left {
+            None => NEVER,
+            Some(left) if left < FAR_TICKS => ticks.wrapping_add(left),
+            Some(_) => FAR,
+        };
         if overflow_at == self.overflow_at {
             return false;
         }
         self.overflow_at = overflow_at;
-        self.overflow_alarm = left.map(|left| now.saturating_add(left.min(FAR_TICKS)).saturating_add(LATE_TICKS));
+        self.overflow_alarm = left.map(|left| now().saturating_add(left.min(FAR_TICKS)).saturating_add(LATE_TICKS));
         true
     }
 
-    /// An overflow interrupts by the local APIC's entry for it.
     #[inline(always)]
     fn raise_overflow(&mut self) {
-        if let Some(pmu) = &mut self.pmu
-            && pmu.take_interrupt()
-            && self.lapic.raise_performance_interrupt(pmu.masks_interrupt()) == Acceptance::Nmi
-        {
+        if self.pmu.as_mut().is_some_and(VirtualPmu::take_interrupt) {
+            self.interrupt();
+        }
+    }
+
+    /// An overflow interrupts by the local APIC's entry for it.
+    #[cold]
+    fn interrupt(&mut self) {
+        let masks = self.pmu.as_ref().is_some_and(VirtualPmu::masks_interrupt);
+        if self.lapic.raise_performance_interrupt(masks) == Acceptance::Nmi {
             self.nmi.request();
         }
     }
@@ -243,6 +270,14 @@ impl Processor {
             None => Err(refused("pmu")),
         }
     }
+}
+
+/// Whether anything counts, and what a switch has to do.
+#[inline(always)]
+fn noted(pmu: &VirtualPmu<Soft>) -> (bool, CountersSwitch) {
+    let bank = pmu.bank();
+    let switch = CountersSwitch { opens: !bank.is_in(), closes: bank.is_in() && bank.is_used() };
+    (bank.is_counting(), switch)
 }
 
 // The hand-over has room for them.

@@ -6,6 +6,7 @@ use handover::state::{self, event_state};
 use super::lapic;
 use crate::devices::StateError;
 use crate::kvmclock::{SharedArea, VcpuClock, VcpuClockState};
+use crate::machine::counting::NEVER;
 use crate::machine::nmi::Nmi;
 use crate::machine::{Activity, CountersSwitch, Processor};
 use crate::msr::{MsrState, PlainMsrs};
@@ -56,7 +57,7 @@ impl Processor {
             pmu: self.restored_counters(&from.pmu)?,
             counts: false,
             counters_switch: CountersSwitch::default(),
-            overflow_at: None,
+            overflow_at: NEVER,
             overflow_alarm: None,
         })
     }
