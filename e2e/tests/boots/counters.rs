@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Performance counters in guests.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use baton::config::Guest;
 use baton::size::Size;
@@ -25,6 +27,8 @@ pub const PERF_RULES: &[Rule] = &[
     ("linux_perf_counts_records_and_watches_by_amds_registers", || perf(Pmu::Amd, "AMD")),
 ];
 
+/// How long Linux's perf may take: `perf top` reads its symbols by an emulated processor, which others may want as well.
+const PERF_LIMIT: Duration = Duration::from_secs(300);
 /// What a guest of ours writes to its debug-exit port when all was right.
 const RIGHT: u32 = 0x10;
 
@@ -116,6 +120,7 @@ fn perf(pmu: Pmu, driver: &str) -> Result<()> {
         ..program("perf", Kernel::Default.file()?)
     };
     let mut host = Recipe::new().guest(guest).start()?;
+    host.limit(PERF_LIMIT);
     host.guest_says("perf", "perf: done")?;
     let console = host.seen.console("perf");
     let lines: Vec<&str> = console.lines().map(str::trim).filter(|line| line.starts_with("perf: ")).collect();
