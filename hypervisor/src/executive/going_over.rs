@@ -8,9 +8,10 @@ use core::sync::atomic::Ordering;
 use bringup::trial::Stamp;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
-use sched::State;
+use sched::{State, Ticks};
 
 use super::Executive;
+use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::guest::GUESTS;
 use crate::instance::Instance;
@@ -24,6 +25,7 @@ impl<V: Virt> Executive<V> {
         let Some(gap) = gap.as_ref().filter(|gap| gap.takes(self.me.index)) else { return };
         let me = self.me.index;
         gap.stamp(me, Stamp::Left);
+        self.queue.account(Ticks(cpu::tsc()));
         if let Ok(virt) = self.virt {
             self.unload(virt);
         }
@@ -39,6 +41,7 @@ impl<V: Virt> Executive<V> {
             gap.go(me, saved.is_ok());
         }
         gap.come_back(me);
+        self.queue.lose(Ticks(cpu::tsc()));
         // Whatever was due meanwhile is looked at now.
         self.me.timer_fired.store(true, Ordering::Relaxed);
         self.me.work_pending.store(true, Ordering::Relaxed);
