@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
 
@@ -129,6 +130,7 @@ pub fn rehearse<V: Virt>(virt: V, mut run: impl FnMut(Box<Task<V>>) -> Option<Bo
         for seat in core::mem::take(&mut *seats) {
             let Ok(mut seat) = seat.downcast::<Seat<V>>() else { continue };
             seat.restore(virt, None)?;
+            seat.verify(virt)?;
             let seat = match *seat {
                 Seat::Vcpu(task, place) => Seat::Vcpu(run(task).ok_or("it finds no place")?, place),
                 devices => devices,
@@ -177,6 +179,19 @@ impl<V: Virt> Seat<V> {
                 restored.map_err(|problem| format!("guest '{}', devices: {problem}", instance.guest.config.name))
             }
         }
+    }
+}
+
+impl<V: Virt> Seat<V> {
+    /// Whether it would go on with what was saved.
+    fn verify(&mut self, virt: V) -> Result<(), String> {
+        let Self::Vcpu(task, place) = self else { return Ok(()) };
+        if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
+            task.stray();
+        }
+        let mut scratch = vec![0; place.bytes.get() as usize];
+        let verified = shown(place, |bytes| task.verify(virt, bytes, &mut scratch));
+        verified.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
     }
 }
 

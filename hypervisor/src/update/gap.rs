@@ -10,6 +10,7 @@
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use boot::options::UpdateLimit;
 use bringup::takeover::{Takeover, Verdict, Way};
 use bringup::trial::{Stamp, word};
 use handover::block::BlockMut;
@@ -20,14 +21,17 @@ use spin::{RwLock, RwLockReadGuard};
 use super::drafts::Blocks;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
-use crate::arch::{apic, cpu, smp, timer, trap};
+use crate::arch::{apic, cpu, smp, timer, trap, watchdog};
 use crate::restart::Conversation;
 use crate::restart::record::control_section;
 use crate::restart::staging::Staged;
+use crate::start::BOOT;
+use crate::timeline::{self, Name};
 
-/// How long the gap may last before all go back. On an emulator the machine's other processors may wait for cores that long.
-const LIMIT_US: u64 = 5_000;
-const EMULATED_LIMIT_US: u64 = 2_000_000;
+/// The watchdog has so much more patience than the processors, as a share of theirs.
+const WATCHDOG_SHARE: u64 = 4;
+/// The version of the pages between images since which a watchdog may go off after a new image has taken over.
+const WATCHED_SINCE: u32 = 2;
 /// How often those that have not come back are sent an NMI.
 const NMI_INTERVAL_US: u64 = 500;
 /// After so many of them a processor is lost, and the host with it.
@@ -35,10 +39,6 @@ const NMIS: u32 = 2_000;
 
 /// The gap that has begun, if one has. Written by the boot processor before it begins and when all are back.
 static GAP: RwLock<Option<Gap>> = RwLock::new(None);
-/// When an NMI was last sent to fetch a processor, in ticks.
-static LAST_NMI_AT: AtomicU64 = AtomicU64::new(0);
-/// An NMI that was sent may come so late: the processor has been back for long, and in a guest since.
-const LATEST_NMI_US: u64 = 1_000_000;
 /// Every processor is to go to it.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
@@ -62,18 +62,26 @@ pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Whether an NMI is one that was sent to fetch a processor from an image that all leave again.
+/// Whether an NMI is one that was sent to fetch a processor from an image on trial: the processor may have been back for long, and in a
+/// guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
-    let sent = LAST_NMI_AT.load(Ordering::Acquire);
-    is_open() || (sent != 0 && cpu::tsc().wrapping_sub(sent) < timer::us_to_ticks(LATEST_NMI_US))
+    is_open() || watchdog::takes_nmi() || super::candidate::is_on_trial()
+}
+
+/// How long the gap may last before all go back, in microseconds.
+pub fn limit_us() -> u64 {
+    BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
 }
 
 /// Opens the gap: every processor comes at its next look.
 pub fn open(staged: Staged, asked: u64) {
     let members = &staged.parcel.members;
-    let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.next.image.version_to_write());
+    let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
     staged.parcel.baggage.forget_drafts();
-    let limit = if smp::is_virtual() { EMULATED_LIMIT_US } else { LIMIT_US };
+    let limit = limit_us();
+    if staged.parcel.next.image.trial_version() >= WATCHED_SINCE {
+        watchdog::arm(limit + limit / WATCHDOG_SHARE);
+    }
     let stopped = cpu::tsc();
     staged.crossing.takeover().begin(members.len() as u32, stopped + timer::us_to_ticks(limit));
     let others: alloc::vec::Vec<u32> = members.iter().skip(1).map(|member| member.index).collect();
@@ -90,6 +98,7 @@ pub fn current() -> RwLockReadGuard<'static, Option<Gap>> {
 
 /// All are back: what is left of the new image is taken away. For the boot processor.
 pub fn close() -> Option<Gap> {
+    watchdog::disarm();
     IS_OPEN.store(false, Ordering::Release);
     GAP.write().take()
 }
@@ -142,7 +151,14 @@ impl Gap {
     /// The processor `index` is back, or has not left: brings the others back if it is the first.
     pub fn come_back(&self, index: u32) {
         let takeover = self.takeover();
-        self.returned.fetch_max(cpu::tsc(), Ordering::AcqRel);
+        let now = cpu::tsc();
+        self.returned.fetch_max(now, Ordering::AcqRel);
+        let left = self
+            .staged
+            .crossing
+            .trial_page(index)
+            .map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
+        timeline::spent(Name::UpdateRolledBack, self.staged.parcel.generation as u32, left, now);
         if let Some(is_back) = self.place_of(index).and_then(|place| self.are_back.get(place)) {
             is_back.store(true, Ordering::Release);
         }
@@ -171,7 +187,7 @@ impl Gap {
         loop {
             let back = self.staged.crossing.resume_trial(index);
             let verdict = match back {
-                Some(Return::Interrupt(trap::vector::NMI)) => self.takeover().roll_back(index),
+                Some(Return::Interrupt(trap::vector::NMI)) => self.end(index),
                 Some(Return::Word(word::GOES_BACK, _)) => self.takeover().verdict(),
                 Some(Return::Interrupt(vector)) => {
                     trap::deliver(vector);
@@ -188,6 +204,14 @@ impl Gap {
         }
     }
 
+    /// An NMI has ended the new image's time: another processor has sent it, or the watchdog, since nobody else could.
+    fn end(&self, index: u32) -> Verdict {
+        if self.takeover().verdict() == Verdict::Open {
+            super::note_problem(index, "the new image hangs");
+        }
+        self.takeover().roll_back(index)
+    }
+
     /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
     fn fetch(&self, index: u32) {
         let members = &self.staged.parcel.members;
@@ -201,7 +225,7 @@ impl Gap {
             }
             let missing = members.iter().zip(&self.are_back).filter(|(_, is_back)| !is_back.load(Ordering::Acquire));
             for (member, _) in missing.filter(|(member, _)| member.index != index) {
-                LAST_NMI_AT.store(cpu::tsc(), Ordering::Release);
+                watchdog::expect_nmi(0);
                 apic::send_nmi(member.apic_id);
             }
         }

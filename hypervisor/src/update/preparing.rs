@@ -12,8 +12,10 @@ use wire::{Refusal, RefusalCode, UpdateReport};
 use super::drafts::{Blocks, Drafts};
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::{cpu, timer, trap};
+use crate::arch::{cpu, timer, trap, watchdog};
 use crate::restart::staging::Staged;
+use crate::start;
+use crate::timeline::{self, Name};
 
 /// How long a slice is at most: guests on the boot processor wait for so long.
 const SLICE_US: u64 = 250;
@@ -34,6 +36,7 @@ pub struct Preparing {
     spent_ticks: u64,
     slices: u32,
     next_slice: u64,
+    _span: timeline::Span,
 }
 
 /// How far it is.
@@ -54,10 +57,14 @@ impl Preparing {
         staged.parcel.members.iter().for_each(|member| staged.crossing.prepare_page(member.index));
         staged.crossing.begin_trial(BOOT_PROCESSOR, entry, record.0);
         let parcel = &staged.parcel;
-        let blocks = Blocks::new(&parcel.baggage, parcel.next.image.version_to_write());
+        let blocks = Blocks::new(&parcel.baggage, parcel.version);
         let order = Drafts::order(blocks, parcel.members.iter().map(|member| member.index));
+        if !start::prepare_watchdog() {
+            log::warn!("update: this machine has no timer that could end a new image which masks interrupts and hangs");
+        }
         let drafts = Some((order, cpu::tsc() + timer::us_to_ticks(DRAFTS_LIMIT_US)));
-        Self { staged, drafts, asked, spent_ticks: 0, slices: 0, next_slice: 0 }
+        let span = timeline::span(Name::UpdatePrepare, staged.parcel.generation as u32);
+        Self { staged, drafts, asked, spent_ticks: 0, slices: 0, next_slice: 0, _span: span }
     }
 
     /// When it was asked for.
@@ -96,12 +103,18 @@ impl Preparing {
             }
         }
         timer::set_alarm(began + timer::us_to_ticks(SLICE_US));
+        let patience_us = super::limit_us();
+        watchdog::arm(patience_us);
         let end = self.staged.crossing.resume_trial(BOOT_PROCESSOR);
+        watchdog::disarm();
         let now = cpu::tsc();
         self.spent_ticks += now - began;
         self.slices += 1;
         self.next_slice = now + timer::us_to_ticks(PAUSE_US);
         match end {
+            Some(Return::Interrupt(trap::vector::NMI)) if now - began >= timer::us_to_ticks(patience_us / 2) => {
+                failed(&format!("it hangs with interrupts masked, for {} ms", patience_us / 1000))
+            }
             Some(Return::Interrupt(vector)) => {
                 trap::deliver(vector);
                 self.go_on()
