@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use e2e::place::{Emulator, has_grub, has_kexec, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
+mod again;
 mod bad_input;
 mod bad_machines;
 mod console;
@@ -45,6 +46,11 @@ fn main() -> ExitCode {
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(EMULATORS_AT_A_TIME));
+    let conclusion = libtest_mimic::run(&arguments, trials());
+    again::try_alone(&arguments, &conclusion, trials)
+}
+
+fn trials() -> Vec<Trial> {
     let groups = [
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
@@ -85,11 +91,17 @@ fn main() -> ExitCode {
     let rules =
         groups.into_iter().flat_map(|(group, rules)| rules.iter().map(move |&(name, rule)| trial(group, name, rule)));
     let whole = linux::trials().into_iter().chain(panicked::trials()).chain(stress::trials());
-    let trials = whole.chain(rules).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    whole.chain(rules).collect()
 }
 
 /// A test whose failure is told with all its causes.
 fn trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
-    Trial::test(format!("{group}::{name}"), || rule().map_err(|error| Failed::from(format!("{error:#}"))))
+    let name = format!("{group}::{name}");
+    Trial::test(name.clone(), move || {
+        rule().map_err(|error| {
+            let reason = format!("{error:#}");
+            again::note(&name, &reason);
+            Failed::from(reason)
+        })
+    })
 }
