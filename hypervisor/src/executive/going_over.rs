@@ -30,6 +30,7 @@ impl<V: Virt> Executive<V> {
             self.unload(virt);
         }
         if gap.stop(me) {
+            self.queue.lose(Ticks(cpu::tsc()));
             let saved = self
                 .save_vcpus(gap.blocks())
                 .and_then(|()| self.save_shared(gap.blocks(), true))

@@ -10,11 +10,16 @@ use e2e::dmesg;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, linux};
+use wire::{RequestBody, UpdateBy};
 
 use super::update;
 use crate::Rule;
 
-pub const RULES: &[Rule] = &[("eight_busy_processors_of_linux_notice_nothing", eight_busy_processors_notice_nothing)];
+pub const RULES: &[Rule] = &[
+    ("eight_busy_processors_of_linux_notice_nothing", eight_busy_processors_notice_nothing),
+    ("the_gap_is_stolen_time_to_a_busy_guest", the_gap_is_stolen_time),
+    ("a_gap_that_is_rolled_back_is_stolen_time_too", a_gap_that_is_rolled_back_is_stolen_time),
+];
 
 const NAME: &str = "eight";
 const PROCESSORS: u32 = 8;
@@ -70,4 +75,48 @@ fn number(report: &str, name: &str) -> Result<u64> {
 
 fn complaints(host: &Host) -> Vec<String> {
     dmesg::suspicious(&host.seen.console(NAME)).into_iter().map(str::to_owned).collect()
+}
+
+const BUSY: &str = "busy";
+/// What Linux counts stolen time in, and when it looks.
+const TICK_MS: u64 = 10;
+
+/// A guest whose one processor always wants to run, with a shell.
+fn busy_guest(options: &str) -> Result<Host> {
+    let mut host = Recipe::new().options(options).linux(BUSY, "shell")?.start()?;
+    host.guest_says(BUSY, "a shell; 'exit' ends it")?;
+    host.guest_says(BUSY, "# ")?;
+    host.types(BUSY, "while :; do :; done &\n")?;
+    Ok(host)
+}
+
+/// What the guest's kernel says was stolen. The answer's number is not in what is typed.
+fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
+    host.types(BUSY, &format!("read a b c d e f g h i j < /proc/stat; echo answer {question} is $i.\n"))?;
+    let words = format!("answer {question} is ");
+    let told = |console: &str| {
+        let answers = console.split(&words).skip(1).filter_map(|rest| rest.split_once('.'));
+        answers.filter_map(|(number, _)| number.parse::<u64>().ok()).last()
+    };
+    host.wait("what was stolen", |seen| told(&seen.console(BUSY)).is_some())?;
+    Ok(told(&host.seen.console(BUSY)).context("an answer")? * TICK_MS)
+}
+
+fn the_gap_is_stolen_time() -> Result<()> {
+    let mut host = busy_guest("tsc=skip")?;
+    let before = stolen_ms(&mut host, 1)?;
+    let gap_ms = update(&mut host)?.gap_ns / 1_000_000;
+    let after = stolen_ms(&mut host, 2)?;
+    ensure!(after + 2 * TICK_MS >= before + gap_ms, "{before} ms and {gap_ms} ms of a gap, but {after} ms");
+    host.powers_off()
+}
+
+fn a_gap_that_is_rolled_back_is_stolen_time() -> Result<()> {
+    const LIMIT_MS: u64 = 700;
+    let mut host = busy_guest(&format!("tsc=skip update-limit={LIMIT_MS} selftest=update:hang:meet"))?;
+    let before = stolen_ms(&mut host, 1)?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    let after = stolen_ms(&mut host, 2)?;
+    ensure!(after + 2 * TICK_MS >= before + LIMIT_MS, "{before} ms, then {refusal:?}, but {after} ms");
+    host.powers_off()
 }
