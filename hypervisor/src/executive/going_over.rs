@@ -23,39 +23,44 @@ impl<V: Virt> Executive<V> {
     pub(super) fn go_over(&mut self) {
         let gap = update::current_gap();
         let Some(gap) = gap.as_ref().filter(|gap| gap.takes(self.me.index)) else { return };
+        // What went wrong has been told to the others before they came back.
+        let _ = self.cross(gap);
+        // Whatever was due meanwhile is looked at now.
+        self.me.timer_fired.store(true, Ordering::Relaxed);
+        self.me.work_pending.store(true, Ordering::Relaxed);
+    }
+
+    /// Does once, alone and while guests go on, what it will do in the gap, if that is wanted: up to the new image.
+    pub(super) fn draft(&mut self) {
+        update::take_draft(self.me.index, |gap| self.cross(gap));
+    }
+
+    /// From its guests to the new image, and back if that is how it ends. Not inlined: the gap finds the very code that the
+    /// rehearsal has run.
+    #[inline(never)]
+    fn cross(&mut self, gap: &Gap) -> Result<(), String> {
         let me = self.me.index;
         gap.stamp(me, Stamp::Left);
         self.queue.account(Ticks(cpu::tsc()));
         if let Ok(virt) = self.virt {
             self.unload(virt);
         }
+        let mut saved = Ok(());
         if gap.stop(me) {
             self.queue.lose(Ticks(cpu::tsc()));
-            let saved = self
-                .save_vcpus(gap.blocks())
-                .and_then(|()| self.save_shared(gap.blocks(), true))
-                .and_then(|()| self.save_host(gap));
+            saved = self.save(gap);
             gap.stamp(me, Stamp::Saved);
-            if let Err(problem) = &saved {
-                update::note_problem(me, problem);
-            }
-            gap.go(me, saved.is_ok());
+            gap.go(me, &saved);
         }
         gap.come_back(me);
         self.queue.lose(Ticks(cpu::tsc()));
-        // Whatever was due meanwhile is looked at now.
-        self.me.timer_fired.store(true, Ordering::Relaxed);
-        self.me.work_pending.store(true, Ordering::Relaxed);
+        saved
     }
 
-    /// Saves what it has once while guests go on, if that is wanted.
-    pub(super) fn draft(&mut self) {
-        update::take_draft(self.me.index, |blocks| {
-            if let Ok(virt) = self.virt {
-                self.unload(virt);
-            }
-            self.save_vcpus(blocks).and_then(|()| self.save_shared(blocks, false))
-        });
+    fn save(&self, gap: &Gap) -> Result<(), String> {
+        self.save_vcpus(gap.blocks())?;
+        self.save_shared(gap.blocks())?;
+        self.save_host(gap)
     }
 
     fn save_vcpus(&self, blocks: &Blocks) -> Result<(), String> {
@@ -78,8 +83,8 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// What the virtual processors of a guest share is saved by its home; what waits on its console only at the last moment.
-    fn save_shared(&self, blocks: &Blocks, is_last: bool) -> Result<(), String> {
+    /// What the virtual processors of a guest share is saved by its home.
+    fn save_shared(&self, blocks: &Blocks) -> Result<(), String> {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         for guest in guests.iter().filter(|guest| guest.home() == self.me.index) {
             let Some(run) = guest.run::<Instance<V>>() else { continue };
@@ -93,9 +98,6 @@ impl<V: Virt> Executive<V> {
                 let used = run.machine.save_devices(into, tail).map_err(|_| no_room(()))?;
                 block.finish(used).map_err(|_| no_room(()))
             })?;
-            if !is_last {
-                continue;
-            }
             let block = blocks.block(BlockKind::Console, owner).ok_or("its console has no block")?;
             block.with(|bytes| guest.save_console(bytes, owner, blocks.version))?;
         }

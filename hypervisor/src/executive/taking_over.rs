@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::sync::atomic::Ordering;
 
 use boot::options::UpdateStep;
-use bringup::takeover::Verdict;
+use bringup::takeover::{Takeover, Verdict};
 use bringup::trial::{Stamp, TrialPage};
 
 use sched::Ticks;
@@ -21,25 +21,11 @@ impl<V: Virt> Executive<V> {
     /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back only if
     /// all processors go on here.
     pub fn take_over(virt: Result<V, Unavailable>, index: u32, page: &'static TrialPage) -> Self {
-        let takeover = trial::inherited_takeover(page);
         let mut this = Self::with(virt, PerCpu::current());
-        candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
-        if let Ok(virt) = virt
-            && let Err(problem) = adoption::restore(virt, index, |task| this.take_in(virt, task))
-        {
-            candidate::give_up(format_args!("{problem}"));
-        }
-        this.count();
-        candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
-        page.stamp(Stamp::Restored, cpu::tsc());
-        let mut verdict = takeover.has_restored();
-        while verdict == Verdict::Open {
-            cpu::pause();
-            let is_late = cpu::tsc() > takeover.deadline();
-            verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
-        }
-        if verdict == Verdict::RolledBack {
-            candidate::go_back();
+        match this.arrive(index, page, trial::inherited_takeover(page)) {
+            Ok(Verdict::Committed) => {}
+            Ok(_) => candidate::go_back(),
+            Err(problem) => candidate::give_up(format_args!("{problem}")),
         }
         page.stamp(Stamp::Committed, cpu::tsc());
         this.settle_in(index);
@@ -51,15 +37,38 @@ impl<V: Virt> Executive<V> {
     ///
     /// # Errors
     /// What cannot be restored.
-    pub fn rehearse(virt: V) -> Result<(), String> {
+    pub fn rehearse(virt: V, index: u32, page: &TrialPage) -> Result<(), String> {
+        let alone = Takeover::new();
+        alone.begin(1, u64::MAX);
         let mut this = Self::with(Ok(virt), PerCpu::current());
-        adoption::rehearse(virt, |task| {
-            this.take_in(virt, task);
-            this.count();
-            let slot = this.slots.iter().position(Option::is_some)?;
-            this.queue.remove(slot, Ticks(cpu::tsc()));
-            this.slots[slot].take()
-        })
+        this.arrive(index, page, &alone)?;
+        for slot in 0..this.slots.len() {
+            if let Some(task) = this.slots[slot].take() {
+                this.queue.remove(slot, Ticks(cpu::tsc()));
+                adoption::seat_again(index, task);
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores what the processor `index` carries, and waits until all have. Not inlined: the gap finds the very code that the
+    /// rehearsal has run.
+    #[inline(never)]
+    fn arrive(&mut self, index: u32, page: &TrialPage, takeover: &Takeover) -> Result<Verdict, String> {
+        candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
+        if let Ok(virt) = self.virt {
+            adoption::restore(virt, index, |task| self.take_in(virt, task))?;
+        }
+        self.count();
+        candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
+        page.stamp(Stamp::Restored, cpu::tsc());
+        let mut verdict = takeover.has_restored();
+        while verdict == Verdict::Open {
+            cpu::pause();
+            let is_late = cpu::tsc() > takeover.deadline();
+            verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
+        }
+        Ok(verdict)
     }
 
     /// From here on the processor is this image's alone.

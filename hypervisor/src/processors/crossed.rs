@@ -59,9 +59,13 @@ pub fn expect_others() {
 ///
 /// # Errors
 /// What is wrong with one.
-pub fn adopt_guests() -> Result<(), String> {
+pub fn adopt_guests(page: &TrialPage) -> Result<(), String> {
     match VIRT.get() {
-        Some(Ok(svm)) => adoption::adopt_guests(*svm).and_then(|()| Executive::rehearse(*svm)),
+        Some(Ok(svm)) => {
+            adoption::adopt_guests(*svm)?;
+            adoption::verify(*svm)?;
+            adoption::carriers().try_for_each(|index| Executive::rehearse(*svm, index, page))
+        }
         _ => Ok(()),
     }
 }

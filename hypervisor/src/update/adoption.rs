@@ -19,6 +19,7 @@ use spin::{Mutex, Once};
 use units::{PhysAddr, PhysRange};
 use wire::VmState;
 
+use super::candidate;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::guest::{GUESTS, Guest, Guests, Status};
@@ -35,7 +36,7 @@ type Seats = Vec<Box<dyn Any + Send>>;
 
 /// Something that a processor restores.
 enum Seat<V: Virt> {
-    Vcpu(Box<Task<V>>, BlockPlace),
+    Vcpu(Option<Box<Task<V>>>, BlockPlace),
     Devices(Arc<Instance<V>>, BlockPlace),
 }
 
@@ -105,7 +106,7 @@ fn seat_all<V: Virt>(
         let place = record.block_of(BlockKind::Vcpu, number, task.index() as u32);
         let place = place.ok_or("a virtual processor has no state")?;
         places::seat(place.processor.get(), task.weight());
-        seat(place.processor.get(), Seat::Vcpu(Box::new(task), place));
+        seat(place.processor.get(), Seat::Vcpu(Some(Box::new(task)), place));
     }
     let place = record.block_of(BlockKind::Devices, number, 0).ok_or("its devices have no state")?;
     seat(place.processor.get(), Seat::Devices(instance.clone(), place));
@@ -119,50 +120,68 @@ fn seat<V: Virt>(processor: u32, what: Seat<V>) {
     }
 }
 
-/// Restores everything once from what was saved while guests went on: what cannot be restored is known before they stop. `run`
-/// is shown each virtual processor, and gives it back.
+/// Restores each virtual processor once from what was saved while guests went on, and sees whether it would go on so.
 ///
 /// # Errors
-/// What cannot be restored.
-pub fn rehearse<V: Virt>(virt: V, mut run: impl FnMut(Box<Task<V>>) -> Option<Box<Task<V>>>) -> Result<(), String> {
+/// What cannot be restored, or would be another one.
+pub fn verify<V: Virt>(virt: V) -> Result<(), String> {
     for seats in SEATS.get().into_iter().flatten() {
-        let mut seats = seats.lock();
-        for seat in core::mem::take(&mut *seats) {
-            let Ok(mut seat) = seat.downcast::<Seat<V>>() else { continue };
-            seat.restore(virt, None)?;
+        for seat in seats.lock().iter_mut() {
+            let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
             seat.verify(virt)?;
-            let seat = match *seat {
-                Seat::Vcpu(task, place) => Seat::Vcpu(run(task).ok_or("it finds no place")?, place),
-                devices => devices,
-            };
-            seats.push(Box::new(seat));
         }
     }
     Ok(())
 }
 
-/// Restores all that the calling processor carries; `take` takes its virtual processors.
+/// Processors that carry something.
+pub fn carriers() -> impl Iterator<Item = u32> {
+    let all = SEATS.get().map_or(&[][..], |all| all);
+    (0..).zip(all).filter(|(_, seats)| !seats.lock().is_empty()).map(|(index, _)| index)
+}
+
+/// Restores all that the processor `index` carries; `take` takes its virtual processors.
 ///
 /// # Errors
 /// What cannot be restored.
 pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>)) -> Result<(), String> {
     let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
-    let mut seats = core::mem::take(&mut *seats.lock());
-    let fault = restart::update_fault(UpdateStep::Restore);
-    for seat in seats.drain(..) {
-        let Ok(mut seat) = seat.downcast::<Seat<V>>() else { continue };
+    let fault = candidate::fault_in_gap(UpdateStep::Restore);
+    for seat in seats.lock().iter_mut() {
+        let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
         seat.restore(virt, fault)?;
-        if let Seat::Vcpu(task, _) = *seat {
-            take(task);
+        if let Seat::Vcpu(task, _) = seat {
+            task.take().into_iter().for_each(&mut take);
         }
     }
     Ok(())
 }
 
+/// A virtual processor that was only tried is restored again, in earnest.
+pub fn seat_again<V: Virt>(processor: u32, task: Box<Task<V>>) {
+    let Some(seats) = SEATS.get().and_then(|all| all.get(processor as usize)) else { return };
+    for seat in seats.lock().iter_mut() {
+        if let Some(Seat::Vcpu(empty @ None, place)) = seat.downcast_mut::<Seat<V>>()
+            && (place.guest.get(), place.vcpu.get()) == (task.owner().guest, task.owner().vcpu)
+        {
+            *empty = Some(task);
+            return;
+        }
+    }
+}
+
+/// Everything has been restored, and is its processors'.
+pub fn forget_seats() {
+    for seats in SEATS.get().into_iter().flatten() {
+        drop(core::mem::take(&mut *seats.lock()));
+    }
+}
+
 impl<V: Virt> Seat<V> {
     fn restore(&mut self, virt: V, fault: Option<UpdateFault>) -> Result<(), String> {
         match self {
-            Self::Vcpu(task, place) => {
+            Self::Vcpu(None, _) => Ok(()),
+            Self::Vcpu(Some(task), place) => {
                 let restored = shown(place, |bytes| match fault {
                     Some(UpdateFault::Damage) => task.restore(virt, &damaged(bytes)),
                     _ => task.restore(virt, bytes),
@@ -185,7 +204,9 @@ impl<V: Virt> Seat<V> {
 impl<V: Virt> Seat<V> {
     /// Whether it would go on with what was saved.
     fn verify(&mut self, virt: V) -> Result<(), String> {
-        let Self::Vcpu(task, place) = self else { return Ok(()) };
+        let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
+        self.restore(virt, None)?;
+        let Self::Vcpu(Some(task), place) = self else { return Ok(()) };
         if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
             task.stray();
         }

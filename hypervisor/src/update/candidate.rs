@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 use ::boot::options::{Options, UpdateFault, UpdateStep};
 use arrayvec::ArrayString;
@@ -28,6 +28,9 @@ static PAGES: [AtomicU16; MAX_PROCESSORS] = [const { AtomicU16::new(0) }; MAX_PR
 
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
+
+/// It is prepared, and the gap has begun.
+static IS_IN_GAP: AtomicBool = AtomicBool::new(false);
 
 /// The first act of an image on trial.
 pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
@@ -79,12 +82,14 @@ extern "C" fn on_own_stack() -> ! {
     trap::use_interrupt_stacks();
     PerCpu::install(BOOT_PROCESSOR, members.first().map_or(0, |(_, apic_id)| *apic_id));
     start::open_bundle(start::find_bundle());
-    processors::adopt_guests().unwrap_or_else(|problem| panic!("{problem}"));
+    let page = page().unwrap_or_else(|| panic!("the boot processor has no page"));
+    processors::adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();
     let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
     fail_if_asked(UpdateStep::Prepare);
     // From here on no interrupt brings this processor back: what it is lent next is the gap.
     cpu::mask_interrupts();
+    IS_IN_GAP.store(true, Ordering::Relaxed);
     trial::speak(word::PREPARED, 0);
     memory::continue_on(stack, enter_first)
 }
@@ -167,11 +172,16 @@ pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
 
 /// A self-test may want this image to fail in the gap: on the last processor, or, if it is to freeze, on all of them.
 pub fn fail_in_gap_if_asked(index: u32, step: UpdateStep) {
-    if restart::update_fault(step) == Some(UpdateFault::Freeze)
-        || inherited::members().last().is_some_and(|(last, ..)| last == index)
-    {
+    let is_everywhere = fault_in_gap(step) == Some(UpdateFault::Freeze);
+    let is_last = || inherited::members().last().is_some_and(|(last, ..)| last == index);
+    if fault_in_gap(step).is_some() && (is_everywhere || is_last()) {
         fail_if_asked(step);
     }
+}
+
+/// The fault that a self-test wants at this step of the gap. A rehearsal has none.
+pub fn fault_in_gap(step: UpdateStep) -> Option<UpdateFault> {
+    restart::update_fault(step).filter(|_| IS_IN_GAP.load(Ordering::Relaxed))
 }
 
 /// A self-test may want this image to fail here.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests' state saved once while guests go on: what the new image rehearses with before any of them stops. What it cannot
-//! restore is thus known while nothing has happened; and the code that restores has been run when it counts.
+//! restore is thus known while nothing has happened; and the code that saves and restores has been run when it counts.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -12,6 +12,7 @@ use handover::state::BlockKind;
 use spin::{Mutex, RwLock};
 
 use super::baggage::{Baggage, Block};
+use super::gap::Gap;
 use crate::arch::percpu;
 
 /// Where guests are saved, and how.
@@ -39,9 +40,8 @@ static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 struct Wanted {
-    blocks: Blocks,
-    /// Each processor, and whether it has begun.
-    members: Vec<(u32, AtomicBool)>,
+    /// Each processor, the way that it takes, and whether it has begun.
+    members: Vec<(u32, Gap, AtomicBool)>,
     /// What has come of each: `None` while it has not saved.
     outcomes: Mutex<Vec<Option<Result<(), String>>>>,
 }
@@ -52,10 +52,11 @@ pub struct Drafts(());
 impl Drafts {
     /// Every one of these processors saves what it has at its next look.
     pub fn order(blocks: Blocks, members: impl Iterator<Item = u32>) -> Self {
-        let members: Vec<(u32, AtomicBool)> = members.map(|index| (index, AtomicBool::new(false))).collect();
-        let indices: Vec<u32> = members.iter().map(|(index, _)| *index).collect();
+        let member = |index| (index, Gap::rehearsal(blocks.clone()), AtomicBool::new(false));
+        let members: Vec<(u32, Gap, AtomicBool)> = members.map(member).collect();
+        let indices: Vec<u32> = members.iter().map(|(index, ..)| *index).collect();
         let outcomes = Mutex::new(members.iter().map(|_| None).collect());
-        *WANTED.write() = Some(Wanted { blocks, members, outcomes });
+        *WANTED.write() = Some(Wanted { members, outcomes });
         IS_WANTED.store(true, Ordering::Release);
         indices.into_iter().for_each(percpu::wake);
         Self(())
@@ -84,14 +85,15 @@ pub fn is_wanted() -> bool {
 }
 
 /// Has the processor `index` save, if it is to and has not yet.
-pub fn take(index: u32, save: impl FnOnce(&Blocks) -> Result<(), String>) {
+pub fn take(index: u32, save: impl FnOnce(&Gap) -> Result<(), String>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };
-    let Some(place) = wanted.members.iter().position(|(member, _)| *member == index) else { return };
-    if wanted.members[place].1.swap(true, Ordering::AcqRel) {
+    let Some(place) = wanted.members.iter().position(|(member, ..)| *member == index) else { return };
+    let (_, gap, has_begun) = &wanted.members[place];
+    if has_begun.swap(true, Ordering::AcqRel) {
         return;
     }
-    let outcome = save(&wanted.blocks);
+    let outcome = save(gap);
     if let Some(slot) = wanted.outcomes.lock().get_mut(place) {
         *slot = Some(outcome);
     }

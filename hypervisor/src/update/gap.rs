@@ -6,6 +6,9 @@
 //! boot processor  publish, tell ─┐
 //! each processor                 stop ─ all ─▶ save ─ all ─▶ new image … and back, if that rolls back
 //! ```
+//!
+//! Before, while guests go on, each processor takes the same way alone, and stays ([`Gap::rehearsal`]): code that has run lately is in
+//! caches, and in an emulator translated, when all guests wait for it.
 
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,7 +47,7 @@ static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// What all processors need on their way.
 pub struct Gap {
-    staged: Staged,
+    route: Route,
     blocks: Blocks,
     asked: u64,
     stopped: u64,
@@ -54,6 +57,13 @@ pub struct Gap {
     are_back: alloc::vec::Vec<AtomicBool>,
     /// When the last one so far came back.
     returned: AtomicU64,
+}
+
+enum Route {
+    /// To this image.
+    Staged(Staged),
+    /// To nowhere: one processor tries everything up to there.
+    Nowhere(Takeover),
 }
 
 /// Whether the calling processor is to go to the gap.
@@ -86,7 +96,8 @@ pub fn open(staged: Staged, asked: u64) {
     staged.crossing.takeover().begin(members.len() as u32, stopped + timer::us_to_ticks(limit));
     let others: alloc::vec::Vec<u32> = members.iter().skip(1).map(|member| member.index).collect();
     let [have_come, are_back] = [(); 2].map(|()| members.iter().map(|_| AtomicBool::new(false)).collect());
-    *GAP.write() = Some(Gap { staged, blocks, asked, stopped, have_come, are_back, returned: AtomicU64::new(stopped) });
+    let returned = AtomicU64::new(stopped);
+    *GAP.write() = Some(Gap { route: Route::Staged(staged), blocks, asked, stopped, have_come, are_back, returned });
     IS_OPEN.store(true, Ordering::Release);
     others.into_iter().for_each(percpu::wake);
 }
@@ -104,8 +115,27 @@ pub fn close() -> Option<Gap> {
 }
 
 impl Gap {
+    /// One for a single processor, which does all that is done in a gap, and stays.
+    pub fn rehearsal(blocks: Blocks) -> Self {
+        let (words, now) = (Takeover::new(), cpu::tsc());
+        words.begin(1, now + timer::us_to_ticks(limit_us()));
+        let [have_come, are_back] = [const { alloc::vec::Vec::new() }; 2];
+        let returned = AtomicU64::new(now);
+        Self { route: Route::Nowhere(words), blocks, asked: now, stopped: now, have_come, are_back, returned }
+    }
+
     fn takeover(&self) -> &Takeover {
-        self.staged.crossing.takeover()
+        match &self.route {
+            Route::Staged(staged) => staged.crossing.takeover(),
+            Route::Nowhere(words) => words,
+        }
+    }
+
+    fn staged(&self) -> Option<&Staged> {
+        match &self.route {
+            Route::Staged(staged) => Some(staged),
+            Route::Nowhere(_) => None,
+        }
     }
 
     /// Where guests are saved.
@@ -121,12 +151,14 @@ impl Gap {
     }
 
     fn place_of(&self, index: u32) -> Option<usize> {
-        self.staged.parcel.members.iter().position(|member| member.index == index)
+        self.staged()?.parcel.members.iter().position(|member| member.index == index)
     }
 
     /// The processor `index` got so far.
     pub fn stamp(&self, index: u32, stamp: Stamp) {
-        self.staged.crossing.trial_page(index).into_iter().for_each(|page| page.stamp(stamp, cpu::tsc()));
+        if let Some(page) = self.staged().and_then(|staged| staged.crossing.trial_page(index)) {
+            page.stamp(stamp, cpu::tsc());
+        }
     }
 
     /// The processor `index` has left its guests: waits until all have. `false`: they stay.
@@ -136,11 +168,15 @@ impl Gap {
     }
 
     /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all stay.
-    pub fn go(&self, index: u32, has_saved: bool) {
-        if has_saved {
-            self.takeover().has_saved();
-        } else {
-            self.takeover().roll_back(index);
+    pub fn go(&self, index: u32, saved: &Result<(), String>) {
+        match saved {
+            Ok(()) => self.takeover().has_saved(),
+            Err(problem) => {
+                if self.staged().is_some() {
+                    super::note_problem(index, problem);
+                }
+                self.takeover().roll_back(index);
+            }
         }
         if self.wait(index, Takeover::may_go) {
             self.stamp(index, Stamp::Gone);
@@ -153,12 +189,11 @@ impl Gap {
         let takeover = self.takeover();
         let now = cpu::tsc();
         self.returned.fetch_max(now, Ordering::AcqRel);
-        let left = self
-            .staged
-            .crossing
-            .trial_page(index)
-            .map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
-        timeline::spent(Name::UpdateRolledBack, self.staged.parcel.generation as u32, left, now);
+        if let Some(staged) = self.staged() {
+            let page = staged.crossing.trial_page(index);
+            let left = page.map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
+            timeline::spent(Name::UpdateRolledBack, staged.parcel.generation as u32, left, now);
+        }
         if let Some(is_back) = self.place_of(index).and_then(|place| self.are_back.get(place)) {
             is_back.store(true, Ordering::Release);
         }
@@ -184,8 +219,12 @@ impl Gap {
 
     /// Lends the processor to the new image. Comes back when all stay.
     fn visit(&self, index: u32) {
+        let Some(staged) = self.staged() else {
+            self.takeover().roll_back(index);
+            return;
+        };
         loop {
-            let back = self.staged.crossing.resume_trial(index);
+            let back = staged.crossing.resume_trial(index);
             let verdict = match back {
                 Some(Return::Interrupt(trap::vector::NMI)) => self.end(index),
                 Some(Return::Word(word::GOES_BACK, _)) => self.takeover().verdict(),
@@ -194,7 +233,7 @@ impl Gap {
                     Verdict::Open
                 }
                 _ => {
-                    super::note_failure(index, back, self.staged.crossing.trial_page(index));
+                    super::note_failure(index, back, staged.crossing.trial_page(index));
                     self.takeover().roll_back(index)
                 }
             };
@@ -214,7 +253,7 @@ impl Gap {
 
     /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
     fn fetch(&self, index: u32) {
-        let members = &self.staged.parcel.members;
+        let members = self.staged().map_or(&[][..], |staged| &staged.parcel.members);
         for _ in 0..NMIS {
             let next = cpu::tsc() + timer::us_to_ticks(NMI_INTERVAL_US);
             while cpu::tsc() < next {

@@ -10,7 +10,7 @@ use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, UpdateReport, UpdateSteps};
 
-use super::{candidate, picture};
+use super::{adoption, candidate, picture};
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, timer};
 use crate::control::Control;
@@ -70,6 +70,7 @@ impl Settling {
                 self.stamps = candidate::stamps().collect();
                 self.report = report(&self.stamps);
                 candidate::has_taken_over();
+                adoption::forget_seats();
                 start::take_all_memory();
                 Step::Account
             }
