@@ -18,6 +18,7 @@ use wire::{EventKind, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateRepor
 use super::Rule;
 
 pub mod faults;
+pub mod images;
 pub mod linux;
 pub mod versions;
 
@@ -291,7 +292,7 @@ fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
     host.powers_off()
 }
 
-/// A guest that is paused, goes on or is reset while the new image prepares itself: the update is refused, or takes it as it is.
+/// A guest that is paused, goes on, is reset, stopped or started while the new image prepares itself: the update is refused, or takes it as it is.
 fn a_guest_that_changes_is_not_lost() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
@@ -300,8 +301,11 @@ fn a_guest_that_changes_is_not_lost() -> Result<()> {
         RequestBody::VmPause { name: name() },
         RequestBody::VmResume { name: name() },
         RequestBody::VmReset { name: name() },
+        RequestBody::VmStop { name: name() },
+        RequestBody::VmStart { name: name() },
     ];
-    for (change, state) in changes.into_iter().zip([VmState::Paused, VmState::Running, VmState::Running]) {
+    let states = [VmState::Paused, VmState::Running, VmState::Running, VmState::Stopped, VmState::Running];
+    for (change, state) in changes.into_iter().zip(states) {
         let answer = update_beside(&mut host)?;
         host.listen(Duration::from_millis(20));
         host.order(change.clone())?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use e2e::host::{BOOT_LIMIT, Host};
+use e2e::place::Emulator;
 use e2e::tool::Operator;
 use wire::{RequestBody, UpdateBy};
 
@@ -21,6 +22,11 @@ pub const RULES: &[Rule] = &[
     ("the_operator_says_how_long_a_gap_may_last", the_operator_says_how_long),
     ("the_tool_says_why_an_update_was_rolled_back", the_tool_says_why),
 ];
+
+/// Those that want QEMU 10.
+pub const X2APIC_RULES: &[Rule] = &[("one_processor_alone_comes_back_in_x2apic_mode", || {
+    are_left_on(Emulator::Ten, 1, &[("freeze:restore", &["hangs"])])
+})];
 
 /// A self-test, and parts of the reason that is given.
 type Fault = (&'static str, &'static [&'static str]);
@@ -59,9 +65,9 @@ const ALONE: &[Fault] = &[
 ];
 
 /// Two guests on a host whose next image fails so, and the memory that is free.
-fn host_with(cpus: u32, fault: &str, options: &str) -> Result<(Host, u64)> {
+fn host_with(emulator: Emulator, cpus: u32, fault: &str, options: &str) -> Result<(Host, u64)> {
     let options = format!("tsc=skip selftest=update:{fault} {options}");
-    let mut host = two_keepers()?.cpus(cpus).options(&options).start()?;
+    let mut host = two_keepers()?.on(emulator).cpus(cpus).options(&options).start()?;
     are_stained(&mut host)?;
     // Before that, idle processors look at PCI, which takes a table.
     host.says(&["functions probed"])?;
@@ -71,7 +77,7 @@ fn host_with(cpus: u32, fault: &str, options: &str) -> Result<(Host, u64)> {
 
 fn are_dropped(faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
-        let (mut host, free) = host_with(2, fault, "")?;
+        let (mut host, free) = host_with(Emulator::System, 2, fault, "")?;
         for is_dry_run in [true, false] {
             host.allow(BOOT_LIMIT + Duration::from_secs(60));
             let refusal = host.refusal(RequestBody::Update { is_dry_run, by: UpdateBy::Bundle })?;
@@ -87,8 +93,12 @@ fn are_dropped(faults: &[Fault]) -> Result<()> {
 
 /// Whatever the new image does in the gap, the old one has the guests back, and says why.
 fn are_left(cpus: u32, faults: &[Fault]) -> Result<()> {
+    are_left_on(Emulator::System, cpus, faults)
+}
+
+fn are_left_on(emulator: Emulator, cpus: u32, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
-        let (mut host, free) = host_with(cpus, fault, "")?;
+        let (mut host, free) = host_with(emulator, cpus, fault, "")?;
         let mut has_failed_so = false;
         for _ in 0..3 {
             let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
@@ -109,7 +119,7 @@ fn are_left(cpus: u32, faults: &[Fault]) -> Result<()> {
 /// The time after which all were back is in the reason: no sooner than was said.
 fn the_operator_says_how_long() -> Result<()> {
     const LIMIT_MS: u64 = 600;
-    let (mut host, _) = host_with(2, "hang:meet", &format!("update-limit={LIMIT_MS}"))?;
+    let (mut host, _) = host_with(Emulator::System, 2, "hang:meet", &format!("update-limit={LIMIT_MS}"))?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     let us = refusal.reason.split_once("rolled back after ").and_then(|(_, rest)| rest.split_once(" us"));
     let us: u64 = us.and_then(|(us, _)| us.parse().ok()).with_context(|| refusal.reason.clone())?;
