@@ -56,6 +56,8 @@ pub struct Executive<V: Virt> {
     control: Option<Box<Control>>,
     /// What is left to do in an image that has taken over.
     settling: Option<Settling>,
+    /// When the control channel, or what settles, is to be looked at again.
+    control_look: Option<u64>,
     has_left: bool,
 }
 
@@ -81,6 +83,7 @@ impl<V: Virt> Executive<V> {
             storm: Storm::new(),
             control: None,
             settling: None,
+            control_look: None,
             has_left: false,
         }
     }
@@ -95,7 +98,7 @@ impl<V: Virt> Executive<V> {
     fn turn(mut self) {
         loop {
             let now = cpu::tsc();
-            if self.me.work_pending.load(Ordering::Relaxed) || self.control_alarm().is_some_and(|alarm| alarm <= now) {
+            if self.me.work_pending.load(Ordering::Relaxed) || self.control_look.is_some_and(|alarm| alarm <= now) {
                 self.me.work_pending.store(false, Ordering::Relaxed);
                 self.work();
             } else if console::next_look().is_some() {
@@ -118,7 +121,7 @@ impl<V: Virt> Executive<V> {
     fn run_slot(&mut self, virt: V, slot: usize, slice_end: Option<u64>) {
         self.switch_to(virt, slot);
         let others = self.earliest_alarm();
-        let others = slice_end.into_iter().chain(others).chain(self.control_alarm()).min();
+        let others = slice_end.into_iter().chain(others).chain(self.control_look).min();
         let Some(task) = &mut self.slots[slot] else { return };
         let pause = task.run(virt, self.me, others);
         let now = Ticks(cpu::tsc());
@@ -159,10 +162,10 @@ impl<V: Virt> Executive<V> {
         alarms.chain(console::next_look()).chain(self.storm.next_alarm()).min()
     }
 
-    /// When the control channel wants to look at its clock.
-    fn control_alarm(&self) -> Option<u64> {
+    /// Asks the control channel when it wants to look at its clock: only [`Self::work`] changes that.
+    fn note_control_alarm(&mut self) {
         let control = self.control.as_ref().and_then(|control| control.alarm());
-        control.into_iter().chain(self.settling.as_ref().map(Settling::alarm)).min()
+        self.control_look = control.into_iter().chain(self.settling.as_ref().map(Settling::alarm)).min();
     }
 
     fn wake_sleepers(&mut self, now: u64) {
@@ -184,7 +187,7 @@ impl<V: Virt> Executive<V> {
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {
             return cpu::take_pending_interrupts();
         }
-        match self.earliest_alarm().into_iter().chain(self.control_alarm()).chain(pci::next_look()).min() {
+        match self.earliest_alarm().into_iter().chain(self.control_look).chain(pci::next_look()).min() {
             Some(alarm) => timer::set_alarm(alarm),
             None => timer::clear_alarm(),
         }
@@ -215,6 +218,7 @@ impl<V: Virt> Executive<V> {
         self.serve_control();
         self.leave_if_asked();
         self.print_log();
+        self.note_control_alarm();
     }
 
     /// Guests wait meanwhile: a few fills of the UART's FIFO, interrupts open after each. It interrupts for the next.

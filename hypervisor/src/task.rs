@@ -183,11 +183,12 @@ impl<V: Virt> Task<V> {
         loop {
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
-                machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-                machine.alarm(&mut self.processor, &mut self.host);
                 if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {
+                    // Its own is looked at when it is run again.
                     return Pause::Alarm;
                 }
+                machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
+                machine.alarm(&mut self.processor, &mut self.host);
             }
             if !machine.prepare_entry(&mut *self.vcpu, &mut self.processor, &mut self.host) {
                 return Pause::Idle;

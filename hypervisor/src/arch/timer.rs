@@ -89,12 +89,10 @@ pub fn calibrate(reference: Option<Reference>) -> Result<u64, NoReference> {
         (None, Err(NoReference)) => return Err(NoReference),
     };
     if let Ok((reference, sample)) = &sample {
-        let tsc_ticks = sample.last.tsc.wrapping_sub(sample.first.tsc);
-        let ratio = (u128::from(sample.apic_ticks) << 32) / u128::from(tsc_ticks.max(1));
         if tsc_hz_of_cpuid().is_none() {
             *FIRST.lock() = Some((*reference, sample.first));
         }
-        APIC_TICKS_PER_TSC.store(ratio as u64, Ordering::Relaxed);
+        APIC_TICKS_PER_TSC.store(sample.apic_ratio, Ordering::Relaxed);
     } else if !has_deadline {
         return Err(NoReference);
     }
@@ -107,6 +105,25 @@ pub fn calibrate(reference: Option<Reference>) -> Result<u64, NoReference> {
 /// Prepares the calling processor's timer as [`calibrate`] did for the first.
 pub fn prepare_this_processor() {
     apic::prepare_timer(HAS_DEADLINE.load(Ordering::Relaxed));
+}
+
+/// The time stamp counter and what is left of the APIC timer's count, read one after the other: the time between the two readings is
+/// the same each time, and falls out of a difference.
+struct Counted {
+    tsc: u64,
+    left: u32,
+}
+
+impl Counted {
+    fn now() -> Self {
+        Self { tsc: cpu::tsc(), left: apic::timer_count() }
+    }
+
+    /// APIC timer ticks per TSC tick, 32 bits behind the point.
+    fn ratio_since(&self, first: &Self) -> u64 {
+        let ticks = u64::from(first.left.saturating_sub(self.left));
+        ((u128::from(ticks) << 32) / u128::from(self.tsc.wrapping_sub(first.tsc).max(1))) as u64
+    }
 }
 
 /// A reading of the time stamp counter and of the reference, as nearly at once as could be had.
@@ -129,11 +146,12 @@ impl Moment {
     }
 }
 
-/// Two moments apart, and what the APIC's timer counted between them.
+/// Two moments apart, and what the APIC's timer counted near them.
 struct Sample {
     first: Moment,
     last: Moment,
-    apic_ticks: u64,
+    /// APIC timer ticks per TSC tick, 32 bits behind the point.
+    apic_ratio: u64,
 }
 
 impl Sample {
@@ -156,14 +174,14 @@ fn measure(reference: Reference) -> Result<Sample, NoReference> {
     let wanted = FIRST_LOOK_FEMTOSECONDS / reference.period_femtoseconds();
     apic::start_timer(u32::MAX);
     let first = Moment::closest(reference);
-    let apic_count = apic::timer_count();
+    let counted_from = Counted::now();
     // Bounded: a reference that stands still is given up after far more reads than any real one needs.
     for _ in 0..20_000_000u32 {
         if reference.now().wrapping_sub(first.reference) & reference.mask() >= wanted {
-            let apic_ticks = u64::from(apic_count - apic::timer_count());
+            let apic_ratio = Counted::now().ratio_since(&counted_from);
             let last = Moment::closest(reference);
             apic::start_timer(0);
-            return Ok(Sample { first, last, apic_ticks });
+            return Ok(Sample { first, last, apic_ratio });
         }
     }
     apic::start_timer(0);
@@ -279,7 +297,8 @@ pub fn set_alarm(deadline: u64) {
         return;
     }
     let ticks = deadline.saturating_sub(cpu::tsc());
-    let count = (u128::from(ticks) * u128::from(APIC_TICKS_PER_TSC.load(Ordering::Relaxed))) >> 32;
+    // Rounded up: an interrupt before its time only costs another one.
+    let count = ((u128::from(ticks) * u128::from(APIC_TICKS_PER_TSC.load(Ordering::Relaxed))) >> 32) + 1;
     // A deadline further off than the counter reaches fires early; whoever set it looks at the clock again.
     apic::start_timer(count.clamp(1, u128::from(u32::MAX)) as u32);
 }

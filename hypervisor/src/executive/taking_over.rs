@@ -83,6 +83,7 @@ impl<V: Virt> Executive<V> {
             panic!("{unavailable}");
         }
         self.settling = (index == BOOT_PROCESSOR).then(Settling::begin);
+        self.note_control_alarm();
         // Whatever was due meanwhile is looked at now.
         self.me.timer_fired.store(true, Ordering::Relaxed);
     }
