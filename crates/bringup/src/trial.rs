@@ -151,6 +151,13 @@ impl TrialPage {
         self.stamps[stamp as usize].store(ticks, Ordering::Relaxed);
     }
 
+    /// Whether the new image had interrupts masked when the last NMI came: of what the processor pushes, the flags are the third word
+    /// from the stack's end (AMD APM vol. 2, section 8.9.3).
+    pub fn were_interrupts_masked(&self) -> bool {
+        const INTERRUPTS_OPEN: u64 = 1 << 9;
+        self.stack[STACK_WORDS - 3].load(Ordering::Relaxed) & INTERRUPTS_OPEN == 0
+    }
+
     /// Writes down why the new image gives up; what does not fit is cut.
     pub fn set_reason(&self, text: &[u8]) {
         let bytes = text.len().min(REASON_BYTES);

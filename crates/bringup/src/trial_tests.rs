@@ -60,6 +60,16 @@ fn the_layout_changes_only_with_its_version() {
 }
 
 #[test]
+fn the_flags_of_an_nmi_are_where_the_processor_pushes_them() {
+    let page = page();
+    let pushed = [0x1234, 0x8, 0x202, 0x7000, 0x10];
+    page.stack[STACK_WORDS - 5..].iter().zip(pushed).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    assert!(!page.were_interrupts_masked());
+    page.stack[STACK_WORDS - 3].store(0x2, Ordering::Relaxed);
+    assert!(page.were_interrupts_masked());
+}
+
+#[test]
 fn the_reason_is_read_as_it_was_written() {
     let page = page();
     page.set_reason(b"no memory");

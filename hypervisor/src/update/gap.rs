@@ -246,7 +246,7 @@ impl Gap {
     /// An NMI has ended the new image's time: another processor has sent it, or the watchdog, since nobody else could.
     fn end(&self, index: u32) -> Verdict {
         if self.takeover().verdict() == Verdict::Open {
-            super::note_problem(index, "the new image hangs");
+            super::note_problem(index, "the new image hangs, or has waited too long for this processor");
         }
         self.takeover().roll_back(index)
     }
