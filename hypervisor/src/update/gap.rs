@@ -10,35 +10,31 @@
 //! Before, while guests go on, each processor takes the same way alone, and stays ([`Gap::rehearsal`]): code that has run lately is in
 //! caches, and in an emulator translated, when all guests wait for it.
 
+mod way;
+
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use boot::options::UpdateLimit;
-use bringup::takeover::{Takeover, Verdict, Way};
-use bringup::trial::{Stamp, word};
+use bringup::takeover::Takeover;
+use bringup::trial::Stamp;
 use handover::block::BlockMut;
 use handover::layout::Stamps;
 use handover::state::{BlockKind, Late};
 use spin::{RwLock, RwLockReadGuard};
 
 use super::drafts::Blocks;
-use crate::arch::crossing::trial::Return;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
-use crate::arch::{apic, cpu, smp, timer, trap, watchdog};
+use crate::arch::percpu;
+use crate::arch::{cpu, smp, timer, watchdog};
 use crate::restart::Conversation;
 use crate::restart::record::control_section;
 use crate::restart::staging::Staged;
 use crate::start::BOOT;
-use crate::timeline::{self, Name};
 
 /// The watchdog has so much more patience than the processors, as a share of theirs.
 const WATCHDOG_SHARE: u64 = 4;
 /// The version of the pages between images since which a watchdog may go off after a new image has taken over.
 const WATCHED_SINCE: u32 = 2;
-/// How often those that have not come back are sent an NMI.
-const NMI_INTERVAL_US: u64 = 500;
-/// After so many of them a processor is lost, and the host with it.
-const NMIS: u32 = 2_000;
 
 /// The gap that has begun, if one has. Written by the boot processor before it begins and when all are back.
 static GAP: RwLock<Option<Gap>> = RwLock::new(None);
@@ -159,116 +155,6 @@ impl Gap {
         if let Some(page) = self.staged().and_then(|staged| staged.crossing.trial_page(index)) {
             page.stamp(stamp, cpu::tsc());
         }
-    }
-
-    /// The processor `index` has left its guests: waits until all have. `false`: they stay.
-    pub fn stop(&self, index: u32) -> bool {
-        self.takeover().has_stopped();
-        self.wait(index, Takeover::may_save)
-    }
-
-    /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all stay.
-    pub fn go(&self, index: u32, saved: &Result<(), String>) {
-        match saved {
-            Ok(()) => self.takeover().has_saved(),
-            Err(problem) => {
-                if self.staged().is_some() {
-                    super::note_problem(index, problem);
-                }
-                self.takeover().roll_back(index);
-            }
-        }
-        if self.wait(index, Takeover::may_go) {
-            self.stamp(index, Stamp::Gone);
-            self.visit(index);
-        }
-    }
-
-    /// The processor `index` is back, or has not left: brings the others back if it is the first.
-    pub fn come_back(&self, index: u32) {
-        let takeover = self.takeover();
-        let now = cpu::tsc();
-        self.returned.fetch_max(now, Ordering::AcqRel);
-        if let Some(staged) = self.staged() {
-            let page = staged.crossing.trial_page(index);
-            let left = page.map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
-            timeline::spent(Name::UpdateRolledBack, staged.parcel.generation as u32, left, now);
-        }
-        if let Some(is_back) = self.place_of(index).and_then(|place| self.are_back.get(place)) {
-            is_back.store(true, Ordering::Release);
-        }
-        if takeover.is_back() {
-            self.fetch(index);
-        }
-        percpu::wake(BOOT_PROCESSOR);
-    }
-
-    fn wait(&self, index: u32, way: impl Fn(&Takeover) -> Way) -> bool {
-        let takeover = self.takeover();
-        loop {
-            match way(takeover) {
-                Way::Go => return true,
-                Way::Stay => return false,
-                Way::Wait if cpu::tsc() > takeover.deadline() => {
-                    takeover.roll_back(index);
-                }
-                Way::Wait => cpu::pause(),
-            }
-        }
-    }
-
-    /// Lends the processor to the new image. Comes back when all stay.
-    fn visit(&self, index: u32) {
-        let Some(staged) = self.staged() else {
-            self.takeover().roll_back(index);
-            return;
-        };
-        loop {
-            let back = staged.crossing.resume_trial(index);
-            let verdict = match back {
-                Some(Return::Interrupt(trap::vector::NMI)) => self.end(index),
-                Some(Return::Word(word::GOES_BACK, _)) => self.takeover().verdict(),
-                Some(Return::Interrupt(vector)) => {
-                    trap::deliver(vector);
-                    Verdict::Open
-                }
-                _ => {
-                    super::note_failure(index, back, staged.crossing.trial_page(index));
-                    self.takeover().roll_back(index)
-                }
-            };
-            if verdict == Verdict::RolledBack {
-                return;
-            }
-        }
-    }
-
-    /// An NMI has ended the new image's time: another processor has sent it, or the watchdog, since nobody else could.
-    fn end(&self, index: u32) -> Verdict {
-        if self.takeover().verdict() == Verdict::Open {
-            super::note_problem(index, "the new image hangs, or has waited too long for this processor");
-        }
-        self.takeover().roll_back(index)
-    }
-
-    /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
-    fn fetch(&self, index: u32) {
-        let members = self.staged().map_or(&[][..], |staged| &staged.parcel.members);
-        for _ in 0..NMIS {
-            let next = cpu::tsc() + timer::us_to_ticks(NMI_INTERVAL_US);
-            while cpu::tsc() < next {
-                if self.takeover().are_all_back() {
-                    return;
-                }
-                cpu::pause();
-            }
-            let missing = members.iter().zip(&self.are_back).filter(|(_, is_back)| !is_back.load(Ordering::Acquire));
-            for (member, _) in missing.filter(|(member, _)| member.index != index) {
-                watchdog::expect_nmi(0);
-                apic::send_nmi(member.apic_id);
-            }
-        }
-        panic!("a processor did not come back from an image on trial");
     }
 
     /// Whether all are back.
