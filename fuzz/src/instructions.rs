@@ -2,7 +2,7 @@
 //! Instructions: fetched, skipped, carried out on device registers, sent to ports.
 
 use vm::addr::{AccessSize, Gpa};
-use vm::emulate::{self, MemoryBus};
+use vm::emulate::{self, MemoryBus, Recent};
 use vm::exit::PortAccess;
 use vm::instruction::{self, MAX_BYTES, Usual};
 use vm::memory::GuestMemory;
@@ -35,7 +35,9 @@ pub fn instruction(data: &[u8]) {
     match operation % 3 {
         0 => drop(instruction::skip(&mut vcpu, &memory, Usual::new(&[0x0f, 0xa2]))),
         1 => drop(
-            emulate::access(&mut vcpu, &memory, gpa, &mut Registers(&mut input)).map_err(|error| format!("{error:?}")),
+            emulate::decode(&vcpu, &memory, &mut Recent::default())
+                .and_then(|access| emulate::access(&mut vcpu, &memory, gpa, &access, &mut Registers(&mut input)))
+                .map_err(|error| format!("{error:?}")),
         ),
         _ => drop(emulate::port_string(&mut vcpu, &memory, &transfer(&mut input), |value| value ^ gpa.0)),
     }

@@ -12,9 +12,9 @@ use core::any::Any;
 
 use sched::Weight;
 use sched::placement::{Load, place};
-use spin::Mutex;
+use spin::{Mutex, Once};
 
-use crate::arch::percpu::{self, MAX_PROCESSORS};
+use crate::arch::percpu;
 use crate::instance::Ending;
 use crate::task::Task;
 use crate::virt::Virt;
@@ -38,9 +38,22 @@ struct Place {
     arrivals: Vec<Box<dyn Any + Send>>,
 }
 
-static PLACES: [Mutex<Place>; MAX_PROCESSORS] = [const {
-    Mutex::new(Place { is_open: false, room: 0, held: 0, weight: 0, homecoming: false, arrivals: Vec::new() })
-}; MAX_PROCESSORS];
+/// One for each processor that the machine has.
+static PLACES: Once<Box<[Mutex<Place>]>> = Once::new();
+
+/// Makes a place for each of so many processors, closed.
+pub fn prepare(processors: usize) {
+    let closed = || Place { is_open: false, room: 0, held: 0, weight: 0, homecoming: false, arrivals: Vec::new() };
+    PLACES.call_once(|| (0..processors).map(|_| Mutex::new(closed())).collect());
+}
+
+fn all() -> &'static [Mutex<Place>] {
+    PLACES.get().map_or(&[], |places| places)
+}
+
+fn of(processor: u32) -> Option<&'static Mutex<Place>> {
+    all().get(processor as usize)
+}
 
 /// How many virtual processors one can hold: each has an address space tag of its own there.
 pub fn room(virt: &impl Virt) -> usize {
@@ -49,7 +62,7 @@ pub fn room(virt: &impl Virt) -> usize {
 
 /// A processor takes virtual ones from now on, so many at most.
 pub fn open(processor: u32, room: usize) {
-    if let Some(place) = PLACES.get(processor as usize) {
+    if let Some(place) = of(processor) {
         let mut place = place.lock();
         (place.is_open, place.room) = (true, room as u32);
     }
@@ -57,26 +70,26 @@ pub fn open(processor: u32, room: usize) {
 
 /// A processor takes no more; who is on the way still arrives.
 pub fn close(processor: u32) {
-    if let Some(place) = PLACES.get(processor as usize) {
+    if let Some(place) = of(processor) {
         place.lock().is_open = false;
     }
 }
 
 /// Takes more again, as many as before.
 pub fn reopen(processor: u32) {
-    if let Some(place) = PLACES.get(processor as usize) {
+    if let Some(place) = of(processor) {
         place.lock().is_open = true;
     }
 }
 
 /// Whether a processor takes virtual ones.
 pub fn is_open(processor: u32) -> bool {
-    PLACES.get(processor as usize).is_some_and(|place| place.lock().is_open)
+    of(processor).is_some_and(|place| place.lock().is_open)
 }
 
 /// What those hold and can take that take any.
 pub fn loads() -> Vec<Load> {
-    let places = PLACES.iter().enumerate().map(|(processor, place)| (processor as u32, place.lock()));
+    let places = all().iter().enumerate().map(|(processor, place)| (processor as u32, place.lock()));
     let open = places.filter(|(_, place)| place.is_open);
     open.map(|(processor, place)| Load { processor, weight: place.weight, free: place.room.saturating_sub(place.held) })
         .collect()
@@ -84,7 +97,7 @@ pub fn loads() -> Vec<Load> {
 
 /// Sends a virtual processor to a processor. It comes back if that one takes no more.
 pub fn send<V: Virt>(task: Box<Task<V>>, to: u32) -> Result<(), Box<Task<V>>> {
-    let Some(place) = PLACES.get(to as usize) else { return Err(task) };
+    let Some(place) = of(to) else { return Err(task) };
     let mut place = place.lock();
     if !place.is_open || place.held >= place.room {
         return Err(task);
@@ -114,7 +127,7 @@ pub fn settle<V: Virt>(mut task: Box<Task<V>>, own: u32) {
 
 /// A virtual processor is at a processor already when this image takes over.
 pub fn seat(processor: u32, weight: Weight) {
-    if let Some(place) = PLACES.get(processor as usize) {
+    if let Some(place) = of(processor) {
         let mut place = place.lock();
         place.held += 1;
         place.weight = place.weight.saturating_add(u32::from(weight.get()));
@@ -123,7 +136,7 @@ pub fn seat(processor: u32, weight: Weight) {
 
 /// Who has arrived at a processor; whether it is to send home who belongs elsewhere.
 pub fn take<V: Virt>(processor: u32) -> (Vec<Box<Task<V>>>, bool) {
-    let Some(place) = PLACES.get(processor as usize) else { return (Vec::new(), false) };
+    let Some(place) = of(processor) else { return (Vec::new(), false) };
     let (arrivals, homecoming) = {
         let mut place = place.lock();
         (core::mem::take(&mut place.arrivals), core::mem::take(&mut place.homecoming))
@@ -133,7 +146,7 @@ pub fn take<V: Virt>(processor: u32) -> (Vec<Box<Task<V>>>, bool) {
 
 /// A virtual processor of this weight has left a processor for good.
 pub fn vacate(processor: u32, weight: Weight) {
-    if let Some(place) = PLACES.get(processor as usize) {
+    if let Some(place) = of(processor) {
         let mut place = place.lock();
         place.held = place.held.saturating_sub(1);
         place.weight = place.weight.saturating_sub(u32::from(weight.get()));
@@ -142,7 +155,7 @@ pub fn vacate(processor: u32, weight: Weight) {
 
 /// Asks every processor to send home who belongs elsewhere.
 pub fn call_home() {
-    for (processor, place) in (0..).zip(&PLACES) {
+    for (processor, place) in (0..).zip(all()) {
         let is_open = {
             let mut place = place.lock();
             place.homecoming = place.is_open;

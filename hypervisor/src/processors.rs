@@ -34,7 +34,7 @@ use crate::restart::staging::Member;
 use crate::start::{BOOT, FIRMWARE, prepare_processor};
 use crate::timeline::{self, Name};
 use crate::virt::{Unavailable, Virt};
-use crate::{console, end, info, selftest};
+use crate::{console, end, info, places, selftest};
 
 /// One for each identifier.
 static CELLS: Once<Vec<ProcessorCell>> = Once::new();
@@ -81,6 +81,7 @@ impl Others {
         let (ids, named) = identifiers(apic::id());
         let ids = APIC_IDS.call_once(|| ids);
         CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+        places::prepare(ids.len());
         if ids.len() > 1 {
             this.machine = Machine::new(ids);
             let parked = if options.smp == Smp::Park { adopt_parked(ids) } else { Vec::new() };

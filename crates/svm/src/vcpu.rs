@@ -293,6 +293,11 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
     }
 
     #[inline]
+    fn was_delivering(&self) -> bool {
+        self.vmcb.control.exit_interrupt_info.is_valid()
+    }
+
+    #[inline]
     fn can_take_interrupt(&self) -> bool {
         !self.event_pending() && self.rflags().contains(Rflags::INTERRUPT) && !self.is_in_interrupt_shadow()
     }

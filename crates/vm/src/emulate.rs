@@ -6,6 +6,7 @@
 
 mod alu;
 mod kind;
+mod recent;
 mod register;
 mod string;
 
@@ -17,6 +18,7 @@ use crate::instruction;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, VcpuState};
 
+pub use self::recent::Recent;
 pub use self::register::write_sized as write_register;
 pub use self::string::port_string;
 
@@ -43,24 +45,52 @@ impl From<Exception> for Refused {
     }
 }
 
+/// An instruction that touches memory, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    instruction: Instruction,
+    kind: Kind,
+    size: AccessSize,
+}
+
+/// The instruction at RIP.
+///
+/// # Errors
+/// It cannot be read, or is none that is carried out here.
+pub fn decode(
+    vcpu: &impl VcpuState,
+    memory: &(impl GuestMemory + ?Sized),
+    recent: &mut Recent,
+) -> Result<Access, Refused> {
+    let bytes = instruction::fetch(vcpu, memory)?;
+    let bitness = instruction::bitness(vcpu);
+    if let Some(access) = recent.find(&bytes, bitness, vcpu.rip()) {
+        return Ok(access);
+    }
+    let instruction = instruction::decode(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
+    let (kind, size) = kind::of(&instruction)?;
+    let access = Access { instruction, kind, size };
+    recent.keep(bytes, bitness, access);
+    Ok(access)
+}
+
 /// Carries out the instruction at RIP, whose memory operand the processor found at `gpa`, and moves RIP on.
 pub fn access(
     vcpu: &mut impl VcpuState,
     memory: &(impl GuestMemory + ?Sized),
     gpa: Gpa,
+    Access { instruction, kind, size }: &Access,
     bus: &mut impl MemoryBus,
 ) -> Result<(), Refused> {
-    let bytes = instruction::fetch(vcpu, memory)?;
-    let instruction = instruction::decode(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
-    let (kind, size) = kind::of(&instruction)?;
-    match kind {
-        Kind::Move => mov(vcpu, &instruction, (gpa, size), bus)?,
-        Kind::ZeroExtend => extend(vcpu, &instruction, (gpa, size), bus, |value, _| value)?,
-        Kind::SignExtend | Kind::SignExtendDoubleword => extend(vcpu, &instruction, (gpa, size), bus, sign_extend)?,
-        Kind::Store => return string::store(vcpu, &instruction, (gpa, size), bus),
-        Kind::Copy => return string::copy(vcpu, memory, &instruction, (gpa, size), bus),
-        Kind::Exchange => alu::exchange(vcpu, &instruction, (gpa, size), bus)?,
-        Kind::Arithmetic(operation) => alu::access(vcpu, &instruction, operation, (gpa, size), bus)?,
+    let at = (gpa, *size);
+    match *kind {
+        Kind::Move => mov(vcpu, instruction, at, bus)?,
+        Kind::ZeroExtend => extend(vcpu, instruction, at, bus, |value, _| value)?,
+        Kind::SignExtend | Kind::SignExtendDoubleword => extend(vcpu, instruction, at, bus, sign_extend)?,
+        Kind::Store => return string::store(vcpu, instruction, at, bus),
+        Kind::Copy => return string::copy(vcpu, memory, instruction, at, bus),
+        Kind::Exchange => alu::exchange(vcpu, instruction, at, bus)?,
+        Kind::Arithmetic(operation) => alu::access(vcpu, instruction, operation, at, bus)?,
     }
     vcpu.set_rip(instruction.next_ip());
     Ok(())

@@ -45,6 +45,7 @@ use crate::devices::pci::PciBus;
 use crate::devices::power::Power;
 use crate::devices::pvpanic::{PanicEvent, Pvpanic};
 use crate::devices::serial::Serial;
+use crate::emulate::Recent;
 use crate::instruction::Bytes;
 use crate::kvmclock::{SharedArea, TscScale, VcpuClock};
 use crate::memory::GuestMemory;
@@ -197,6 +198,8 @@ pub struct Processor {
     alarm: Option<u64>,
     /// Where the guest was seen reading its time stamp counter.
     clock_read_at: Option<u64>,
+    /// Instructions on device registers that it has used lately.
+    recent: Recent,
     counters: Arc<Counters>,
     /// Its performance counters, if it has any.
     pmu: Option<VirtualPmu<Soft>>,
@@ -262,6 +265,7 @@ impl Processor {
             tsc_offset: tsc_at_start.wrapping_neg(),
             alarm: None,
             clock_read_at: None,
+            recent: Recent::default(),
             counters,
             pmu: None,
             counts: false,

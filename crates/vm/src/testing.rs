@@ -78,6 +78,8 @@ pub struct FakeVcpu {
     pub next_rip: Option<u64>,
     pub instruction_bytes: Vec<u8>,
     pub injected: Option<Event>,
+    /// It left while an event was being delivered.
+    pub was_delivering: bool,
     pub window_requested: bool,
     pub task_priority_watched: bool,
     pub interrupt_return_watched: bool,
@@ -171,6 +173,9 @@ impl VcpuState for FakeVcpu {
     }
     fn event_pending(&self) -> bool {
         self.injected.is_some()
+    }
+    fn was_delivering(&self) -> bool {
+        self.was_delivering
     }
     fn can_take_interrupt(&self) -> bool {
         self.injected.is_none() && self.rflags().contains(Rflags::INTERRUPT) && !self.is_in_interrupt_shadow

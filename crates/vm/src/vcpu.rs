@@ -245,6 +245,8 @@ pub trait VcpuState {
     fn inject(&mut self, event: Event);
     /// Whether an event already waits for the next entry.
     fn event_pending(&self) -> bool;
+    /// Whether it left while an event was being delivered. One that only waits for its delivery does not count.
+    fn was_delivering(&self) -> bool;
     /// Whether the guest would take an external interrupt at its next entry (IF set, no shadow, nothing pending).
     fn can_take_interrupt(&self) -> bool;
     /// Whether interrupts are held back for one instruction: the guest has just executed STI or loaded SS.

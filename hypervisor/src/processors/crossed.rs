@@ -11,6 +11,7 @@ use super::{APIC_IDS, CELLS, LATER, Later, MAY_JOIN, VIRT, cell, changes, identi
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
 use crate::executive::Executive;
+use crate::places;
 use crate::restart::inherited;
 use crate::start::{BOOT, prepare_processor};
 use crate::update::adoption;
@@ -27,6 +28,7 @@ pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
     }
     let ids = APIC_IDS.call_once(|| ids);
     CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+    places::prepare(ids.len());
     let sync = if inherited::clocks_agree() { SyncOutcome::Skipped } else { SyncOutcome::Unmeasured };
     for &(index, apic_id) in members {
         if !prepare_processor(index, apic_id) {

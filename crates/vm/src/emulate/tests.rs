@@ -3,7 +3,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::{MemoryBus, Refused, access, port_string};
+use super::{MemoryBus, Recent, Refused, decode, port_string};
 use crate::addr::{AccessSize, Gpa};
 use crate::exit::PortAccess;
 use crate::memory::GuestMemory;
@@ -26,6 +26,11 @@ impl MemoryBus for Recorder {
     fn store(&mut self, gpa: Gpa, size: AccessSize, value: u64) {
         self.stores.push((gpa, size, value));
     }
+}
+
+fn access(vcpu: &mut FakeVcpu, memory: &FakeMemory, gpa: Gpa, bus: &mut Recorder) -> Result<(), Refused> {
+    let access = decode(vcpu, memory, &mut Recent::default())?;
+    super::access(vcpu, memory, gpa, &access, bus)
 }
 
 fn long_mode(code: &[u8]) -> (FakeVcpu, FakeMemory) {

@@ -3,7 +3,6 @@
 
 use super::registers::RegisterBus;
 use super::{Activity, ExitKind, Fault, Host, Machine, Outcome, Processor, Stop};
-use crate::addr::Gpa;
 use crate::cpuid::CpuidView;
 use crate::emulate::{self, Refused};
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
@@ -144,13 +143,15 @@ impl<M: GuestMemory> Machine<M> {
             // Nothing drives the bus there: a processor fetches all ones, which is no instruction.
             return raise(vcpu, Exception::InvalidOpcode);
         }
-        if vcpu.event_pending() {
+        if vcpu.was_delivering() {
             // It was not the instruction at RIP that touched the address, but the delivery of that event.
             return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
         }
         processor.settle(vcpu, &self.memory);
+        let decoded = emulate::decode(vcpu, &self.memory, &mut processor.recent);
         let mut bus = RegisterBus { machine: self, processor, host };
-        let outcome = match emulate::access(vcpu, &self.memory, Gpa(fault.gpa.0), &mut bus) {
+        let carried_out = decoded.and_then(|access| emulate::access(vcpu, &self.memory, fault.gpa, &access, &mut bus));
+        let outcome = match carried_out {
             Ok(()) => Outcome::Resume,
             Err(refused) => self.refuse(vcpu, refused),
         };

@@ -5,6 +5,7 @@ use handover::state::{self, event_state};
 
 use super::lapic;
 use crate::devices::StateError;
+use crate::emulate::Recent;
 use crate::kvmclock::{SharedArea, VcpuClock, VcpuClockState};
 use crate::machine::nmi::Nmi;
 use crate::machine::{Activity, CountersSwitch, Processor};
@@ -52,6 +53,7 @@ impl Processor {
             tsc_offset: time.tsc_offset.get(),
             alarm: (flags & event_state::HAS_ALARM != 0).then_some(time.alarm.get()),
             clock_read_at: None,
+            recent: Recent::default(),
             counters: self.counters.clone(),
             pmu: self.restored_counters(&from.pmu)?,
             counts: false,

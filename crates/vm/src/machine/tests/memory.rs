@@ -115,9 +115,19 @@ fn an_event_that_cannot_be_delivered_stops_the_guest_before_the_instruction_it_i
     lab.at(&[0x8b, 0x03]); // mov eax, [rbx]: innocent
     lab.vcpu.gprs[0] = 7;
     lab.vcpu.injected = Some(Event::Interrupt(0x31));
+    lab.vcpu.was_delivering = true;
     let outcome = lab.handle(Lab::fault(HOLE, MemoryAccess::Read));
     assert_eq!(outcome, Outcome::Stop(Stop::Fault(Fault::Delivery(HOLE))));
     assert_eq!((lab.vcpu.rip, lab.vcpu.gprs[0]), (RIP, 7));
+}
+
+#[test]
+fn an_event_that_only_waits_does_not_keep_the_instruction_from_its_registers() {
+    let mut lab = Lab::new();
+    lab.at(&[0x8b, 0x03]); // mov eax, [rbx]
+    lab.vcpu.injected = Some(Event::Interrupt(0x31));
+    assert_eq!(lab.handle(Lab::fault(HOLE, MemoryAccess::Read)), Outcome::Resume);
+    assert_eq!((lab.vcpu.rip, lab.vcpu.gprs[0]), (RIP + 2, 0xffff_ffff));
 }
 
 #[test]
