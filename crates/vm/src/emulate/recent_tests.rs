@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::vec;
-use std::vec::Vec;
 
 use proptest::prelude::*;
 
