@@ -6,10 +6,12 @@ pub mod iso;
 pub mod linux;
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use handover::Image;
+use handover::schema::{self, Part};
+use handover::{Image, Kind};
 use seal::{Check, Origin, Portable, PublicKey, Seal, SealError, SecretKey, Trust};
 use serde::Serialize;
 use zerocopy::IntoBytes as _;
@@ -32,12 +34,41 @@ pub struct Description {
     pub oldest: u32,
     /// The newest.
     pub newest: u32,
+    /// What each of these versions is made of, as far as this tool knows it.
+    pub formats: Vec<HandOver>,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
     /// Who has signed it.
     pub signer: Option<String>,
     /// What is wrong with its seal.
     pub seal_error: Option<String>,
+}
+
+/// What one hand-over version is made of.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct HandOver {
+    /// Its number.
+    pub version: u32,
+    /// The record's sections.
+    pub sections: Vec<String>,
+    /// What is saved beside the record at the last moment.
+    pub blocks: Vec<String>,
+}
+
+impl HandOver {
+    /// Those of `versions` that this tool knows, oldest first.
+    fn known(versions: RangeInclusive<u32>) -> Vec<Self> {
+        schema::versions().filter(|version| versions.contains(version)).map(Self::of).collect()
+    }
+
+    fn of(version: u32) -> Self {
+        let sections = Kind::ALL.iter().filter(|kind| kind.since() <= version).map(|kind| format!("{kind:?}"));
+        let blocks = schema::structures(version).filter_map(|(structure, _)| match structure.part {
+            Part::Block(kind) => Some(format!("{kind:?}")),
+            _ => None,
+        });
+        Self { version, sections: sections.collect(), blocks: blocks.collect() }
+    }
 }
 
 /// Reads an image's file, whatever it holds.
@@ -87,6 +118,7 @@ pub fn describe(file: &[u8]) -> Result<Description> {
         memory_bytes: said.memory_bytes(),
         oldest: said.note().oldest.get(),
         newest: said.note().newest.get(),
+        formats: HandOver::known(said.note().oldest.get()..=said.note().newest.get()),
         sha256: digest(image).iter().map(|byte| format!("{byte:02x}")).collect(),
         signer: match &origin {
             Ok(Origin::Signed(key)) => Some(key.to_string()),
@@ -120,6 +152,19 @@ mod tests {
         assert_eq!(verify(&signed, &[key.public()]), Ok(Origin::Signed(key.public())));
         assert_eq!(sealed(signed.clone()), signed, "a signature is not lost");
         assert!(verify(&unsigned, &[key.public()]).is_err());
+    }
+
+    #[test]
+    fn what_a_version_is_made_of_is_told_where_it_is_known() {
+        let known = HandOver::known(0..=handover::VERSION + 1);
+        assert_eq!(
+            known.iter().map(|format| format.version).collect::<Vec<_>>(),
+            schema::versions().collect::<Vec<_>>()
+        );
+        let newest = known.last().expect("its own");
+        assert_eq!(newest.sections.len(), Kind::ALL.len());
+        assert_eq!((newest.sections[0].as_str(), newest.blocks[0].as_str()), ("Host", "Policy"));
+        assert_eq!(HandOver::known(handover::VERSION + 1..=handover::VERSION + 9), []);
     }
 
     #[test]

@@ -343,7 +343,10 @@ impl<V: Virt> Executive<V> {
     fn serve_control(&mut self) {
         self.settle();
         let Some(control) = &mut self.control else { return };
+        // Its time, and what an image on trial takes, is the guests' loss.
+        self.queue.account(Ticks(cpu::tsc()));
         let asked = control.serve();
+        self.queue.lose(Ticks(cpu::tsc()));
         let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
         match asked {
             Some(Asked::Restart(request, restart)) => {

@@ -68,7 +68,7 @@ fn main(source: Source, entered_at: u64) -> ! {
     timeline::start(entered_at);
     // Apart from the other way, whose large values would take half of the boot stack.
     if let Source::Judge { record, page } = source {
-        update::candidate::prepare(record, page);
+        update::candidate::prepare(record, page, entered_at);
     }
     start::start(source, entered_at)
 }

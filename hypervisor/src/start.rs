@@ -19,7 +19,7 @@ use crate::arch::ioapic::IoApic;
 use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::timer::{self, Reference};
-use crate::arch::{apic, clock, cpu, descriptor, ioapic, power, trap};
+use crate::arch::{apic, clock, cpu, descriptor, ioapic, power, trap, watchdog};
 use crate::guest::{GUESTS, Guests};
 use crate::processors::Others;
 use crate::restart::inherited;
@@ -42,7 +42,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
             boot::loader::parse(&BootMemory, protocol, start_info).unwrap_or_else(|error| give_up(&error))
         }
         Source::Predecessor { record } => inherited::take_over(record).unwrap_or_else(|error| give_up(&error)),
-        Source::Judge { record, page } => candidate::prepare(record, page),
+        Source::Judge { record, page } => candidate::prepare(record, page, entered_at),
     };
     let (options, complaints) = Options::parse(&info.command_line);
     drop(reading);
@@ -172,6 +172,20 @@ pub fn take_console() {
     console::run(route_console());
 }
 
+/// A watchdog for images on trial; says whether there is a way for one.
+pub fn prepare_watchdog() -> bool {
+    let tables = FIRMWARE.lock();
+    let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
+    let free = |gsi| if used.contains(&gsi) { None } else { input_of(&tables, gsi) };
+    watchdog::prepare(tables.hpet_address.is_some(), free)
+}
+
+/// The watchdog of the image before is this one's business no more.
+pub fn silence_watchdog() {
+    let tables = FIRMWARE.lock();
+    watchdog::silence(tables.hpet_address.is_some(), tables.io_apics.len());
+}
+
 /// The control channel's UART interrupts this image's boot processor.
 pub fn take_interrupts() {
     route_control_channel();
@@ -218,7 +232,6 @@ extern "C" fn on_own_stack() -> ! {
 
 /// The control channel's UART interrupts the boot processor, which serves it.
 fn route_control_channel() {
-    const COM2_IRQ: u8 = 3;
     let line = FIRMWARE.lock().isa_interrupt(COM2_IRQ);
     if !route_to_this_processor(line, CONTROL_UART, trap::vector::CONTROL_UART) {
         log::warn!("control channel: no I/O APIC has its interrupt; it is looked at only when the host is awake");
@@ -228,7 +241,6 @@ fn route_control_channel() {
 /// The console's UART interrupts the boot processor when it has room; says whether it does. An input that is level-triggered
 /// would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
 fn route_console() -> bool {
-    const COM1_IRQ: u8 = 4;
     let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
     if line.is_level {
         note_input(line, CONSOLE_UART);
@@ -237,6 +249,8 @@ fn route_console() -> bool {
     route_to_this_processor(line, CONSOLE_UART, trap::vector::CONSOLE_UART)
 }
 
+const COM1_IRQ: u8 = 4;
+const COM2_IRQ: u8 = 3;
 /// COM1 and COM2, as the end of the host counts them.
 const CONSOLE_UART: usize = 0;
 const CONTROL_UART: usize = 1;

@@ -9,10 +9,10 @@
 //! timeline::instant(Name::GuestStarted, guest);      now
 //! ```
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::Once;
-use units::{PAGE_BYTES, PhysRange};
+use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
 pub use timeline::{Kind, Name, Ring};
 use timeline::{Point, ring_words};
@@ -30,8 +30,8 @@ const OTHER_RECORDS: usize = 128;
 static EARLY_MEMORY: [AtomicU64; ring_words(EARLY_RECORDS)] = [const { AtomicU64::new(0) }; ring_words(EARLY_RECORDS)];
 static EARLY: Once<Ring<'static>> = Once::new();
 static RINGS: [Once<Ring<'static>>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
-/// Where each ring lies in physical memory.
-static FRAMES: [Once<PhysRange>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+/// Where each ring lies in physical memory: its first byte's address, which is a page's, and in the bits below how many pages; 0: nowhere.
+static FRAMES: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
 
 /// Begins to record, first of all the way from the image's first instruction at `entered_at` to here.
 pub fn start(entered_at: u64) {
@@ -85,9 +85,12 @@ pub fn add_ring(index: u32) {
 
 fn keep(ring: Ring<'static>, range: PhysRange) {
     let index = ring.processor() as usize;
-    if let (Some(slot), Some(range_slot)) = (RINGS.get(index), FRAMES.get(index)) {
-        slot.call_once(|| ring);
-        range_slot.call_once(|| range);
+    let pages = range.bytes().div_ceil(PAGE_BYTES);
+    if let (Some(slot), Some(place), true) = (RINGS.get(index), FRAMES.get(index), pages < PAGE_BYTES) {
+        slot.call_once(|| {
+            place.store(range.start().0 | pages, Ordering::Relaxed);
+            ring
+        });
     }
 }
 
@@ -99,7 +102,11 @@ pub fn ring(index: u32) -> Option<&'static Ring<'static>> {
 
 /// The frames that hold the rings, for the next image.
 pub fn memory() -> impl Iterator<Item = PhysRange> {
-    FRAMES.iter().filter_map(|range| range.get().copied())
+    FRAMES.iter().filter_map(|place| {
+        let place = place.load(Ordering::Relaxed);
+        let (start, pages) = (place & !(PAGE_BYTES - 1), place % PAGE_BYTES);
+        PhysRange::from_start(PhysAddr(start), pages * PAGE_BYTES).filter(|range| !range.is_empty())
+    })
 }
 
 /// Records something on the calling processor, in any context, once that has its own data.
@@ -134,9 +141,19 @@ pub fn spent(name: Name, argument: u32, from: u64, to: u64) {
     append(Kind::End, name, argument, to);
 }
 
+/// A span of the past on processor `index`, in ticks.
+pub fn spent_on(index: u32, name: Name, argument: u32, from: u64, to: u64) {
+    append_on(index, Kind::Begin, name, argument, from);
+    append_on(index, Kind::End, name, argument, to);
+}
+
 fn append(kind: Kind, name: Name, argument: u32, ticks: u64) {
+    append_on(PerCpu::current_index(), kind, name, argument, ticks);
+}
+
+fn append_on(index: u32, kind: Kind, name: Name, argument: u32, ticks: u64) {
     let point = Point { ticks, name: name as u16, kind, argument };
-    ring(PerCpu::current_index()).into_iter().for_each(|ring| ring.append(point));
+    ring(index).into_iter().for_each(|ring| ring.append(point));
 }
 
 /// A span that ends when this is dropped.

@@ -15,6 +15,7 @@
 //! | [`gap`] | old | all processors stop, save and go, or stay; bringing them back |
 //! | [`candidate`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
+//! | [`picture`] | new | the gap on the timeline |
 //! | [`settling`] | new | what is left to do once guests run |
 //!
 //! Until every processor has restored its guests the old image is whole, and every trap in the new one leads back to it.
@@ -24,6 +25,7 @@ mod baggage;
 pub mod candidate;
 mod drafts;
 mod gap;
+mod picture;
 mod preparing;
 mod settling;
 
@@ -37,7 +39,9 @@ use crate::arch::crossing::trial::{Exception, Return};
 
 pub use baggage::Baggage;
 pub use drafts::{Blocks, is_wanted as is_draft_wanted, take as take_draft};
-pub use gap::{Gap, close as close_gap, current as current_gap, is_open as is_gap_open, open as open_gap, takes_nmi};
+pub use gap::{
+    Gap, close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
+};
 pub use preparing::{Preparing, Progress};
 pub use settling::Settling;
 

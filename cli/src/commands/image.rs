@@ -9,7 +9,7 @@ use seal::Origin;
 
 use super::DONE;
 use crate::args::{Format, ImageCommand};
-use crate::image::{self, Description, iso, linux};
+use crate::image::{self, Description, HandOver, iso, linux};
 use crate::keys;
 use crate::lab::default_image;
 use crate::size::Size;
@@ -51,10 +51,21 @@ fn text(said: &Description) -> String {
         ("build", said.build.clone()),
         ("size", format!("{} ({} in memory)", size(said.file_bytes), size(said.memory_bytes))),
         ("hand-over", versions),
-        ("SHA-256", said.sha256.clone()),
-        ("signature", signature),
     ];
-    rows.iter().map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
+    let rows = rows
+        .into_iter()
+        .chain(said.formats.iter().flat_map(format_rows))
+        .chain([("SHA-256", said.sha256.clone()), ("signature", signature)]);
+    rows.map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
+}
+
+/// What a version is made of: the record's sections, and what is saved beside it.
+fn format_rows(format: &HandOver) -> [(&'static str, String); 2] {
+    let HandOver { version, sections, blocks } = format;
+    [
+        ("", format!("version {version}, sections: {}", sections.join(", "))),
+        ("", format!("version {version}, blocks: {}", blocks.join(", "))),
+    ]
 }
 
 fn verify(path: &Path, words: &[String]) -> Result<u8> {
@@ -113,6 +124,11 @@ mod tests {
             memory_bytes: 1 << 20,
             oldest: 1,
             newest: 2,
+            formats: vec![HandOver {
+                version: 2,
+                sections: vec!["Host".to_owned(), "Clock".to_owned()],
+                blocks: vec!["Vcpu".to_owned()],
+            }],
             sha256: "00ff".to_owned(),
             signer: None,
             seal_error: None,
@@ -120,7 +136,9 @@ mod tests {
         assert_eq!(
             text(&said),
             "version      0.1.0\nbuild        a1b2c3\nsize         800.0 KiB (1 MiB in memory)\n\
-             hand-over    reads and writes versions 1 to 2\nSHA-256      00ff\nsignature    none: sealed, not signed\n"
+             hand-over    reads and writes versions 1 to 2\n\
+             \x20            version 2, sections: Host, Clock\n             version 2, blocks: Vcpu\n\
+             SHA-256      00ff\nsignature    none: sealed, not signed\n"
         );
         let signed = Description { signer: Some("ed25519:12".to_owned()), oldest: 2, ..said };
         assert!(

@@ -69,7 +69,7 @@ pub(crate) fn host_runs(client: &mut Client) -> Result<Vec<Run>> {
     Ok(host::runs(&client.timeline()?, &host::Known { guests }))
 }
 
-fn view_of(run: &Run) -> View {
+pub(super) fn view_of(run: &Run) -> View {
     if run.tracks.iter().any(|track| track.name == dmesg::GAPS) { LINUX } else { HOST }
 }
 

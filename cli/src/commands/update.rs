@@ -38,7 +38,7 @@ pub(super) fn run(
     Ok(DONE)
 }
 
-fn text(report: &UpdateReport) -> String {
+pub(super) fn text(report: &UpdateReport) -> String {
     let milliseconds = |nanoseconds: u64| format!("{:.1} ms", nanoseconds as f64 / 1e6);
     let UpdateReport { generation, old_version, new_version, .. } = report;
     let (all, busy) = (milliseconds(report.preparation_ns), milliseconds(report.preparation_busy_ns));

@@ -13,6 +13,9 @@ use super::{Run, Span, Track};
 /// The track that tells a run in a few words.
 pub const OVERVIEW: &str = "overview";
 
+/// In an update, what its guests notice.
+const STILL: &str = "guests stand still";
+
 /// What is known of a host besides its records.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
@@ -36,13 +39,37 @@ struct Lane {
     lost: u64,
 }
 
-/// The runs that the pages show, oldest first: `boot`, `restart 2`, …
+/// The runs that the pages show, oldest first: `boot`, `restart to generation 2`, `update to generation 3`, …
 pub fn runs(pages: &[TimelinePage], known: &Known) -> Vec<Run> {
     let lanes = lanes(pages);
     let starts = starts(&lanes);
     let ends = starts.iter().skip(1).map(|start| start.at_us).chain([f64::INFINITY]);
     let bounds: Vec<(Start, f64)> = starts.iter().copied().zip(ends).collect();
     bounds.iter().map(|(start, end)| run(&lanes, *start, *end, known)).collect()
+}
+
+/// An update's gap alone: what each processor did from when the first one left its guests until the last one was back.
+pub fn gap_of(run: &Run) -> Option<Run> {
+    let overview = run.tracks.iter().find(|track| track.name == OVERVIEW)?;
+    let gap = overview.spans.iter().find(|span| span.name == STILL)?;
+    let inside = |span: &&Span| {
+        span.length_us > 0.0
+            && span.start_us >= gap.start_us
+            && span.start_us + span.length_us <= gap.start_us + gap.length_us
+            && span.name != Name::UpdateGap.text()
+    };
+    let short = |name: &str| name.strip_prefix("update: ").unwrap_or(name).to_owned();
+    let shifted =
+        |span: &Span| Span { name: short(&span.name), start_us: span.start_us - gap.start_us, ..span.clone() };
+    let track = |track: &Track| Track {
+        name: track.name.clone(),
+        spans: track.spans.iter().filter(inside).map(shifted).collect(),
+    };
+    let tracks = run.tracks.iter().filter(|track| track.name != OVERVIEW).map(track);
+    Some(Run {
+        name: format!("{}, the gap", run.name),
+        tracks: tracks.filter(|track| !track.spans.is_empty()).collect(),
+    })
 }
 
 /// When a run begins, and which image's it is.
@@ -103,15 +130,39 @@ fn run(lanes: &[Lane], start: Start, end_us: f64, known: &Known) -> Run {
     let inside = |at: f64| (start.at_us..end_us).contains(&at);
     let last = lanes.iter().flat_map(|lane| &lane.records).map(|record| record.at_us).filter(|at| inside(*at));
     let last = last.fold(start.at_us, f64::max);
-    let overview = overview(lanes, start, last);
-    let tracks = lanes.iter().map(|lane| track(lane, start.at_us, last, known));
-    let tracks = overview.into_iter().chain(tracks).filter(|track| !track.spans.is_empty());
+    let gap = gap(lanes, start.generation).filter(|(from, _)| inside(*from));
+    let overview = gap.map(|gap| update_overview(start, gap)).or_else(|| overview(lanes, start, last));
     let name = match start.generation {
+        generation if gap.is_some() => format!("update to generation {generation}"),
         0 => "end of the timeline".to_owned(),
         1 => "boot".to_owned(),
         generation => format!("restart to generation {generation}"),
     };
+    let tracks = lanes.iter().map(|lane| track(lane, start.at_us, last, known));
+    let tracks = overview.into_iter().chain(tracks).filter(|track| !track.spans.is_empty());
     Run { name, tracks: tracks.collect() }
+}
+
+/// From the first processor that left its guests in the update to this generation until the last one was back.
+fn gap(lanes: &[Lane], generation: u32) -> Option<(f64, f64)> {
+    let is_gap = |record: &&Record| (record.name, record.argument) == (Name::UpdateGap as u16, generation);
+    let times = |kind: Kind| {
+        let records = lanes.iter().flat_map(|lane| &lane.records).filter(is_gap);
+        records.filter(move |record| record.kind == kind).map(|record| record.at_us)
+    };
+    Some((times(Kind::Begin).min_by(f64::total_cmp)?, times(Kind::End).max_by(f64::total_cmp)?))
+}
+
+/// An update in the parts that matter.
+fn update_overview(start: Start, (from, to): (f64, f64)) -> Track {
+    let span = |name: &str, from: f64, to: f64| Span {
+        name: name.to_owned(),
+        start_us: from - start.at_us,
+        length_us: to - from,
+        note: None,
+    };
+    let spans = vec![span("prepared while guests run", start.at_us, from), span(STILL, from, to)];
+    Track { name: OVERVIEW.to_owned(), spans }
 }
 
 /// From the beginning to the first guest's first instruction, in the parts that matter: of a boot all of it, of a restart what

@@ -113,3 +113,40 @@ fn a_name_of_a_later_release_is_shown_by_its_number() {
 fn a_host_that_has_recorded_nothing_has_no_run() {
     assert!(runs(&[page(0, Vec::new())], &known()).is_empty());
 }
+
+#[test]
+fn an_update_is_a_run_of_its_own_whose_gap_is_told_apart() {
+    let gap = |from, to| vec![point(from, BEGIN, Name::UpdateGap, 2), point(to, END, Name::UpdateGap, 2)];
+    let mut first = vec![
+        point(100, INSTANT, Name::FirstInstruction, 1),
+        point(200, BEGIN, Name::Stage, 2),
+        point(210, END, Name::Stage, 2),
+        point(220, INSTANT, Name::FirstInstruction, 2),
+    ];
+    first.extend(gap(310, 350));
+    let runs = runs(&[page(0, first), page(1, gap(300, 340))], &known());
+    assert_eq!(runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>(), ["boot", "update to generation 2"]);
+    assert_eq!(
+        spans(&runs[1], OVERVIEW),
+        [("prepared while guests run", 0.0, 100.0), ("guests stand still", 100.0, 50.0)]
+    );
+    assert_eq!(spans(&runs[1], "processor 1"), [("update: gap", 100.0, 40.0)]);
+    let gap = gap_of(&runs[1]).expect("an update has one");
+    assert_eq!((gap.name.as_str(), gap.tracks.len()), ("update to generation 2, the gap", 0), "no step is told");
+    assert!(gap_of(&runs[0]).is_none());
+}
+
+#[test]
+fn a_gaps_steps_begin_with_it() {
+    let step = |name, from, to| vec![point(from, BEGIN, name, 2), point(to, END, name, 2)];
+    let points = [
+        vec![point(100, INSTANT, Name::FirstInstruction, 2)],
+        step(Name::UpdateGap, 300, 340),
+        step(Name::UpdateSave, 300, 310),
+        step(Name::UpdateRestore, 320, 340),
+        step(Name::UpdateSettle, 340, 390),
+    ];
+    let gap = gap_of(&runs(&[page(0, points.concat())], &known())[0]).expect("an update");
+    let expected = [("all stop, guests saved", 0.0, 10.0), ("guests restored", 20.0, 20.0)];
+    assert_eq!(spans(&gap, "processor 0"), expected);
+}

@@ -41,6 +41,7 @@
 //! | [`park`] | the mailbox that survives a restart |
 //! | [`takeover`] | the words by which all go over to a new image, or all stay |
 //! | [`trial`] | a processor's page between two images while the new one is on trial |
+//! | [`watchdog`] | a timer that gets a processor back which a new image holds with interrupts masked |
 //! | [`waits`] | what the boot processor waited for |
 #![no_std]
 
@@ -62,6 +63,7 @@ mod tree;
 pub mod trial;
 pub mod tsc;
 pub mod waits;
+pub mod watchdog;
 
 pub use cell::{ClockSync, ProcessorCell, Stamps, SyncOutcome};
 pub use conductor::{BringUp, Summary, bring_up, bring_up_some};

@@ -15,8 +15,9 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Counts up when the layout or the meaning of a word changes.
-pub const VERSION: u32 = 1;
+/// Counts up when the layout or the meaning of a word changes. Since 2 an NMI may come for as long as an image has taken over and has
+/// not silenced the [watchdog](crate::watchdog), and is passed over then.
+pub const VERSION: u32 = 2;
 /// The page of the crossing in which [`crate::takeover::Takeover`] is.
 pub const TAKEOVER_PAGE: u64 = 3;
 /// A page for each processor.
@@ -148,6 +149,13 @@ impl TrialPage {
     /// Notes when the processor got so far.
     pub fn stamp(&self, stamp: Stamp, ticks: u64) {
         self.stamps[stamp as usize].store(ticks, Ordering::Relaxed);
+    }
+
+    /// Whether the new image had interrupts masked when the last NMI came: of what the processor pushes, the flags are the third word
+    /// from the stack's end (AMD APM vol. 2, section 8.9.3).
+    pub fn were_interrupts_masked(&self) -> bool {
+        const INTERRUPTS_OPEN: u64 = 1 << 9;
+        self.stack[STACK_WORDS - 3].load(Ordering::Relaxed) & INTERRUPTS_OPEN == 0
     }
 
     /// Writes down why the new image gives up; what does not fit is cut.

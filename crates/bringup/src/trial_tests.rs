@@ -56,7 +56,17 @@ fn the_layout_changes_only_with_its_version() {
         offset_of!(TrialPage, reason_bytes),
         offset_of!(TrialPage, reason),
     ];
-    assert_eq!((VERSION, offsets), (1, [40, 144, 208, 240, 272, 320, 560, 568]));
+    assert_eq!((VERSION, offsets), (2, [40, 144, 208, 240, 272, 320, 560, 568]));
+}
+
+#[test]
+fn the_flags_of_an_nmi_are_where_the_processor_pushes_them() {
+    let page = page();
+    let pushed = [0x1234, 0x8, 0x202, 0x7000, 0x10];
+    page.stack[STACK_WORDS - 5..].iter().zip(pushed).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    assert!(!page.were_interrupts_masked());
+    page.stack[STACK_WORDS - 3].store(0x2, Ordering::Relaxed);
+    assert!(page.were_interrupts_masked());
 }
 
 #[test]

@@ -30,11 +30,14 @@ pub const NOTE_OWNER: &[u8] = b"Baton";
 pub const NOTE_TYPE: u32 = 1;
 /// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack it.
 pub const BUILD_TEXT_BYTES: usize = 24;
+/// What images know that do not say.
+const FIRST_TRIAL_VERSION: u32 = 1;
 /// Segments that an image may have; it has four.
 const MAX_SEGMENTS: usize = 16;
 const ELF_CLASS_64: u8 = 2;
 
-/// What an image says of itself. Behind it stands [`BUILD_TEXT_BYTES`] of text, and a later version may add more.
+/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text and the version of the pages between two images that it
+/// knows (`bringup::trial`; images of old lack it, and know the first), and a later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Note {
@@ -75,8 +78,15 @@ pub struct Image {
     /// By rising place in the file, where no two share a byte.
     segments: ArrayVec<Segment, MAX_SEGMENTS>,
     note: Note,
-    build: ArrayString<BUILD_TEXT_BYTES>,
+    said: Said,
     memory_bytes: u64,
+}
+
+/// What stands behind the note.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    build: ArrayString<BUILD_TEXT_BYTES>,
+    trial_version: u32,
 }
 
 impl Image {
@@ -99,7 +109,7 @@ impl Image {
     /// [`ImageError`] with what is wrong.
     pub fn describe(bytes: &[u8]) -> Result<Self, ImageError> {
         let (segments, note) = read(bytes)?;
-        let (note, build) = note.ok_or(ImageError::NoNote)?;
+        let (note, said) = note.ok_or(ImageError::NoNote)?;
         let entry = note.entry.get();
         let is_entered = |segment: &Segment| {
             let start = IMAGE_BASE + LINKED_AT + segment.place;
@@ -109,7 +119,7 @@ impl Image {
             return Err(ImageError::EntryOutside { address: entry });
         }
         let memory_bytes = segments.iter().map(|segment| segment.place + segment.memory_bytes).max().unwrap_or(0);
-        Ok(Self { segments, note, build, memory_bytes })
+        Ok(Self { segments, note, said, memory_bytes })
     }
 
     /// What it says of itself.
@@ -117,9 +127,15 @@ impl Image {
         &self.note
     }
 
-    /// The version of the record that is written for it: the newest one that both know.
-    pub fn version_to_write(&self) -> u32 {
-        common_version(self.note.oldest.get(), self.note.newest.get()).unwrap_or(VERSION)
+    /// The version of the record that is written for it: the newest one that both know. `newest` is what the writer's own note
+    /// says. `None`: there is none.
+    pub fn version_to_write(&self, newest: u32) -> Option<u32> {
+        common_version(self.note.oldest.get(), self.note.newest.get().min(newest))
+    }
+
+    /// The version of the pages between two images (`bringup::trial`) that it knows.
+    pub fn trial_version(&self) -> u32 {
+        self.said.trial_version
     }
 
     /// Bytes of memory it wants from its slot's start on.
@@ -129,7 +145,7 @@ impl Image {
 
     /// Which build it is, in its maker's words; empty where it does not say.
     pub fn build(&self) -> &str {
-        &self.build
+        &self.said.build
     }
 
     /// Fills a slot of at least [`Image::memory_bytes`] from the file that this image was read from: the segments, and zeroes
@@ -178,8 +194,7 @@ fn common_version(oldest: u32, newest: u32) -> Option<u32> {
     (version >= oldest && version >= OLDEST_VERSION).then_some(version)
 }
 
-type Build = ArrayString<BUILD_TEXT_BYTES>;
-type Read = (ArrayVec<Segment, MAX_SEGMENTS>, Option<(Note, Build)>);
+type Read = (ArrayVec<Segment, MAX_SEGMENTS>, Option<(Note, Said)>);
 
 fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     if bytes.get(4).is_some_and(|class| *class != ELF_CLASS_64) {
@@ -260,7 +275,7 @@ fn add_segment(
     segments.try_push(segment).map_err(|_| ImageError::BadElf("it has more than 16 segments"))
 }
 
-fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8]) -> Result<Option<(Note, Build)>, ImageError> {
+fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8]) -> Result<Option<(Note, Said)>, ImageError> {
     let endian = Endianness::Little;
     let damaged = |_| ImageError::BadElf("its notes are damaged");
     let Some(mut notes) = program.notes(endian, bytes).map_err(damaged)? else { return Ok(None) };
@@ -268,7 +283,9 @@ fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8]) -> Result<Opti
         if note.name() == NOTE_OWNER && note.n_type(endian) == NoteType(NOTE_TYPE) {
             let (note, more) = Note::read_from_prefix(note.desc()).map_err(|_| ImageError::BadNote)?;
             let build = more.get(..BUILD_TEXT_BYTES).map(unpadded).and_then(|text| ArrayString::from(text).ok());
-            return Ok(Some((note, build.unwrap_or_default())));
+            let trial_version = more.get(BUILD_TEXT_BYTES..).and_then(|more| U32::read_from_prefix(more).ok());
+            let trial_version = trial_version.map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get());
+            return Ok(Some((note, Said { build: build.unwrap_or_default(), trial_version })));
         }
     }
     Ok(None)

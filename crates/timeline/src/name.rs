@@ -101,6 +101,18 @@ names! {
     65 Parked(Processor) "parked",
     66 Adopt(Generation) "restart: record read",
     67 GuestsStopped(Generation) "restart: guests stopped",
+
+    // An update, on each processor; what both images do in turn is written down by the one that goes on.
+    70 UpdatePrepare(Generation) "update: new image prepares itself",
+    71 UpdateGap(Generation) "update: gap",
+    72 UpdateSave(Generation) "update: all stop, guests saved",
+    73 UpdateWaitSaved(Generation) "update: wait until all are saved",
+    74 UpdateCross(Generation) "update: to the new image",
+    75 UpdateRestore(Generation) "update: guests restored",
+    76 UpdateWaitRestored(Generation) "update: wait until all are restored",
+    77 UpdateEnter(Generation) "update: back to the guests",
+    78 UpdateSettle(Generation) "update: settled beside the guests",
+    79 UpdateRolledBack(Generation) "update: gap, rolled back",
 }
 
 impl Name {

@@ -83,7 +83,12 @@ fn trials() -> Vec<Trial> {
         ("kexec", if has_kexec() { kexec::RULES } else { &[] }),
         ("kexec", if has_kexec() && uefi().is_some() { kexec::UEFI_RULES } else { &[] }),
         ("update", update::RULES),
+        ("update", update::faults::RULES),
+        ("update", update::images::RULES),
+        ("update", update::linux::RULES),
+        ("update", update::versions::RULES),
         ("update", if Emulator::Ten.is_here() { update::X2APIC_RULES } else { &[] }),
+        ("update", if Emulator::Ten.is_here() { update::faults::X2APIC_RULES } else { &[] }),
         ("tool", tool::RULES),
     ];
     let rules =

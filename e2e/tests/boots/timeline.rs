@@ -6,12 +6,14 @@ use baton::timeline::host::{Known, OVERVIEW, runs};
 use baton::timeline::{Run, Span};
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::recipe::{Recipe, tiny};
-use wire::{EventKind, ReplyBody, RequestBody};
+use wire::{EventKind, ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("a_boot_and_two_restarts_are_on_it", a_boot_and_two_restarts_are_on_it),
+    ("an_update_is_on_it_on_each_processor", an_update_is_on_it),
+    ("an_update_that_was_rolled_back_is_on_it", an_update_that_was_rolled_back_is_on_it),
     ("a_host_without_guests_has_one_too", a_host_without_guests_has_one_too),
 ];
 
@@ -115,6 +117,74 @@ fn is_a_restart(run: &Run) -> Result<()> {
         ensure!(wake_up.start_us < parked.start_us + parked.length_us, "{wake_up:?} comes after {parked:?}");
     }
     Ok(())
+}
+
+/// Attempts, since a crowded machine may keep a processor away for longer than an update waits.
+const ATTEMPTS: u32 = 3;
+
+fn updates(host: &mut Host) -> Result<UpdateReport> {
+    for _ in 0..ATTEMPTS {
+        let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+        match host.client()?.request_within(BOOT_LIMIT, body) {
+            Ok(ReplyBody::Updated(report)) => return Ok(report),
+            Ok(other) => bail!("not the answer to an update: {other:?}"),
+            Err(error) if format!("{error:#}").contains("waited too long") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bail!("{ATTEMPTS} updates in a row waited too long for a processor: {}", host.seen)
+}
+
+/// Each processor's steps follow each other without a hole from when it left its guests until it is back, as long as was told.
+fn an_update_is_on_it() -> Result<()> {
+    let recipe = Recipe::new().options("tsc=skip").guest(tiny(GUEST, "keeper", "do=fresh,wait")?);
+    let mut host = recipe.start()?;
+    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    let report = updates(&mut host)?;
+    let runs = runs_of(&mut host)?;
+    let run = runs.iter().find(|run| run.name == "update to generation 2").with_context(|| format!("{runs:#?}"))?;
+    let steps = [
+        "update: all stop, guests saved",
+        "update: wait until all are saved",
+        "update: to the new image",
+        "update: guests restored",
+        "update: wait until all are restored",
+        "update: back to the guests",
+    ];
+    for processor in &report.processors {
+        let track = format!("processor {}", processor.index);
+        let gap = the(run, &track, "update: gap")?;
+        let spans = steps.iter().map(|step| the(run, &track, step)).collect::<Result<Vec<&Span>>>()?;
+        let joins = |pair: &[&Span]| (pair[0].start_us + pair[0].length_us - pair[1].start_us).abs() < 1e-3;
+        ensure!(spans.windows(2).all(joins), "{spans:#?}");
+        ensure!(
+            (spans.iter().map(|span| span.length_us).sum::<f64>() - gap.length_us).abs() < 1e-2,
+            "{gap:?} {spans:#?}"
+        );
+        let told_us = (processor.entered_ns - processor.left_ns) as f64 / 1e3;
+        ensure!((gap.length_us - told_us).abs() < 1.0, "{gap:?}, but {told_us} us were told");
+    }
+    let prepared = the(run, "processor 0", "update: new image prepares itself")?;
+    let (gap, still) = (the(run, "processor 0", "update: gap")?, the(run, OVERVIEW, "guests stand still")?);
+    ensure!(prepared.start_us + prepared.length_us <= gap.start_us + 1e-3, "{prepared:?} {gap:?}");
+    ensure!((still.length_us - report.gap_ns as f64 / 1e3).abs() < 1.0, "{still:?} {report:?}");
+    the(run, "processor 0", "update: settled beside the guests")?;
+    host.powers_off()
+}
+
+fn an_update_that_was_rolled_back_is_on_it() -> Result<()> {
+    let recipe = Recipe::new().options("tsc=skip selftest=update:panic:meet");
+    let mut host = recipe.guest(tiny(GUEST, "keeper", "do=fresh,wait")?).start()?;
+    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    ensure!(refusal.reason.contains("rolled back"), "{refusal:?}");
+    let runs = runs_of(&mut host)?;
+    ensure!(runs.len() == 1, "{runs:#?}");
+    for cpu in 0..2 {
+        let back = the(&runs[0], &format!("processor {cpu}"), "update: gap, rolled back")?;
+        ensure!(back.length_us > 0.0, "{back:?}");
+    }
+    host.powers_off()
 }
 
 fn a_host_without_guests_has_one_too() -> Result<()> {

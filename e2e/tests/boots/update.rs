@@ -14,21 +14,22 @@ use e2e::place::{Emulator, built};
 use e2e::recipe::{Recipe, tiny};
 use e2e::tool::Operator;
 use e2e::transcript::Transcript;
-use wire::{
-    EventKind, Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateReport, UpdateSteps, UploadKind, VmState,
-};
+use wire::{EventKind, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateReport, UpdateSteps, UploadKind, VmState};
 
 use super::Rule;
 
+pub mod faults;
+pub mod images;
+pub mod linux;
+pub mod versions;
+
 pub const RULES: &[Rule] = &[
     ("a_trial_changes_nothing", a_trial_changes_nothing),
-    ("an_image_that_fails_while_it_prepares_itself_is_dropped", an_image_that_fails_while_preparing_is_dropped),
     ("guests_go_on_when_the_image_is_replaced", || guests_go_on(Emulator::System)),
     ("many_updates_in_a_row_lose_nothing", many_updates_in_a_row_lose_nothing),
     ("counters_go_on_to_the_last_tick", counters_go_on_to_the_last_tick),
     ("one_processor_goes_over_alone", one_processor_goes_over_alone),
     ("a_paused_guest_stays_paused_and_goes_on_later", a_paused_guest_stays_paused),
-    ("an_image_that_fails_in_the_gap_is_left_again", an_image_that_fails_in_the_gap_is_left_again),
     ("a_processor_that_was_taken_off_can_come_back_after_an_update", a_processor_that_was_taken_off_comes_back),
     ("nothing_else_changes_the_host_during_an_update", nothing_else_changes_the_host),
     ("an_update_goes_on_when_its_client_dies", an_update_goes_on_when_its_client_dies),
@@ -85,34 +86,6 @@ fn a_trial_changes_nothing() -> Result<()> {
     let left: u64 = host.client()?.vms()?.iter().filter(|vm| vm.exits_total == 0).count() as u64;
     ensure!(left == 0, "a guest stands still: {}", host.seen);
     host.powers_off()
-}
-
-fn an_image_that_fails_while_preparing_is_dropped() -> Result<()> {
-    for (fault, parts) in [
-        ("panic", &["self-test"][..]),
-        ("exception", &["#PF page fault", "0xdead0000"]),
-        ("stack-overflow", &["#DF double fault"]),
-        ("hang", &["was not prepared after"]),
-    ] {
-        let options = format!("tsc=skip selftest=update:{fault}:prepare");
-        let mut host = two_keepers()?.options(&options).start()?;
-        are_stained(&mut host)?;
-        // Before that, idle processors look at PCI, which takes a table.
-        host.says(&["functions probed"])?;
-        let free = host.client()?.info()?.memory_free_bytes;
-        for _ in 0..2 {
-            let refusal = refusal(&mut host)?;
-            ensure!(parts.iter().all(|part| refusal.reason.contains(part)), "{refusal:?}");
-            ensure!(host.client()?.info()?.memory_free_bytes == free, "memory is gone after {fault}");
-        }
-        host.powers_off()?;
-    }
-    Ok(())
-}
-
-fn refusal(host: &mut Host) -> Result<Refusal> {
-    host.allow(BOOT_LIMIT + Duration::from_secs(60));
-    host.refusal(RequestBody::Update { is_dry_run: true, by: UpdateBy::Bundle })
 }
 
 /// A crowded machine may leave one of the emulator's processors without a core for longer than an update waits.
@@ -280,38 +253,6 @@ fn a_paused_guest_stays_paused() -> Result<()> {
     host.powers_off()
 }
 
-/// Whatever the new image does in the gap, the old one has the guests back, and says why.
-fn an_image_that_fails_in_the_gap_is_left_again() -> Result<()> {
-    for (fault, parts) in [
-        ("panic:restore", &["rolled back", "self-test"][..]),
-        ("exception:restore", &["rolled back", "#PF page fault", "0xdead0000"]),
-        ("stack-overflow:restore", &["rolled back", "#DF double fault"]),
-        ("damage:restore", &["rolled back", "its sum is wrong"]),
-        ("hang:restore", &["rolled back", "waited too long"]),
-        ("panic:meet", &["rolled back", "self-test"]),
-        ("hang:meet", &["rolled back", "waited too long"]),
-    ] {
-        let mut host = two_keepers()?.options(&format!("tsc=skip selftest=update:{fault}")).start()?;
-        are_stained(&mut host)?;
-        // Before that, idle processors look at PCI, which takes a table.
-        host.says(&["functions probed"])?;
-        let free = host.client()?.info()?.memory_free_bytes;
-        let mut has_failed_so = false;
-        for _ in 0..3 {
-            let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
-            let is_so = parts.iter().all(|part| refusal.reason.contains(part));
-            ensure!(is_so || refusal.reason.contains("waited too long"), "{fault}: {refusal:?}");
-            has_failed_so |= is_so;
-            let info = host.client()?.info()?;
-            ensure!((info.generation, info.memory_free_bytes) == (1, free), "{fault}: {free} {info:?}");
-            both_go_on(&mut host).with_context(|| fault)?;
-        }
-        ensure!(has_failed_so, "{fault}: each time a processor waited too long for a core");
-        host.powers_off()?;
-    }
-    Ok(())
-}
-
 /// Asks for an update in a thread of its own.
 fn update_beside(host: &mut Host) -> Result<JoinHandle<Result<ReplyBody>>> {
     let mut client = host.client()?;
@@ -388,7 +329,7 @@ fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
     host.powers_off()
 }
 
-/// A guest that is paused, goes on or is reset while the new image prepares itself: the update is refused, or takes it as it is.
+/// A guest that is paused, goes on, is reset, stopped or started while the new image prepares itself: the update is refused, or takes it as it is.
 fn a_guest_that_changes_is_not_lost() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
@@ -397,8 +338,11 @@ fn a_guest_that_changes_is_not_lost() -> Result<()> {
         RequestBody::VmPause { name: name() },
         RequestBody::VmResume { name: name() },
         RequestBody::VmReset { name: name() },
+        RequestBody::VmStop { name: name() },
+        RequestBody::VmStart { name: name() },
     ];
-    for (change, state) in changes.into_iter().zip([VmState::Paused, VmState::Running, VmState::Running]) {
+    let states = [VmState::Paused, VmState::Running, VmState::Running, VmState::Stopped, VmState::Running];
+    for (change, state) in changes.into_iter().zip(states) {
         let answer = update_beside(&mut host)?;
         host.listen(Duration::from_millis(20));
         host.order(change.clone())?;

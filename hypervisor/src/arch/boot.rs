@@ -2,7 +2,7 @@
 //! The entry points: from loaders (`boot.S`, `linux.S`, `setup.S`) and from the previous image, and the first page tables.
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use handover::image::{BUILD_TEXT_BYTES, LINKED_AT, NOTE_TYPE, Note};
 use handover::layout::{VERSION_TEXT_BYTES, padded};
@@ -46,6 +46,7 @@ struct ElfNote {
     newest: u32,
     version: [u8; VERSION_TEXT_BYTES],
     build: [u8; BUILD_TEXT_BYTES],
+    trial_version: u32,
 }
 
 #[used]
@@ -53,7 +54,7 @@ struct ElfNote {
 #[unsafe(link_section = ".note.Baton")]
 static NOTE: ElfNote = ElfNote {
     owner_bytes: 6,
-    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES) as u32,
+    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES + size_of::<u32>()) as u32,
     kind: NOTE_TYPE,
     owner: *b"Baton\0\0\0",
     entry: warm_start,
@@ -61,7 +62,26 @@ static NOTE: ElfNote = ElfNote {
     newest: handover::VERSION,
     version: padded(env!("CARGO_PKG_VERSION")),
     build: padded(BUILD),
+    trial_version: bringup::trial::VERSION,
 };
+
+/// What the note says of it: read where it lies, while the boot page tables show it.
+static NEWEST_VERSION: AtomicU32 = AtomicU32::new(0);
+
+/// The newest hand-over version that this image reads and writes: what its note says, so that whoever cuts the note down has an image
+/// of old.
+pub fn newest_version() -> u32 {
+    NEWEST_VERSION.load(Ordering::Relaxed)
+}
+
+/// Reads the image's own note. On the boot page tables, once it is known where the image lies.
+fn read_own_note() {
+    // Linked below the image's code, and seen where the slot is.
+    let linked = (&raw const NOTE.newest) as u64;
+    let at = DIRECT_MAP + linked.wrapping_add(MOVED_BY.load(Ordering::Relaxed));
+    // SAFETY: the slot is below 4 GiB, which these tables show at the direct map; notes are aligned to four bytes, and nobody writes them.
+    NEWEST_VERSION.store(unsafe { (at as *const u32).read_volatile() }, Ordering::Relaxed);
+}
 
 /// What scripts/build.sh calls this build: the commit it is made from.
 pub const BUILD: &str = match option_env!("BATON_BUILD") {
@@ -90,6 +110,7 @@ pub fn is_stack_end_intact() -> bool {
 /// First Rust code, on the boot stack, on the boot page tables, interrupts off.
 extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: u64) -> ! {
     MOVED_BY.store(u64::from(slot).wrapping_sub(LINKED_AT), Ordering::Relaxed);
+    read_own_note();
     crate::main(Source::Loader { protocol, start_info: PhysAddr(u64::from(start_info)) }, entered_at)
 }
 
@@ -118,6 +139,7 @@ pub fn settle_in(start: PhysAddr, bytes: u64) {
     const LARGE_PAGE: u64 = 0x83;
     const LARGE_BYTES: u64 = 2 << 20;
     MOVED_BY.store(start.0.wrapping_sub(LINKED_AT), Ordering::Relaxed);
+    read_own_note();
     let table = |symbol: *const u8| symbol.cast_mut().cast::<u64>();
     let physical = |symbol: *const u8| image_physical(symbol as u64);
     let (pml4, pdpt, high) = (&raw const boot_pml4, &raw const boot_pdpt, &raw const boot_pdpt_high);

@@ -11,6 +11,8 @@ const FIRST_ENTRY: u32 = 0x10;
 const MASKED: u32 = 1 << 16;
 const LEVEL: u32 = 1 << 15;
 const ACTIVE_LOW: u32 = 1 << 13;
+const DELIVERY_MODE: u32 = 0b111 << 8;
+const NMI: u32 = 0b100 << 8;
 
 /// One I/O APIC, its page mapped.
 #[derive(Clone, Copy)]
@@ -41,6 +43,24 @@ impl IoApic {
         let flags = if is_level { LEVEL } else { 0 } | if is_active_low { ACTIVE_LOW } else { 0 };
         self.write(FIRST_ENTRY + input * 2 + 1, apic_id << 24);
         self.write(FIRST_ENTRY + input * 2, u32::from(vector) | flags);
+    }
+
+    /// Sends `input`, edge-triggered, as an NMI to one processor, once [`Self::let_nmi`] opens it.
+    pub fn route_nmi(self, input: u32, apic_id: u32) {
+        self.write(FIRST_ENTRY + input * 2, MASKED | NMI);
+        self.write(FIRST_ENTRY + input * 2 + 1, apic_id << 24);
+    }
+
+    /// Opens or masks an input that is sent as an NMI.
+    pub fn let_nmi(self, input: u32, is_open: bool) {
+        self.write(FIRST_ENTRY + input * 2, NMI | if is_open { 0 } else { MASKED });
+    }
+
+    /// Masks every input that is sent as an NMI.
+    pub fn mask_nmis(self) {
+        let entries = (0..self.inputs()).map(|input| FIRST_ENTRY + input * 2);
+        let nmis = entries.filter(|entry| self.read(*entry) & DELIVERY_MODE == NMI);
+        nmis.for_each(|entry| self.write(entry, MASKED));
     }
 
     fn base(self) -> u64 {

@@ -42,3 +42,4 @@ pub mod stack;
 pub mod svm;
 pub mod timer;
 pub mod trap;
+pub mod watchdog;

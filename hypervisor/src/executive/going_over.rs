@@ -8,9 +8,10 @@ use core::sync::atomic::Ordering;
 use bringup::trial::Stamp;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
-use sched::State;
+use sched::{State, Ticks};
 
 use super::Executive;
+use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::guest::GUESTS;
 use crate::instance::Instance;
@@ -40,16 +41,19 @@ impl<V: Virt> Executive<V> {
     fn cross(&mut self, gap: &Gap) -> Result<(), String> {
         let me = self.me.index;
         gap.stamp(me, Stamp::Left);
+        self.queue.account(Ticks(cpu::tsc()));
         if let Ok(virt) = self.virt {
             self.unload(virt);
         }
         let mut saved = Ok(());
         if gap.stop(me) {
+            self.queue.lose(Ticks(cpu::tsc()));
             saved = self.save(gap);
             gap.stamp(me, Stamp::Saved);
             gap.go(me, &saved);
         }
         gap.come_back(me);
+        self.queue.lose(Ticks(cpu::tsc()));
         saved
     }
 

@@ -65,6 +65,7 @@ pub fn adopt_guests(page: &TrialPage) -> Result<(), String> {
     match VIRT.get() {
         Some(Ok(svm)) => {
             adoption::adopt_guests(*svm)?;
+            adoption::verify(*svm)?;
             adoption::carriers().try_for_each(|index| Executive::rehearse(*svm, index, page))
         }
         _ => Ok(()),

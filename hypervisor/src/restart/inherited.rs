@@ -70,6 +70,9 @@ pub fn take_over(at: PhysAddr) -> Result<BootInfo, RecordError> {
     let bytes = BootMemory.bytes(at.0, Record::bytes(header)? as u64).ok_or(unreadable)?;
     let record = Record::open(bytes)?;
     entry::settle_in(record.slot().start(), record.slot().bytes());
+    if record.version > entry::newest_version() {
+        return Err(RecordError::OtherVersion(record.version));
+    }
     timer::resume(Rates {
         tsc_hz: record.clock.tsc_hz.get(),
         tsc_at_boot: record.clock.tsc_at_boot.get(),
@@ -180,7 +183,11 @@ pub fn announce() {
     let record = RECORD.lock();
     let (Some(record), Some(known)) = (record.as_ref(), known()) else { return };
     events::continue_from(record.control.map_or(0, |control| control.events.get()));
-    log::info!("generation {}, handed over by {} in memory at {}", known.generation, known.old_version, record.slot());
+    let (generation, slot, version) = (known.generation, record.slot(), record.version);
+    log::info!(
+        "generation {generation}, handed over by {} in memory at {slot}, in version {version}",
+        known.old_version
+    );
     for processor in record.processors.iter() {
         if processor.state.get() == ProcessorState::Lost as u32 {
             let (index, apic_id) = (processor.number, processor.apic_id);

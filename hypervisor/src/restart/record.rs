@@ -46,14 +46,13 @@ pub fn write_record(
     let is_update = reason == Reason::Update;
     let host = host_section(parcel.generation, reason, parcel.next.slot.range());
     let way = CrossingSection {
-        mailbox_version: if is_update { bringup::trial::VERSION } else { bringup::park::VERSION }.into(),
+        mailbox_version: if is_update { trial_version(&parcel.next) } else { bringup::park::VERSION }.into(),
         zero: 0.into(),
         root: crossing.next_root().into(),
     };
     let checked = checked_section(&parcel.next, hashed);
     let modules = modules(&boot.modules, parcel.source.next_bundle().map(Upload::range));
-    let version = parcel.next.image.version_to_write();
-    let mut writer = Writer::for_version(parcel.record.bytes_mut(), version);
+    let mut writer = Writer::for_version(parcel.record.bytes_mut(), parcel.version);
     writer.one(Kind::Host, &host).one(Kind::Clock, &clock_section()).one(Kind::Crossing, &way);
     writer.raw(Kind::CommandLine, boot.command_line.as_bytes());
     writer.raw(Kind::Firmware, boot.rsdp.map(|rsdp| rsdp.0.to_le_bytes()).as_ref().map_or(&[], |bytes| &bytes[..]));
@@ -75,6 +74,11 @@ pub fn write_record(
     writer.each(Kind::GuestMemory, baggage.memory.iter().copied());
     writer.each(Kind::Blocks, baggage.blocks.iter().map(|block| block.place));
     writer.finish().map(drop)
+}
+
+/// Of the pages between the images: the newest that both know.
+fn trial_version(next: &Trusted) -> u32 {
+    next.image.trial_version().min(bringup::trial::VERSION)
 }
 
 fn host_section(generation: u64, reason: Reason, slot: PhysRange) -> Host {

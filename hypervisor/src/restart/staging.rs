@@ -21,6 +21,7 @@ use super::record::write_record;
 use super::source::Source;
 use super::{Conversation, inherited};
 use crate::arch::address::BOOT_MAPPED_BYTES;
+use crate::arch::boot;
 use crate::arch::crossing::Crossing;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
@@ -57,6 +58,8 @@ pub struct Parcel {
     pub source: Source,
     /// For the record.
     pub record: OwnedFrames,
+    /// The hand-over version that is written for it.
+    pub version: u32,
     /// In an update, the new image's memory while this one still owns the rest.
     pub advance: Option<OwnedFrames>,
     /// In an update, the files of the new image and of this one, as far as there is one.
@@ -151,14 +154,28 @@ pub fn stage(
     pack: impl FnOnce(u32) -> Result<Baggage, String>,
 ) -> Result<Staged, (StageError, Source)> {
     let members = processors::members();
-    let goods = gather(&next, &source, reason, members.len() as u64, pack);
+    let Some(version) = next.image.version_to_write(boot::newest_version()) else {
+        let note = next.image.note();
+        let error = ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() };
+        return Err((StageError::Image(error), source));
+    };
+    let goods = gather(&source, reason, members.len() as u64, || pack(version));
     let (record, advance, files, baggage) = match goods {
         Ok(goods) => goods,
         Err(error) => return Err((error, source)),
     };
     let generation = inherited::generation() + 1;
-    let mut parcel =
-        Box::new(Parcel { generation, next, source, record, advance, files, baggage: Arc::new(baggage), members });
+    let mut parcel = Box::new(Parcel {
+        generation,
+        next,
+        source,
+        record,
+        version,
+        advance,
+        files,
+        baggage: Arc::new(baggage),
+        members,
+    });
     match build_crossing(&mut parcel, reason) {
         Ok(crossing) => Ok(Staged { parcel, crossing }),
         Err(error) => Err((error, parcel.source)),
@@ -169,11 +186,10 @@ pub fn stage(
 type Goods = (OwnedFrames, Option<OwnedFrames>, Option<Files>, Baggage);
 
 fn gather(
-    next: &Trusted,
     source: &Source,
     reason: Reason,
     processors: u64,
-    pack: impl FnOnce(u32) -> Result<Baggage, String>,
+    pack: impl FnOnce() -> Result<Baggage, String>,
 ) -> Result<Goods, StageError> {
     let record = allocate(MAX_RECORD_BYTES as u64, PageSize::Kib4, "the hand-over record")?;
     let is_update = reason == Reason::Update;
@@ -183,7 +199,7 @@ fn gather(
     } else {
         None
     };
-    let baggage = pack(next.image.version_to_write()).map_err(StageError::Guests)?;
+    let baggage = pack().map_err(StageError::Guests)?;
     Ok((record, advance, files, baggage))
 }
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A virtual processor between two images: saved by the old one, restored by the new one. Nothing here allocates.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 
 use handover::block::{self, BlockMut, Owner};
-use handover::state;
+use handover::schema::{Described as _, Field};
+use handover::{VERSION, state};
+
+use vm::vcpu::VcpuState as _;
+use zerocopy::IntoBytes as _;
 
 use super::Task;
 use crate::arch::cpu;
@@ -58,5 +63,33 @@ impl<V: Virt> Task<V> {
         self.stolen_before = from.turn.stolen_ticks.get();
         self.left_at = (from.turn.wants_to_run.get() == 1).then_some(from.turn.left_at.get());
         Ok(())
+    }
+
+    /// Whether it would go on with what was saved: it is saved once more, into `scratch`, and compared. What the moment decides is left out:
+    /// its share of the processor, and what its performance counters have counted.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn verify(&self, virt: V, bytes: &[u8], scratch: &mut [u8]) -> Result<(), String> {
+        let told = |error: block::BlockError| error.to_string();
+        self.save(virt, scratch, VERSION, 0, false)?;
+        let (from, from_tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(told)?;
+        let (mut again, again_tail) = block::open::<state::Vcpu>(scratch, self.owner()).map_err(told)?;
+        (again.turn, again.pmu.values) = (from.turn, from.pmu.values);
+        let differs = |field: &&Field| {
+            let bytes = field.offset..field.offset + field.bytes;
+            from.as_bytes().get(bytes.clone()) != again.as_bytes().get(bytes)
+        };
+        match state::Vcpu::FIELDS.iter().find(differs) {
+            Some(field) => Err(format!("it would go on with other {} than it was saved with", field.name)),
+            None if from_tail != again_tail => Err("its extended registers are not what was saved".to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// A self-test: it would go on elsewhere.
+    pub fn stray(&mut self) {
+        let rip = self.vcpu.rip();
+        self.vcpu.set_rip(rip ^ 1);
     }
 }

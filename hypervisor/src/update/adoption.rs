@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
 
@@ -24,7 +25,7 @@ use crate::arch::percpu::MAX_PROCESSORS;
 use crate::guest::{GUESTS, Guest, Guests, Status};
 use crate::instance::Instance;
 use crate::places;
-use crate::restart::inherited;
+use crate::restart::{self, inherited};
 use crate::task::Task;
 use crate::virt::Virt;
 
@@ -119,6 +120,20 @@ fn seat<V: Virt>(processor: u32, what: Seat<V>) {
     }
 }
 
+/// Restores each virtual processor once from what was saved while guests went on, and sees whether it would go on so.
+///
+/// # Errors
+/// What cannot be restored, or would be another one.
+pub fn verify<V: Virt>(virt: V) -> Result<(), String> {
+    for seats in SEATS.get().into_iter().flatten() {
+        for seat in seats.lock().iter_mut() {
+            let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
+            seat.verify(virt)?;
+        }
+    }
+    Ok(())
+}
+
 /// Processors that carry something.
 pub fn carriers() -> impl Iterator<Item = u32> {
     let all = SEATS.get().map_or(&[][..], |all| all);
@@ -183,6 +198,21 @@ impl<V: Virt> Seat<V> {
                 restored.map_err(|problem| format!("guest '{}', devices: {problem}", instance.guest.config.name))
             }
         }
+    }
+}
+
+impl<V: Virt> Seat<V> {
+    /// Whether it would go on with what was saved.
+    fn verify(&mut self, virt: V) -> Result<(), String> {
+        let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
+        self.restore(virt, None)?;
+        let Self::Vcpu(Some(task), place) = self else { return Ok(()) };
+        if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
+            task.stray();
+        }
+        let mut scratch = vec![0; place.bytes.get() as usize];
+        let verified = shown(place, |bytes| task.verify(virt, bytes, &mut scratch));
+        verified.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
     }
 }
 

@@ -7,13 +7,14 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 use ::boot::options::{Options, UpdateFault, UpdateStep};
 use arrayvec::ArrayString;
 use bringup::trial::{REASON_BYTES, STAMPS, Stamp, TrialPage, word};
-use units::PhysAddr;
+use units::{PAGE_BYTES, PhysAddr};
 
+use crate::arch::address::CROSSING;
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::arch::trap::{self, Provocation};
@@ -22,18 +23,23 @@ use crate::restart::{self, inherited};
 use crate::start::{self, BOOT};
 use crate::{console, end, processors};
 
-/// Where each processor's page is seen; 0 unless this image is on trial.
-static PAGES: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+/// Where each processor's page is seen, in pages from the crossing's first, which is nobody's; 0 unless this image is on trial.
+static PAGES: [AtomicU16; MAX_PROCESSORS] = [const { AtomicU16::new(0) }; MAX_PROCESSORS];
+
+/// When this image's first instruction was, if it came on trial; else 0.
+static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// It is prepared, and the gap has begun.
 static IS_IN_GAP: AtomicBool = AtomicBool::new(false);
 
 /// The first act of an image on trial.
-pub fn prepare(record: PhysAddr, page: u64) -> ! {
-    PAGES[BOOT_PROCESSOR as usize].store(page, Ordering::Relaxed);
+pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
+    ENTERED_AT.store(entered_at, Ordering::Relaxed);
+    note_page(BOOT_PROCESSOR, page);
     boot::mark_stack_end();
     trap::prepare_gates();
     read_record(record);
+    fail_if_asked(UpdateStep::Begin);
     build_memory();
     match memory::new_stack() {
         Ok(stack) => memory::continue_on(stack, on_own_stack),
@@ -54,6 +60,13 @@ fn read_record(record: PhysAddr) {
 #[inline(never)]
 fn build_memory() {
     let Some((info, options)) = BOOT.get() else { return };
+    if let Some(version) = inherited::record().map(|record| record.crossing.mailbox_version.get()) {
+        let newest = bringup::trial::VERSION;
+        assert!(
+            version <= newest,
+            "the pages between the images have version {version}, known are those up to {newest}"
+        );
+    }
     let (advance, crossing) = inherited::on_trial().unwrap_or_else(|error| panic!("the hand-over record: {error}"));
     console::start_silently(options.log);
     end::set_action(options.panic);
@@ -93,9 +106,7 @@ fn lay_out_processors() {
         let Some(page) = trial::let_begin(crossing, page, enter, index, smp::stack_of(index)) else {
             panic!("the page of processor {index} is not in the crossing");
         };
-        if let Some(place) = PAGES.get(index as usize) {
-            place.store(page as *const TrialPage as u64, Ordering::Relaxed);
-        }
+        note_page(index, page as *const TrialPage as u64);
     }
 }
 
@@ -107,6 +118,7 @@ extern "C" fn enter(index: u64) -> ! {
     }
     let Some(page) = page_of(index) else { cpu::halt_forever() };
     page.stamp(Stamp::Arrived, cpu::tsc());
+    fail_in_gap_if_asked(index, UpdateStep::Arrive);
     processors::take_over(index, page)
 }
 
@@ -114,6 +126,16 @@ extern "C" fn enter(index: u64) -> ! {
 pub fn stamps() -> impl Iterator<Item = (u32, [u64; STAMPS])> {
     let pages = (0..MAX_PROCESSORS as u32).filter_map(|index| Some((index, page_of(index)?)));
     pages.map(|(index, page)| (index, core::array::from_fn(|stamp| page.stamps[stamp].load(Ordering::Relaxed))))
+}
+
+/// When this image's first instruction was, on trial.
+pub fn entered_at() -> u64 {
+    ENTERED_AT.load(Ordering::Relaxed)
+}
+
+/// Whether this image is on trial, or has just taken over and is not alone in the machine yet.
+pub fn is_on_trial() -> bool {
+    PAGES[BOOT_PROCESSOR as usize].load(Ordering::Relaxed) != 0
 }
 
 /// The trial is over: this image is the one that runs.
@@ -148,9 +170,11 @@ pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     }
 }
 
-/// A self-test may want this image to fail in the gap: on the last processor.
+/// A self-test may want this image to fail in the gap: on the last processor, or, if it is to freeze, on all of them.
 pub fn fail_in_gap_if_asked(index: u32, step: UpdateStep) {
-    if fault_in_gap(step).is_some() && inherited::members().last().is_some_and(|(last, ..)| last == index) {
+    let is_everywhere = fault_in_gap(step) == Some(UpdateFault::Freeze);
+    let is_last = || inherited::members().last().is_some_and(|(last, ..)| last == index);
+    if fault_in_gap(step).is_some() && (is_everywhere || is_last()) {
         fail_if_asked(step);
     }
 }
@@ -169,8 +193,14 @@ fn fail_if_asked(step: UpdateStep) {
         Some(UpdateFault::Hang) => loop {
             cpu::pause();
         },
-        // That is done where it is read.
-        Some(UpdateFault::Damage) | None => {}
+        Some(UpdateFault::Freeze) => {
+            cpu::mask_interrupts();
+            loop {
+                cpu::pause();
+            }
+        }
+        // These are done where it restores.
+        Some(UpdateFault::Damage | UpdateFault::Wrong) | None => {}
     }
 }
 
@@ -180,5 +210,13 @@ fn page() -> Option<&'static TrialPage> {
 }
 
 fn page_of(index: u32) -> Option<&'static TrialPage> {
-    trial::own_page(PAGES.get(index as usize)?.load(Ordering::Relaxed))
+    let number = PAGES.get(index as usize)?.load(Ordering::Relaxed);
+    if number == 0 { None } else { trial::own_page(CROSSING + u64::from(number) * PAGE_BYTES) }
+}
+
+fn note_page(index: u32, at: u64) {
+    let number = at.checked_sub(CROSSING).and_then(|offset| u16::try_from(offset / PAGE_BYTES).ok());
+    if let (Some(place), Some(number)) = (PAGES.get(index as usize), number) {
+        place.store(number, Ordering::Relaxed);
+    }
 }

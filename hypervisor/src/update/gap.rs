@@ -10,38 +10,34 @@
 //! Before, while guests go on, each processor takes the same way alone, and stays ([`Gap::rehearsal`]): code that has run lately is in
 //! caches, and in an emulator translated, when all guests wait for it.
 
+mod way;
+
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bringup::takeover::{Takeover, Verdict, Way};
-use bringup::trial::{Stamp, word};
+use boot::options::UpdateLimit;
+use bringup::takeover::Takeover;
+use bringup::trial::Stamp;
 use handover::block::BlockMut;
 use handover::layout::Stamps;
 use handover::state::{BlockKind, Late};
 use spin::{RwLock, RwLockReadGuard};
 
 use super::drafts::Blocks;
-use crate::arch::crossing::trial::Return;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
-use crate::arch::{apic, cpu, smp, timer, trap};
+use crate::arch::percpu;
+use crate::arch::{cpu, smp, timer, watchdog};
 use crate::restart::Conversation;
 use crate::restart::record::control_section;
 use crate::restart::staging::Staged;
+use crate::start::BOOT;
 
-/// How long the gap may last before all go back. On an emulator the machine's other processors may wait for cores that long.
-const LIMIT_US: u64 = 5_000;
-const EMULATED_LIMIT_US: u64 = 2_000_000;
-/// How often those that have not come back are sent an NMI.
-const NMI_INTERVAL_US: u64 = 500;
-/// After so many of them a processor is lost, and the host with it.
-const NMIS: u32 = 2_000;
+/// The watchdog has so much more patience than the processors, as a share of theirs.
+const WATCHDOG_SHARE: u64 = 4;
+/// The version of the pages between images since which a watchdog may go off after a new image has taken over.
+const WATCHED_SINCE: u32 = 2;
 
 /// The gap that has begun, if one has. Written by the boot processor before it begins and when all are back.
 static GAP: RwLock<Option<Gap>> = RwLock::new(None);
-/// When an NMI was last sent to fetch a processor, in ticks.
-static LAST_NMI_AT: AtomicU64 = AtomicU64::new(0);
-/// An NMI that was sent may come so late: the processor has been back for long, and in a guest since.
-const LATEST_NMI_US: u64 = 1_000_000;
 /// Every processor is to go to it.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
@@ -72,18 +68,26 @@ pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Whether an NMI is one that was sent to fetch a processor from an image that all leave again.
+/// Whether an NMI is one that was sent to fetch a processor from an image on trial: the processor may have been back for long, and in a
+/// guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
-    let sent = LAST_NMI_AT.load(Ordering::Acquire);
-    is_open() || (sent != 0 && cpu::tsc().wrapping_sub(sent) < timer::us_to_ticks(LATEST_NMI_US))
+    is_open() || watchdog::takes_nmi() || super::candidate::is_on_trial()
+}
+
+/// How long the gap may last before all go back, in microseconds.
+pub fn limit_us() -> u64 {
+    BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
 }
 
 /// Opens the gap: every processor comes at its next look.
 pub fn open(staged: Staged, asked: u64) {
     let members = &staged.parcel.members;
-    let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.next.image.version_to_write());
+    let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
     staged.parcel.baggage.forget_drafts();
-    let limit = if smp::is_virtual() { EMULATED_LIMIT_US } else { LIMIT_US };
+    let limit = limit_us();
+    if staged.parcel.next.image.trial_version() >= WATCHED_SINCE {
+        watchdog::arm(limit + limit / WATCHDOG_SHARE);
+    }
     let stopped = cpu::tsc();
     staged.crossing.takeover().begin(members.len() as u32, stopped + timer::us_to_ticks(limit));
     let others: alloc::vec::Vec<u32> = members.iter().skip(1).map(|member| member.index).collect();
@@ -101,6 +105,7 @@ pub fn current() -> RwLockReadGuard<'static, Option<Gap>> {
 
 /// All are back: what is left of the new image is taken away. For the boot processor.
 pub fn close() -> Option<Gap> {
+    watchdog::disarm();
     IS_OPEN.store(false, Ordering::Release);
     GAP.write().take()
 }
@@ -109,7 +114,7 @@ impl Gap {
     /// One for a single processor, which does all that is done in a gap, and stays.
     pub fn rehearsal(blocks: Blocks) -> Self {
         let (words, now) = (Takeover::new(), cpu::tsc());
-        words.begin(1, now + timer::us_to_ticks(EMULATED_LIMIT_US));
+        words.begin(1, now + timer::us_to_ticks(limit_us()));
         let [have_come, are_back] = [const { alloc::vec::Vec::new() }; 2];
         let returned = AtomicU64::new(now);
         Self { route: Route::Nowhere(words), blocks, asked: now, stopped: now, have_come, are_back, returned }
@@ -150,102 +155,6 @@ impl Gap {
         if let Some(page) = self.staged().and_then(|staged| staged.crossing.trial_page(index)) {
             page.stamp(stamp, cpu::tsc());
         }
-    }
-
-    /// The processor `index` has left its guests: waits until all have. `false`: they stay.
-    pub fn stop(&self, index: u32) -> bool {
-        self.takeover().has_stopped();
-        self.wait(index, Takeover::may_save)
-    }
-
-    /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all stay.
-    pub fn go(&self, index: u32, saved: &Result<(), String>) {
-        match saved {
-            Ok(()) => self.takeover().has_saved(),
-            Err(problem) => {
-                if self.staged().is_some() {
-                    super::note_problem(index, problem);
-                }
-                self.takeover().roll_back(index);
-            }
-        }
-        if self.wait(index, Takeover::may_go) {
-            self.stamp(index, Stamp::Gone);
-            self.visit(index);
-        }
-    }
-
-    /// The processor `index` is back, or has not left: brings the others back if it is the first.
-    pub fn come_back(&self, index: u32) {
-        let takeover = self.takeover();
-        self.returned.fetch_max(cpu::tsc(), Ordering::AcqRel);
-        if let Some(is_back) = self.place_of(index).and_then(|place| self.are_back.get(place)) {
-            is_back.store(true, Ordering::Release);
-        }
-        if takeover.is_back() {
-            self.fetch(index);
-        }
-        percpu::wake(BOOT_PROCESSOR);
-    }
-
-    fn wait(&self, index: u32, way: impl Fn(&Takeover) -> Way) -> bool {
-        let takeover = self.takeover();
-        loop {
-            match way(takeover) {
-                Way::Go => return true,
-                Way::Stay => return false,
-                Way::Wait if cpu::tsc() > takeover.deadline() => {
-                    takeover.roll_back(index);
-                }
-                Way::Wait => cpu::pause(),
-            }
-        }
-    }
-
-    /// Lends the processor to the new image. Comes back when all stay.
-    fn visit(&self, index: u32) {
-        let Some(staged) = self.staged() else {
-            self.takeover().roll_back(index);
-            return;
-        };
-        loop {
-            let back = staged.crossing.resume_trial(index);
-            let verdict = match back {
-                Some(Return::Interrupt(trap::vector::NMI)) => self.takeover().roll_back(index),
-                Some(Return::Word(word::GOES_BACK, _)) => self.takeover().verdict(),
-                Some(Return::Interrupt(vector)) => {
-                    trap::deliver(vector);
-                    Verdict::Open
-                }
-                _ => {
-                    super::note_failure(index, back, staged.crossing.trial_page(index));
-                    self.takeover().roll_back(index)
-                }
-            };
-            if verdict == Verdict::RolledBack {
-                return;
-            }
-        }
-    }
-
-    /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
-    fn fetch(&self, index: u32) {
-        let members = self.staged().map_or(&[][..], |staged| &staged.parcel.members);
-        for _ in 0..NMIS {
-            let next = cpu::tsc() + timer::us_to_ticks(NMI_INTERVAL_US);
-            while cpu::tsc() < next {
-                if self.takeover().are_all_back() {
-                    return;
-                }
-                cpu::pause();
-            }
-            let missing = members.iter().zip(&self.are_back).filter(|(_, is_back)| !is_back.load(Ordering::Acquire));
-            for (member, _) in missing.filter(|(member, _)| member.index != index) {
-                LAST_NMI_AT.store(cpu::tsc(), Ordering::Release);
-                apic::send_nmi(member.apic_id);
-            }
-        }
-        panic!("a processor did not come back from an image on trial");
     }
 
     /// Whether all are back.

@@ -5,15 +5,17 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use bringup::trial::{BUSY_TICKS, word};
+use bringup::trial::{BUSY_TICKS, TrialPage, word};
 use core::sync::atomic::Ordering::Relaxed;
 use wire::{Refusal, RefusalCode, UpdateReport};
 
 use super::drafts::{Blocks, Drafts};
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::{cpu, timer, trap};
+use crate::arch::{cpu, timer, trap, watchdog};
 use crate::restart::staging::Staged;
+use crate::start;
+use crate::timeline::{self, Name};
 
 /// How long a slice is at most: guests on the boot processor wait for so long.
 const SLICE_US: u64 = 250;
@@ -22,6 +24,8 @@ const PAUSE_US: u64 = 250;
 /// All slices together: many times what it takes, in an emulator too.
 const LIMIT_US: u64 = 10_000_000;
 
+/// An image that the watchdog finds so often in a row with interrupts masked hangs.
+const MOST_BARKS: u32 = 2;
 /// How long processors may take to save their guests once. On a crowded emulator one may wait for a core.
 const DRAFTS_LIMIT_US: u64 = 2_000_000;
 
@@ -33,7 +37,10 @@ pub struct Preparing {
     asked: u64,
     spent_ticks: u64,
     slices: u32,
+    /// How often in a row the watchdog found it with interrupts masked.
+    barks: u32,
     next_slice: u64,
+    _span: timeline::Span,
 }
 
 /// How far it is.
@@ -54,10 +61,14 @@ impl Preparing {
         staged.parcel.members.iter().for_each(|member| staged.crossing.prepare_page(member.index));
         staged.crossing.begin_trial(BOOT_PROCESSOR, entry, record.0);
         let parcel = &staged.parcel;
-        let blocks = Blocks::new(&parcel.baggage, parcel.next.image.version_to_write());
+        let blocks = Blocks::new(&parcel.baggage, parcel.version);
         let order = Drafts::order(blocks, parcel.members.iter().map(|member| member.index));
+        if !start::prepare_watchdog() {
+            log::warn!("update: this machine has no timer that could end a new image which masks interrupts and hangs");
+        }
         let drafts = Some((order, cpu::tsc() + timer::us_to_ticks(DRAFTS_LIMIT_US)));
-        Self { staged, drafts, asked, spent_ticks: 0, slices: 0, next_slice: 0 }
+        let span = timeline::span(Name::UpdatePrepare, staged.parcel.generation as u32);
+        Self { staged, drafts, asked, spent_ticks: 0, slices: 0, barks: 0, next_slice: 0, _span: span }
     }
 
     /// When it was asked for.
@@ -96,13 +107,20 @@ impl Preparing {
             }
         }
         timer::set_alarm(began + timer::us_to_ticks(SLICE_US));
+        let patience_us = super::limit_us();
+        watchdog::arm(patience_us);
         let end = self.staged.crossing.resume_trial(BOOT_PROCESSOR);
+        watchdog::disarm();
         let now = cpu::tsc();
         self.spent_ticks += now - began;
         self.slices += 1;
         self.next_slice = now + timer::us_to_ticks(PAUSE_US);
         match end {
+            Some(Return::Interrupt(trap::vector::NMI)) if now - began >= timer::us_to_ticks(patience_us / 2) => {
+                self.barked()
+            }
             Some(Return::Interrupt(vector)) => {
+                self.barks = 0;
                 trap::deliver(vector);
                 self.go_on()
             }
@@ -111,6 +129,16 @@ impl Preparing {
                 let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
                 failed(&super::reason_of(other, page))
             }
+        }
+    }
+
+    /// The watchdog has gone off. Once is no proof: the emulator may have kept the processor away while interrupts were masked for a moment.
+    fn barked(mut self) -> Progress {
+        let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
+        self.barks = if page.is_none_or(TrialPage::were_interrupts_masked) { self.barks + 1 } else { 0 };
+        match self.barks {
+            MOST_BARKS.. => failed("it hangs with interrupts masked"),
+            _ => self.go_on(),
         }
     }
 

@@ -10,7 +10,7 @@ use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, UpdateReport, UpdateSteps};
 
-use super::{adoption, candidate};
+use super::{adoption, candidate, picture};
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, timer};
 use crate::control::Control;
@@ -31,6 +31,7 @@ pub struct Settling {
     patience: u64,
     step: Step,
     report: UpdateReport,
+    stamps: Vec<(u32, [u64; STAMPS])>,
 }
 
 #[derive(Clone, Copy)]
@@ -49,7 +50,7 @@ impl Settling {
     pub fn begin() -> Self {
         let now = cpu::tsc();
         let [next_step, patience] = [PAUSE_US, PATIENCE_US].map(|us| now + timer::us_to_ticks(us));
-        Self { next_step, patience, step: Step::Memory, report: UpdateReport::default() }
+        Self { next_step, patience, step: Step::Memory, report: UpdateReport::default(), stamps: Vec::new() }
     }
 
     /// When the next step is due.
@@ -65,7 +66,9 @@ impl Settling {
         self.step = match self.step {
             Step::Memory if !has_everybody_entered() && cpu::tsc() < self.patience => Step::Memory,
             Step::Memory => {
-                self.report = report();
+                start::silence_watchdog();
+                self.stamps = candidate::stamps().collect();
+                self.report = report(&self.stamps);
                 candidate::has_taken_over();
                 adoption::forget_seats();
                 start::take_all_memory();
@@ -77,6 +80,7 @@ impl Settling {
             }
             Step::Logs => {
                 take_logs();
+                picture::draw(self.report.generation as u32, &self.stamps);
                 Step::Console
             }
             Step::Console => {
@@ -108,6 +112,7 @@ impl Settling {
         inherited::announce();
         events::record(EventKind::HostUpdated { generation: self.report.generation });
         inherited::give_back(&processors::online_apic_ids());
+        picture::end(self.report.generation as u32, &self.stamps);
         log::info!(
             "update: from the first processor that left its guests to the last one back: {} ns",
             self.report.gap_ns
@@ -146,13 +151,12 @@ fn has_everybody_entered() -> bool {
 }
 
 /// How it went, as far as the gap.
-fn report() -> UpdateReport {
+fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
     let (Some(known), Some((_, stamps, _))) = (inherited::known(), inherited::late()) else {
         return UpdateReport::default();
     };
     let stopped = stamps.stopped.get();
     let ns = |ticks: u64| timer::ticks_to_ns(ticks.saturating_sub(stopped));
-    let all: Vec<(u32, [u64; STAMPS])> = candidate::stamps().collect();
     let times = |stamp: Stamp| all.iter().map(move |(_, stamps)| stamps[stamp as usize]);
     let gap = times(Stamp::Entered).max().unwrap_or(0).saturating_sub(times(Stamp::Left).min().unwrap_or(0));
     let processors = all.iter().map(|(index, stamps)| UpdateSteps {

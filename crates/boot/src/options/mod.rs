@@ -64,6 +64,8 @@ pub struct Options {
     pub pci: pci::Filter,
     /// `vpmu`: what it costs when a guest changes what its performance counters count.
     pub vpmu: pmu::Policy,
+    /// `update-limit`: how long guests may stand still in an update before it is rolled back.
+    pub update_limit: UpdateLimit,
     /// `guests`: which guests start with the host.
     pub guests: GuestStart,
     /// `restart-after-guests`: when no guest is left running, the host restarts warm until this generation.
@@ -92,6 +94,7 @@ impl Default for Options {
             bad_memory: BadMemory::default(),
             pci: pci::Filter::Lazy,
             vpmu: pmu::Policy::Direct,
+            update_limit: UpdateLimit::Auto,
             guests: GuestStart::Auto,
             restart_after_guests: 1,
             self_tests: ArrayVec::new(),
@@ -254,6 +257,26 @@ impl fmt::Display for UnknownValue {
 
 impl core::error::Error for UnknownValue {}
 
+/// How long guests may stand still in an update before it is rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateLimit {
+    /// 5 ms; 2 s where a hypervisor or an emulator is below, which may keep a processor away for that long.
+    Auto,
+    /// So long.
+    Milliseconds(u32),
+}
+
+impl UpdateLimit {
+    /// In microseconds; `is_virtual`: a hypervisor or an emulator is below.
+    pub const fn us(self, is_virtual: bool) -> u64 {
+        match self {
+            Self::Auto if is_virtual => 2_000_000,
+            Self::Auto => 5_000,
+            Self::Milliseconds(milliseconds) => milliseconds as u64 * 1000,
+        }
+    }
+}
+
 /// Which guests start with the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestStart {
@@ -341,13 +364,21 @@ pub enum UpdateFault {
     StackOverflow,
     /// It finds a virtual processor's state damaged, while it restores.
     Damage,
+    /// It runs in circles with interrupts masked, on every processor that comes so far.
+    Freeze,
+    /// It would go on with another state of a virtual processor than was saved.
+    Wrong,
 }
 
 /// Steps of an image on trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateStep {
-    /// It prepares itself, guests running.
+    /// It has not yet built anything, guests running.
+    Begin,
+    /// It has prepared itself, guests running.
     Prepare,
+    /// Its last processor has come to it with its guests.
+    Arrive,
     /// Its last processor is about to restore guests.
     Restore,
     /// Its last processor has restored them, and is about to say so.

@@ -165,6 +165,15 @@ pub const OPTIONS: &[OptionSpec] = &[
         apply: |options, value| value.parse().ok().map(|policy| options.vpmu = policy),
     },
     OptionSpec {
+        name: "update-limit",
+        accepted: "auto or milliseconds from 1 to 10000",
+        default: "auto",
+        what: "how long guests may stand still in an update before it is rolled back: auto is 5, and 2000 above a hypervisor or an \
+               emulator, which may keep a processor away for that long",
+        examples: &["auto", "1", "5", "10000"],
+        apply: |options, value| values::update_limit(value).map(|limit| options.update_limit = limit),
+    },
+    OptionSpec {
         name: "guests",
         accepted: "auto or none",
         default: "auto",
@@ -187,7 +196,8 @@ pub const OPTIONS: &[OptionSpec] = &[
                    panic-beside-deaf, panic-when-asked, deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, \
                    madt:missing/truncated/duplicate/absurd, \
                    stop:<processor>:first-sign/initialisation/tsc-sync/online, \
-                   update:panic/exception/hang/stack-overflow/damage:prepare/restore/meet, joined by commas",
+                   update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
+                   joined by commas",
         default: "none",
         what: "crash on purpose once the host is up; try the log; lose the last processor at a restart, or damage its \
                image; measure hashing; probe PCI functions for ever; damage the table of processors; stop one while it comes \
@@ -210,6 +220,7 @@ pub const OPTIONS: &[OptionSpec] = &[
             "stop:1:tsc-sync,stop:2:online",
             "update:panic:prepare",
             "update:damage:restore,update:hang:meet",
+            "update:freeze:begin,update:freeze:arrive,update:wrong:prepare",
         ],
         apply: |options, value| values::self_tests(value).map(|tests| options.self_tests = tests),
     },

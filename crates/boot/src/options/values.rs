@@ -6,7 +6,7 @@ use klog::Level;
 
 use super::{
     ApicMode, Console, GuestStart, LogBuffer, MAXIMUM_SELF_TESTS, MadtDamage, PanicAction, ProcessorList, SelfTest,
-    StopPhase, Transmit, UpdateFault, UpdateStep,
+    StopPhase, Transmit, UpdateFault, UpdateLimit, UpdateStep,
 };
 
 const FASTEST_BAUD: u32 = 115_200;
@@ -15,6 +15,7 @@ const MOST_GENERATIONS: u32 = 1_000_000;
 const SMALLEST_LOG_KIB: u32 = 4;
 const LARGEST_LOG_KIB: u32 = 16 * 1024;
 const LONGEST_REBOOT_SECONDS: u32 = 3600;
+const LONGEST_UPDATE_MILLISECONDS: u32 = 10_000;
 
 pub(super) fn level(value: &str) -> Option<Level> {
     value.parse().ok()
@@ -107,6 +108,13 @@ pub(super) fn guests(value: &str) -> Option<GuestStart> {
     }
 }
 
+pub(super) fn update_limit(value: &str) -> Option<UpdateLimit> {
+    match value {
+        "auto" => Some(UpdateLimit::Auto),
+        _ => number(value, 1, LONGEST_UPDATE_MILLISECONDS).map(UpdateLimit::Milliseconds),
+    }
+}
+
 pub(super) fn switch(value: &str) -> Option<bool> {
     match value {
         "on" => Some(true),
@@ -176,13 +184,17 @@ fn update_fault(word: &str) -> Option<UpdateFault> {
         "hang" => Some(UpdateFault::Hang),
         "stack-overflow" => Some(UpdateFault::StackOverflow),
         "damage" => Some(UpdateFault::Damage),
+        "freeze" => Some(UpdateFault::Freeze),
+        "wrong" => Some(UpdateFault::Wrong),
         _ => None,
     }
 }
 
 fn update_step(word: &str) -> Option<UpdateStep> {
     match word {
+        "begin" => Some(UpdateStep::Begin),
         "prepare" => Some(UpdateStep::Prepare),
+        "arrive" => Some(UpdateStep::Arrive),
         "restore" => Some(UpdateStep::Restore),
         "meet" => Some(UpdateStep::Meet),
         _ => None,

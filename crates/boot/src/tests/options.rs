@@ -7,7 +7,7 @@ use std::string::{String, ToString};
 use super::*;
 use crate::options::{
     ApicMode, Console, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS, MadtDamage,
-    NUMBERS, PanicAction, ProcessorList, SelfTest, Smp, StopPhase, Transmit, TscSync,
+    NUMBERS, PanicAction, ProcessorList, SelfTest, Smp, StopPhase, Transmit, TscSync, UpdateLimit,
 };
 
 fn complaints(line: &str) -> Vec<String> {
@@ -16,7 +16,7 @@ fn complaints(line: &str) -> Vec<String> {
 
 #[test]
 fn every_option_is_read_into_its_type() {
-    let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 vpmu=reprogram guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
+    let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 vpmu=reprogram update-limit=40 guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
     let (options, complaints) = Options::parse(line);
     let expected = Options {
         log: Level::Trace,
@@ -36,6 +36,7 @@ fn every_option_is_read_into_its_type() {
         bad_memory: "0x1000-0x1fff,0x3001-0x4fff".parse().unwrap_or_default(),
         vpmu: pmu::Policy::Reprogram,
         pci: pci::Filter::Allow([pci::Pattern::Place("00:02.0".parse().expect("a place"))].into_iter().collect()),
+        update_limit: UpdateLimit::Milliseconds(40),
         guests: GuestStart::None,
         restart_after_guests: 7,
         self_tests: [
@@ -85,6 +86,7 @@ fn the_options_are_these() {
             "lazy",
         ),
         ("vpmu", "reprogram or direct", "direct"),
+        ("update-limit", "auto or milliseconds from 1 to 10000", "auto"),
         ("guests", "auto or none", "auto"),
         ("restart-after-guests", "a number from 1 to 1000000", "1"),
         (
@@ -94,7 +96,8 @@ fn the_options_are_these() {
              panic-beside-deaf, panic-when-asked, deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, \
              madt:missing/truncated/duplicate/absurd, \
              stop:<processor>:first-sign/initialisation/tsc-sync/online, \
-             update:panic/exception/hang/stack-overflow/damage:prepare/restore/meet, joined by commas",
+             update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
+             joined by commas",
             "none",
         ),
     ];
@@ -111,6 +114,12 @@ fn defaults_and_examples_are_accepted_and_defaults_change_nothing() {
         }
         assert!(!option.what.is_empty());
     }
+}
+
+#[test]
+fn an_update_has_more_time_above_an_emulator_unless_the_operator_says() {
+    assert_eq!([false, true].map(|is_virtual| UpdateLimit::Auto.us(is_virtual)), [5_000, 2_000_000]);
+    assert_eq!([false, true].map(|is_virtual| UpdateLimit::Milliseconds(7).us(is_virtual)), [7_000; 2]);
 }
 
 #[test]
@@ -138,6 +147,8 @@ fn a_wrong_value_names_the_option_the_value_and_what_is_accepted() {
 #[test]
 fn values_on_the_edge_are_refused() {
     for word in [
+        "update-limit=0",
+        "update-limit=10001",
         "cpus=0",
         "cpus=1025",
         "cpus=+1",
@@ -208,7 +219,7 @@ fn an_unknown_option_gets_the_nearest_name() {
         assert_eq!(*found, nearest, "{word}");
     }
     assert_eq!(complaints("pnic=halt"), ["option pnic=halt is unknown and ignored: did you mean panic?"]);
-    let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, vpmu, guests, restart-after-guests, selftest";
+    let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, vpmu, update-limit, guests, restart-after-guests, selftest";
     assert_eq!(complaints("quiet"), [expected]);
 }
 

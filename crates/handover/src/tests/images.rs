@@ -32,6 +32,7 @@ pub struct Elf {
     pub owner: [u8; 8],
     pub note: Note,
     pub build: Option<[u8; BUILD_TEXT_BYTES]>,
+    pub trial: Option<u32>,
 }
 
 impl Elf {
@@ -48,11 +49,15 @@ impl Elf {
             owner: *b"Baton\0\0\0",
             note: Note { entry: ENTRY.into(), oldest: 1.into(), newest: VERSION.into(), version: padded("1.2.3") },
             build: None,
+            trial: None,
         }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        let note_bytes = 60 + self.build.map_or(0, |build| build.len());
+        let trial = self.trial.map(u32::to_le_bytes);
+        let more =
+            [self.build.as_ref().map_or(&[][..], |build| build), trial.as_ref().map_or(&[], |trial| trial)].concat();
+        let note_bytes = 60 + more.len();
         let mut programs = self.programs.clone();
         for Program(kind, .., file, memory) in &mut programs {
             if *kind == NOTE {
@@ -84,7 +89,7 @@ impl Elf {
             [6u32, note_bytes as u32 - 20, 1].iter().flat_map(|word| word.to_le_bytes()).chain(self.owner).collect();
         bytes[NOTE_AT..NOTE_AT + 20].copy_from_slice(&head);
         bytes[NOTE_AT + 20..NOTE_AT + 60].copy_from_slice(self.note.as_bytes());
-        bytes[NOTE_AT + 60..].copy_from_slice(self.build.as_ref().map_or(&[], |build| &build[..]));
+        bytes[NOTE_AT + 60..].copy_from_slice(&more);
         bytes
     }
 }
@@ -216,6 +221,26 @@ fn the_newest_version_that_both_know_is_written() {
     {
         let mut elf = Elf::new();
         (elf.note.oldest, elf.note.newest) = (oldest.into(), newest.into());
-        assert_eq!(Image::parse(&elf.bytes()).expect("good").version_to_write(), common);
+        assert_eq!(Image::parse(&elf.bytes()).expect("good").version_to_write(VERSION), Some(common));
     }
+}
+
+#[test]
+fn a_writer_that_speaks_less_writes_what_it_speaks_or_nothing() {
+    let mut elf = Elf::new();
+    let version = |elf: &Elf| Image::parse(&elf.bytes()).expect("good").version_to_write(OLDEST_VERSION);
+    assert_eq!(version(&elf), Some(OLDEST_VERSION));
+    elf.note.oldest = VERSION.into();
+    assert_eq!(version(&elf), None);
+}
+
+#[test]
+fn an_image_of_old_knows_the_first_pages_between_images() {
+    let mut elf = Elf::new();
+    let version = |elf: &Elf| Image::parse(&elf.bytes()).expect("good").trial_version();
+    assert_eq!(version(&elf), 1);
+    elf.build = Some(padded("abc"));
+    assert_eq!(version(&elf), 1);
+    elf.trial = Some(7);
+    assert_eq!((version(&elf), Image::parse(&elf.bytes()).expect("good").build()), (7, "abc"));
 }

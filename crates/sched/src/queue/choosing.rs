@@ -36,6 +36,17 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
+    /// Somebody else had the processor since the queue was last told of the time: whoever runs calls that stolen, and is not charged.
+    pub fn lose(&mut self, now: Ticks) {
+        if now <= self.now {
+            return;
+        }
+        self.now = now;
+        if let Some((entity, _)) = self.running.and_then(|slot| self.entity_mut(slot)) {
+            entity.book_stolen(now);
+        }
+    }
+
     /// Charges the running entity and moves the base to where those awake are: before one of them goes or another comes.
     pub(super) fn settle(&mut self, now: Ticks) {
         self.account(now);

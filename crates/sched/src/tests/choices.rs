@@ -116,6 +116,30 @@ fn what_is_removed_tells_where_its_time_went() {
 }
 
 #[test]
+fn time_that_the_processor_was_lost_is_stolen_from_who_runs_and_charged_to_nobody() {
+    let mut queue = queue_of_two();
+    assert_eq!(queue.pick(Ticks(0)).map(|choice| choice.slot), Some(0));
+    queue.account(Ticks(MS));
+    queue.lose(Ticks(40 * MS));
+    let times = queue.times(0).unwrap();
+    assert_eq!(times, Times { running: Ticks(MS), stolen: Ticks(39 * MS), blocked: Ticks(0) });
+    assert_eq!(queue.times(1).unwrap().stolen, Ticks(40 * MS));
+    queue.lose(Ticks(MS));
+    assert_eq!(queue.times(0), Some(times), "time does not go back");
+    // Both are owed the same, but for the millisecond that the first one had.
+    assert_eq!(queue.remove(0, Ticks(40 * MS)), Some(times));
+}
+
+fn queue_of_two() -> RunQueue<2> {
+    let mut queue = RunQueue::new(MS);
+    for slot in 0..2 {
+        queue.insert(slot, Weight::DEFAULT, Ticks(0)).unwrap();
+        let _ = queue.wake(slot, Ticks(0));
+    }
+    queue
+}
+
+#[test]
 fn a_rate_that_no_clock_has_is_survived() {
     for ticks_per_ms in [0, u64::MAX] {
         let mut queue = RunQueue::<2>::new(ticks_per_ms);

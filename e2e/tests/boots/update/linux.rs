@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A Linux guest whose processors are all busy goes through updates, and notices nothing but time.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use baton::config::Guest;
+use baton::size::Size;
+use e2e::dmesg;
+use e2e::host::{BOOT_LIMIT, Host};
+use e2e::place::Kernel;
+use e2e::recipe::{Recipe, linux};
+use wire::{RequestBody, UpdateBy};
+
+use super::update;
+use crate::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("eight_busy_processors_of_linux_notice_nothing", eight_busy_processors_notice_nothing),
+    ("the_gap_is_stolen_time_to_a_busy_guest", the_gap_is_stolen_time),
+    ("a_gap_that_is_rolled_back_is_stolen_time_too", a_gap_that_is_rolled_back_is_stolen_time),
+];
+
+const NAME: &str = "eight";
+const PROCESSORS: u32 = 8;
+const UPDATES: u64 = 3;
+
+/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not said before.
+fn eight_busy_processors_notice_nothing() -> Result<()> {
+    let guest = Guest { vcpus: PROCESSORS, ..linux(NAME, Kernel::Default, "churn:500")? };
+    let recipe = Recipe { memory: Size::mebibytes(1024), ..Recipe::new().options("tsc=skip").guest(guest) };
+    let mut host = recipe.start()?;
+    host.allow(BOOT_LIMIT + Duration::from_secs(60));
+    host.guest_says(NAME, &format!("processors  {PROCESSORS} ("))?;
+    churns_on(&mut host)?;
+    let before = complaints(&host).len();
+    for generation in 2..2 + UPDATES {
+        let report = update(&mut host)?;
+        ensure!(report.generation == generation, "{report:?}");
+        host.allow(Duration::from_secs(60));
+        churns_on(&mut host)?;
+    }
+    let complaints = complaints(&host);
+    ensure!(complaints.len() == before, "the kernel complains: {complaints:#?}");
+    host.powers_off()
+}
+
+/// Three more reports, in which every processor has got further, and nothing is wrong.
+fn churns_on(host: &mut Host) -> Result<()> {
+    let seen = reports(host).len();
+    host.wait("three reports of the guest's", |seen_now| lines(&seen_now.console(NAME)).count() >= seen + 3)?;
+    let reports = reports(host);
+    let (first, last) = (&reports[seen], reports.last().context("reports")?);
+    for report in &reports[seen..] {
+        ensure!((number(report, "wrong")?, number(report, "backwards")?) == (0, 0), "{report}");
+    }
+    ensure!(number(last, "slowest")? > number(first, "slowest")?, "a processor stands still: {first}, {last}");
+    Ok(())
+}
+
+fn reports(host: &Host) -> Vec<String> {
+    lines(&host.seen.console(NAME)).map(str::to_owned).collect()
+}
+
+/// Whole lines only.
+fn lines(console: &str) -> impl Iterator<Item = &str> {
+    let whole = console.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().filter(|line| line.starts_with("churn "))
+}
+
+fn number(report: &str, name: &str) -> Result<u64> {
+    let word = report.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    word.and_then(|word| word.parse().ok()).with_context(|| format!("no {name} in {report:?}"))
+}
+
+fn complaints(host: &Host) -> Vec<String> {
+    dmesg::suspicious(&host.seen.console(NAME)).into_iter().map(str::to_owned).collect()
+}
+
+const BUSY: &str = "busy";
+/// What Linux counts stolen time in, and when it looks.
+const TICK_MS: u64 = 10;
+
+/// A guest whose one processor always wants to run, with a shell.
+fn busy_guest(options: &str) -> Result<Host> {
+    let mut host = Recipe::new().options(options).linux(BUSY, "shell")?.start()?;
+    host.guest_says(BUSY, "a shell; 'exit' ends it")?;
+    host.guest_says(BUSY, "# ")?;
+    host.types(BUSY, "while :; do :; done &\n")?;
+    Ok(host)
+}
+
+/// What the guest's kernel says was stolen. The answer's number is not in what is typed.
+fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
+    host.types(BUSY, &format!("read a b c d e f g h i j < /proc/stat; echo answer {question} is $i.\n"))?;
+    let words = format!("answer {question} is ");
+    let told = |console: &str| {
+        let answers = console.split(&words).skip(1).filter_map(|rest| rest.split_once('.'));
+        answers.filter_map(|(number, _)| number.parse::<u64>().ok()).last()
+    };
+    host.wait("what was stolen", |seen| told(&seen.console(BUSY)).is_some())?;
+    Ok(told(&host.seen.console(BUSY)).context("an answer")? * TICK_MS)
+}
+
+fn the_gap_is_stolen_time() -> Result<()> {
+    let mut host = busy_guest("tsc=skip")?;
+    let before = stolen_ms(&mut host, 1)?;
+    let gap_ms = update(&mut host)?.gap_ns / 1_000_000;
+    let after = stolen_ms(&mut host, 2)?;
+    ensure!(after + 2 * TICK_MS >= before + gap_ms, "{before} ms and {gap_ms} ms of a gap, but {after} ms");
+    host.powers_off()
+}
+
+fn a_gap_that_is_rolled_back_is_stolen_time() -> Result<()> {
+    const LIMIT_MS: u64 = 700;
+    let mut host = busy_guest(&format!("tsc=skip update-limit={LIMIT_MS} selftest=update:hang:meet"))?;
+    let before = stolen_ms(&mut host, 1)?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    let after = stolen_ms(&mut host, 2)?;
+    ensure!(after + 2 * TICK_MS >= before + LIMIT_MS, "{before} ms, then {refusal:?}, but {after} ms");
+    host.powers_off()
+}
