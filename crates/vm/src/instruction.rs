@@ -15,6 +15,8 @@ use crate::walk::{Purpose, inspect, translate};
 pub const MAX_BYTES: usize = 15;
 
 const PAGE: u64 = 4096;
+/// Bytes that are read at once.
+const WORD: u64 = 8;
 /// Code segment attributes in the VMCB's packed form: L and D.
 const LONG: u16 = 1 << 9;
 const DEFAULT_32: u16 = 1 << 10;
@@ -153,11 +155,27 @@ pub fn skip_if(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), 
 #[inline(always)]
 fn is_usual(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: Usual) -> bool {
     let linear = linear_rip(vcpu);
-    if linear % PAGE > PAGE - 8 {
-        return false;
+    if linear % PAGE > PAGE - WORD {
+        return is_usual_at_page_end(vcpu, memory, usual, linear);
     }
     let word = inspect(vcpu, memory, linear).and_then(|gpa| memory.read_u64(gpa).ok());
     word.is_some_and(|word| word & usual.mask == usual.word)
+}
+
+/// The page's last word holds it, or it is not looked for.
+#[cold]
+fn is_usual_at_page_end(
+    vcpu: &impl VcpuState,
+    memory: &(impl GuestMemory + ?Sized),
+    usual: Usual,
+    linear: u64,
+) -> bool {
+    let before = linear % PAGE - (PAGE - WORD);
+    if before + usual.bytes > WORD {
+        return false;
+    }
+    let word = inspect(vcpu, memory, linear - before).and_then(|gpa| memory.read_u64(gpa).ok());
+    word.is_some_and(|word| word >> (8 * before) & usual.mask == usual.word)
 }
 
 #[cold]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use proptest::prelude::*;
 
-use super::{Usual, bitness, decode, fetch, skip};
+use super::{Usual, bitness, decode, fetch, skip, skip_if};
 use crate::addr::Gpa;
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
@@ -37,6 +37,15 @@ fn the_processor_is_believed_where_it_says_where_the_instruction_ends() {
     vcpu.next_rip = Some(0x777);
     skip(&mut vcpu, &memory, CPUID).unwrap();
     assert_eq!(vcpu.rip, 0x777);
+}
+
+#[test]
+fn the_usual_encoding_is_told_anywhere_in_a_page() {
+    for rip in 0xff0..=0x1000 {
+        let (vcpu, memory) = at(rip, &[0x0f, 0xa2]);
+        assert_eq!(skip_if(&mut vcpu.clone(), &memory, CPUID), rip != 0xfff, "{rip:#x}");
+        assert!(!skip_if(&mut vcpu.clone(), &memory, Usual::new(&[0x0f, 0xa3])), "{rip:#x}");
+    }
 }
 
 #[test]
