@@ -199,9 +199,7 @@ impl<V: Virt> Seat<V> {
             }
         }
     }
-}
 
-impl<V: Virt> Seat<V> {
     /// Whether it would go on with what was saved.
     fn verify(&mut self, virt: V) -> Result<(), String> {
         let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
