@@ -79,7 +79,11 @@ fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
 
 fn upload(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
     host.allow(BOOT_LIMIT);
-    host.client()?.upload(kind, file, |_| ())
+    let sent = host.client()?.upload(kind, file, |_| ());
+    if sent.is_err() {
+        host.listen(Duration::from_secs(1));
+    }
+    sent.with_context(|| host.seen.to_string())
 }
 
 /// What is free once processors without a guest have got to where they need their last frame.
@@ -136,7 +140,11 @@ fn a_stray_write_is_found_in_the_gap() -> Result<()> {
 /// The image that was sent is refused with a reason that has all of `parts`.
 fn is_refused(host: &mut Host, image: &[u8], parts: &[&str]) -> Result<()> {
     upload(host, UploadKind::Image, image)?;
-    let refusal = host.refusal(RequestBody::RestartUploaded)?;
+    let refusal = host.refusal(RequestBody::RestartUploaded);
+    if refusal.is_err() {
+        host.listen(Duration::from_secs(1));
+    }
+    let refusal = refusal.with_context(|| host.seen.to_string())?;
     let text = refusal.to_string();
     ensure!(refusal.code == RefusalCode::Invalid && !refusal.mend.is_empty(), "{refusal:?}");
     ensure!(parts.iter().all(|part| text.contains(part)), "{text:?} lacks {parts:?}");

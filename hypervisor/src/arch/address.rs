@@ -21,8 +21,8 @@ pub const CROSSING: u64 = 0xffff_e000_0000_0000;
 /// The image's link base: symbol address less physical address.
 pub const IMAGE: u64 = 0xffff_ffff_8000_0000;
 
-/// A stack's bytes.
-pub const STACK_BYTES: u64 = 32 * 1024;
+/// A stack's bytes. Checking a signature takes most: some 30 KiB below the loop.
+pub const STACK_BYTES: u64 = 48 * 1024;
 /// From one stack to the next: the stack and its guard page, rounded up.
 pub const STACK_STRIDE: u64 = 64 * 1024;
 
