@@ -2,8 +2,8 @@
 //! CRC-32 as zlib has it, eight bytes at a time. Its tables are made for each file: in the image they would take more than their
 //! making takes time.
 
-use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 /// The polynomial, its bits in the order in which they come.
 const POLYNOMIAL: u32 = 0xedb8_8320;
@@ -16,8 +16,10 @@ type Tables = [[u32; 256]; STRIDE];
 /// CRC-32 of a file's bytes, as [`crate::FileRecord::crc32`] states it.
 pub fn crc32(bytes: &[u8]) -> u32 {
     let tables = tables();
+    // They have just been made of this length.
+    let Some(tables) = tables.first_chunk() else { return 0 };
     let (chunks, rest) = bytes.as_chunks::<STRIDE>();
-    let value = chunks.iter().fold(!0, |value, chunk| step(&tables, value, *chunk));
+    let value = chunks.iter().fold(!0, |value, chunk| step(tables, value, *chunk));
     !rest.iter().fold(value, |value, &byte| value >> 8 ^ tables[0][usize::from(value as u8 ^ byte)])
 }
 
@@ -28,7 +30,8 @@ fn step(t: &Tables, value: u32, chunk: [u8; STRIDE]) -> u32 {
     t[7][a] ^ t[6][b] ^ t[5][c] ^ t[4][d] ^ t[3][e] ^ t[2][f] ^ t[1][g] ^ t[0][h]
 }
 
-fn tables() -> Box<Tables> {
+/// On the heap: stacks are small.
+fn tables() -> Vec<[u32; 256]> {
     let mut tables = vec![[0; 256]; STRIDE];
     for byte in 0..256_u32 {
         let shift = |value: u32, _| value >> 1 ^ if value & 1 != 0 { POLYNOMIAL } else { 0 };
@@ -40,6 +43,5 @@ fn tables() -> Box<Tables> {
             tables[followed][byte] = before >> 8 ^ tables[0][usize::from(before as u8)];
         }
     }
-    // It has just been made of this length.
-    tables.into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([[0; 256]; STRIDE]))
+    tables
 }
