@@ -128,6 +128,8 @@ pub enum Command {
         #[command(subcommand)]
         command: KeyCommand,
     },
+    /// Draw what a running host itself spends its time on: a flame graph of its processors, guests' and idle time included
+    Perf(PerfArgs),
     /// Show where the time of a running host's boot and restarts went, or that of a Linux boot
     Timeline(TimelineArgs),
     /// What host is running
@@ -274,6 +276,32 @@ pub enum KeyCommand {
         /// The file
         file: PathBuf,
     },
+}
+
+/// How long to look, how often, and how to tell.
+#[derive(Debug, Args)]
+pub struct PerfArgs {
+    /// Which host.
+    #[command(flatten)]
+    pub target: Target,
+    /// For how long to look
+    #[arg(long, default_value_t = 5.0)]
+    pub seconds: f64,
+    /// How often in a second each processor is looked at
+    #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub hz: u32,
+    /// Where to draw the picture [default: baton.svg]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print a line for each stack instead, as flame graph tools read it
+    #[arg(long, conflicts_with_all = ["output", "json"])]
+    pub folded: bool,
+    /// Print the stacks as JSON instead
+    #[arg(long, conflicts_with = "output")]
+    pub json: bool,
+    /// The image that runs, with its symbols [default: $BATON_IMAGE, target/baton.elf]
+    #[arg(long)]
+    pub image: Option<PathBuf>,
 }
 
 /// Which runs to show, and how.

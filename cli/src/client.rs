@@ -18,7 +18,10 @@ use wire::{
 };
 
 mod figures;
+mod profile;
 mod upload;
+
+pub use profile::Taken;
 
 /// How long the host may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

@@ -25,6 +25,7 @@ mod info;
 mod key;
 mod pci;
 mod perf;
+mod profile;
 mod records;
 mod restart;
 mod session;
@@ -60,6 +61,7 @@ pub fn run(cli: Cli) -> Result<u8> {
             update::run(&target, shipment, previous, dry_run, format)
         }
         Command::Key { command } => key::run(&command),
+        Command::Perf(args) => profile::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Info { target, format } => info::run(&target, format),
         Command::Bench(args) => bench::run(&args),

@@ -9,6 +9,7 @@
 //! | [`client`] | a conversation with a running host |
 //! | [`dump`] | a guest's memory and registers as a core file |
 //! | [`symbols`] | addresses in the host's log to functions and lines |
+//! | [`profile`] | samples of the hypervisor itself, by stack, as a flame graph |
 //! | [`timeline`] | where a boot's time went, as bars, a page, a trace |
 //! | [`bench`] | measurements: figures, goals, and the benches that make them |
 //! | [`size`], [`suggest`] | small things |
@@ -25,6 +26,7 @@ pub mod dump;
 pub mod image;
 pub mod keys;
 pub mod lab;
+pub mod profile;
 pub mod size;
 pub mod suggest;
 pub mod symbols;

@@ -9,11 +9,13 @@ use std::path::Path;
 
 use addr2line::Loader;
 use anyhow::{Result, anyhow};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use rustc_demangle::demangle;
 
 /// An image's symbols.
 pub struct Symbols {
     loader: Loader,
+    build: Option<[u8; 20]>,
 }
 
 impl Symbols {
@@ -22,7 +24,27 @@ impl Symbols {
         let beside = path.with_extension("debug.elf");
         let path = if beside.is_file() { &beside } else { path };
         let explain = |error| anyhow!("the symbols of {} cannot be read: {error}; name an ELF image", path.display());
-        Ok(Self { loader: Loader::new(path).map_err(explain)? })
+        Ok(Self { loader: Loader::new(path).map_err(explain)?, build: build_of(path) })
+    }
+
+    /// What the linker calls the image, if it says so.
+    pub fn build_id(&self) -> Option<&[u8; 20]> {
+        self.build.as_ref()
+    }
+
+    /// The functions at an address, the innermost first; the address where none is known.
+    pub fn functions(&self, address: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut frames = self.loader.find_frames(address).ok();
+        while let Some(Ok(Some(frame))) = frames.as_mut().map(|frames| frames.next()) {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            names.extend(name.map(|name| format!("{:#}", demangle(&name))));
+        }
+        if names.is_empty() {
+            let name = self.loader.find_symbol(address).map(|name| format!("{:#}", demangle(name)));
+            names.push(name.unwrap_or_else(|| format!("{address:#x}")));
+        }
+        names
     }
 
     /// The line as it is, and behind a backtrace's address the functions (innermost first) with file and line.
@@ -52,6 +74,15 @@ impl Symbols {
         }
         text
     }
+}
+
+/// The linker's build ID, where the image's symbols say: behind the head and the owner of its note.
+fn build_of(path: &Path) -> Option<[u8; 20]> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let note = file.symbol_by_name("__build_note")?.address();
+    let data = file.sections().find_map(|section| section.data_range(note, 36).ok()?)?;
+    data.get(16..36)?.try_into().ok()
 }
 
 /// The number and the address of a backtrace's line, whatever stands before them.

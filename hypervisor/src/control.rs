@@ -8,6 +8,7 @@ mod dump;
 mod images;
 mod outgoing;
 mod processors;
+mod profiles;
 mod requests;
 mod timeline;
 mod updates;
@@ -25,6 +26,7 @@ use self::images::{ImageOrders, Outcome, Wanted};
 use self::outgoing::Outgoing;
 pub use self::outgoing::to_wire;
 use self::processors::ProcessorOrders;
+use self::profiles::Profiles;
 use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
@@ -53,6 +55,7 @@ pub struct Control {
     processors: ProcessorOrders,
     images: ImageOrders,
     updates: UpdateOrders,
+    profiles: Profiles,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
@@ -108,6 +111,7 @@ impl Control {
             processors: ProcessorOrders::default(),
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
+            profiles: Profiles::default(),
             has_started_guests,
             restart_request: conversation.request,
             asked: None,
@@ -137,6 +141,7 @@ impl Control {
         if count == BATCH_BYTES {
             wake(BOOT_PROCESSOR);
         }
+        self.profiles.poll();
         let answers = [self.processors.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.outgoing.respond(response));
         match self.images.poll() {
@@ -209,6 +214,7 @@ impl Control {
 
     /// Goes to the next image, with the conversation. `request` is the one that the next image answers.
     pub fn hand_over(&mut self, request: Option<u32>, restart: Restart) -> ! {
+        self.profiles.stop();
         record(EventKind::HostRestarts { generation: restart.generation() });
         self.finish();
         self.uart.watch(Interrupts::empty());
@@ -227,7 +233,7 @@ impl Control {
 
     /// When to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
-        let alarms = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
+        let alarms = [self.processors.alarm(), self.images.alarm(), self.updates.alarm(), self.profiles.alarm()];
         alarms.into_iter().flatten().min()
     }
 
@@ -246,6 +252,7 @@ impl Control {
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
+            RequestBody::Profile { by, order } => self.profiles.answer(by, order),
             body => match requests::answer(Request { id, body }, &mut self.outgoing, &mut self.processors) {
                 Some(result) => result,
                 None => return,
@@ -267,6 +274,7 @@ impl Control {
     }
 
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
+        self.profiles.stop();
         if let Err(refusal) = self.is_settled().and_then(|()| self.images.begin(id, by, wanted)) {
             self.outgoing.respond(Response { id, result: Err(refusal) });
         }

@@ -103,7 +103,7 @@ impl<V: Virt> Instance<V> {
         let exhausted = |OutOfMemory| "no host memory left for its tables: give the host more".to_string();
         let vcpus = guest.config.vcpus;
         let space = virt.create_space(&memory).map_err(exhausted)?;
-        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| virt.create_vcpu(&space, entry)).collect();
+        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, entry)).collect();
         let states = states.map_err(exhausted)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -145,7 +145,7 @@ impl<V: Virt> Instance<V> {
         let space = virt.create_space(&memory).map_err(exhausted)?;
         let vcpus = guest.config.vcpus;
         let entry = EntryState::at_startup_page(0);
-        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| virt.create_vcpu(&space, &entry)).collect();
+        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, &entry)).collect();
         let machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
         let instance = Arc::new(Self {
             guest,

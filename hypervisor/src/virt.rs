@@ -36,8 +36,8 @@ pub trait Virt: Copy + Send + Sync + 'static {
     /// An address space that shows `memory` and nothing else.
     fn create_space(&self, memory: &GuestRam) -> Result<Self::Space, OutOfMemory>;
 
-    /// A virtual processor in `space` that will start in `entry`.
-    fn create_vcpu(&self, space: &Self::Space, entry: &EntryState) -> Result<Self::Vcpu, OutOfMemory>;
+    /// A virtual processor of the guest with this number, in `space`, that will start in `entry`.
+    fn create_vcpu(&self, guest: u32, space: &Self::Space, entry: &EntryState) -> Result<Self::Vcpu, OutOfMemory>;
 
     /// A virtual processor comes to the calling processor, where no other has this tag (from 1 to [`Self::tags`]): nothing
     /// that was translated under the tag counts any more.

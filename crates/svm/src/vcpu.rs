@@ -49,6 +49,18 @@ pub struct Switched {
     pub gprs: [u64; 16],
     /// Ticks of the time stamp counter that have passed in the guest while its time was counted.
     pub guest_ticks: u64,
+    /// Whose it is, for whoever interrupts the world switch.
+    pub owner: Owner,
+}
+
+/// Whose registers the world switch exchanges.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Owner {
+    /// Physical address of the control block.
+    pub vmcb: u64,
+    /// The guest's number.
+    pub guest: u32,
 }
 
 /// One virtual processor. `B` is how the control block is held: a box in tests, a page with a known physical address on
@@ -73,7 +85,7 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         }
         prepare_save(&mut vmcb, entry);
         vmcb.save.g_pat = PAT_AFTER_RESET;
-        let switched = Switched { gprs: entry.gprs, guest_ticks: 0 };
+        let switched = Switched { gprs: entry.gprs, guest_ticks: 0, owner: Owner::default() };
         Self { vmcb, switched, counts_time: false, xcr0: 1, features }
     }
 

@@ -15,6 +15,7 @@ mod dump;
 mod info;
 mod pci;
 mod perf;
+mod profile;
 mod timeline;
 mod update;
 
@@ -23,6 +24,7 @@ pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, 
 pub use info::{ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState};
 pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
 pub use perf::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
+pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
 pub use update::{UpdateReport, UpdateSteps};
 
@@ -123,6 +125,8 @@ pub enum ReplyBody {
         /// The latest figures that have been taken; `None` where there are none yet.
         latest: Option<Box<VcpuPerf>>,
     },
+    /// To [`crate::RequestBody::Profile`].
+    Profile(ProfilePage),
 }
 
 /// Why a request was not carried out; nothing has changed.

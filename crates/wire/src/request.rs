@@ -170,6 +170,29 @@ pub enum RequestBody {
         /// Which processor.
         vcpu: u32,
     },
+    /// A profile of the host itself: one at a time. Answered by [`crate::ReplyBody::Profile`]. One that nobody asks for for
+    /// five seconds ends, and so does one whose image is to be replaced.
+    Profile {
+        /// Who takes it: a number of the sender's choice, the same as long as it is the same profile.
+        by: u32,
+        /// What to do.
+        order: ProfileOrder,
+    },
+}
+
+/// What to do about a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProfileOrder {
+    /// Begin it.
+    Begin {
+        /// Looks at each processor in a second; fewer are taken where that is too many.
+        hz: u32,
+    },
+    /// Tell samples that have been taken.
+    Read,
+    /// Take no more, and tell those that have been taken. It is over once there are none left to tell.
+    End,
 }
 
 /// Which image is to replace the running one.

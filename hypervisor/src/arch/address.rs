@@ -55,6 +55,7 @@ linker_symbols! {
     text_end => __text_end: "First byte after the code.";
     rodata_start => __rodata_start: "First byte of the constants.";
     rodata_end => __rodata_end: "First byte after the constants.";
+    build_note => __build_note: "The note with the linker's build ID.";
     data_start => __data_start: "First byte of the data.";
     data_end => __data_end: "First byte after the data.";
 }

@@ -163,6 +163,17 @@ pub fn send_nmi(apic_id: u32) -> bool {
     try_command(apic_id, 0x4400)
 }
 
+/// Sends an NMI to one processor from an NMI's handler, which may have interrupted who was about to send something: that one finds
+/// the command register as it left it.
+pub fn send_nmi_from_nmi(apic_id: u32) {
+    let is_shared = mode() == Mode::Xapic;
+    let destination = if is_shared && is_sent() { read(register::COMMAND_HIGH) } else { 0 };
+    send_nmi(apic_id);
+    if is_shared {
+        write(register::COMMAND_HIGH, destination);
+    }
+}
+
 /// Sends a fixed interrupt to one processor, and says whether it was sent: for the end of the host, which must not log.
 pub fn try_send(apic_id: u32, vector: u8) -> bool {
     try_command(apic_id, 0x4000 | u32::from(vector))
@@ -200,6 +211,11 @@ fn try_command(apic_id: u32, low: u32) -> bool {
     }
     write(register::COMMAND_HIGH, apic_id << 24);
     write(register::COMMAND_LOW, low);
+    is_sent()
+}
+
+/// Waits, with a limit, until the xAPIC has sent what it was told to, and says whether it has.
+fn is_sent() -> bool {
     for _ in 0..DELIVERY_PATIENCE {
         if read(register::COMMAND_LOW) & DELIVERY_PENDING == 0 {
             return true;

@@ -13,6 +13,7 @@
 //! | [`pci`] | PCI configuration space |
 //! | [`smp`], [`crossing`] | starting the other processors; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
+//! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
 //! | [`guest_memory`], [`svm`] | a guest's memory and its processor |
 //! | [`sha256`] | XMM registers, for an image's digest |
 #![allow(unsafe_code, reason = "the machine is driven here, and nowhere else")]
@@ -35,6 +36,7 @@ pub mod pci;
 pub mod percpu;
 pub mod port;
 pub mod power;
+pub mod sampling;
 pub mod serial;
 pub mod sha256;
 pub mod smp;

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use profile::Place;
 use spin::Once;
 
 use super::{apic, cpu, trap};
@@ -37,6 +38,8 @@ pub struct PerCpu {
     idle_since: AtomicU64,
     /// The last time that it was asked to forget translations and did.
     pub forgot_at: AtomicU64,
+    /// Where its samples go while a profile is taken.
+    pub samples: Place,
 }
 
 // SAFETY: `this` points to the structure itself, which never moves; all else is atomic or constant.
@@ -95,6 +98,7 @@ impl PerCpu {
             idle_ticks: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             forgot_at: AtomicU64::new(0),
+            samples: Place::default(),
         }));
         this.this = this;
         let this: &'static Self = this;
@@ -113,6 +117,11 @@ impl PerCpu {
     /// Whether it is online.
     pub fn is_here(&self) -> bool {
         self.is_here.load(Ordering::Acquire)
+    }
+
+    /// Whether it has nothing to do, for its own handlers.
+    pub fn is_idle(&self) -> bool {
+        self.idle_since.load(Ordering::Relaxed) != 0
     }
 
     /// Waits for an interrupt, and books the time as idle.

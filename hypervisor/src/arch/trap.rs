@@ -6,7 +6,7 @@ use core::cell::UnsafeCell;
 
 use super::descriptor::InterruptStack;
 use super::percpu::PerCpu;
-use super::{apic, cpu};
+use super::{apic, cpu, sampling};
 use crate::console::trial;
 use crate::end;
 
@@ -173,12 +173,13 @@ pub fn fault_address() -> u64 {
     address
 }
 
-extern "C" fn dispatch(frame: &TrapFrame) {
+extern "C" fn dispatch(frame: &mut TrapFrame) {
     match frame.vector as u8 {
         vector::NMI | vector::STOP if end::is_under_way() => end::stop_this_processor(frame),
-        vector::NMI if trial::takes_nmi() => {}
-        // Sent to whoever is still in an image that all leave again.
-        vector::NMI if crate::update::takes_nmi() => {}
+        // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
+        vector::NMI if sampling::takes_nmi(frame) || trial::takes_nmi() || crate::update::takes_nmi() => {
+            skip_halt(frame);
+        }
         0..=31 => crate::panic::exception(frame),
         vector::SPURIOUS => {}
         // Whoever rests only wants to be woken.
@@ -198,29 +199,19 @@ extern "C" fn dispatch(frame: &TrapFrame) {
     }
 }
 
-/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many.
-///
-/// Frame pointers are believed only inside `stack`, rising and aligned, so that a wrecked stack ends the walk instead of
-/// the dump.
-pub fn backtrace(mut frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
-    let mut count = 0;
-    while count < into.len() && frame_pointer.is_multiple_of(8) && stack.contains(&frame_pointer) {
-        if !stack.contains(&(frame_pointer + 15)) {
-            break;
-        }
-        // SAFETY: both quadwords are inside a mapped stack, aligned.
-        let (next, return_address) = unsafe { (*(frame_pointer as *const u64), *((frame_pointer + 8) as *const u64)) };
-        if return_address == 0 {
-            break;
-        }
-        into[count] = return_address;
-        count += 1;
-        if next <= frame_pointer {
-            break;
-        }
-        frame_pointer = next;
+/// An NMI that comes between STI and HLT ends STI's shadow: an interrupt that waits would be served before HLT, which would then wait
+/// for the next one. So whoever was about to halt does not.
+fn skip_halt(frame: &mut TrapFrame) {
+    const HLT: u8 = 0xf4;
+    if code_bytes(frame.rip).first() == Some(&HLT) {
+        frame.rip += 1;
     }
-    count
+}
+
+/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many. `stack` is one, mapped.
+pub fn backtrace(frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
+    // SAFETY: only quadwords inside the stack are asked for, aligned.
+    profile::walk::walk(frame_pointer, stack, |at| unsafe { *(at as *const u64) }, into)
 }
 
 /// Up to 16 bytes of the image's code from `rip` on; nothing outside it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The HPET's timer that gets the boot processor back from an image on trial ([`bringup::watchdog`]), and the input of an I/O APIC that
-//! makes an NMI of its interrupt. For the boot processor alone.
+//! makes an NMI of its interrupt. For the boot processor alone. While no image is on trial it is a profile's clock ([`super::sampling`]).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,6 +56,13 @@ pub fn arm(us: u64) {
     if let Some(Some((watchdog, chip, input))) = CHOSEN.get() {
         expect_nmi(us);
         chip.let_nmi(*input, true);
+        watchdog.arm(&Hpet, us);
+    }
+}
+
+/// As [`arm`], from the handler of the one that came.
+pub fn arm_again(us: u64) {
+    if let Some(Some((watchdog, ..))) = CHOSEN.get() {
         watchdog.arm(&Hpet, us);
     }
 }

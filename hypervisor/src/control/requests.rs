@@ -76,9 +76,10 @@ pub fn answer(
         | RequestBody::Update { .. }
         | RequestBody::UploadBegin { .. }
         | RequestBody::UploadData { .. }
-        | RequestBody::UploadDrop => Err(Refusal {
+        | RequestBody::UploadDrop
+        | RequestBody::Profile { .. } => Err(Refusal {
             code: RefusalCode::Failed,
-            reason: "images are taken where requests are read".into(),
+            reason: "images and profiles are taken where requests are read".into(),
             mend: String::new(),
         }),
         RequestBody::Timeline { from } => Ok(timeline::page(from)),

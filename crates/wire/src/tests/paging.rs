@@ -102,6 +102,13 @@ fn any_number_of_the_fullest_functions_comes_through_in_pages() {
 }
 
 #[test]
+fn a_page_of_a_profile_fits_whatever_its_samples_are() {
+    let samples = [u32::MAX; MAX_PROFILE_WORDS].to_vec();
+    let page = ProfilePage { build: [255; 20], code: u64::MAX, period_us: u32::MAX, asked: u64::MAX, lost: u64::MAX, samples };
+    encoded(&Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Profile(page)) }));
+}
+
+#[test]
 fn a_limit_is_kept_and_a_monster_left_out() {
     assert_eq!(page::fill([1, 2, 3], 2), [1, 2]);
     assert_eq!(page::fill(["a".repeat(5000), "b".to_string()], 2), ["b"]);

@@ -50,6 +50,9 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::RestartUploaded,
         RequestBody::Update { is_dry_run: true, by: UpdateBy::Previous },
         RequestBody::VmPerf { name: debian(), vcpu: 1 },
+        RequestBody::Profile { by: 1 << 20, order: ProfileOrder::Begin { hz: 99 } },
+        RequestBody::Profile { by: 1, order: ProfileOrder::Read },
+        RequestBody::Profile { by: 1, order: ProfileOrder::End },
     ]
 }
 
@@ -86,6 +89,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Received { next_offset: 1 << 20 }),
         Ok(ReplyBody::Updated(update_report())),
         Ok(ReplyBody::Perf { asked_ns: 1 << 33, latest: Some(vcpu_perf().into()) }),
+        Ok(ReplyBody::Profile(profile_page())),
     ]
 }
 
@@ -94,6 +98,11 @@ fn timeline_page() -> TimelinePage {
     let end = TimelinePoint { ticks: (1 << 40) + 5, kind: 3, ..begin };
     let next = Some(TimelinePlace { processor: 2, number: 7 });
     TimelinePage { processor: 2, ticks_per_second: 2_400_000_000, points: vec![begin, end], lost: 1, next }
+}
+
+fn profile_page() -> ProfilePage {
+    let samples = vec![0, 5, 2 << 2 | 2, 0x1_0000, 300];
+    ProfilePage { build: [0xa5; 20], code: 0xffff_ffff_8020_1000, period_us: 10_000, asked: 1 << 20, lost: 3, samples }
 }
 
 fn registers() -> VcpuRegisters {

@@ -14,8 +14,9 @@ use handover::state::Extended;
 use paging::{Flags, MapError, Nested, Tables};
 use spin::Once;
 use svm::permission::{IO_MAP_BYTES, MSR_MAP_BYTES, fill_io_map, fill_msr_map};
-use svm::vcpu::{Switched, Tables as TableAddresses};
-use svm::{Features, Vcpu};
+use svm::code::number;
+use svm::vcpu::{Owner, Switched, Tables as TableAddresses};
+use svm::{Features, Vcpu, Vmcb};
 use units::{PageSize, PhysAddr};
 use vm::devices::StateError;
 use vm::exit::Exit;
@@ -29,6 +30,7 @@ use super::cpu;
 use super::guest_memory::GuestRam;
 use super::memory::{TableFrames, permanent_frames};
 use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::trap::TrapFrame;
 use crate::virt::{OutOfMemory, Unavailable, Virt};
 
 global_asm!(include_str!("switch.S"));
@@ -36,6 +38,8 @@ global_asm!(include_str!("switch.S"));
 unsafe extern "C" {
     fn svm_switch(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
     fn svm_switch_counting(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
+    static svm_switch_end: u8;
+    static svm_switch_counting_end: u8;
 }
 
 const MSR_EFER: u32 = 0xc000_0080;
@@ -167,11 +171,13 @@ impl Virt for Svm {
         Ok(space)
     }
 
-    fn create_vcpu(&self, space: &NestedSpace, entry: &EntryState) -> Result<SvmVcpu, OutOfMemory> {
+    fn create_vcpu(&self, guest: u32, space: &NestedSpace, entry: &EntryState) -> Result<SvmVcpu, OutOfMemory> {
         let maps = MAPS.get().ok_or(OutOfMemory)?;
         let tables = TableAddresses { io_map: maps.io.0, msr_map: maps.msr.0, nested_root: space.root.0 };
         let page = VmcbPage::allocate().ok_or(OutOfMemory)?;
-        let state = Vcpu::new(page, self.features, 1, tables, entry);
+        let owner = Owner { vmcb: page.physical(), guest };
+        let mut state = Vcpu::new(page, self.features, 1, tables, entry);
+        state.switched_mut().owner = owner;
         Ok(SvmVcpu { state, extended: ExtendedState::after_reset(), switch: svm_switch })
     }
 
@@ -241,6 +247,19 @@ fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
     let frame = permanent_frames(4096).ok_or(Unavailable::OutOfMemory)?;
     at.store(frame.0, Ordering::Relaxed);
     Ok(frame.0)
+}
+
+/// The guest that an NMI has taken the calling processor from. It is let in where the world switch ends: there it has waited for the
+/// switch, unless it was what ended the guest's time.
+pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
+    if ![&raw const svm_switch_end, &raw const svm_switch_counting_end].contains(&(frame.rip as *const u8)) {
+        return None;
+    }
+    // SAFETY: at this instruction RDI is the switch's first argument again, which its caller holds.
+    let owner = unsafe { (&raw const (*(frame.rdi as *const Switched)).owner).read() };
+    // SAFETY: the control block lives as long as who holds the argument; the processor writes it only within the switch.
+    let code = unsafe { (&raw const (*((DIRECT_MAP + owner.vmcb) as *const Vmcb)).control.exit_code).read_volatile() };
+    (code == number::NMI).then_some(owner.guest)
 }
 
 /// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is off.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The world switch. In: RDI = the guest's general purpose registers and, behind these, the ticks of its time; RSI and RDX =
 // physical addresses of the guest's and the host's control block. Interrupts are masked by IF; the global flag is closed from
-// CLGI to STGI, so nothing is taken on the way in or out: an interrupt that waits makes VMRUN leave at once.
+// CLGI to STGI, so nothing is taken on the way in or out: an interrupt that waits makes VMRUN leave at once. An NMI that waits is taken
+// at NAME_end, where RBP and RDI are the caller's again: a profile's samples need both.
 //
 // svm_switch_counting adds the time that passes in the guest to its ticks. Of what lies between the two readings of the
 // counter the host's own instructions are taken off again.
@@ -85,7 +86,6 @@
     pop rax
     vmload rax                  // FS, GS, TR, LDTR and the system call registers of the host
     cli
-    stgi
     pop rdi
     .if \is_counting
     pop rsi
@@ -96,6 +96,9 @@
     pop r12
     pop rbp
     pop rbx
+    stgi
+.global \name\()_end
+\name\()_end:
     ret
 .endm
 

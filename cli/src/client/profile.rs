@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A profile of the host itself, page by page.
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use wire::{MAX_PROFILE_WORDS, ProfileOrder, ProfilePage, Refusal, ReplyBody, RequestBody};
+
+use super::{Client, unexpected};
+
+/// How long samples are let gather: the host keeps some seconds' worth.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The last page's head: its samples are [`Self::words`].
+    pub head: ProfilePage,
+    /// All samples, as the crate `profile` describes them.
+    pub words: Vec<u32>,
+    /// Why the host ended it before its time, if it did.
+    pub cut_short: Option<String>,
+}
+
+impl Client {
+    /// Has each processor looked at `hz` times a second, for so long. `accept` sees the first page, and may want no more.
+    pub fn profile(
+        &mut self,
+        hz: u32,
+        time: Duration,
+        accept: impl FnOnce(&mut Self, &ProfilePage) -> Result<()>,
+    ) -> Result<Taken> {
+        let by = own_number();
+        let first = self.page(by, ProfileOrder::Begin { hz })?;
+        if let Err(error) = accept(self, &first) {
+            self.page(by, ProfileOrder::End)?;
+            return Err(error);
+        }
+        let mut taken = Taken { words: first.samples.clone(), head: first, cut_short: None };
+        if let Err(error) = self.gather(by, Instant::now() + time, &mut taken) {
+            // What is there by then is told all the same.
+            taken.cut_short = Some(error.downcast::<Refusal>()?.to_string());
+        }
+        Ok(taken)
+    }
+
+    fn gather(&mut self, by: u32, end: Instant, taken: &mut Taken) -> Result<()> {
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            let page = self.page(by, ProfileOrder::Read)?;
+            // Samples are not cut in two, so a page that is full may have some room left.
+            if page.samples.len() < MAX_PROFILE_WORDS / 2 {
+                thread::sleep(left.min(INTERVAL));
+            }
+            taken.add(page);
+        }
+        loop {
+            let page = self.page(by, ProfileOrder::End)?;
+            let is_last = page.samples.is_empty();
+            taken.add(page);
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn page(&mut self, by: u32, order: ProfileOrder) -> Result<ProfilePage> {
+        match self.request(RequestBody::Profile { by, order })? {
+            ReplyBody::Profile(page) => Ok(page),
+            other => bail!(unexpected(&other)),
+        }
+    }
+}
+
+impl Taken {
+    fn add(&mut self, page: ProfilePage) {
+        self.words.extend(&page.samples);
+        self.head = page;
+    }
+}
+
+/// A number that no other conversation has.
+fn own_number() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    std::process::id() ^ now.subsec_nanos()
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a profile's samples to what people read.
+//!
+//! ```text
+//! samples ─▶ stacks (names by the image's symbols) ─┬─▶ flame   an SVG picture
+//!                                                   ├─▶ folded  a line for each stack
+//!                                                   └─▶ JSON
+//! ```
+
+mod flame;
+mod stacks;
+
+pub use flame::draw;
+pub use stacks::{Stack, Stacks};

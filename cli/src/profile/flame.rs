@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flame graph: a box for each function in each stack, as wide as its share of the samples, on top of who called it.
+
+use std::fmt::Write as _;
+
+use super::stacks::{Stack, Stacks};
+
+const WIDTH: f64 = 1200.0;
+const ROW: usize = 18;
+const MARGIN: f64 = 10.0;
+const HEAD: usize = 40;
+/// Of the font, about.
+const LETTER: f64 = 6.6;
+/// What is narrower is not drawn.
+const NARROWEST: f64 = 0.2;
+
+/// A function above whoever called it.
+struct Box {
+    from: u64,
+    samples: u64,
+    depth: usize,
+}
+
+/// The picture, with this title.
+pub fn draw(stacks: &Stacks, title: &str) -> String {
+    let total = stacks.total().max(1);
+    let deepest = stacks.0.iter().map(|stack| stack.frames.len()).max().unwrap_or(0);
+    let height = HEAD + (deepest + 1) * ROW + MARGIN as usize;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{height}\" viewBox=\"0 0 {0} {height}\" \
+         font-family=\"monospace\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fffdf6\"/>\n\
+         <text x=\"{MARGIN}\" y=\"24\" font-size=\"15\">{1}</text>\n",
+        WIDTH + 2.0 * MARGIN,
+        escape(title)
+    );
+    let bottom = height - MARGIN as usize - ROW;
+    let mut put = |name: &str, at: &Box| {
+        let (x, width) = (MARGIN + share(at.from, total) * WIDTH, share(at.samples, total) * WIDTH);
+        if width >= NARROWEST {
+            let y = bottom - at.depth * ROW;
+            let _ = svg.write_str(&drawn(name, x, y, width, at.samples, total));
+        }
+    };
+    put("all", &Box { from: 0, samples: total, depth: 0 });
+    place(&stacks.0, 0, 0, &mut put);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Places what stands `depth` deep in stacks that are alike up to there.
+fn place(stacks: &[Stack], depth: usize, mut from: u64, put: &mut impl FnMut(&str, &Box)) {
+    for group in stacks.chunk_by(|one, other| one.frames.get(depth) == other.frames.get(depth)) {
+        let samples = group.iter().map(|stack| stack.samples).sum();
+        if let Some(name) = group[0].frames.get(depth) {
+            put(name, &Box { from, samples, depth: depth + 1 });
+            place(group, depth + 1, from, put);
+        }
+        from += samples;
+    }
+}
+
+fn drawn(name: &str, x: f64, y: usize, width: f64, samples: u64, total: u64) -> String {
+    let letters = ((width - 4.0) / LETTER).max(0.0) as usize;
+    let label: String = if letters < 3 { String::new() } else { name.chars().take(letters).collect() };
+    let colour = colour(name);
+    format!(
+        "<g><title>{}: {samples} samples, {:.2} %</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{}\" \
+         fill=\"{colour}\" rx=\"1\"/><text x=\"{:.2}\" y=\"{}\">{}</text></g>\n",
+        escape(name),
+        share(samples, total) * 100.0,
+        ROW - 1,
+        x + 2.0,
+        y + 13,
+        escape(&label)
+    )
+}
+
+/// Guests green, idle time grey, the rest in warm colours that are the function's own.
+fn colour(name: &str) -> String {
+    let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
+    let (hue, light) = (10 + hash % 45, 62 + hash / 64 % 14);
+    match name {
+        "idle" | "all" => "#d0d0d0".to_owned(),
+        _ if name.starts_with("guest ") => "#9ccf8f".to_owned(),
+        _ => format!("hsl({hue},85%,{light}%)"),
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+#[path = "flame_tests.rs"]
+mod tests;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+fn stack(frames: &[&str], samples: u64) -> Stack {
+    Stack { frames: frames.iter().map(|&frame| frame.to_owned()).collect(), samples }
+}
+
+/// Name, left edge and width of each box.
+fn boxes(svg: &str) -> Vec<(String, f64, f64)> {
+    let number = |line: &str, before: &str| {
+        let text = line.split_once(before).expect("is there").1;
+        text[..text.find('"').expect("ends")].parse::<f64>().expect("a number")
+    };
+    let lines = svg.lines().filter(|line| line.starts_with("<g>"));
+    let name = |line: &str| line["<g><title>".len()..].rsplit_once(": ").expect("a title").0.to_owned();
+    lines.map(|line| (name(line), number(line, "<rect x=\""), number(line, " width=\""))).collect()
+}
+
+#[test]
+fn a_box_is_as_wide_as_its_share_and_stands_on_its_caller() {
+    let stacks = Stacks(vec![
+        stack(&["guest a"], 50),
+        stack(&["run"], 5),
+        stack(&["run", "exit<T>"], 15),
+        stack(&["run", "print"], 30),
+    ]);
+    let expected = [
+        ("all", 0.0, 1200.0),
+        ("guest a", 0.0, 600.0),
+        ("run", 600.0, 600.0),
+        ("exit&lt;T&gt;", 660.0, 180.0),
+        ("print", 840.0, 360.0),
+    ];
+    let expected = expected.map(|(name, left, width)| (name.to_owned(), left + MARGIN, width));
+    assert_eq!(boxes(&draw(&stacks, "<title>")), expected);
+}
+
+#[test]
+fn what_cannot_be_seen_is_not_drawn() {
+    let stacks = Stacks(vec![stack(&["idle"], 1_000_000), stack(&["once"], 1)]);
+    assert!(!draw(&stacks, "").contains("once"));
+}
+
+#[test]
+fn a_profile_without_samples_is_an_empty_picture() {
+    let svg = draw(&Stacks::default(), "nothing");
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("nothing"));
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A profile of a hypervisor, taken from within: what its processors execute, looked at so many times a second.
+//!
+//! ```text
+//! sampling clock ─▶ interrupt that no mask holds back ─▶ walk ─▶ Sample ─▶ Ring ─▶ pages ─▶ whoever asked
+//!                   (each processor, its own)                  full: lost, counted
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`walk`] | return addresses up a stack that may be in any state |
+//! | [`sample`] | what a sample is, in words |
+//! | [`ring`] | samples from the interrupt's handler to their reader, without a lock |
+//! | [`place`] | whether a handler may still be using memory that is to be given back |
+//! | [`session`] | who takes the profile, how often at most, and when it ends by itself |
+//!
+//! Nothing here allocates or waits. A clock, an interrupt and memory are the user's.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod place;
+pub mod ring;
+pub mod sample;
+pub mod session;
+mod sync;
+pub mod walk;
+
+pub use place::Place;
+pub use ring::Ring;
+pub use sample::{MOST_FRAMES, MOST_WORDS, Sample, Samples};
+pub use session::Session;
+
+#[cfg(test)]
+mod tests;

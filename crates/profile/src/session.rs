@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who takes a profile. There is one at a time, and it ends by itself where nobody asks for its samples any more.
+
+/// The most looks at each processor in a second.
+pub const MOST_HZ: u32 = 1000;
+/// The most looks at all processors together in a second: what bounds the cost to who sends the interrupts.
+pub const MOST_PER_SECOND: u64 = 20_000;
+/// After such a silence nobody wants the samples any more.
+pub const SILENCE_US: u64 = 5_000_000;
+
+const US_PER_SECOND: u64 = 1_000_000;
+
+/// The time between two looks at a processor, if so many a second are wanted: at least one a second, and never more than the limits.
+pub fn period_us(hz: u32, processors: u32) -> u64 {
+    let wanted = US_PER_SECOND / u64::from(hz.clamp(1, MOST_HZ));
+    wanted.max(u64::from(processors) * US_PER_SECOND / MOST_PER_SECOND)
+}
+
+/// A profile that is being taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    by: u32,
+    heard_us: u64,
+}
+
+impl Session {
+    /// Whoever calls itself `by` takes it from now on.
+    pub fn begin(by: u32, now_us: u64) -> Self {
+        Self { by, heard_us: now_us }
+    }
+
+    /// `by` asks for samples; `false`: it is somebody else's.
+    pub fn hear(&mut self, by: u32, now_us: u64) -> bool {
+        let is_mine = self.by == by;
+        if is_mine {
+            self.heard_us = now_us;
+        }
+        is_mine
+    }
+
+    /// Whether nobody asks any more.
+    pub fn is_forgotten(&self, now_us: u64) -> bool {
+        now_us >= self.heard_us.saturating_add(SILENCE_US)
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules of walking, of samples and of sessions; and races, every interleaving of them.
+
+use std::vec::Vec;
+
+use loom::sync::Arc;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::session::{MOST_PER_SECOND, SILENCE_US, period_us};
+use crate::sync::{AtomicU32, Ordering};
+use crate::walk::{caller_above, walk};
+use crate::{MOST_FRAMES, Place, Ring, Sample, Samples, Session};
+
+const STACK: u64 = 0xffff_c000_0000_4000;
+
+/// A stack of these quadwords, walked from its first.
+fn walked(words: &[u64], from: u64, most: usize) -> Vec<u64> {
+    let stack = STACK..STACK + 8 * words.len() as u64;
+    let mut into = std::vec![0; most];
+    let read = |at: u64| {
+        assert!(stack.contains(&at) && at.is_multiple_of(8), "{at:#x} is not on the stack");
+        words[((at - STACK) / 8) as usize]
+    };
+    let count = walk(from, stack.clone(), read, &mut into);
+    into.truncate(count);
+    into
+}
+
+#[test]
+fn a_chain_of_frames_is_walked_to_its_end() {
+    let words = [STACK + 24, 1, 0, STACK + 40, 2, 0, 3, 0];
+    assert_eq!(walked(&words, STACK, 9), [1, 2, 3]);
+    assert_eq!(walked(&words, STACK, 2), [1, 2]);
+}
+
+#[test]
+fn a_frame_pointer_that_cannot_be_one_ends_the_walk() {
+    for from in [0, STACK - 8, STACK + 4, STACK + 8, STACK + 16, u64::MAX - 7] {
+        assert_eq!(walked(&[0, 0], from, 9), [0; 0], "{from:#x}");
+    }
+    assert_eq!(walked(&[STACK, 1], STACK, 9), [1]);
+}
+
+#[test]
+fn the_caller_is_found_where_the_chain_does_not_know_it() {
+    assert_eq!(caller_above(&[0x55, 0x48, 0x89, 0xe5]), Some(0));
+    assert_eq!(caller_above(&[0x48, 0x89, 0xe5, 0x41]), Some(8));
+    assert_eq!(caller_above(&[0xc3]), Some(0));
+    assert_eq!(caller_above(&[0x48, 0x89, 0xe6]), None);
+    assert_eq!(caller_above(&[]), None);
+}
+
+fn any_sample() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![
+        Just(Sample::Idle.encode(<[u32]>::to_vec)),
+        (0_u32..1 << 30).prop_map(|number| Sample::Guest(number).encode(<[u32]>::to_vec)),
+        vec(any::<u32>(), 1..MOST_FRAMES + 9).prop_map(|frames| Sample::Host(&frames).encode(<[u32]>::to_vec)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_walk_stays_on_its_stack_and_ends(words in vec(prop_oneof![any::<u64>(), STACK - 9..STACK + 99], 0..12), from in STACK - 9..STACK + 99) {
+        prop_assert!(walked(&words, from, 64).len() <= words.len());
+    }
+
+    #[test]
+    fn samples_come_back_as_they_were(samples in vec(any_sample(), 0..9)) {
+        let words = samples.concat();
+        let again: Vec<_> = Samples(&words).map(|sample| sample.encode(<[u32]>::to_vec)).collect();
+        prop_assert_eq!(again, samples);
+    }
+
+    #[test]
+    fn any_words_are_read_to_an_end(words in vec(any::<u32>(), 0..40)) {
+        prop_assert!(Samples(&words).count() <= words.len());
+    }
+}
+
+#[test]
+fn a_stack_that_is_too_deep_keeps_its_nearest_frames() {
+    let frames: Vec<u32> = (0..40).collect();
+    Sample::Host(&frames).encode(|words| assert_eq!(words[1..], frames[..MOST_FRAMES]));
+}
+
+#[test]
+fn no_profile_takes_more_samples_than_the_limits() {
+    assert_eq!(period_us(100, 2), 10_000);
+    assert_eq!(period_us(0, 2), 1_000_000);
+    assert_eq!(period_us(u32::MAX, 2), 1000);
+    assert_eq!(256 * 1_000_000 / period_us(1000, 256), MOST_PER_SECOND);
+}
+
+#[test]
+fn a_profile_that_nobody_asks_for_ends() {
+    let mut session = Session::begin(7, 100);
+    assert!(!session.is_forgotten(99 + SILENCE_US) && session.is_forgotten(100 + SILENCE_US));
+    assert!(!session.hear(8, 5000), "another's");
+    assert!(session.is_forgotten(100 + SILENCE_US));
+    assert!(session.hear(7, 5000) && !session.is_forgotten(100 + SILENCE_US));
+}
+
+/// Two samples of two words and one of one, through a ring of four words.
+#[test]
+fn a_reader_gets_whole_samples_in_order_and_all_others_are_counted() {
+    loom::model(|| {
+        let memory: Arc<Vec<AtomicU32>> = Arc::new((0..7).map(|_| AtomicU32::new(99)).collect());
+        Ring::in_words(&memory).expect("room").reset();
+        let writer = {
+            let memory = memory.clone();
+            loom::thread::spawn(move || {
+                let ring = Ring::in_words(&memory).expect("room");
+                ring.push(&[4 | 2, 10]);
+                ring.push(&[4 | 2, 20]);
+                ring.push(&[5]);
+            })
+        };
+        let ring = Ring::in_words(&memory).expect("room");
+        let mut words = Vec::new();
+        ring.take(3, |word| words.push(word));
+        writer.join().expect("ends");
+        while ring.take(3, |word| words.push(word)) > 0 {}
+        let all: &[u32] = &[6, 10, 6, 20, 5];
+        assert_eq!(words, all[..all.len() - ring.lost() as usize]);
+    });
+}
+
+#[test]
+fn memory_that_is_given_back_is_used_by_nobody() {
+    loom::model(|| {
+        let (place, is_freed) = (Arc::new(Place::default()), Arc::new(AtomicU32::new(0)));
+        place.give(1);
+        let handler = {
+            let (place, is_freed) = (place.clone(), is_freed.clone());
+            loom::thread::spawn(move || {
+                place.with(|_| assert_eq!(is_freed.load(Ordering::Relaxed), 0, "it is somebody else's by now"));
+            })
+        };
+        place.take_back();
+        if place.is_quiet() {
+            is_freed.store(1, Ordering::Relaxed);
+        }
+        handler.join().expect("ends");
+        assert!(place.is_quiet() && !place.is_given());
+    });
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A profile of the host itself.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// The most words of samples in a page: they fit a frame whatever they are.
+pub const MAX_PROFILE_WORDS: usize = 768;
+
+/// A page of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfilePage {
+    /// What the linker calls the image that runs: its build ID.
+    pub build: [u8; 20],
+    /// Where the image's code begins.
+    pub code: u64,
+    /// The time between two looks at a processor.
+    pub period_us: u32,
+    /// Looks so far, at all processors together.
+    pub asked: u64,
+    /// Samples so far for which there was no room.
+    pub lost: u64,
+    /// Samples, one behind the other, in the words that the crate `profile` describes; at most [`MAX_PROFILE_WORDS`].
+    pub samples: Vec<u32>,
+}
