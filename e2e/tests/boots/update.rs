@@ -18,6 +18,7 @@ use wire::{EventKind, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateRepor
 
 use super::Rule;
 
+pub mod amid;
 pub mod faults;
 pub mod images;
 pub mod linux;
@@ -32,7 +33,6 @@ pub const RULES: &[Rule] = &[
     ("a_paused_guest_stays_paused_and_goes_on_later", a_paused_guest_stays_paused),
     ("a_processor_that_was_taken_off_can_come_back_after_an_update", a_processor_that_was_taken_off_comes_back),
     ("nothing_else_changes_the_host_during_an_update", nothing_else_changes_the_host),
-    ("an_update_goes_on_when_its_client_dies", an_update_goes_on_when_its_client_dies),
     ("an_update_that_finds_no_memory_is_refused", an_update_that_finds_no_memory_is_refused),
     ("a_guest_that_changes_during_an_update_is_not_lost", a_guest_that_changes_is_not_lost),
     ("the_image_before_can_be_gone_back_to", the_image_before_can_be_gone_back_to),
@@ -285,28 +285,6 @@ fn nothing_else_changes_the_host() -> Result<()> {
     ensure!(refusal.reason.contains("an update is under way"), "{refusal:?}");
     both_go_on(&mut host)?;
     host.powers_off()
-}
-
-fn an_update_goes_on_when_its_client_dies() -> Result<()> {
-    let mut host = two_keepers()?.start()?;
-    are_stained(&mut host)?;
-    for _ in 0..ATTEMPTS {
-        let mut client = host.client()?;
-        let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        ensure!(client.request_within(Duration::from_millis(1), body).is_err(), "an answer within a millisecond");
-        drop(client);
-        for _ in 0..100 {
-            host.listen(Duration::from_millis(100));
-            if host.client()?.info()?.generation == 2 {
-                both_go_on(&mut host)?;
-                return host.powers_off();
-            }
-            if host.seen.to_string().contains("waited too long") {
-                break;
-            }
-        }
-    }
-    bail!("the host was not updated: {}", host.seen)
 }
 
 fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
