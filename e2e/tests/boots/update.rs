@@ -361,7 +361,7 @@ fn the_image_before_can_be_gone_back_to() -> Result<()> {
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Previous })?;
     ensure!(refusal.reason.contains("no image to go back to"), "{refusal:?}");
     let file = baton::image::sealed(of_version(std::fs::read(built("baton.elf")?)?, OTHER_VERSION)?);
-    host.client()?.upload(UploadKind::Image, &file, |_| {})?;
+    host.upload(UploadKind::Image, &file)?;
     update_by(&mut host, UpdateBy::Upload)?;
     let mut free = Vec::new();
     for before in [env!("CARGO_PKG_VERSION"), OTHER_VERSION, env!("CARGO_PKG_VERSION")] {

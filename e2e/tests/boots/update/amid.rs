@@ -94,7 +94,7 @@ fn a_client_dies_while_it_sends() -> Result<()> {
     }
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?;
     ensure!(!refusal.mend.is_empty(), "{refusal:?}");
-    host.client()?.upload(UploadKind::Image, &image, |_| {})?;
+    host.upload(UploadKind::Image, &image)?;
     let report = update_by(&mut host, UpdateBy::Upload)?;
     ensure!(report.generation == 2, "{report:?}");
     both_go_on(&mut host)?;
