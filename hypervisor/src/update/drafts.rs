@@ -40,8 +40,8 @@ static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 struct Wanted {
-    /// Each processor, the way that it takes, and whether it has begun.
-    members: Vec<(u32, Gap, AtomicBool)>,
+    /// Each processor, and the way that it takes.
+    members: Vec<(u32, Gap)>,
     /// What has come of each: `None` while it has not saved.
     outcomes: Mutex<Vec<Option<Result<(), String>>>>,
 }
@@ -52,8 +52,7 @@ pub struct Drafts(());
 impl Drafts {
     /// Every one of these processors saves what it has at its next look.
     pub fn order(blocks: Blocks, members: impl Iterator<Item = u32>) -> Self {
-        let member = |index| (index, Gap::rehearsal(blocks.clone()), AtomicBool::new(false));
-        let members: Vec<(u32, Gap, AtomicBool)> = members.map(member).collect();
+        let members: Vec<(u32, Gap)> = members.map(|index| (index, Gap::rehearsal(index, blocks.clone()))).collect();
         let indices: Vec<u32> = members.iter().map(|(index, ..)| *index).collect();
         let outcomes = Mutex::new(members.iter().map(|_| None).collect());
         *WANTED.write() = Some(Wanted { members, outcomes });
@@ -84,16 +83,12 @@ pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the processor `index` save, if it is to and has not yet.
-pub fn take(index: u32, save: impl FnOnce(&Gap) -> Result<(), String>) {
+/// Has the processor `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there before.
+pub fn take(index: u32, save: impl FnOnce(&Gap) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };
-    let Some(place) = wanted.members.iter().position(|(member, ..)| *member == index) else { return };
-    let (_, gap, has_begun) = &wanted.members[place];
-    if has_begun.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    let outcome = save(gap);
+    let Some(place) = wanted.members.iter().position(|(member, _)| *member == index) else { return };
+    let Some(outcome) = save(&wanted.members[place].1) else { return };
     if let Some(slot) = wanted.outcomes.lock().get_mut(place) {
         *slot = Some(outcome);
     }
