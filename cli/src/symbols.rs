@@ -40,10 +40,10 @@ impl Symbols {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             names.extend(name.map(|name| format!("{:#}", demangle(&name))));
         }
-        if names.is_empty() {
-            let name = self.loader.find_symbol(address).map(|name| format!("{:#}", demangle(name)));
-            names.push(name.unwrap_or_else(|| format!("{address:#x}")));
-        }
+        // The outermost is a function with a symbol, which says in which module it is.
+        let outermost = names.pop();
+        let symbol = self.loader.find_symbol(address).map(|name| format!("{:#}", demangle(name)));
+        names.push(symbol.or(outermost).unwrap_or_else(|| format!("{address:#x}")));
         names
     }
 

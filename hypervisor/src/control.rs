@@ -252,7 +252,8 @@ impl Control {
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
-            RequestBody::Profile { by, order } => self.profiles.answer(by, order),
+            RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
+            RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             body => match requests::answer(Request { id, body }, &mut self.outgoing, &mut self.processors) {
                 Some(result) => result,
                 None => return,

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
-use wire::{MAX_PROFILE_WORDS, ProfileOrder, ProfilePage, Refusal, ReplyBody, RequestBody};
+use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, ReplyBody, RequestBody};
 
 use super::{Client, unexpected};
 
@@ -32,9 +32,9 @@ impl Client {
         accept: impl FnOnce(&mut Self, &ProfilePage) -> Result<()>,
     ) -> Result<Taken> {
         let by = own_number();
-        let first = self.page(by, ProfileOrder::Begin { hz })?;
+        let first = self.page(RequestBody::ProfileBegin { by, hz })?;
         if let Err(error) = accept(self, &first) {
-            self.page(by, ProfileOrder::End)?;
+            self.page(RequestBody::ProfileRead { by, is_end: true })?;
             return Err(error);
         }
         let mut taken = Taken { words: first.samples.clone(), head: first, cut_short: None };
@@ -47,7 +47,7 @@ impl Client {
 
     fn gather(&mut self, by: u32, end: Instant, taken: &mut Taken) -> Result<()> {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
-            let page = self.page(by, ProfileOrder::Read)?;
+            let page = self.page(RequestBody::ProfileRead { by, is_end: false })?;
             // Samples are not cut in two, so a page that is full may have some room left.
             if page.samples.len() < MAX_PROFILE_WORDS / 2 {
                 thread::sleep(left.min(INTERVAL));
@@ -55,7 +55,7 @@ impl Client {
             taken.add(page);
         }
         loop {
-            let page = self.page(by, ProfileOrder::End)?;
+            let page = self.page(RequestBody::ProfileRead { by, is_end: true })?;
             let is_last = page.samples.is_empty();
             taken.add(page);
             if is_last {
@@ -64,8 +64,8 @@ impl Client {
         }
     }
 
-    fn page(&mut self, by: u32, order: ProfileOrder) -> Result<ProfilePage> {
-        match self.request(RequestBody::Profile { by, order })? {
+    fn page(&mut self, question: RequestBody) -> Result<ProfilePage> {
+        match self.request(question)? {
             ReplyBody::Profile(page) => Ok(page),
             other => bail!(unexpected(&other)),
         }

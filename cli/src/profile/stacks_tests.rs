@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use profile::MOST_WORDS;
+
 use super::*;
 
 const CODE: u64 = 0x1000;
 
 fn stacks(samples: &[Sample<'_>]) -> Stacks {
-    let words: Vec<u32> = samples.iter().flat_map(|sample| sample.encode(<[u32]>::to_vec)).collect();
+    let words: Vec<u32> = samples.iter().flat_map(|sample| sample.encode(&mut [0; MOST_WORDS]).to_vec()).collect();
     let functions = |at: u64| match at {
         0x1010 => vec!["inlined".to_owned(), "exit; handled".to_owned()],
         0x101f => vec!["run".to_owned()],

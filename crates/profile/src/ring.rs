@@ -5,62 +5,62 @@
 use crate::sample::words_of;
 use crate::sync::{AtomicU32, Ordering};
 
-/// Words before those of the samples: how many were written, read, and samples lost; all counted on from the last round.
-const HEAD_WORDS: usize = 3;
-
-/// A ring in memory of its user's.
+/// A ring of so many words, a power of two. Any bits are one, once it is [reset](Self::reset).
 #[derive(Debug)]
-pub struct Ring<'m> {
-    written: &'m AtomicU32,
-    read: &'m AtomicU32,
-    lost: &'m AtomicU32,
-    words: &'m [AtomicU32],
+#[repr(C)]
+pub struct Ring<const WORDS: usize> {
+    /// How many words have been written, and read.
+    written: AtomicU32,
+    read: AtomicU32,
+    lost: AtomicU32,
+    words: [AtomicU32; WORDS],
 }
 
-impl<'m> Ring<'m> {
-    /// The ring in these words, of which it uses a power of two for samples. `None` where that is none.
-    pub fn in_words(memory: &'m [AtomicU32]) -> Option<Self> {
-        let (head, words) = memory.split_at_checked(HEAD_WORDS)?;
-        let capacity = 1 << words.len().checked_ilog2()?;
-        Some(Self { written: &head[0], read: &head[1], lost: &head[2], words: &words[..capacity] })
-    }
+impl<const WORDS: usize> Ring<WORDS> {
+    const MASK: u32 = {
+        assert!(WORDS.is_power_of_two() && WORDS <= 1 << 31, "numbers of words go round with the ring");
+        WORDS as u32 - 1
+    };
 
     /// Empties it, whatever the memory held. Before anybody else has it.
     pub fn reset(&self) {
-        [self.written, self.read, self.lost].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.written.store(0, Ordering::Relaxed);
+        self.read.store(0, Ordering::Relaxed);
+        self.lost.store(0, Ordering::Relaxed);
     }
 
     /// Adds the words of one sample. For the writer.
     pub fn push(&self, sample: &[u32]) {
-        let written = self.written.load(Ordering::Relaxed);
+        let mut written = self.written.load(Ordering::Relaxed);
         let used = written.wrapping_sub(self.read.load(Ordering::Acquire)) as usize;
-        if self.words.len() - used < sample.len() {
+        if used + sample.len() > WORDS {
             self.lost.store(self.lost.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             return;
         }
-        for (offset, word) in (0..).zip(sample) {
-            self.at(written.wrapping_add(offset)).store(*word, Ordering::Relaxed);
+        for word in sample {
+            self.at(written).store(*word, Ordering::Relaxed);
+            written = written.wrapping_add(1);
         }
-        self.written.store(written.wrapping_add(sample.len() as u32), Ordering::Release);
+        self.written.store(written, Ordering::Release);
     }
 
-    /// Takes whole samples of at most `room` words together; says how many words that were. For the reader.
-    pub fn take(&self, room: usize, mut each: impl FnMut(u32)) -> usize {
+    /// Takes whole samples of at most `room` words together; says how much room is left. For the reader.
+    pub fn take(&self, mut room: usize, each: &mut dyn FnMut(u32)) -> usize {
         let written = self.written.load(Ordering::Acquire);
-        let read = self.read.load(Ordering::Relaxed);
-        let mut taken: u32 = 0;
-        while read.wrapping_add(taken) != written {
-            let words = words_of(self.at(read.wrapping_add(taken)).load(Ordering::Relaxed));
-            if taken as usize + words > room {
+        let mut read = self.read.load(Ordering::Relaxed);
+        while read != written {
+            let words = words_of(self.at(read).load(Ordering::Relaxed));
+            if words > room {
                 break;
             }
             for _ in 0..words {
-                each(self.at(read.wrapping_add(taken)).load(Ordering::Relaxed));
-                taken += 1;
+                each(self.at(read).load(Ordering::Relaxed));
+                read = read.wrapping_add(1);
             }
+            room -= words;
         }
-        self.read.store(read.wrapping_add(taken), Ordering::Release);
-        taken as usize
+        self.read.store(read, Ordering::Release);
+        room
     }
 
     /// How many samples found no room.
@@ -68,7 +68,16 @@ impl<'m> Ring<'m> {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn at(&self, number: u32) -> &'m AtomicU32 {
-        &self.words[number as usize & (self.words.len() - 1)]
+    fn at(&self, number: u32) -> &AtomicU32 {
+        &self.words[(number & Self::MASK) as usize]
+    }
+}
+
+#[cfg(test)]
+impl<const WORDS: usize> Ring<WORDS> {
+    /// One that holds whatever memory held.
+    pub(crate) fn of_any_memory() -> Self {
+        let word = || AtomicU32::new(99);
+        Self { written: word(), read: word(), lost: word(), words: core::array::from_fn(|_| word()) }
     }
 }

@@ -26,20 +26,19 @@ pub enum Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// Hands over the words of it.
-    pub fn encode<T>(&self, take: impl FnOnce(&[u32]) -> T) -> T {
-        let frames = match self {
-            Self::Host(frames) => &frames[..frames.len().min(MOST_FRAMES)],
-            _ => &[],
-        };
-        let mut words = [0; MOST_WORDS];
-        words[1..=frames.len()].copy_from_slice(frames);
-        words[0] = match self {
+    /// The words of it.
+    pub fn encode(self, into: &mut [u32; MOST_WORDS]) -> &[u32] {
+        let mut words = 1;
+        into[0] = match self {
             Self::Idle => IDLE,
             Self::Guest(number) => number << KIND_BITS | GUEST,
-            Self::Host(_) => (frames.len() as u32) << KIND_BITS | HOST,
+            Self::Host(frames) => {
+                let (_, places) = into.split_at_mut(1);
+                words += places.iter_mut().zip(frames).map(|(place, frame)| *place = *frame).count();
+                (words as u32 - 1) << KIND_BITS | HOST
+            }
         };
-        take(&words[..=frames.len()])
+        &into[..words]
     }
 
     /// The first of the samples in `words`, and the rest; `None` where no whole one is.

@@ -6,7 +6,7 @@ pub const MOST_HZ: u32 = 1000;
 /// The most looks at all processors together in a second: what bounds the cost to who sends the interrupts.
 pub const MOST_PER_SECOND: u64 = 20_000;
 /// After such a silence nobody wants the samples any more.
-pub const SILENCE_US: u64 = 5_000_000;
+pub const SILENCE_NS: u64 = 5_000_000_000;
 
 const US_PER_SECOND: u64 = 1_000_000;
 
@@ -20,26 +20,26 @@ pub fn period_us(hz: u32, processors: u32) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     by: u32,
-    heard_us: u64,
+    heard_ns: u64,
 }
 
 impl Session {
     /// Whoever calls itself `by` takes it from now on.
-    pub fn begin(by: u32, now_us: u64) -> Self {
-        Self { by, heard_us: now_us }
+    pub fn begin(by: u32, now_ns: u64) -> Self {
+        Self { by, heard_ns: now_ns }
     }
 
     /// `by` asks for samples; `false`: it is somebody else's.
-    pub fn hear(&mut self, by: u32, now_us: u64) -> bool {
+    pub fn hear(&mut self, by: u32, now_ns: u64) -> bool {
         let is_mine = self.by == by;
         if is_mine {
-            self.heard_us = now_us;
+            self.heard_ns = now_ns;
         }
         is_mine
     }
 
     /// Whether nobody asks any more.
-    pub fn is_forgotten(&self, now_us: u64) -> bool {
-        now_us >= self.heard_us.saturating_add(SILENCE_US)
+    pub fn is_forgotten(&self, now_ns: u64) -> bool {
+        now_ns >= self.heard_ns.saturating_add(SILENCE_NS)
     }
 }

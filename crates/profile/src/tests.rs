@@ -7,12 +7,13 @@ use loom::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::session::{MOST_PER_SECOND, SILENCE_US, period_us};
+use crate::session::{MOST_PER_SECOND, SILENCE_NS, period_us};
 use crate::sync::{AtomicU32, Ordering};
-use crate::walk::{caller_above, walk};
-use crate::{MOST_FRAMES, Place, Ring, Sample, Samples, Session};
+use crate::walk::{Interrupted, frames, walk};
+use crate::{MOST_FRAMES, MOST_WORDS, Place, Ring, Sample, Samples, Session};
 
 const STACK: u64 = 0xffff_c000_0000_4000;
+const CODE: u64 = 0xffff_ffff_8020_1000;
 
 /// A stack of these quadwords, walked from its first.
 fn walked(words: &[u64], from: u64, most: usize) -> Vec<u64> {
@@ -22,7 +23,7 @@ fn walked(words: &[u64], from: u64, most: usize) -> Vec<u64> {
         assert!(stack.contains(&at) && at.is_multiple_of(8), "{at:#x} is not on the stack");
         words[((at - STACK) / 8) as usize]
     };
-    let count = walk(from, stack.clone(), read, &mut into);
+    let count = walk(from, stack.clone(), &read, &mut into);
     into.truncate(count);
     into
 }
@@ -42,20 +43,41 @@ fn a_frame_pointer_that_cannot_be_one_ends_the_walk() {
     assert_eq!(walked(&[STACK, 1], STACK, 9), [1]);
 }
 
+/// The frames of code that was interrupted with the stack pointer at the stack's beginning, the frame pointer in it, by offset.
+fn frames_at(bytes: &[u8], words: &[u64], frame_pointer: u64) -> Vec<u32> {
+    let interrupted = Interrupted { at: CODE + 1, bytes, stack_pointer: STACK, frame_pointer };
+    let stack = STACK..STACK + 8 * words.len() as u64;
+    let mut into = [0; MOST_FRAMES];
+    let count = frames(&interrupted, CODE..CODE + 100, stack, &|at| words[((at - STACK) / 8) as usize], &mut into);
+    into[..count].to_vec()
+}
+
 #[test]
 fn the_caller_is_found_where_the_chain_does_not_know_it() {
-    assert_eq!(caller_above(&[0x55, 0x48, 0x89, 0xe5]), Some(0));
-    assert_eq!(caller_above(&[0x48, 0x89, 0xe5, 0x41]), Some(8));
-    assert_eq!(caller_above(&[0xc3]), Some(0));
-    assert_eq!(caller_above(&[0x48, 0x89, 0xe6]), None);
-    assert_eq!(caller_above(&[]), None);
+    let words = [CODE + 2, CODE + 3, 0, CODE + 4];
+    let chain = STACK + 16;
+    assert_eq!(frames_at(&[0x55, 0x48, 0x89, 0xe5], &words, chain), [1, 2, 4], "push rbp");
+    assert_eq!(frames_at(&[0x48, 0x89, 0xe5, 0x41], &words, chain), [1, 3, 4], "mov rbp, rsp");
+    assert_eq!(frames_at(&[0xc3], &words, chain), [1, 2, 4], "ret");
+    assert_eq!(frames_at(&[0x48, 0x89, 0xe6], &words, chain), [1, 4], "anything else");
+    assert_eq!(frames_at(&[], &words, 0), [1]);
+    assert_eq!(frames_at(&[0x48, 0x89, 0xe5], &words[..1], 0), [1], "beyond the stack");
+}
+
+#[test]
+fn what_is_no_code_ends_a_sample() {
+    assert_eq!(frames_at(&[], &[STACK + 16, CODE + 100, 0, CODE + 4], STACK), [1]);
+}
+
+fn words_of(sample: Sample<'_>) -> Vec<u32> {
+    sample.encode(&mut [0; MOST_WORDS]).to_vec()
 }
 
 fn any_sample() -> impl Strategy<Value = Vec<u32>> {
     prop_oneof![
-        Just(Sample::Idle.encode(<[u32]>::to_vec)),
-        (0_u32..1 << 30).prop_map(|number| Sample::Guest(number).encode(<[u32]>::to_vec)),
-        vec(any::<u32>(), 1..MOST_FRAMES + 9).prop_map(|frames| Sample::Host(&frames).encode(<[u32]>::to_vec)),
+        Just(words_of(Sample::Idle)),
+        (0_u32..1 << 30).prop_map(|number| words_of(Sample::Guest(number))),
+        vec(any::<u32>(), 1..MOST_FRAMES + 9).prop_map(|frames| words_of(Sample::Host(&frames))),
     ]
 }
 
@@ -68,7 +90,7 @@ proptest! {
     #[test]
     fn samples_come_back_as_they_were(samples in vec(any_sample(), 0..9)) {
         let words = samples.concat();
-        let again: Vec<_> = Samples(&words).map(|sample| sample.encode(<[u32]>::to_vec)).collect();
+        let again: Vec<_> = Samples(&words).map(words_of).collect();
         prop_assert_eq!(again, samples);
     }
 
@@ -81,7 +103,7 @@ proptest! {
 #[test]
 fn a_stack_that_is_too_deep_keeps_its_nearest_frames() {
     let frames: Vec<u32> = (0..40).collect();
-    Sample::Host(&frames).encode(|words| assert_eq!(words[1..], frames[..MOST_FRAMES]));
+    assert_eq!(words_of(Sample::Host(&frames))[1..], frames[..MOST_FRAMES]);
 }
 
 #[test]
@@ -95,32 +117,31 @@ fn no_profile_takes_more_samples_than_the_limits() {
 #[test]
 fn a_profile_that_nobody_asks_for_ends() {
     let mut session = Session::begin(7, 100);
-    assert!(!session.is_forgotten(99 + SILENCE_US) && session.is_forgotten(100 + SILENCE_US));
+    assert!(!session.is_forgotten(99 + SILENCE_NS) && session.is_forgotten(100 + SILENCE_NS));
     assert!(!session.hear(8, 5000), "another's");
-    assert!(session.is_forgotten(100 + SILENCE_US));
-    assert!(session.hear(7, 5000) && !session.is_forgotten(100 + SILENCE_US));
+    assert!(session.is_forgotten(100 + SILENCE_NS));
+    assert!(session.hear(7, 5000) && !session.is_forgotten(100 + SILENCE_NS));
 }
 
 /// Two samples of two words and one of one, through a ring of four words.
 #[test]
 fn a_reader_gets_whole_samples_in_order_and_all_others_are_counted() {
     loom::model(|| {
-        let memory: Arc<Vec<AtomicU32>> = Arc::new((0..7).map(|_| AtomicU32::new(99)).collect());
-        Ring::in_words(&memory).expect("room").reset();
+        let ring = Arc::new(Ring::<4>::of_any_memory());
+        ring.reset();
         let writer = {
-            let memory = memory.clone();
+            let ring = ring.clone();
             loom::thread::spawn(move || {
-                let ring = Ring::in_words(&memory).expect("room");
-                ring.push(&[4 | 2, 10]);
-                ring.push(&[4 | 2, 20]);
+                ring.push(&[6, 10]);
+                ring.push(&[6, 20]);
                 ring.push(&[5]);
             })
         };
-        let ring = Ring::in_words(&memory).expect("room");
         let mut words = Vec::new();
-        ring.take(3, |word| words.push(word));
+        let left = ring.take(3, &mut |word| words.push(word));
+        assert!(words.len() + left == 3 && [0, 2].contains(&words.len()), "{words:?}");
         writer.join().expect("ends");
-        while ring.take(3, |word| words.push(word)) > 0 {}
+        while ring.take(3, &mut |word| words.push(word)) < 3 {}
         let all: &[u32] = &[6, 10, 6, 20, 5];
         assert_eq!(words, all[..all.len() - ring.lost() as usize]);
     });

@@ -125,7 +125,7 @@ pub enum ReplyBody {
         /// The latest figures that have been taken; `None` where there are none yet.
         latest: Option<Box<VcpuPerf>>,
     },
-    /// To [`crate::RequestBody::Profile`].
+    /// To [`crate::RequestBody::ProfileBegin`] and [`crate::RequestBody::ProfileRead`].
     Profile(ProfilePage),
 }
 

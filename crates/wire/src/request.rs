@@ -170,29 +170,21 @@ pub enum RequestBody {
         /// Which processor.
         vcpu: u32,
     },
-    /// A profile of the host itself: one at a time. Answered by [`crate::ReplyBody::Profile`]. One that nobody asks for for
-    /// five seconds ends, and so does one whose image is to be replaced.
-    Profile {
-        /// Who takes it: a number of the sender's choice, the same as long as it is the same profile.
+    /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that nobody asks for
+    /// for five seconds ends, and so does one whose image is to be replaced.
+    ProfileBegin {
+        /// Who takes it: a number of the sender's choice.
         by: u32,
-        /// What to do.
-        order: ProfileOrder,
-    },
-}
-
-/// What to do about a profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProfileOrder {
-    /// Begin it.
-    Begin {
         /// Looks at each processor in a second; fewer are taken where that is too many.
         hz: u32,
     },
-    /// Tell samples that have been taken.
-    Read,
-    /// Take no more, and tell those that have been taken. It is over once there are none left to tell.
-    End,
+    /// Samples that have been taken. Answered by [`crate::ReplyBody::Profile`].
+    ProfileRead {
+        /// Who takes it.
+        by: u32,
+        /// Take no more: the profile is over once there are none left to tell.
+        is_end: bool,
+    },
 }
 
 /// Which image is to replace the running one.

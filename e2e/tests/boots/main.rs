@@ -26,6 +26,7 @@ mod memory;
 mod panicked;
 mod pci;
 mod processors;
+mod profile;
 mod protocols;
 mod restart;
 mod self_tests;
@@ -76,6 +77,7 @@ fn trials() -> Vec<Trial> {
         ("images", images::RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_RULES } else { &[] }),
         ("timeline", timeline::RULES),
+        ("profile", profile::RULES),
         ("pci", pci::RULES),
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),

@@ -5,9 +5,10 @@
 //! holds them back, only the world switch, at whose end they are taken. Without a profile nothing of this is on any path.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use profile::{MOST_FRAMES, Ring, Sample};
+use profile::walk::{Interrupted, frames};
+use profile::{MOST_FRAMES, MOST_WORDS, Sample};
 use units::PageSize;
 
 use super::address::{DIRECT_MAP, text_end, text_start};
@@ -16,38 +17,40 @@ use super::percpu::{self, BOOT_PROCESSOR, PerCpu};
 use super::trap::{self, TrapFrame};
 use super::{apic, svm, watchdog};
 
-/// A processor's ring: 32 KiB of samples, and a page for its head.
-const RING_BYTES: u64 = 36 * 1024;
+/// A processor's ring: 32 KiB of samples.
+type Ring = profile::Ring<8192>;
 
 /// The time between two looks; 0 while no profile is taken.
 static PERIOD_US: AtomicU64 = AtomicU64::new(0);
 /// NMIs for samples so far.
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
-/// Processors that are looked at, and their rings' memory.
+/// A ring for each processor, online or not, by their numbers. Dropped only once it has ended and is quiet.
 pub struct Sampling {
-    processors: Vec<u32>,
-    frames: Option<OwnedFrames>,
-    /// Of which ring samples are told first: in turn.
-    first: usize,
+    frames: OwnedFrames,
+    processors: u32,
+    /// How often samples were told: each time another processor's come first.
+    first: u32,
 }
 
 impl Sampling {
     /// Looks at every processor that is online, from now on. `None`: there is no memory. For the boot processor, where a watchdog is
     /// prepared.
     pub fn begin(period_us: u64) -> Option<Self> {
-        let processors: Vec<u32> = percpu::indices().collect();
-        let frames = FRAMES.lock().allocate(processors.len() as u64 * RING_BYTES, PageSize::Kib4).ok()?;
-        let mut memory = DIRECT_MAP + frames.start().0;
-        for place in processors.iter().filter_map(|index| percpu::of(*index)) {
-            ring_at(memory)?.reset();
-            place.samples.give(memory);
-            memory += RING_BYTES;
+        let mut processors = 0;
+        while percpu::of(processors).is_some() {
+            processors += 1;
+        }
+        let frames = FRAMES.lock().allocate(u64::from(processors) * size_of::<Ring>() as u64, PageSize::Kib4).ok()?;
+        let this = Self { frames: OwnedFrames::new(frames), processors, first: 0 };
+        for index in 0..processors {
+            ring_at(this.memory(index)).reset();
+            percpu::of(index)?.samples.give(this.memory(index));
         }
         ASKED.store(0, Ordering::Relaxed);
         PERIOD_US.store(period_us, Ordering::Release);
         watchdog::arm(period_us);
-        Some(Self { processors, frames: Some(OwnedFrames::new(frames)), first: 0 })
+        Some(this)
     }
 
     /// Looks at nobody any more. What has been taken can still be told.
@@ -55,12 +58,9 @@ impl Sampling {
         if PERIOD_US.swap(0, Ordering::AcqRel) != 0 {
             watchdog::disarm();
         }
-        self.places().for_each(|processor| processor.samples.take_back());
-    }
-
-    /// The timer has been passed over (its comparator may be late): starts it anew.
-    pub fn go_on(&self, period_us: u64) {
-        watchdog::arm(period_us);
+        for index in 0..self.processors {
+            percpu::of(index).inspect(|processor| processor.samples.take_back());
+        }
     }
 
     /// How many looks have been taken, at all processors together.
@@ -68,51 +68,33 @@ impl Sampling {
         ASKED.load(Ordering::Relaxed)
     }
 
-    /// How many samples found no room.
-    pub fn lost(&self) -> u64 {
-        self.rings().map(|ring| u64::from(ring.lost())).sum()
-    }
-
-    /// Samples of at most so many words.
-    pub fn take(&mut self, room: usize) -> Vec<u32> {
-        let mut words = Vec::with_capacity(room);
-        for ring in self.rings().skip(self.first).chain(self.rings().take(self.first)) {
-            ring.take(room - words.len(), |word| words.push(word));
+    /// Samples of at most so many words, and how many samples have found no room so far.
+    pub fn take(&mut self, mut room: usize) -> (Vec<u32>, u64) {
+        let (mut words, mut lost) = (Vec::new(), 0);
+        self.first += 1;
+        for step in self.first..self.first + self.processors {
+            let ring = ring_at(self.memory(step % self.processors));
+            room = ring.take(room, &mut |word| words.push(word));
+            lost += u64::from(ring.lost());
         }
-        self.first = (self.first + 1) % self.processors.len().max(1);
-        words
+        (words, lost)
     }
 
     /// Once it has ended: no handler is at work any more, so that the memory can go.
     pub fn is_quiet(&self) -> bool {
-        self.places().all(|processor| processor.samples.is_quiet())
+        (0..self.processors).all(|index| percpu::of(index).is_none_or(|processor| processor.samples.is_quiet()))
     }
 
-    fn places(&self) -> impl Iterator<Item = &'static PerCpu> + '_ {
-        self.processors.iter().filter_map(|index| percpu::of(*index))
-    }
-
-    fn rings(&self) -> impl Iterator<Item = Ring<'static>> + '_ {
-        let range = self.frames.as_ref().map(OwnedFrames::range).unwrap_or_default();
-        let starts = (DIRECT_MAP + range.start().0..DIRECT_MAP + range.end().0).step_by(RING_BYTES as usize);
-        starts.filter_map(ring_at)
-    }
-}
-
-impl Drop for Sampling {
-    fn drop(&mut self) {
-        self.end();
-        if !self.is_quiet() {
-            self.frames.take().into_iter().for_each(OwnedFrames::leak);
-        }
+    fn memory(&self, index: u32) -> u64 {
+        DIRECT_MAP + self.frames.range().start().0 + u64::from(index) * size_of::<Ring>() as u64
     }
 }
 
 /// The ring whose memory begins there.
-fn ring_at(memory: u64) -> Option<Ring<'static>> {
-    // SAFETY: only addresses of rings' memory come here: whole frames, in the direct map, which are kept until no handler uses them
-    // and their reader is gone. Any bits are a word.
-    Ring::in_words(unsafe { core::slice::from_raw_parts(memory as *const AtomicU32, RING_BYTES as usize / 4) })
+fn ring_at(memory: u64) -> &'static Ring {
+    // SAFETY: only addresses of rings' memory come here: in frames of the direct map, aligned, which are kept until no handler uses them
+    // and their reader is gone. It is all atomics, of which any bits are a value.
+    unsafe { &*(memory as *const Ring) }
 }
 
 /// Whether an NMI is a profile's: then the sample has been taken.
@@ -124,50 +106,36 @@ pub fn takes_nmi(frame: &TrapFrame) -> bool {
     let me = PerCpu::current();
     if me.index == BOOT_PROCESSOR {
         watchdog::arm_again(period_us);
-        ASKED.fetch_add(1 + ask_others(), Ordering::Relaxed);
+        ask_others();
     }
-    me.samples.with(|memory| {
-        if let Some(ring) = ring_at(memory) {
-            look(me, frame, &ring);
-        }
-    });
+    me.samples.with(|memory| look(me, frame, ring_at(memory)));
     true
 }
 
-/// Has all others looked at; how many they are.
-fn ask_others() -> u64 {
-    let others = percpu::indices().skip(1).filter_map(percpu::of).filter(|other| other.samples.is_given());
-    others.inspect(|other| apic::send_nmi_from_nmi(other.apic_id)).count() as u64
+/// Has all others looked at.
+fn ask_others() {
+    let (mut index, mut asked) = (BOOT_PROCESSOR + 1, 1);
+    while let Some(other) = percpu::of(index) {
+        if other.is_here() {
+            apic::send_nmi_from_nmi(other.apic_id);
+            asked += 1;
+        }
+        index += 1;
+    }
+    ASKED.fetch_add(asked, Ordering::Relaxed);
 }
 
-fn look(me: &PerCpu, frame: &TrapFrame, ring: &Ring<'_>) {
-    let mut frames = [0; MOST_FRAMES];
+fn look(me: &PerCpu, frame: &TrapFrame, ring: &Ring) {
+    let mut addresses = [0; MOST_FRAMES];
     let sample = if me.is_idle() {
         Sample::Idle
     } else if let Some(guest) = svm::guest_taken_from(frame) {
         Sample::Guest(guest)
     } else {
-        let count = frames_of(frame, &mut frames);
-        Sample::Host(&frames[..count])
+        let (bytes, stack) = (trap::code_bytes(frame.rip), stack_around(frame.rsp).unwrap_or_default());
+        let interrupted = Interrupted { at: frame.rip, bytes, stack_pointer: frame.rsp, frame_pointer: frame.rbp };
+        let count = frames(&interrupted, text_start()..text_end(), stack, &trap::read_stack, &mut addresses);
+        Sample::Host(&addresses[..count])
     };
-    sample.encode(|words| ring.push(words));
-}
-
-/// Where the image's code was interrupted and called from, up to the first address that is not the code's.
-fn frames_of(frame: &TrapFrame, into: &mut [u32; MOST_FRAMES]) -> usize {
-    let mut addresses = [0; MOST_FRAMES];
-    addresses[0] = frame.rip;
-    let mut count = 1;
-    if let Some(stack) = stack_around(frame.rsp) {
-        let caller = profile::walk::caller_above(trap::code_bytes(frame.rip)).map(|above| frame.rsp + above);
-        if let Some(at) = caller.filter(|at| at.is_multiple_of(8) && stack.contains(at)) {
-            // SAFETY: an aligned quadword of a mapped stack.
-            addresses[1] = unsafe { *(at as *const u64) };
-            count = 2;
-        }
-        count += trap::backtrace(frame.rbp, stack, &mut addresses[count..]);
-    }
-    let code = text_start()..text_end();
-    let known = addresses[..count].iter().take_while(|address| code.contains(address));
-    into.iter_mut().zip(known).map(|(place, address)| *place = (address - code.start) as u32).count()
+    ring.push(sample.encode(&mut [0; MOST_WORDS]));
 }

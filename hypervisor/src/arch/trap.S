@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One stub of 16 bytes per vector: every trap reaches Rust with the same frame (TrapFrame in trap.rs).
+// One stub of 16 bytes per vector that is used: every trap reaches Rust with the same frame (TrapFrame in trap.rs).
 
 .section .text
 .align 16
 .global trap_stubs
 trap_stubs:
-.set vector, 0
-.rept 256
+.macro stubs first, count
+.set vector, \first
+.rept \count
     .align 16
     // #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP, #VC and #SX push an error code themselves.
     .if !(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30)
@@ -16,6 +17,10 @@ trap_stubs:
     jmp trap_common
     .set vector, vector + 1
 .endr
+.endm
+stubs 0, {low}
+stubs {high}, 256 - {high}
+.purgem stubs
 
 trap_common:
     push rax

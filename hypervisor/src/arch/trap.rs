@@ -10,11 +10,15 @@ use super::{apic, cpu, sampling};
 use crate::console::trial;
 use crate::end;
 
-global_asm!(include_str!("trap.S"), dispatch = sym dispatch);
+global_asm!(include_str!("trap.S"), dispatch = sym dispatch, low = const LOW_VECTORS, high = const HIGH_VECTORS);
 
 unsafe extern "C" {
     static trap_stubs: u8;
 }
+
+/// Vectors below the first and from the second on have stubs. Nobody sends those between.
+const LOW_VECTORS: u64 = 0x50;
+const HIGH_VECTORS: u64 = 0xe0;
 
 /// Vectors of the host's interrupts.
 pub mod vector {
@@ -115,7 +119,7 @@ fn fill(interrupt_stack: impl Fn(u64) -> u64) {
     const PRESENT_INTERRUPT_GATE: u64 = 0x8e00 << 32;
     const CODE_SELECTOR: u64 = 8 << 16;
     for vector in 0..256 {
-        let handler = (&raw const trap_stubs) as u64 + vector * 16;
+        let handler = stub_of(vector);
         let low = (handler & 0xffff)
             | CODE_SELECTOR
             | interrupt_stack(vector) << 32
@@ -125,6 +129,16 @@ fn fill(interrupt_stack: impl Fn(u64) -> u64) {
         // either way. The index is below 256.
         unsafe { (*IDT.0.get())[vector as usize] = Gate { low, high: handler >> 32 } };
     }
+}
+
+/// Where the vector leads to. One that nobody sends makes the processor look what there is to do.
+fn stub_of(vector: u64) -> u64 {
+    let number = match vector {
+        0..LOW_VECTORS => vector,
+        HIGH_VECTORS.. => vector - HIGH_VECTORS + LOW_VECTORS,
+        _ => u64::from(vector::WAKE),
+    };
+    (&raw const trap_stubs) as u64 + number * 16
 }
 
 /// Loads the IDT on the calling processor.
@@ -142,7 +156,7 @@ pub fn load() {
 /// Serves an interrupt that came while an image on trial had the calling processor: as if it came here and now. For vectors
 /// without an error code.
 pub fn deliver(vector: u8) {
-    let stub = (&raw const trap_stubs) as u64 + u64::from(vector) * 16;
+    let stub = stub_of(u64::from(vector));
     // SAFETY: the stub finds the frame that the processor would have pushed, keeps every register, and returns to the label.
     unsafe {
         asm!(
@@ -210,8 +224,13 @@ fn skip_halt(frame: &mut TrapFrame) {
 
 /// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many. `stack` is one, mapped.
 pub fn backtrace(frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
-    // SAFETY: only quadwords inside the stack are asked for, aligned.
-    profile::walk::walk(frame_pointer, stack, |at| unsafe { *(at as *const u64) }, into)
+    profile::walk::walk(frame_pointer, stack, &read_stack, into)
+}
+
+/// A quadword of a stack: for a walk, which asks only for what is on the stack that it is given, aligned.
+pub fn read_stack(at: u64) -> u64 {
+    // SAFETY: stacks are mapped; see above.
+    unsafe { *(at as *const u64) }
 }
 
 /// Up to 16 bytes of the image's code from `rip` on; nothing outside it.

@@ -4,14 +4,14 @@
 use alloc::string::ToString;
 
 use profile::{Session, session};
-use wire::{MAX_PROFILE_WORDS, ProfileOrder, ProfilePage, Refusal, RefusalCode, ReplyBody};
+use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, RefusalCode, ReplyBody};
 
 use crate::arch::sampling::Sampling;
-use crate::arch::{boot, cpu, percpu, timer};
+use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::start;
 
-/// How often the clock is looked at while a profile is taken, and while its last handlers end.
-const LOOK_US: u64 = 250_000;
+/// How often the clock is looked at, which ticks once a second at least, and whether the last handlers have ended.
+const LOOK_US: u64 = 2_000_000;
 const LAST_LOOK_US: u64 = 1000;
 
 /// The profile that is taken, if one is.
@@ -29,61 +29,68 @@ struct Profile {
 }
 
 impl Profiles {
-    /// Carries out an order of whoever calls itself `by`.
-    pub fn answer(&mut self, by: u32, order: ProfileOrder) -> Result<ReplyBody, Refusal> {
-        if let ProfileOrder::Begin { hz } = order {
-            self.begin(by, hz)?;
-        }
-        let Some(profile) = self.0.as_mut().and_then(|profile| profile.hear(by)) else {
-            return refuse("the profile is over", "an update, a restart or five seconds without a question end it");
-        };
-        if order == ProfileOrder::End {
-            profile.sampling.end();
-        }
-        let page = profile.page();
-        if order == ProfileOrder::End && page.samples.is_empty() {
-            self.stop();
-        }
-        Ok(ReplyBody::Profile(page))
-    }
-
-    fn begin(&mut self, by: u32, hz: u32) -> Result<(), Refusal> {
-        self.poll();
+    /// Begins one for whoever calls itself `by`.
+    pub fn begin(&mut self, by: u32, hz: u32) -> Result<ReplyBody, Refusal> {
         if self.0.is_some() {
-            return refuse("a profile is being taken", "ask again when it is over; one without questions ends after 5 s");
+            return refuse(
+                "a profile is being taken",
+                "ask again when it is over; one without questions ends after 5 s",
+            );
         }
         if !start::prepare_watchdog() {
-            return refuse("no timer of this machine can send an NMI", "use one whose HPET has an I/O APIC's input of its own");
+            return refuse(
+                "no timer of this machine can send an NMI",
+                "use one whose HPET has an I/O APIC's input of its own",
+            );
         }
         let period_us = session::period_us(hz, percpu::online());
         let Some(sampling) = Sampling::begin(period_us) else {
             return refuse("there is no memory for samples", "stop a guest");
         };
-        let session = Some(Session::begin(by, now_us()));
-        self.0 = Some(Profile { session, sampling, period_us, seen: 0, next_look: in_us(LOOK_US) });
-        Ok(())
+        let session = Some(Session::begin(by, timer::uptime_ns()));
+        let profile = self.0.insert(Profile { session, sampling, period_us, seen: 0, next_look: in_us(LOOK_US) });
+        Ok(profile.page())
+    }
+
+    /// Tells whoever takes it what there is.
+    pub fn read(&mut self, by: u32, is_end: bool) -> Result<ReplyBody, Refusal> {
+        let mine = self.0.as_mut().and_then(|profile| {
+            let is_mine = profile.session.as_mut()?.hear(by, timer::uptime_ns());
+            is_mine.then_some(profile)
+        });
+        let Some(profile) = mine else {
+            return refuse("the profile is over", "an update, a restart or 5 s without a question end it");
+        };
+        if is_end {
+            profile.sampling.end();
+        }
+        let page = profile.page();
+        if is_end && matches!(&page, ReplyBody::Profile(page) if page.samples.is_empty()) {
+            self.stop();
+        }
+        Ok(page)
     }
 
     /// It is over, whoever takes it: an image is about to go.
     pub fn stop(&mut self) {
         if let Some(profile) = &mut self.0 {
-            profile.session = None;
-            profile.sampling.end();
+            profile.stop();
+            self.poll();
         }
-        self.poll();
     }
 
     /// Looks whether it has ended, and whether its clock goes on.
     pub fn poll(&mut self) {
-        let Some(profile) = &mut self.0 else { return };
-        if profile.session.is_some_and(|session| session.is_forgotten(now_us())) {
-            profile.session = None;
-            profile.sampling.end();
+        let Some(profile) = self.0.as_mut().filter(|profile| profile.next_look <= cpu::tsc()) else { return };
+        if profile.session.is_some_and(|session| session.is_forgotten(timer::uptime_ns())) {
+            profile.stop();
         }
-        if profile.session.is_none() && profile.sampling.is_quiet() {
-            self.0 = None;
-        } else if profile.next_look <= cpu::tsc() {
+        if profile.session.is_some() {
             profile.look_at_clock();
+        } else if profile.sampling.is_quiet() {
+            self.0 = None;
+        } else {
+            profile.next_look = in_us(LAST_LOOK_US);
         }
     }
 
@@ -94,35 +101,33 @@ impl Profiles {
 }
 
 impl Profile {
-    /// It, if it is this one's who asks.
-    fn hear(&mut self, by: u32) -> Option<&mut Self> {
-        let is_mine = self.session.as_mut().is_some_and(|session| session.hear(by, now_us()));
-        is_mine.then_some(self)
-    }
-
-    fn page(&mut self) -> ProfilePage {
-        ProfilePage {
+    fn page(&mut self) -> ReplyBody {
+        let (samples, lost) = self.sampling.take(MAX_PROFILE_WORDS);
+        ReplyBody::Profile(ProfilePage {
             build: boot::build_id(),
-            code: crate::arch::address::text_start(),
+            code: address::text_start(),
             period_us: self.period_us as u32,
             asked: self.sampling.asked(),
-            lost: self.sampling.lost(),
-            samples: self.sampling.take(MAX_PROFILE_WORDS),
-        }
+            lost,
+            samples,
+        })
+    }
+
+    fn stop(&mut self) {
+        self.session = None;
+        self.sampling.end();
+        self.next_look = 0;
     }
 
     fn look_at_clock(&mut self) {
         let asked = self.sampling.asked();
-        if self.session.is_some() && asked == self.seen {
-            self.sampling.go_on(self.period_us);
+        if asked == self.seen {
+            // Its comparator was passed while it was set: it would fire after a whole round.
+            watchdog::arm(self.period_us);
         }
         self.seen = asked;
-        self.next_look = in_us(if self.session.is_some() { LOOK_US.max(2 * self.period_us) } else { LAST_LOOK_US });
+        self.next_look = in_us(LOOK_US);
     }
-}
-
-fn now_us() -> u64 {
-    timer::uptime_ns() / 1000
 }
 
 fn in_us(us: u64) -> u64 {

@@ -77,7 +77,8 @@ pub fn answer(
         | RequestBody::UploadBegin { .. }
         | RequestBody::UploadData { .. }
         | RequestBody::UploadDrop
-        | RequestBody::Profile { .. } => Err(Refusal {
+        | RequestBody::ProfileBegin { .. }
+        | RequestBody::ProfileRead { .. } => Err(Refusal {
             code: RefusalCode::Failed,
             reason: "images and profiles are taken where requests are read".into(),
             mend: String::new(),

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
-use wire::{ProfileOrder, Refusal, RefusalCode, ReplyBody, RequestBody, Response};
+use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
 use crate::arch::{cpu, timer};
 use crate::restart::staging::Staged;
@@ -60,7 +60,7 @@ impl UpdateOrders {
                 | RequestBody::RestartUploaded
                 | RequestBody::CpuOffline { .. }
                 | RequestBody::CpuOnline { .. }
-                | RequestBody::Profile { order: ProfileOrder::Begin { .. }, .. }
+                | RequestBody::ProfileBegin { .. }
         );
         if is_change && !matches!(self, Self::Idle) {
             return Err(Refusal {

@@ -104,7 +104,8 @@ fn any_number_of_the_fullest_functions_comes_through_in_pages() {
 #[test]
 fn a_page_of_a_profile_fits_whatever_its_samples_are() {
     let samples = [u32::MAX; MAX_PROFILE_WORDS].to_vec();
-    let page = ProfilePage { build: [255; 20], code: u64::MAX, period_us: u32::MAX, asked: u64::MAX, lost: u64::MAX, samples };
+    let page =
+        ProfilePage { build: [255; 20], code: u64::MAX, period_us: u32::MAX, asked: u64::MAX, lost: u64::MAX, samples };
     encoded(&Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Profile(page)) }));
 }
 

@@ -50,9 +50,8 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::RestartUploaded,
         RequestBody::Update { is_dry_run: true, by: UpdateBy::Previous },
         RequestBody::VmPerf { name: debian(), vcpu: 1 },
-        RequestBody::Profile { by: 1 << 20, order: ProfileOrder::Begin { hz: 99 } },
-        RequestBody::Profile { by: 1, order: ProfileOrder::Read },
-        RequestBody::Profile { by: 1, order: ProfileOrder::End },
+        RequestBody::ProfileBegin { by: 1 << 20, hz: 99 },
+        RequestBody::ProfileRead { by: 1, is_end: true },
     ]
 }
 
