@@ -36,6 +36,7 @@ pub mod pci;
 pub mod percpu;
 pub mod port;
 pub mod power;
+pub mod reminder;
 pub mod sampling;
 pub mod serial;
 pub mod sha256;

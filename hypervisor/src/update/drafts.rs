@@ -14,6 +14,7 @@ use spin::{Mutex, RwLock};
 use super::baggage::{Baggage, Block};
 use super::gap::Gap;
 use crate::arch::percpu;
+use crate::arch::reminder::Reminder;
 
 /// Where guests are saved, and how.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ struct Wanted {
 }
 
 /// An order to save. Dropped, it is taken back.
-pub struct Drafts(());
+pub struct Drafts(Reminder);
 
 impl Drafts {
     /// Every one of these processors saves what it has at its next look.
@@ -58,14 +59,19 @@ impl Drafts {
         *WANTED.write() = Some(Wanted { members, outcomes });
         IS_WANTED.store(true, Ordering::Release);
         indices.into_iter().for_each(percpu::wake);
-        Self(())
+        Self(Reminder::new())
     }
 
     /// `None` while not all have saved; then the first problem, if there is one.
-    pub fn outcome(&self) -> Option<Result<(), String>> {
+    pub fn outcome(&mut self) -> Option<Result<(), String>> {
         let wanted = WANTED.read();
-        let outcomes = wanted.as_ref()?.outcomes.lock();
+        let wanted = wanted.as_ref()?;
+        let outcomes = wanted.outcomes.lock();
         let all: Option<Vec<_>> = outcomes.iter().cloned().collect();
+        if all.is_none() && self.0.is_due() {
+            let missing = wanted.members.iter().zip(&*outcomes).filter(|(_, outcome)| outcome.is_none());
+            missing.for_each(|((index, _), _)| percpu::wake(*index));
+        }
         Some(all?.into_iter().find(Result::is_err).unwrap_or(Ok(())))
     }
 }

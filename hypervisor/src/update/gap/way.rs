@@ -10,6 +10,7 @@ use bringup::trial::{Stamp, word};
 use super::Gap;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, timer, trap, watchdog};
 use crate::timeline::{self, Name};
 use crate::update::{note_failure, note_problem};
@@ -64,6 +65,7 @@ impl Gap {
 
     fn wait(&self, index: u32, way: impl Fn(&Takeover) -> Way) -> bool {
         let takeover = self.takeover();
+        let mut reminder = Reminder::new();
         loop {
             match way(takeover) {
                 Way::Go => return true,
@@ -71,9 +73,20 @@ impl Gap {
                 Way::Wait if cpu::tsc() > takeover.deadline() => {
                     takeover.roll_back(index);
                 }
-                Way::Wait => cpu::pause(),
+                Way::Wait => {
+                    if index == BOOT_PROCESSOR && reminder.is_due() {
+                        self.call_again();
+                    }
+                    cpu::pause();
+                }
             }
         }
+    }
+
+    /// Those who have not come are told once more.
+    fn call_again(&self) {
+        let missing = self.parts.iter().filter(|part| !part.has_come.load(Ordering::Relaxed));
+        missing.for_each(|part| percpu::wake(part.index));
     }
 
     /// Lends the processor to the new image. Comes back when all stay.
