@@ -10,8 +10,8 @@ use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::start;
 
-/// How often the clock is looked at, which ticks once a second at least, and whether the last handlers have ended.
-const LOOK_US: u64 = 2_000_000;
+/// How long the clock may be late before it is set anew, and how often the last handlers are looked for.
+const LOOK_US: u64 = 50_000;
 const LAST_LOOK_US: u64 = 1000;
 
 /// The profile that is taken, if one is.
@@ -48,7 +48,8 @@ impl Profiles {
             return refuse("there is no memory for samples", "stop a guest");
         };
         let session = Some(Session::begin(by, timer::uptime_ns()));
-        let profile = self.0.insert(Profile { session, sampling, period_us, seen: 0, next_look: in_us(LOOK_US) });
+        let profile =
+            self.0.insert(Profile { session, sampling, period_us, seen: 0, next_look: in_us(LOOK_US + 2 * period_us) });
         Ok(profile.page())
     }
 
@@ -122,11 +123,11 @@ impl Profile {
     fn look_at_clock(&mut self) {
         let asked = self.sampling.asked();
         if asked == self.seen {
-            // Its comparator was passed while it was set: it would fire after a whole round.
+            // An emulator can lose an NMI, and a comparator that was passed while it was set fires after a whole round.
             watchdog::arm(self.period_us);
         }
         self.seen = asked;
-        self.next_look = in_us(LOOK_US);
+        self.next_look = in_us(LOOK_US + 2 * self.period_us);
     }
 }
 
