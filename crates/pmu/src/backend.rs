@@ -14,6 +14,11 @@ pub trait Backend {
     fn width(&self) -> Width;
     /// Those of them that can count this; none: this processor cannot count it.
     fn able(&self, event: &Event) -> CounterSet;
+    /// Those of them that can count it for this slot of the user's.
+    #[inline(always)]
+    fn able_for(&self, _slot: usize, event: &Event) -> CounterSet {
+        self.able(event)
+    }
     /// Gives a stopped counter its event and value. An overflow is to interrupt.
     fn program(&mut self, counter: Counter, event: &Event, value: u64);
     /// Takes its event from a stopped counter; nothing of its user is left in it.
