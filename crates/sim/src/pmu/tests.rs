@@ -2,6 +2,9 @@
 //! The drivers of `pmu` on the models: several users of one processor's counters, each of whom must find exactly what happened
 //! while its events were let count.
 
+mod alternating;
+mod intel_core;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::vec::Vec;
