@@ -118,6 +118,7 @@ impl<B: Backend> Bank<B> {
     pub fn change_backend(&mut self, change: impl FnOnce(&mut B)) {
         if !self.is_in {
             // The next turn schedules.
+            slots(self.present).for_each(|slot| self.release(slot));
             self.available = CounterSet::EMPTY;
             return change(&mut self.backend);
         }

@@ -105,8 +105,8 @@ struct User {
 }
 
 impl User {
-    fn new(shared: &Shared<IntelCore>, available: CounterSet) -> Self {
-        let new = |core: &Shared<IntelCore>| Guest::new(core, BUFFER_BYTES, BUFFER_BYTES / 2);
+    fn new(policy: Policy, shared: &Shared<IntelCore>, available: CounterSet) -> Self {
+        let new = |core: &Shared<IntelCore>| Guest::with_policy(policy, core, BUFFER_BYTES, BUFFER_BYTES / 2);
         let mut user = Self { beside: new(shared), alone: new(&core()) };
         user.alone.driver.switch_in(available);
         user
@@ -143,11 +143,11 @@ fn host(core: &Shared<IntelCore>) -> Bank<Intel<Shared<IntelCore>>> {
 }
 
 /// The last counter is the host's all the time, and near its overflow: a guest may say that it writes records.
-fn play(steps: &[Step]) {
+fn play(policy: Policy, steps: &[Step]) {
     let shared = core();
     let mut host = host(&shared);
     let available = CounterSet::first(3, 3);
-    let mut users: [User; 3] = std::array::from_fn(|_| User::new(&shared, available));
+    let mut users: [User; 3] = std::array::from_fn(|_| User::new(policy, &shared, available));
     let mut turn = 0;
     users[turn].beside.driver.switch_in(available);
     let mut counted = MASK - 3000;
@@ -195,6 +195,8 @@ proptest! {
 
     #[test]
     fn each_finds_what_it_would_find_alone(steps in prop::collection::vec(step(), 1..80)) {
-        play(&steps);
+        for policy in [Policy::Direct, Policy::Reprogram] {
+            play(policy, &steps);
+        }
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PEBS, last branch records and top-down metrics, as a guest finds them.
 
+mod last_branches;
+mod metrics;
+mod precise;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -90,19 +94,24 @@ fn description() -> pmu::intel::Description {
     pmu::intel::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2")
 }
 
-fn driver(core: &Shared<IntelCore>, has: &Capabilities) -> IntelGuest<Shared<IntelCore>> {
-    let config = Config { vendor: Vendor::Intel, policy: Policy::Direct, filter: Filter::ALL };
+fn driver(core: &Shared<IntelCore>, policy: Policy, has: &Capabilities) -> IntelGuest<Shared<IntelCore>> {
+    let config = Config { vendor: Vendor::Intel, policy, filter: Filter::ALL };
     IntelGuest::new(&config, core.clone(), description(), has)
 }
 
 impl Guest {
     /// With a buffer of so many bytes, that interrupts from `threshold` on.
     pub fn new(core: &Shared<IntelCore>, buffer_bytes: u64, threshold: u64) -> Self {
+        Self::with_policy(Policy::Direct, core, buffer_bytes, threshold)
+    }
+
+    /// The same, with whichever policy.
+    pub fn with_policy(policy: Policy, core: &Shared<IntelCore>, buffer_bytes: u64, threshold: u64) -> Self {
         let mut memory = Memory((0..0x100).step_by(8).map(|offset| (AREA + offset, 0)).collect());
         memory.0.extend((0..buffer_bytes).step_by(8).map(|offset| (BUFFER + offset, 0)));
         let fields = [(ds::BASE, 0), (ds::INDEX, 0), (ds::MAXIMUM, buffer_bytes), (ds::THRESHOLD, threshold)];
         fields.into_iter().for_each(|(field, offset)| _ = memory.0.insert(AREA + field, BUFFER + offset));
-        Self { driver: driver(core, &capabilities()), core: core.clone(), memory, interrupts: 0 }
+        Self { driver: driver(core, policy, &capabilities()), core: core.clone(), memory, interrupts: 0 }
     }
 
     /// Its first counter counts cycles, with a record each `period` of them.
@@ -166,181 +175,11 @@ fn branches(count: u64, from: u64) -> Vec<Branch> {
         .collect()
 }
 
-#[test]
-fn an_overflow_writes_a_record_and_interrupts_when_the_buffer_is_nearly_full() {
-    let core = core();
-    let mut guest = Guest::sampling(&core, 1024, 96, 100);
-    guest.cycles(250, 0x11);
-    assert_eq!((guest.records(), guest.interrupts), (vec![0x11, 0x11], 0));
-    assert_eq!(guest.driver.read(COUNTER), Ok(MASK + 1 - 50), "it has begun again where its memory says");
-    assert_eq!(guest.driver.read(STATUS), Ok(0), "an overflow that writes a record is no more than that");
-    guest.cycles(50, 0x22);
-    assert_eq!((guest.records(), guest.interrupts), (vec![0x11, 0x11, 0x22], 1));
-    assert_eq!(guest.driver.read(STATUS), Ok(1 << 62));
-    guest.writes(&[(CLEAR, 1 << 62)]);
-    assert_eq!(guest.driver.read(STATUS), Ok(0));
-}
-
-#[test]
-fn adaptive_records_have_what_was_asked_for() {
-    let core = core();
-    let mut guest = Guest::sampling(&core, 4096, 4096, 100);
-    let groups = Group::REGISTERS | Group::BRANCHES | 1 << 24;
-    guest.writes(&[(DATA_CONFIG, groups), (SELECT, CYCLES | 1 << 34), (LBR_CONTROL, 0x7f_0007)]);
-    assert_eq!(guest.driver.read(SELECT), Ok(CYCLES | 1 << 34));
-    let run = Run { cycles: 100, ..Run::default() };
-    guest.run(&Activity { run, address: 0x33, branches: &branches(3, 0x500), ..Activity::default() });
-    assert_eq!((guest.index(), record_bytes(groups)), (224, 224));
-    assert_eq!(guest.memory.0[&BUFFER], groups | 224 << 48);
-    assert_eq!([176, 184, 200].map(|at| guest.memory.0[&(BUFFER + at)]), [0x502, 0x1502, 0x501], "the youngest first");
-    guest.writes(&[(SELECT, CYCLES)]);
-    guest.cycles(100, 0x44);
-    assert_eq!(guest.index(), 224 + 32, "without the bit it is the shortest");
-}
-
-#[test]
-fn a_full_buffer_takes_no_more_and_nothing_goes_beyond_it() {
-    let core = core();
-    let mut guest = Guest::sampling(&core, 80, 1 << 20, 10);
-    guest.cycles(1000, 0x11);
-    assert_eq!((guest.records().len(), guest.memory.0[&(BUFFER + 64)], guest.interrupts), (2, 0, 0));
-}
-
-#[test]
-fn a_hostile_area_harms_nobody_else() {
-    let far = u64::MAX - 7;
-    let areas: [(u64, &[(u64, u64)]); 6] = [
-        (0xffff_ffff_ffff_fff8, &[]),
-        (0xdead_0000, &[]),
-        (AREA, &[(ds::INDEX, far), (ds::MAXIMUM, u64::MAX)]),
-        (AREA, &[(ds::INDEX, 0x9999_0000), (ds::MAXIMUM, u64::MAX), (ds::THRESHOLD, 0)]),
-        (AREA, &[(ds::INDEX, AREA), (ds::MAXIMUM, u64::MAX), (ds::THRESHOLD, far)]),
-        (AREA, &[(ds::INDEX, BUFFER), (ds::MAXIMUM, BUFFER + 64), (ds::THRESHOLD, u64::MAX)]),
-    ];
-    for (area, fields) in areas {
-        let core = core();
-        let mut hostile = Guest::sampling(&core, 256, 256, 10);
-        hostile.writes(&[(DS_AREA, area)]);
-        fields.iter().for_each(|&(field, value)| _ = hostile.memory.0.insert(AREA + field, value));
-        hostile.cycles(100, 0x66);
-        core.0.borrow_mut().run(&host_work(), &mut Forbidden);
-        hostile.driver.switch_out();
-        let mut other = Guest::sampling(&core, 256, 256, 10);
-        other.cycles(20, 0x77);
-        assert_eq!(other.records(), [0x77, 0x77], "area {area:#x}, {fields:x?}");
-        other.driver.switch_out();
-        assert!(core.0.borrow().is_clear());
-    }
-}
-
 fn host_work() -> Activity<'static> {
     let run =
         Run { cycles: 1 << 20, instructions: 1 << 20, reference_cycles: 1 << 20, is_kernel: true, ..Run::default() };
     let branches = &[Branch { from: 0xbad, to: 0xbad, kind: Kind::Other, cycles: 0 }];
     Activity { run, branches, address: 0xbad, stamp: 0xbad, slots: [1000; 8] }
-}
-
-#[test]
-fn records_are_never_of_another_users_counter() {
-    let core = core();
-    let hosts = CounterSet::only(Counter::general(0));
-    let mut host = Bank::new(Intel::new(core.clone(), description()), Policy::Direct);
-    host.switch_in(hosts);
-    host.write(0, MASK - 9);
-    host.count(0, Some(&Event::of(What::Cycles)));
-    let mut guest = Guest::sampling_on(CounterSet::first(4, 3).without(hosts), &core, (1024, 1024, 10));
-    guest.cycles(500, 0x11);
-    assert_eq!(guest.index(), 0, "its counter of this number is not to be had");
-    assert_eq!((host.take_overflows(), host.read(0)), (1, 490));
-}
-
-#[test]
-fn an_event_moves_to_its_own_counter_when_it_is_to_write_records() {
-    let mut guest = Guest::new(&core(), 1024, 1024);
-    guest.driver.switch_in(CounterSet(!0));
-    guest.memory.0.insert(AREA + ds::GENERAL_RESET + 8, MASK - 9);
-    guest.writes(&[(DS_AREA, AREA), (COUNTER + 1, MASK - 19), (SELECT + 1, CYCLES)]);
-    guest.cycles(10, 0x11);
-    assert_eq!((guest.index(), guest.driver.read(COUNTER + 1)), (0, Ok(MASK - 9)), "on whichever counter was free");
-    guest.writes(&[(PEBS_ENABLE, 2)]);
-    guest.cycles(10, 0x22);
-    assert_eq!((guest.index(), guest.memory.0[&(BUFFER + 16)]), (32, 2));
-}
-
-#[test]
-fn the_last_branches_are_the_guests_own_and_the_youngest_comes_first() {
-    let core = core();
-    let mut guest = Guest::new(&core, 0, 0);
-    guest.driver.switch_in(CounterSet(!0));
-    guest.writes(&[(LBR_DEPTH, 8), (LBR_CONTROL, 0x7f_0007)]);
-    guest.run(&Activity { branches: &branches(10, 0x100), ..Activity::default() });
-    core.0.borrow_mut().run(&host_work(), &mut Forbidden);
-    let from = |guest: &mut Guest| [0, 1, 7, 8].map(|at| guest.driver.read(LBR_FROM + at));
-    assert_eq!(from(&mut guest), [0x109, 0x108, 0x102, 0].map(Ok));
-    guest.driver.switch_out();
-    assert!(core.0.borrow().is_clear());
-    assert_eq!(from(&mut guest), [0x109, 0x108, 0x102, 0].map(Ok), "they can be read while they are away");
-    guest.driver.switch_in(CounterSet(!0));
-    guest.run(&Activity { branches: &branches(1, 0x200), ..Activity::default() });
-    assert_eq!(from(&mut guest), [0x200, 0x109, 0x103, 0].map(Ok));
-    guest.writes(&[(LBR_DEPTH, 8)]);
-    assert_eq!(from(&mut guest), [0; 4].map(Ok), "a write of the depth empties them");
-}
-
-#[test]
-fn only_branches_of_the_kinds_and_modes_asked_for_are_recorded() {
-    let core = core();
-    let mut guest = Guest::new(&core, 0, 0);
-    guest.driver.switch_in(CounterSet(!0));
-    guest.writes(&[(LBR_CONTROL, 0x20_0005)]);
-    let kernel = Run { is_kernel: true, ..Run::default() };
-    guest.run(&Activity { run: kernel, branches: &branches(1, 0x100), ..Activity::default() });
-    let call = Branch { kind: Kind::RelativeCall, ..branches(1, 0x200)[0] };
-    guest.run(&Activity { branches: &[call], ..Activity::default() });
-    assert_eq!(guest.driver.read(LBR_FROM), Ok(0));
-    guest.run(&Activity { branches: &branches(1, 0x300), ..Activity::default() });
-    assert_eq!(guest.driver.read(LBR_FROM), Ok(0x300));
-}
-
-/// Ten thousand slots by one share, then a thousand turns of ten slots each by another: each of them too short to move a share of
-/// all by its last bit.
-#[test]
-fn shares_survive_turns_that_are_too_short_to_move_them() {
-    let core = core();
-    let mut guest = Guest::new(&core, 0, 0);
-    guest.driver.switch_in(CounterSet(!0));
-    guest.writes(&[(FIXED_CONTROL, 0x3000), (SLOTS, 0), (METRICS, 0), (CONTROL, 1 << 35 | 1 << 48)]);
-    guest.run(&Activity { slots: [10_000, 0, 0, 0, 0, 0, 0, 0], ..Activity::default() });
-    for _ in 0..1000 {
-        guest.driver.switch_out();
-        core.0.borrow_mut().run(&host_work(), &mut Forbidden);
-        guest.driver.switch_in(CounterSet(!0));
-        guest.run(&Activity { slots: [0, 0, 10, 0, 0, 0, 0, 0], ..Activity::default() });
-    }
-    assert_eq!(guest.driver.read_counter(1 << 30 | 3), Ok(20_000));
-    assert_eq!(guest.driver.read_counter(1 << 29), Ok(0x80_0080), "half and half");
-}
-
-#[test]
-fn shares_that_a_guest_puts_back_go_on_from_there() {
-    let mut guest = Guest::new(&core(), 0, 0);
-    guest.driver.switch_in(CounterSet(!0));
-    guest.writes(&[(FIXED_CONTROL, 0x3000), (CONTROL, 1 << 35 | 1 << 48), (SLOTS, 300), (METRICS, 0xaa00_0055)]);
-    assert_eq!((guest.driver.read(SLOTS), guest.driver.read(METRICS)), (Ok(300), Ok(0xaa00_0055)));
-    guest.run(&Activity { slots: [100, 0, 0, 0, 0, 0, 0, 0], ..Activity::default() });
-    assert_eq!((guest.driver.read(SLOTS), guest.driver.read(METRICS)), (Ok(400), Ok(0x8000_0080)), "a half each");
-}
-
-#[test]
-fn slots_that_overflow_are_told() {
-    let mut guest = Guest::new(&core(), 0, 0);
-    guest.driver.switch_in(CounterSet(!0));
-    guest.writes(&[(FIXED_CONTROL, 0xb000), (SLOTS, MASK - 9), (METRICS, 0), (CONTROL, 1 << 35 | 1 << 48)]);
-    guest.run(&Activity { slots: [5; 8], ..Activity::default() });
-    assert_eq!((guest.driver.read(STATUS), guest.interrupts), (Ok(1 << 35 | 1 << 48), 1));
-    assert_eq!(guest.driver.read(SLOTS), Ok(30));
-    guest.writes(&[(CLEAR, 1 << 35 | 1 << 48)]);
-    assert_eq!(guest.driver.read(STATUS), Ok(0));
 }
 
 #[test]
@@ -377,7 +216,7 @@ fn reserved_bits_and_what_is_not_there_are_refused() {
         assert_eq!(guest.driver.read(number), before);
     }
     assert_eq!(guest.driver.read(0x345), Ok(1 << 13 | 0x3f | 1 << 6 | 1 << 7 | 4 << 8 | 1 << 14 | 1 << 15));
-    let mut without = driver(&core, &Capabilities::default());
+    let mut without = driver(&core, Policy::Direct, &Capabilities::default());
     without.switch_in(CounterSet(!0));
     for number in [PEBS_ENABLE, DATA_CONFIG, DS_AREA, LBR_CONTROL, LBR_DEPTH, LBR_FROM, SLOTS, METRICS] {
         assert_eq!((without.read(number), without.write(number, 0)), (Err(Refused), Err(Refused)), "{number:#x}");
