@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the rest needs of a processor's counters.
 
+use crate::guest::Vendor;
 use crate::{Counter, CounterSet, Event, Width};
 
 /// A processor's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
 pub trait Backend {
     /// The counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
     const IS_PRIVATE: bool = false;
+
+    /// Whose numbers it knows events by that only one vendor has; none: it counts no such events.
+    const VENDOR: Option<Vendor> = None;
 
     /// The counters that there are.
     fn counters(&self) -> CounterSet;

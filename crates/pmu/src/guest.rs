@@ -328,7 +328,13 @@ impl<B: Backend> VirtualPmu<B> {
                 (select::event(self.selects[slot], self.what(number)), number)
             }
         };
-        (!event.modes.is_empty() && self.filter.allows(number)).then_some(event)
+        (!event.modes.is_empty() && self.filter.allows(number) && !self.is_foreign(&event)).then_some(event)
+    }
+
+    /// The number means something else to the counters than to the guest.
+    fn is_foreign(&self, event: &Event) -> bool {
+        let is_by_number = matches!(event.what, What::Vendor { .. });
+        B::VENDOR.is_some_and(|vendor| vendor != self.vendor) && is_by_number
     }
 
     fn what(&self, number: (u16, u8)) -> What {

@@ -4,6 +4,7 @@
 //! What counts is said by the global control register alone: a counter that is being set up never does.
 
 use crate::event::{Shape, What, select};
+use crate::guest::Vendor;
 use crate::{Backend, Counter, CounterSet, Event, Msrs, SLOTS, Width, pebs};
 
 /// Registers.
@@ -164,6 +165,8 @@ impl<M: Msrs> Intel<M> {
 }
 
 impl<M: Msrs> Backend for Intel<M> {
+    const VENDOR: Option<Vendor> = Some(Vendor::Intel);
+
     fn counters(&self) -> CounterSet {
         CounterSet::first(self.description.general, self.description.fixed)
     }
