@@ -6,6 +6,7 @@
 //! set. So an overflow of a counter that started below the middle is not seen there; nobody asks for one so far away.
 
 use crate::event::{What, select};
+use crate::guest::Vendor;
 use crate::{Backend, Counter, CounterSet, Event, Msrs, Width};
 
 /// Registers.
@@ -164,6 +165,8 @@ impl<M: Msrs> Amd<M> {
 }
 
 impl<M: Msrs> Backend for Amd<M> {
+    const VENDOR: Option<Vendor> = Some(Vendor::Amd);
+
     fn counters(&self) -> CounterSet {
         CounterSet::first(self.description.counters, 0)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the rest needs of a processor's counters.
 
+use crate::guest::Vendor;
 use crate::{Counter, CounterSet, Event, Width};
 
 /// A processor's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
@@ -8,12 +9,20 @@ pub trait Backend {
     /// The counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
     const IS_PRIVATE: bool = false;
 
+    /// Whose numbers it knows events by that only one vendor has; none: it counts no such events.
+    const VENDOR: Option<Vendor> = None;
+
     /// The counters that there are.
     fn counters(&self) -> CounterSet;
     /// Their width.
     fn width(&self) -> Width;
     /// Those of them that can count this; none: this processor cannot count it.
     fn able(&self, event: &Event) -> CounterSet;
+    /// Those of them that can count it for this slot of the user's.
+    #[inline(always)]
+    fn able_for(&self, _slot: usize, event: &Event) -> CounterSet {
+        self.able(event)
+    }
     /// Gives a stopped counter its event and value. An overflow is to interrupt.
     fn program(&mut self, counter: Counter, event: &Event, value: u64);
     /// Takes its event from a stopped counter; nothing of its user is left in it.

@@ -109,6 +109,30 @@ impl<B: Backend> Bank<B> {
         &self.backend
     }
 
+    /// What of it does not concern events that are on counters.
+    pub(crate) fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
+    /// Another thing about the counters: afterwards all that is to count is on them anew. Overflows have been taken.
+    pub fn change_backend(&mut self, change: impl FnOnce(&mut B)) {
+        if !self.is_in {
+            // The next turn schedules.
+            slots(self.present).for_each(|slot| self.release(slot));
+            self.available = CounterSet::EMPTY;
+            return change(&mut self.backend);
+        }
+        self.save();
+        change(&mut self.backend);
+        self.is_in = true;
+        self.schedule(true);
+    }
+
+    /// Slots that have their event on this counter.
+    pub fn is_on(&self, slot: usize, counter: Counter) -> bool {
+        self.counter(slot) == Some(counter)
+    }
+
     /// What a change costs.
     pub fn policy(&self) -> Policy {
         self.policy
@@ -342,7 +366,7 @@ impl<B: Backend> Bank<B> {
         if !self.is_in {
             return;
         }
-        let free = self.backend.able(event).and(self.available).without(self.held);
+        let free = self.backend.able_for(slot, event).and(self.available).without(self.held);
         match free.lowest() {
             Some(counter) if self.policy == Policy::Direct => {
                 self.seat(slot, counter);
@@ -387,7 +411,7 @@ impl<B: Backend> Bank<B> {
         self.stop_all();
         let mut able = [CounterSet::EMPTY; SLOTS];
         for (slot, able) in able.iter_mut().enumerate().filter(|(slot, _)| self.wanted & 1 << slot != 0) {
-            *able = self.events[slot].map_or(CounterSet::EMPTY, |held| self.backend.able(&held.event));
+            *able = self.events[slot].map_or(CounterSet::EMPTY, |held| self.backend.able_for(slot, &held.event));
         }
         let given = if self.rotation == Rotation::default() {
             assign(&able, self.available)

@@ -11,7 +11,7 @@ mod state;
 mod view;
 
 use crate::event::{What, select};
-use crate::{Backend, Bank, CounterSet, Event, Policy, SLOTS, Width};
+use crate::{Backend, Bank, Counter, CounterSet, Event, Policy, SLOTS, Width};
 
 pub use filter::Filter;
 pub use intel::leaf as intel_leaf;
@@ -115,6 +115,23 @@ impl<B: Backend> VirtualPmu<B> {
     /// The events behind them.
     pub fn bank(&self) -> &Bank<B> {
         &self.bank
+    }
+
+    /// What of the counters does not concern events that are on them.
+    pub fn backend_mut(&mut self) -> &mut B {
+        self.bank.backend_mut()
+    }
+
+    /// See [`Bank::change_backend`].
+    pub fn change_backend(&mut self, ticks: u64, change: impl FnOnce(&mut B)) {
+        self.run_until(ticks);
+        self.bank.change_backend(change);
+    }
+
+    /// Those of these counters that have the guest's event of the same number.
+    pub fn seated(&self, of: CounterSet) -> CounterSet {
+        let is_seated = |&counter: &Counter| slot_of(counter).is_some_and(|slot| self.bank.is_on(slot, counter));
+        of.filter(is_seated).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
     }
 
     /// Whether any counter counts: only then does the guest's time matter.
@@ -311,7 +328,13 @@ impl<B: Backend> VirtualPmu<B> {
                 (select::event(self.selects[slot], self.what(number)), number)
             }
         };
-        (!event.modes.is_empty() && self.filter.allows(number)).then_some(event)
+        (!event.modes.is_empty() && self.filter.allows(number) && !self.is_foreign(&event)).then_some(event)
+    }
+
+    /// The number means something else to the counters than to the guest.
+    fn is_foreign(&self, event: &Event) -> bool {
+        let is_by_number = matches!(event.what, What::Vendor { .. });
+        B::VENDOR.is_some_and(|vendor| vendor != self.vendor) && is_by_number
     }
 
     fn what(&self, number: (u16, u8)) -> What {
@@ -344,6 +367,14 @@ const fn general(vendor: Vendor) -> usize {
 /// A slot's bit in the global registers.
 const fn global_bit(slot: usize) -> u32 {
     (if slot < INTEL_GENERAL { slot } else { slot - INTEL_GENERAL + crate::Counter::FIRST_FIXED as usize }) as u32
+}
+
+/// The slot of one of a guest's counters.
+pub(crate) fn slot_of(counter: Counter) -> Option<usize> {
+    match counter.fixed_number() {
+        Some(fixed) => Some(INTEL_GENERAL + usize::from(fixed)).filter(|&slot| slot < SLOTS),
+        None => Some(usize::from(counter.index())).filter(|&slot| slot < INTEL_GENERAL),
+    }
 }
 
 fn slots(set: u16) -> impl Iterator<Item = usize> {

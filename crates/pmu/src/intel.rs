@@ -4,7 +4,8 @@
 //! What counts is said by the global control register alone: a counter that is being set up never does.
 
 use crate::event::{Shape, What, select};
-use crate::{Backend, Counter, CounterSet, Event, Msrs, Width};
+use crate::guest::Vendor;
+use crate::{Backend, Counter, CounterSet, Event, Msrs, SLOTS, Width, pebs};
 
 /// Registers.
 #[allow(missing_docs)]
@@ -76,12 +77,43 @@ impl Description {
 pub struct Intel<M> {
     msrs: M,
     description: Description,
+    precise: Precise,
+    /// Counters that are to count for this user while it runs.
+    counting: CounterSet,
+    runs: bool,
+}
+
+/// What PEBS asks of its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Precise {
+    /// Slots whose event has to be on this counter: records go by its number. It interrupts by its buffer only.
+    pub own: [Option<Counter>; SLOTS],
+    /// Counters whose records are adaptive.
+    pub adaptive: CounterSet,
 }
 
 impl<M: Msrs> Intel<M> {
     /// The processor's counters as they are.
     pub const fn new(msrs: M, description: Description) -> Self {
-        Self { msrs, description }
+        let precise = Precise { own: [None; SLOTS], adaptive: CounterSet::EMPTY };
+        Self { msrs, description, precise, counting: CounterSet::EMPTY, runs: true }
+    }
+
+    /// What PEBS asks, before the events are put on counters.
+    pub fn set_precise(&mut self, precise: &Precise) {
+        self.precise = *precise;
+    }
+
+    /// The user runs from now on. Until it is first said that it does not, it always does.
+    pub fn enter(&mut self) {
+        self.runs = true;
+        self.change(GLOBAL_CONTROL, 0, self.counting.0);
+    }
+
+    /// It does not run any more: nothing counts for it.
+    pub fn leave(&mut self) {
+        self.runs = false;
+        self.change(GLOBAL_CONTROL, self.counting.0, 0);
     }
 
     /// Before they have a user: all stopped and without events, whatever firmware has left.
@@ -121,13 +153,20 @@ impl<M: Msrs> Intel<M> {
         }
     }
 
-    fn set_fixed_field(&mut self, number: u8, field: u64) {
+    fn set_fixed_field(&mut self, number: u8, field: u64, adaptive: u64) {
         let shift = u32::from(number) * FIXED_FIELD_BITS;
-        self.change(FIXED_CONTROL, 0xf << shift, field << shift);
+        self.change(FIXED_CONTROL, 0xf << shift | pebs::fixed_adaptive(number), field << shift | adaptive);
+    }
+
+    /// An overflow interrupts; else it has a record written.
+    fn interrupts(&self, counter: Counter) -> bool {
+        !self.precise.own.contains(&Some(counter))
     }
 }
 
 impl<M: Msrs> Backend for Intel<M> {
+    const VENDOR: Option<Vendor> = Some(Vendor::Intel);
+
     fn counters(&self) -> CounterSet {
         CounterSet::first(self.description.general, self.description.fixed)
     }
@@ -155,18 +194,28 @@ impl<M: Msrs> Backend for Intel<M> {
         CounterSet::first(general, 0).or(fixed).and(self.counters())
     }
 
+    fn able_for(&self, slot: usize, event: &Event) -> CounterSet {
+        let own = self.precise.own.get(slot).copied().flatten();
+        own.map_or(CounterSet(!0), CounterSet::only).and(self.able(event))
+    }
+
     fn program(&mut self, counter: Counter, event: &Event, value: u64) {
         self.msrs.write(GLOBAL_CLEAR, CounterSet::only(counter).0);
         self.write(counter, value);
+        let is_adaptive = self.precise.adaptive.contains(counter);
         match counter.fixed_number() {
             Some(number) => {
                 // OS is the lower of the field's two bits, USR the upper.
                 let modes = u64::from(event.modes.kernel) | u64::from(event.modes.user) << 1;
-                self.set_fixed_field(number, modes | FIXED_INTERRUPT);
+                let interrupt = if self.interrupts(counter) { FIXED_INTERRUPT } else { 0 };
+                let adaptive = if is_adaptive { pebs::fixed_adaptive(number) } else { 0 };
+                self.set_fixed_field(number, modes | interrupt, adaptive);
             }
             None => {
                 let (number, unit) = Self::number(event);
-                let bits = select::encode(event, number, unit) | select::ENABLE | select::INTERRUPT;
+                let interrupt = if self.interrupts(counter) { select::INTERRUPT } else { 0 };
+                let adaptive = if is_adaptive { pebs::SELECT_ADAPTIVE } else { 0 };
+                let bits = select::encode(event, number, unit) | select::ENABLE | interrupt | adaptive;
                 self.msrs.write(SELECT + u32::from(counter.index()), bits);
             }
         }
@@ -174,7 +223,7 @@ impl<M: Msrs> Backend for Intel<M> {
 
     fn clear(&mut self, counter: Counter) {
         match counter.fixed_number() {
-            Some(number) => self.set_fixed_field(number, 0),
+            Some(number) => self.set_fixed_field(number, 0, 0),
             None => self.msrs.write(SELECT + u32::from(counter.index()), 0),
         }
         self.write(counter, 0);
@@ -182,10 +231,14 @@ impl<M: Msrs> Backend for Intel<M> {
     }
 
     fn start(&mut self, counters: CounterSet) {
-        self.change(GLOBAL_CONTROL, 0, counters.0);
+        self.counting = self.counting.or(counters);
+        if self.runs {
+            self.change(GLOBAL_CONTROL, 0, counters.0);
+        }
     }
 
     fn stop(&mut self, counters: CounterSet) {
+        self.counting = self.counting.without(counters);
         self.change(GLOBAL_CONTROL, counters.0, 0);
     }
 

@@ -15,6 +15,8 @@
 //! | `schedule` | which event gets which counter |
 //! | `bank` | the events of one user and the counters that they are on; what a switch saves and restores |
 //! | `soft`, `intel`, `amd` | counters of a processor that has none, of Intel's and of AMD's |
+//! | `pebs`, `lbr`, `topdown` | what else Intel's processors count, record and sample, for one user at a time |
+//! | `intel_guest` | a guest's counters with these three |
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
 //!
 //! Nothing here allocates, and every loop is over the counters of one processor.
@@ -30,8 +32,12 @@ pub mod counter;
 pub mod event;
 pub mod guest;
 pub mod intel;
+pub mod intel_guest;
+pub mod lbr;
+pub mod pebs;
 pub mod schedule;
 pub mod soft;
+pub mod topdown;
 
 pub use backend::{Backend, Msrs};
 pub use bank::{Bank, Policy, SLOTS};

@@ -102,6 +102,7 @@ fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     let grew = |of: fn(&wire::VcpuPerf) -> u64| of(&after) > of(&before);
     ensure!(grew(|perf| perf.at_ns) && grew(|perf| perf.ran_ns) && grew(|perf| perf.counted_ticks), "{after:?}");
     ensure!(after.exits.iter().any(|exit| exit.kind == ExitKind::MsrWrite && exit.count > 100), "{after:?}");
+    host.guest_says("idle", "keeper: wait: going")?;
     let idle = host.client()?.figures("idle", 0)?;
     ensure!(idle.counters.is_empty() && idle.counted_ticks == 0 && !idle.exits.is_empty(), "{idle:?}");
     let refusal = host.refusal(RequestBody::VmPerf { name: "watch".to_owned(), vcpu: 1 })?;

@@ -9,6 +9,10 @@ use super::{Register, Run, VENDOR_EVENT, counts_in_mode, number};
 const GENERAL: usize = 4;
 /// Of fixed purpose.
 const FIXED: usize = 3;
+/// Where they begin in the global registers.
+const FIRST_FIXED: usize = 32;
+/// All counters, as the global registers have them.
+pub(super) const COUNTERS: [usize; GENERAL + FIXED] = [0, 1, 2, 3, 32, 33, 34];
 const ENABLE: u64 = 1 << 22;
 const INTERRUPT: u64 = 1 << 20;
 const GLOBAL_BITS: u64 = 0xf | 0b111 << 32;
@@ -35,37 +39,56 @@ impl IntelPmu {
 
     /// The processor does something.
     pub fn run(&mut self, run: &Run) {
-        for at in 0..GENERAL {
-            let select = self.selects[at];
-            let is_on = select & ENABLE != 0 && self.global_control & 1 << at != 0 && counts_in_mode(select, run);
-            let more = match number(select) {
-                (0x3c, 0) => run.cycles,
-                (0xc0, 0) => run.instructions,
-                other if other == VENDOR_EVENT => run.vendor,
-                _ => 0,
-            };
-            if is_on && self.general[at].advance(more) {
-                self.overflow(at, select & INTERRUPT != 0);
-            }
+        for bit in COUNTERS {
+            self.count(bit, self.seen(bit, run));
         }
-        for at in 0..FIXED {
-            let field = self.fixed_control >> (4 * at);
-            let is_on = self.global_control & 1 << (32 + at) != 0 && field & if run.is_kernel { 1 } else { 2 } != 0;
-            let more = [run.instructions, run.cycles, run.reference_cycles][at];
-            if is_on && self.fixed[at].advance(more) {
-                self.overflow(32 + at, field & 8 != 0);
+    }
+
+    /// What a counter, by its bit in the global registers, sees of what the processor does.
+    pub(super) fn seen(&self, bit: usize, run: &Run) -> u64 {
+        let (is_on, more) = match bit.checked_sub(FIRST_FIXED) {
+            None => {
+                let select = self.selects[bit];
+                let more = match number(select) {
+                    (0x3c, 0) => run.cycles,
+                    (0xc0, 0) => run.instructions,
+                    other if other == VENDOR_EVENT => run.vendor,
+                    _ => 0,
+                };
+                (select & ENABLE != 0 && counts_in_mode(select, run), more)
             }
+            Some(at) => {
+                let mode = if run.is_kernel { 1 } else { 2 };
+                let more = [run.instructions, run.cycles, run.reference_cycles][at];
+                (self.fixed_control >> (4 * at) & mode != 0, more)
+            }
+        };
+        if is_on && self.global_control & 1 << bit != 0 { more } else { 0 }
+    }
+
+    /// It counts so much more.
+    pub(super) fn count(&mut self, bit: usize, more: u64) {
+        if !self.counter(bit).advance(more) {
+            return;
+        }
+        self.global_status |= 1 << bit;
+        let interrupts = match bit.checked_sub(FIRST_FIXED) {
+            None => self.selects[bit] & INTERRUPT != 0,
+            Some(at) => self.fixed_control >> (4 * at) & 8 != 0,
+        };
+        self.interrupts += u64::from(interrupts);
+    }
+
+    pub(super) fn counter(&mut self, bit: usize) -> &mut Register {
+        match bit.checked_sub(FIRST_FIXED) {
+            None => &mut self.general[bit],
+            Some(at) => &mut self.fixed[at],
         }
     }
 
     /// Whether nothing of anybody is left in the counters.
     pub fn is_clear(&self) -> bool {
         *self == Self { interrupts: self.interrupts, ..Self::default() }
-    }
-
-    fn overflow(&mut self, bit: usize, interrupts: bool) {
-        self.global_status |= 1 << bit;
-        self.interrupts += u64::from(interrupts);
     }
 }
 

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A model of a processor's performance counters: registers as Intel's and AMD's manuals have them, over counters that count
-//! exactly what a test lets the processor do.
+//! exactly what a test lets the processor do. [`IntelCore`] has PEBS, last branch records and top-down metrics beside them.
 //!
 //! No cost is modelled and nothing is sampled: what the model is for is whether counts are kept, to the last one. A write that a
 //! processor would refuse is a failed test.
 
 mod amd;
 mod intel;
+mod intel_core;
+mod lbr;
+mod pebs;
 #[cfg(test)]
 mod tests;
+mod topdown;
 
 pub use amd::{AmdPmu, Generation};
 pub use intel::IntelPmu;
+pub use intel_core::{Activity, IntelCore};
+pub use lbr::{Branch, Kind};
+pub use pebs::Linear;
 
 /// What a processor does in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -2,11 +2,15 @@
 //! The drivers of `pmu` on the models: several users of one processor's counters, each of whom must find exactly what happened
 //! while its events were let count.
 
+mod alternating;
+mod intel_core;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::vec::Vec;
 
 use pmu::amd::{Amd, Side};
+use pmu::guest::{Config, Filter, Vendor, VirtualPmu};
 use pmu::intel::Intel;
 use pmu::{Backend, Bank, Counter, CounterSet, Event, Modes, Msrs, Policy, SLOTS, What};
 use proptest::prelude::*;
@@ -280,6 +284,21 @@ fn overflows<B: Backend>(bank: &mut Bank<B>, period: u64, run: impl FnOnce()) ->
         bank.write(0, MASK + 1 - period);
     }
     is_over
+}
+
+/// A guest with the other vendor's registers: what both vendors count is counted, a number that only its own knows is not.
+#[test]
+fn another_vendors_numbers_are_not_counted_as_ones_own() {
+    let shared = Shared(Rc::new(RefCell::new(AmdPmu::new(Generation::Global))));
+    let config = Config { vendor: Vendor::Intel, policy: Policy::Direct, filter: Filter::ALL };
+    let mut guest = VirtualPmu::new(&config, AmdPmu::driver(shared.clone(), Side::Guest));
+    guest.switch_in(CounterSet(!0), 0);
+    let vendor = u64::from(VENDOR_EVENT.0) | u64::from(VENDOR_EVENT.1) << 8;
+    for (register, event) in [(0x186, vendor), (0x187, 0xc0)] {
+        guest.write(register, event | 0b11 << 16 | 1 << 22, 0).expect("a select");
+    }
+    shared.0.borrow_mut().run(&Run { instructions: 70, vendor: 5, is_guest: true, ..Run::default() });
+    assert_eq!((guest.read(0x4c1, 0), guest.read(0x4c2, 0)), (Ok(0), Ok(70)));
 }
 
 /// More events than counters: each has had its share after as many turns as there are events, and says for how much of it.
