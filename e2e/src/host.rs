@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use baton::client::Client;
 use baton::lab::{Ending, Lab};
 use tempfile::TempDir;
-use wire::{EventKind, Refusal, RequestBody, VmInfo, VmState};
+use wire::{EventKind, Refusal, RequestBody, UploadKind, VmInfo, VmState};
 
 use crate::transcript::Transcript;
 
@@ -129,6 +129,13 @@ impl Host {
     pub fn client(&mut self) -> Result<Client> {
         self.is_ready()?;
         self.lab.client()
+    }
+
+    /// Sends a file. That takes as long as it takes; what is waited for next is waited for as from a boot's beginning.
+    pub fn upload(&mut self, kind: UploadKind, file: &[u8]) -> Result<()> {
+        let sent = self.client()?.upload(kind, file, |_| {});
+        self.allow(BOOT_LIMIT);
+        sent
     }
 
     /// The emulator's process id.

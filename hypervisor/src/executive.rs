@@ -72,6 +72,8 @@ impl<V: Virt> Executive<V> {
         Self { control, ..Self::with(virt, me) }
     }
 
+    /// Not inlined: see [`Self::arrive`].
+    #[inline(never)]
     fn with(virt: Result<V, Unavailable>, me: &'static PerCpu) -> Self {
         Self {
             virt,
@@ -95,7 +97,7 @@ impl<V: Virt> Executive<V> {
         self.turn();
     }
 
-    fn turn(mut self) {
+    fn turn(&mut self) {
         loop {
             let now = cpu::tsc();
             if self.me.work_pending.load(Ordering::Relaxed) || self.control_look.is_some_and(|alarm| alarm <= now) {

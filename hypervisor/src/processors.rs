@@ -425,7 +425,7 @@ pub fn forget_guests() {
 
 fn run() -> ! {
     let virt = match VIRT.get() {
-        Some(Ok(svm)) => svm.enable().map(|()| *svm),
+        Some(Ok(svm)) => svm.prepare(PerCpu::current().index).and_then(|()| svm.enable()).map(|()| *svm),
         Some(Err(unavailable)) => Err(*unavailable),
         None => Err(Unavailable::NoExtension),
     };

@@ -78,8 +78,7 @@ fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
 }
 
 fn upload(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
-    host.allow(BOOT_LIMIT);
-    let sent = host.client()?.upload(kind, file, |_| ());
+    let sent = host.upload(kind, file);
     if sent.is_err() {
         host.listen(Duration::from_secs(1));
     }

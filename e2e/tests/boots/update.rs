@@ -18,6 +18,7 @@ use wire::{EventKind, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateRepor
 
 use super::Rule;
 
+pub mod amid;
 pub mod faults;
 pub mod images;
 pub mod linux;
@@ -32,7 +33,6 @@ pub const RULES: &[Rule] = &[
     ("a_paused_guest_stays_paused_and_goes_on_later", a_paused_guest_stays_paused),
     ("a_processor_that_was_taken_off_can_come_back_after_an_update", a_processor_that_was_taken_off_comes_back),
     ("nothing_else_changes_the_host_during_an_update", nothing_else_changes_the_host),
-    ("an_update_goes_on_when_its_client_dies", an_update_goes_on_when_its_client_dies),
     ("an_update_that_finds_no_memory_is_refused", an_update_that_finds_no_memory_is_refused),
     ("a_guest_that_changes_during_an_update_is_not_lost", a_guest_that_changes_is_not_lost),
     ("the_image_before_can_be_gone_back_to", the_image_before_can_be_gone_back_to),
@@ -287,28 +287,6 @@ fn nothing_else_changes_the_host() -> Result<()> {
     host.powers_off()
 }
 
-fn an_update_goes_on_when_its_client_dies() -> Result<()> {
-    let mut host = two_keepers()?.start()?;
-    are_stained(&mut host)?;
-    for _ in 0..ATTEMPTS {
-        let mut client = host.client()?;
-        let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        ensure!(client.request_within(Duration::from_millis(1), body).is_err(), "an answer within a millisecond");
-        drop(client);
-        for _ in 0..100 {
-            host.listen(Duration::from_millis(100));
-            if host.client()?.info()?.generation == 2 {
-                both_go_on(&mut host)?;
-                return host.powers_off();
-            }
-            if host.seen.to_string().contains("waited too long") {
-                break;
-            }
-        }
-    }
-    bail!("the host was not updated: {}", host.seen)
-}
-
 fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
     let guest = Guest { memory: Size::mebibytes(96), ..tiny(B, "keeper", "rounds=2000000000 do=registers")? };
     let idle = tiny(A, "keeper", "do=wait")?;
@@ -383,7 +361,7 @@ fn the_image_before_can_be_gone_back_to() -> Result<()> {
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Previous })?;
     ensure!(refusal.reason.contains("no image to go back to"), "{refusal:?}");
     let file = baton::image::sealed(of_version(std::fs::read(built("baton.elf")?)?, OTHER_VERSION)?);
-    host.client()?.upload(UploadKind::Image, &file, |_| {})?;
+    host.upload(UploadKind::Image, &file)?;
     update_by(&mut host, UpdateBy::Upload)?;
     let mut free = Vec::new();
     for before in [env!("CARGO_PKG_VERSION"), OTHER_VERSION, env!("CARGO_PKG_VERSION")] {

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use x86_64::VirtAddr;
 use x86_64::instructions::segmentation::{CS, DS, ES, SS, Segment};
 use x86_64::instructions::tables::load_tss;
-use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable};
+use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable, SegmentSelector};
 use x86_64::structures::tss::TaskStateSegment;
 
 use super::percpu::MAX_PROCESSORS;
@@ -31,7 +31,29 @@ pub const INTERRUPT_STACKS: usize = 3;
 /// What one processor's GDTR and TR point into.
 struct Tables {
     gdt: GlobalDescriptorTable<8>,
+    code: SegmentSelector,
+    data: SegmentSelector,
+    task: SegmentSelector,
     tss: TaskStateSegment,
+    /// The TSS's descriptor is marked as busy, which it must not be when it is loaded.
+    is_busy: bool,
+}
+
+impl Tables {
+    fn new(tss: TaskStateSegment) -> Self {
+        let [code, data, task] = [SegmentSelector::NULL; 3];
+        Self { gdt: GlobalDescriptorTable::empty(), code, data, task, tss, is_busy: false }
+    }
+
+    /// Writes the descriptors, once the TSS is where it stays.
+    fn describe(&mut self) {
+        self.gdt = GlobalDescriptorTable::empty();
+        self.code = self.gdt.append(Descriptor::kernel_code_segment());
+        self.data = self.gdt.append(Descriptor::kernel_data_segment());
+        // SAFETY: of what these functions are for: the TSS is beside its descriptor, and lives as long.
+        self.task = self.gdt.append(unsafe { Descriptor::tss_segment_unchecked(&raw const self.tss) });
+        self.is_busy = false;
+    }
 }
 
 /// Each processor's tables, once it has some; they live for ever.
@@ -52,7 +74,9 @@ pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     }
     let mut tss = TaskStateSegment::new();
     tss.interrupt_stack_table = stacks;
-    place.store(Box::into_raw(Box::new(Tables { gdt: GlobalDescriptorTable::empty(), tss })), Ordering::Release);
+    let tables = Box::leak(Box::new(Tables::new(tss)));
+    tables.describe();
+    place.store(tables, Ordering::Release);
     true
 }
 
@@ -65,19 +89,18 @@ pub fn load(index: u32) {
     // SAFETY: made by `prepare`, never freed; from there on only the calling processor uses this place, and none of its
     // registers points into the tables now: it has just been reset, or has just had them made.
     let tables: &'static mut Tables = unsafe { &mut *tables };
-    // Anew, because the TSS's descriptor is marked as busy once it has been loaded.
-    tables.gdt = GlobalDescriptorTable::empty();
-    let code = tables.gdt.append(Descriptor::kernel_code_segment());
-    let data = tables.gdt.append(Descriptor::kernel_data_segment());
-    let task = tables.gdt.append(Descriptor::tss_segment(&tables.tss));
+    if tables.is_busy {
+        tables.describe();
+    }
+    tables.is_busy = true;
     tables.gdt.load();
-    // SAFETY: the selectors were just made for these descriptors, which live for ever; the code segment is 64-bit like the
+    // SAFETY: the selectors were made for these descriptors, which live for ever; the code segment is 64-bit like the
     // one that runs now, the TSS is used by no other processor.
     unsafe {
-        CS::set_reg(code);
-        SS::set_reg(data);
-        DS::set_reg(data);
-        ES::set_reg(data);
-        load_tss(task);
+        CS::set_reg(tables.code);
+        SS::set_reg(tables.data);
+        DS::set_reg(tables.data);
+        ES::set_reg(tables.data);
+        load_tss(tables.task);
     }
 }

@@ -9,6 +9,7 @@ use units::{PhysAddr, PhysRange};
 use super::address::DIRECT_MAP;
 use super::memory::{self, OwnedFrames};
 use super::percpu::{self, PerCpu};
+use super::reminder::Reminder;
 use super::{apic, cpu, timer, trap};
 
 /// How long a processor may take to forget translations. It does so as soon as it takes interrupts; but an emulator on a crowded
@@ -75,16 +76,25 @@ fn forget_everywhere() -> Result<(), u32> {
     let round = ROUND.fetch_add(1, Ordering::AcqRel) + 1;
     memory::forget_translations();
     let others = || percpu::indices().filter(|index| *index != PerCpu::current().index).filter_map(percpu::of);
-    others().for_each(|other| apic::send(other.apic_id, trap::vector::FORGET));
+    others().for_each(ask);
+    let mut reminder = Reminder::new();
     let deadline = cpu::tsc().wrapping_add(timer::us_to_ticks(LIMIT_US));
     // One that left meanwhile, or came, has loaded its tables since.
-    while let Some(deaf) = others().find(|other| other.forgot_at.load(Ordering::Acquire) < round && other.is_here()) {
+    let deaf = || others().filter(|other| other.forgot_at.load(Ordering::Acquire) < round && other.is_here());
+    while let Some(first) = deaf().next() {
+        if reminder.is_due() {
+            deaf().for_each(ask);
+        }
         if (cpu::tsc().wrapping_sub(deadline) as i64) >= 0 {
-            return Err(deaf.index);
+            return Err(first.index);
         }
         cpu::pause();
     }
     Ok(())
+}
+
+fn ask(other: &PerCpu) {
+    apic::send(other.apic_id, trap::vector::FORGET);
 }
 
 /// Writes to memory that is in use, as a stray pointer would.

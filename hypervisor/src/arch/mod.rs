@@ -35,6 +35,7 @@ pub mod pci;
 pub mod percpu;
 pub mod port;
 pub mod power;
+pub mod reminder;
 pub mod serial;
 pub mod sha256;
 pub mod smp;

@@ -21,13 +21,10 @@ use crate::virt::Virt;
 impl<V: Virt> Executive<V> {
     /// Goes to the gap, if that is open for this processor. Comes back only if all stay.
     pub(super) fn go_over(&mut self) {
-        let gap = update::current_gap();
-        let Some(gap) = gap.as_ref().filter(|gap| gap.takes(self.me.index)) else { return };
-        // What went wrong has been told to the others before they came back.
-        let _ = self.cross(gap);
-        // Whatever was due meanwhile is looked at now.
-        self.me.timer_fired.store(true, Ordering::Relaxed);
-        self.me.work_pending.store(true, Ordering::Relaxed);
+        if let Some(gap) = update::current_gap().as_ref() {
+            // What went wrong has been told to the others before they came back.
+            let _ = self.cross(gap);
+        }
     }
 
     /// Does once, alone and while guests go on, what it will do in the gap, if that is wanted: up to the new image.
@@ -35,10 +32,13 @@ impl<V: Virt> Executive<V> {
         update::take_draft(self.me.index, |gap| self.cross(gap));
     }
 
-    /// From its guests to the new image, and back if that is how it ends. Not inlined: the gap finds the very code that the
-    /// rehearsal has run.
+    /// From its guests to the new image, and back if that is how it ends; what it could not save. `None` if it has been there. Not
+    /// inlined: the gap finds the very code that the rehearsal has run.
     #[inline(never)]
-    fn cross(&mut self, gap: &Gap) -> Result<(), String> {
+    fn cross(&mut self, gap: &Gap) -> Option<Result<(), String>> {
+        if !gap.takes(self.me.index) {
+            return None;
+        }
         let me = self.me.index;
         gap.stamp(me, Stamp::Left);
         self.queue.account(Ticks(cpu::tsc()));
@@ -54,7 +54,10 @@ impl<V: Virt> Executive<V> {
         }
         gap.come_back(me);
         self.queue.lose(Ticks(cpu::tsc()));
-        saved
+        // Whatever was due meanwhile is looked at now.
+        self.me.timer_fired.store(true, Ordering::Relaxed);
+        self.me.work_pending.store(true, Ordering::Relaxed);
+        Some(saved)
     }
 
     fn save(&self, gap: &Gap) -> Result<(), String> {

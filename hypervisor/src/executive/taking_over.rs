@@ -18,19 +18,15 @@ use crate::update::{Settling, adoption, candidate};
 use crate::virt::{Unavailable, Virt};
 
 impl<V: Virt> Executive<V> {
-    /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back only if
-    /// all processors go on here.
-    pub fn take_over(virt: Result<V, Unavailable>, index: u32, page: &'static TrialPage) -> Self {
+    /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back when the
+    /// processor leaves the host.
+    pub fn take_over(virt: Result<V, Unavailable>, index: u32, page: &'static TrialPage) {
         let mut this = Self::with(virt, PerCpu::current());
-        match this.arrive(index, page, trial::inherited_takeover(page)) {
-            Ok(Verdict::Committed) => {}
+        match this.arrive(index, page, trial::inherited_takeover(page), Role::Successor) {
+            Ok(Verdict::Committed) => this.turn(),
             Ok(_) => candidate::go_back(),
             Err(problem) => candidate::give_up(format_args!("{problem}")),
         }
-        page.stamp(Stamp::Committed, cpu::tsc());
-        this.settle_in(index);
-        page.stamp(Stamp::Entered, cpu::tsc());
-        this
     }
 
     /// Does once what [`Self::take_over`] does with guests, with what was saved while they went on, and keeps nothing of it.
@@ -41,7 +37,7 @@ impl<V: Virt> Executive<V> {
         let alone = Takeover::new();
         alone.begin(1, u64::MAX);
         let mut this = Self::with(Ok(virt), PerCpu::current());
-        this.arrive(index, page, &alone)?;
+        this.arrive(index, page, &alone, Role::Understudy)?;
         for slot in 0..this.slots.len() {
             if let Some(task) = this.slots[slot].take() {
                 this.queue.remove(slot, Ticks(cpu::tsc()));
@@ -51,10 +47,10 @@ impl<V: Virt> Executive<V> {
         Ok(())
     }
 
-    /// Restores what the processor `index` carries, and waits until all have. Not inlined: the gap finds the very code that the
-    /// rehearsal has run.
+    /// Restores what the processor `index` carries, waits until all have, and settles in if they have. Not inlined, and nothing in it is
+    /// passed over in a rehearsal but what would take the processor from the old image: the gap finds the very code that has run.
     #[inline(never)]
-    fn arrive(&mut self, index: u32, page: &TrialPage, takeover: &Takeover) -> Result<Verdict, String> {
+    fn arrive(&mut self, index: u32, page: &TrialPage, takeover: &Takeover, role: Role) -> Result<Verdict, String> {
         candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
         if let Ok(virt) = self.virt {
             adoption::restore(virt, index, |task| self.take_in(virt, task))?;
@@ -68,28 +64,39 @@ impl<V: Virt> Executive<V> {
             let is_late = cpu::tsc() > takeover.deadline();
             verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
         }
+        if verdict == Verdict::Committed {
+            page.stamp(Stamp::Committed, cpu::tsc());
+            self.settle_in(index, role);
+            page.stamp(Stamp::Entered, cpu::tsc());
+        }
         Ok(verdict)
     }
 
     /// From here on the processor is this image's alone.
-    fn settle_in(&mut self, index: u32) {
-        descriptor::load(index);
-        trap::load();
-        timer::prepare_this_processor();
-        if let Ok(virt) = self.virt
-            && let Err(unavailable) = virt.enable()
-        {
-            // All that it takes was made before.
-            panic!("{unavailable}");
+    fn settle_in(&mut self, index: u32, role: Role) {
+        if role == Role::Successor {
+            descriptor::load(index);
+            trap::load();
+            timer::prepare_this_processor();
+            if let Ok(virt) = self.virt
+                && let Err(unavailable) = virt.enable()
+            {
+                // All that it takes was made before.
+                panic!("{unavailable}");
+            }
         }
         self.settling = (index == BOOT_PROCESSOR).then(Settling::begin);
         self.note_control_alarm();
         // Whatever was due meanwhile is looked at now.
         self.me.timer_fired.store(true, Ordering::Relaxed);
     }
+}
 
-    /// Goes on with what it has; the rest is looked at later.
-    pub fn go_on(self) {
-        self.turn();
-    }
+/// Who comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Whoever goes on if all do.
+    Successor,
+    /// One who only tries.
+    Understudy,
 }

@@ -75,7 +75,6 @@ pub fn adopt_guests(page: &TrialPage) -> Result<(), String> {
 /// The calling processor's guests are restored, and it goes on with them if all processors do.
 pub fn take_over(index: u32, page: &'static TrialPage) -> ! {
     let virt = VIRT.get().copied().unwrap_or(Err(Unavailable::NoExtension));
-    let executive = Executive::take_over(virt, index, page);
-    executive.go_on();
+    Executive::take_over(virt, index, page);
     changes::rest(virt)
 }

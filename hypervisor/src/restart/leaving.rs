@@ -14,6 +14,7 @@ use super::record::write_record;
 use super::staging::{Member, Staged};
 use super::{Conversation, fails_by};
 use crate::arch::crossing::Crossing;
+use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, lock, percpu, timer};
 use crate::timeline::{self, Name};
 use crate::{console, processors};
@@ -85,9 +86,13 @@ fn park_others(members: &mut [Member], crossing: &Crossing) {
     IS_PARKING.store(true, Ordering::Release);
     members.iter().skip(1).for_each(|member| percpu::wake(member.index));
     let deadline = cpu::tsc().wrapping_add(timer::us_to_ticks(PARK_LIMIT_US));
+    let mut reminder = Reminder::new();
     for member in members.iter_mut().skip(1) {
         let is_parked = || crossing.mailbox(member.index).is_some_and(ParkSlot::is_parked);
         while !is_parked() && (cpu::tsc().wrapping_sub(deadline) as i64) < 0 {
+            if reminder.is_due() {
+                percpu::wake(member.index);
+            }
             cpu::pause();
         }
         if !is_parked() {

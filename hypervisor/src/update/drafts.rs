@@ -14,6 +14,7 @@ use spin::{Mutex, RwLock};
 use super::baggage::{Baggage, Block};
 use super::gap::Gap;
 use crate::arch::percpu;
+use crate::arch::reminder::Reminder;
 
 /// Where guests are saved, and how.
 #[derive(Clone)]
@@ -40,33 +41,37 @@ static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 struct Wanted {
-    /// Each processor, the way that it takes, and whether it has begun.
-    members: Vec<(u32, Gap, AtomicBool)>,
+    /// Each processor, and the way that it takes.
+    members: Vec<(u32, Gap)>,
     /// What has come of each: `None` while it has not saved.
     outcomes: Mutex<Vec<Option<Result<(), String>>>>,
 }
 
 /// An order to save. Dropped, it is taken back.
-pub struct Drafts(());
+pub struct Drafts(Reminder);
 
 impl Drafts {
     /// Every one of these processors saves what it has at its next look.
     pub fn order(blocks: Blocks, members: impl Iterator<Item = u32>) -> Self {
-        let member = |index| (index, Gap::rehearsal(blocks.clone()), AtomicBool::new(false));
-        let members: Vec<(u32, Gap, AtomicBool)> = members.map(member).collect();
+        let members: Vec<(u32, Gap)> = members.map(|index| (index, Gap::rehearsal(index, blocks.clone()))).collect();
         let indices: Vec<u32> = members.iter().map(|(index, ..)| *index).collect();
         let outcomes = Mutex::new(members.iter().map(|_| None).collect());
         *WANTED.write() = Some(Wanted { members, outcomes });
         IS_WANTED.store(true, Ordering::Release);
         indices.into_iter().for_each(percpu::wake);
-        Self(())
+        Self(Reminder::new())
     }
 
     /// `None` while not all have saved; then the first problem, if there is one.
-    pub fn outcome(&self) -> Option<Result<(), String>> {
+    pub fn outcome(&mut self) -> Option<Result<(), String>> {
         let wanted = WANTED.read();
-        let outcomes = wanted.as_ref()?.outcomes.lock();
+        let wanted = wanted.as_ref()?;
+        let outcomes = wanted.outcomes.lock();
         let all: Option<Vec<_>> = outcomes.iter().cloned().collect();
+        if all.is_none() && self.0.is_due() {
+            let missing = wanted.members.iter().zip(&*outcomes).filter(|(_, outcome)| outcome.is_none());
+            missing.for_each(|((index, _), _)| percpu::wake(*index));
+        }
         Some(all?.into_iter().find(Result::is_err).unwrap_or(Ok(())))
     }
 }
@@ -84,16 +89,12 @@ pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the processor `index` save, if it is to and has not yet.
-pub fn take(index: u32, save: impl FnOnce(&Gap) -> Result<(), String>) {
+/// Has the processor `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there before.
+pub fn take(index: u32, save: impl FnOnce(&Gap) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };
-    let Some(place) = wanted.members.iter().position(|(member, ..)| *member == index) else { return };
-    let (_, gap, has_begun) = &wanted.members[place];
-    if has_begun.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    let outcome = save(gap);
+    let Some(place) = wanted.members.iter().position(|(member, _)| *member == index) else { return };
+    let Some(outcome) = save(&wanted.members[place].1) else { return };
     if let Some(slot) = wanted.outcomes.lock().get_mut(place) {
         *slot = Some(outcome);
     }

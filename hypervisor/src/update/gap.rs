@@ -13,6 +13,7 @@
 mod way;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use boot::options::UpdateLimit;
@@ -43,23 +44,31 @@ static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// What all processors need on their way.
 pub struct Gap {
-    route: Route,
+    /// To this image; `None`: a rehearsal, which leads nowhere.
+    staged: Option<Staged>,
+    /// A rehearsal's own.
+    words: Takeover,
     blocks: Blocks,
     asked: u64,
     stopped: u64,
-    /// Of each member, in the parcel's order: it has taken part.
-    have_come: alloc::vec::Vec<AtomicBool>,
-    /// Likewise: it is back.
-    are_back: alloc::vec::Vec<AtomicBool>,
+    /// Who takes part, in the parcel's order.
+    parts: Vec<Part>,
     /// When the last one so far came back.
     returned: AtomicU64,
 }
 
-enum Route {
-    /// To this image.
-    Staged(Staged),
-    /// To nowhere: one processor tries everything up to there.
-    Nowhere(Takeover),
+/// A processor's part.
+struct Part {
+    index: u32,
+    apic_id: u32,
+    has_come: AtomicBool,
+    is_back: AtomicBool,
+}
+
+impl Part {
+    const fn new(index: u32, apic_id: u32) -> Self {
+        Self { index, apic_id, has_come: AtomicBool::new(false), is_back: AtomicBool::new(false) }
+    }
 }
 
 /// Whether the calling processor is to go to the gap.
@@ -82,18 +91,19 @@ pub fn limit_us() -> u64 {
 /// Opens the gap: every processor comes at its next look.
 pub fn open(staged: Staged, asked: u64) {
     let members = &staged.parcel.members;
+    let parts: Vec<Part> = members.iter().map(|member| Part::new(member.index, member.apic_id)).collect();
+    let others: Vec<u32> = parts.iter().skip(1).map(|part| part.index).collect();
     let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
     staged.parcel.baggage.forget_drafts();
     let limit = limit_us();
     if staged.parcel.next.image.trial_version() >= WATCHED_SINCE {
         watchdog::arm(limit + limit / WATCHDOG_SHARE);
     }
-    let stopped = cpu::tsc();
-    staged.crossing.takeover().begin(members.len() as u32, stopped + timer::us_to_ticks(limit));
-    let others: alloc::vec::Vec<u32> = members.iter().skip(1).map(|member| member.index).collect();
-    let [have_come, are_back] = [(); 2].map(|()| members.iter().map(|_| AtomicBool::new(false)).collect());
-    let returned = AtomicU64::new(stopped);
-    *GAP.write() = Some(Gap { route: Route::Staged(staged), blocks, asked, stopped, have_come, are_back, returned });
+    let mut gap = Gap { staged: Some(staged), ..Gap::of(parts, blocks, asked) };
+    // All that can be done before this has been.
+    gap.stopped = cpu::tsc();
+    gap.begin(gap.stopped + timer::us_to_ticks(limit));
+    *GAP.write() = Some(gap);
     IS_OPEN.store(true, Ordering::Release);
     others.into_iter().for_each(percpu::wake);
 }
@@ -111,27 +121,26 @@ pub fn close() -> Option<Gap> {
 }
 
 impl Gap {
-    /// One for a single processor, which does all that is done in a gap, and stays.
-    pub fn rehearsal(blocks: Blocks) -> Self {
-        let (words, now) = (Takeover::new(), cpu::tsc());
-        words.begin(1, now + timer::us_to_ticks(limit_us()));
-        let [have_come, are_back] = [const { alloc::vec::Vec::new() }; 2];
-        let returned = AtomicU64::new(now);
-        Self { route: Route::Nowhere(words), blocks, asked: now, stopped: now, have_come, are_back, returned }
+    /// One for the processor `index` alone, which does all that is done in a gap, and stays.
+    pub fn rehearsal(index: u32, blocks: Blocks) -> Self {
+        let now = cpu::tsc();
+        let this = Self::of(alloc::vec![Part::new(index, 0)], blocks, now);
+        this.begin(now + timer::us_to_ticks(limit_us()));
+        this
+    }
+
+    fn of(parts: Vec<Part>, blocks: Blocks, asked: u64) -> Self {
+        let returned = AtomicU64::new(0);
+        Self { staged: None, words: Takeover::new(), blocks, asked, stopped: asked, parts, returned }
+    }
+
+    fn begin(&self, deadline: u64) {
+        self.returned.store(self.stopped, Ordering::Relaxed);
+        self.takeover().begin(self.parts.len() as u32, deadline);
     }
 
     fn takeover(&self) -> &Takeover {
-        match &self.route {
-            Route::Staged(staged) => staged.crossing.takeover(),
-            Route::Nowhere(words) => words,
-        }
-    }
-
-    fn staged(&self) -> Option<&Staged> {
-        match &self.route {
-            Route::Staged(staged) => Some(staged),
-            Route::Nowhere(_) => None,
-        }
+        self.staged.as_ref().map_or(&self.words, |staged| staged.crossing.takeover())
     }
 
     /// Where guests are saved.
@@ -139,20 +148,18 @@ impl Gap {
         &self.blocks
     }
 
-    /// Whether the calling processor is to come to it: once.
+    /// Whether the processor `index` is to come to it: once.
     pub fn takes(&self, index: u32) -> bool {
-        self.place_of(index)
-            .and_then(|place| self.have_come.get(place))
-            .is_some_and(|come| !come.swap(true, Ordering::AcqRel))
+        self.part_of(index).is_some_and(|part| !part.has_come.swap(true, Ordering::AcqRel))
     }
 
-    fn place_of(&self, index: u32) -> Option<usize> {
-        self.staged()?.parcel.members.iter().position(|member| member.index == index)
+    fn part_of(&self, index: u32) -> Option<&Part> {
+        self.parts.iter().find(|part| part.index == index)
     }
 
     /// The processor `index` got so far.
     pub fn stamp(&self, index: u32, stamp: Stamp) {
-        if let Some(page) = self.staged().and_then(|staged| staged.crossing.trial_page(index)) {
+        if let Some(page) = self.staged.as_ref().and_then(|staged| staged.crossing.trial_page(index)) {
             page.stamp(stamp, cpu::tsc());
         }
     }

@@ -95,7 +95,7 @@ impl Preparing {
         if began < self.next_slice {
             return Progress::UnderWay(self);
         }
-        if let Some((drafts, until)) = &self.drafts {
+        if let Some((drafts, until)) = &mut self.drafts {
             match drafts.outcome() {
                 None if began > *until => return failed("a processor does not save its guests"),
                 None => {

@@ -6,6 +6,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::{Bench, Direction, Figure, Reached};
 use crate::bench::statistics::rounded;
 
+/// So many are shown one by one.
+const MOST_RUNS: usize = 10;
+
 /// Everything a bench has found.
 pub(super) fn text(bench: &Bench, figures: &[(Figure, f64)], reached: &[Reached]) -> String {
     format!("{}: {}\n{}\n\n{}\n", bench.name, bench.about, figure_table(figures), goal_table(bench, reached))
@@ -14,18 +17,27 @@ pub(super) fn text(bench: &Bench, figures: &[(Figure, f64)], reached: &[Reached]
 fn figure_table(figures: &[(Figure, f64)]) -> Table {
     let mut table = table(["VARIANT", "METRIC", "VALUE", "UNIT", "RUNS"]);
     for (figure, value) in figures {
-        let runs: Vec<String> = figure.runs.iter().copied().map(number).collect();
         let note = if figure.is_modelled { " (modelled)" } else { "" };
         table.add_row([
             figure.variant.clone(),
             figure.metric.clone(),
             number(*value),
             format!("{}{note}", figure.unit),
-            runs.join(" "),
+            runs_of(&figure.runs),
         ]);
     }
     align_right(&mut table, 2);
     table
+}
+
+/// Each run, or what they lie between where a line has no room for them.
+pub(super) fn runs_of(runs: &[f64]) -> String {
+    if runs.len() <= MOST_RUNS {
+        return runs.iter().copied().map(number).collect::<Vec<_>>().join(" ");
+    }
+    let least = runs.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = runs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{} to {} ({} runs)", number(least), number(most), runs.len())
 }
 
 fn goal_table(bench: &Bench, reached: &[Reached]) -> Table {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use super::table::number;
+use super::table::{number, runs_of};
 use super::*;
 
 static BENCH: Bench = Bench {
@@ -77,4 +77,11 @@ fn goals_and_figures_that_cannot_be_are_refused() {
 #[test]
 fn long_numbers_are_grouped() {
     assert_eq!([1234567.0, 999.0, -1234.5, 0.12345].map(number), ["1,234,567", "999", "-1,234.5", "0.123"]);
+}
+
+#[test]
+fn many_runs_are_told_by_their_spread() {
+    assert_eq!(runs_of(&[2.0, 1.5]), "2 1.5");
+    let many: Vec<f64> = (1..=100).map(f64::from).collect();
+    assert_eq!(runs_of(&many), "1 to 100 (100 runs)");
 }

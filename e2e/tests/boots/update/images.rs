@@ -19,7 +19,7 @@ pub const RULES: &[Rule] = &[
 
 fn refuses(host: &mut Host, file: &[u8], parts: &[&str]) -> Result<()> {
     host.allow(BOOT_LIMIT + Duration::from_secs(60));
-    host.client()?.upload(UploadKind::Image, file, |_| {})?;
+    host.upload(UploadKind::Image, file)?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?;
     let told = format!("{}; {}", refusal.reason, refusal.mend);
     ensure!(parts.iter().all(|part| told.contains(part)), "{told}");

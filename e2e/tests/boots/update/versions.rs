@@ -35,7 +35,7 @@ fn speaking(oldest: u32, newest: u32) -> Result<Vec<u8>> {
 
 /// Goes to the image that was sent; what it was told was of this version.
 fn goes_to(host: &mut Host, image: &[u8], generation: u64, version: u32) -> Result<()> {
-    host.client()?.upload(UploadKind::Image, image, |_| {})?;
+    host.upload(UploadKind::Image, image)?;
     update_by(host, UpdateBy::Upload)?;
     was_told(host, generation, version)
 }
@@ -64,7 +64,7 @@ fn an_image_of_old_refuses_one_it_cannot_write_for() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
     goes_to(&mut host, &speaking(OLDEST_VERSION, OLDEST_VERSION)?, 2, OLDEST_VERSION)?;
-    host.client()?.upload(UploadKind::Image, &speaking(VERSION, VERSION)?, |_| {})?;
+    host.upload(UploadKind::Image, &speaking(VERSION, VERSION)?)?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?;
     ensure!(refusal.reason.contains(&format!("reads hand-over versions {VERSION} to {VERSION}")), "{refusal:?}");
     both_go_on(&mut host)?;

@@ -136,10 +136,7 @@ impl Virt for Svm {
     }
 
     fn enable(&self) -> Result<(), Unavailable> {
-        let me = PerCpu::current().index as usize;
-        self.prepare(me as u32)?;
-        let save_area = own_frame(&HOST_SAVE[me])?;
-        let host_vmcb = own_frame(&HOST_VMCB[me])?;
+        let (save_area, host_vmcb) = own_frames(PerCpu::current().index)?;
         // SAFETY: `detect` found SVM, not switched off; the save area is a whole frame that belongs to this processor.
         unsafe {
             cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) | EFER_SVME);
@@ -194,10 +191,7 @@ impl Virt for Svm {
     }
 
     fn prepare(&self, index: u32) -> Result<(), Unavailable> {
-        let areas = HOST_SAVE.get(index as usize).zip(HOST_VMCB.get(index as usize));
-        let (save_area, host_vmcb) = areas.ok_or(Unavailable::OutOfMemory)?;
-        own_frame(save_area)?;
-        own_frame(host_vmcb)?;
+        own_frames(index)?;
         MAPS.try_call_once(make_maps).map(|_| ()).map_err(|OutOfMemory| Unavailable::OutOfMemory)
     }
 
@@ -230,6 +224,13 @@ impl Virt for Svm {
         }
         exit
     }
+}
+
+/// A processor's area in which VMRUN saves the host, and its own VMCB.
+fn own_frames(index: u32) -> Result<(u64, u64), Unavailable> {
+    let areas = HOST_SAVE.get(index as usize).zip(HOST_VMCB.get(index as usize));
+    let (save_area, host_vmcb) = areas.ok_or(Unavailable::OutOfMemory)?;
+    Ok((own_frame(save_area)?, own_frame(host_vmcb)?))
 }
 
 /// The frame whose address a processor keeps here, made when it first needs it.

@@ -10,6 +10,7 @@ use bringup::trial::{Stamp, word};
 use super::Gap;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, timer, trap, watchdog};
 use crate::timeline::{self, Name};
 use crate::update::{note_failure, note_problem};
@@ -31,7 +32,7 @@ impl Gap {
         match saved {
             Ok(()) => self.takeover().has_saved(),
             Err(problem) => {
-                if self.staged().is_some() {
+                if self.staged.is_some() {
                     note_problem(index, problem);
                 }
                 self.takeover().roll_back(index);
@@ -48,13 +49,13 @@ impl Gap {
         let takeover = self.takeover();
         let now = cpu::tsc();
         self.returned.fetch_max(now, Ordering::AcqRel);
-        if let Some(staged) = self.staged() {
+        if let Some(staged) = &self.staged {
             let page = staged.crossing.trial_page(index);
             let left = page.map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
             timeline::spent(Name::UpdateRolledBack, staged.parcel.generation as u32, left, now);
         }
-        if let Some(is_back) = self.place_of(index).and_then(|place| self.are_back.get(place)) {
-            is_back.store(true, Ordering::Release);
+        if let Some(part) = self.part_of(index) {
+            part.is_back.store(true, Ordering::Release);
         }
         if takeover.is_back() {
             self.fetch(index);
@@ -64,6 +65,7 @@ impl Gap {
 
     fn wait(&self, index: u32, way: impl Fn(&Takeover) -> Way) -> bool {
         let takeover = self.takeover();
+        let mut reminder = Reminder::new();
         loop {
             match way(takeover) {
                 Way::Go => return true,
@@ -71,14 +73,25 @@ impl Gap {
                 Way::Wait if cpu::tsc() > takeover.deadline() => {
                     takeover.roll_back(index);
                 }
-                Way::Wait => cpu::pause(),
+                Way::Wait => {
+                    if index == BOOT_PROCESSOR && reminder.is_due() {
+                        self.call_again();
+                    }
+                    cpu::pause();
+                }
             }
         }
     }
 
+    /// Those who have not come are told once more.
+    fn call_again(&self) {
+        let missing = self.parts.iter().filter(|part| !part.has_come.load(Ordering::Relaxed));
+        missing.for_each(|part| percpu::wake(part.index));
+    }
+
     /// Lends the processor to the new image. Comes back when all stay.
     fn visit(&self, index: u32) {
-        let Some(staged) = self.staged() else {
+        let Some(staged) = &self.staged else {
             self.takeover().roll_back(index);
             return;
         };
@@ -112,7 +125,6 @@ impl Gap {
 
     /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
     fn fetch(&self, index: u32) {
-        let members = self.staged().map_or(&[][..], |staged| &staged.parcel.members);
         for _ in 0..NMIS {
             let next = cpu::tsc() + timer::us_to_ticks(NMI_INTERVAL_US);
             while cpu::tsc() < next {
@@ -121,10 +133,10 @@ impl Gap {
                 }
                 cpu::pause();
             }
-            let missing = members.iter().zip(&self.are_back).filter(|(_, is_back)| !is_back.load(Ordering::Acquire));
-            for (member, _) in missing.filter(|(member, _)| member.index != index) {
+            let missing = self.parts.iter().filter(|part| !part.is_back.load(Ordering::Acquire));
+            for part in missing.filter(|part| part.index != index) {
                 watchdog::expect_nmi(0);
-                apic::send_nmi(member.apic_id);
+                apic::send_nmi(part.apic_id);
             }
         }
         panic!("a processor did not come back from an image on trial");

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When those who have been interrupted, and have not answered, are interrupted once more.
+//!
+//! An interrupt is not lost between real processors. QEMU's emulator can lose one: VMRUN and #VMEXIT change the processor's
+//! pending requests there without the lock under which others add to them.
+
+use super::{cpu, timer};
+
+const INTERVAL_US: u64 = 1_000;
+
+/// The next time.
+pub struct Reminder {
+    due: u64,
+}
+
+impl Reminder {
+    /// Everybody has just been interrupted.
+    pub fn new() -> Self {
+        Self { due: cpu::tsc().saturating_add(timer::us_to_ticks(INTERVAL_US)) }
+    }
+
+    /// Whether it is time; then the next one is an interval later.
+    pub fn is_due(&mut self) -> bool {
+        let is_due = cpu::tsc() >= self.due;
+        if is_due {
+            *self = Self::new();
+        }
+        is_due
+    }
+}
