@@ -42,28 +42,30 @@ struct Hooks {
     settle: u64,
 }
 
+/// Instructions of some switches.
+struct Steps {
+    out: Vec<f64>,
+    back: Vec<f64>,
+}
+
 /// Both directions of a switch by both policies, and the ratio of the two.
 pub(super) fn switches(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let hooks = Hooks::of_file(&context.made(SYMBOLS)?)?;
-    let mut found = Vec::new();
-    for policy in POLICIES {
+    let steps_of = |policy: &str| {
         context.step(&format!("vpmu: a switch in the host's own eyes, {policy}"));
-        let (out, back) = steps_of(context, policy, &hooks)?;
-        report.figure(Figure::measured(format!("host, {policy} icount"), "switch_out", INSTRUCTIONS, &*out))?;
-        report.figure(Figure::measured(format!("host, {policy} icount"), "switch_in", INSTRUCTIONS, &*back))?;
-        found.push((out, back));
-    }
-    let ratios = |of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| -> Vec<f64> {
-        of(&found[0]).iter().zip(of(&found[1])).map(|(slow, quick)| slow / quick.max(1.0)).collect()
+        steps_of(context, policy, &hooks)
     };
-    let variant = "host, reprogram/direct icount";
-    report.figure(Figure::measured(variant, "switch_out", "ratio", ratios(|found| &found.0)))?;
-    report.figure(Figure::measured(variant, "switch_in", "ratio", ratios(|found| &found.1)))?;
+    let (slow, quick) = (steps_of(POLICIES[0])?, steps_of(POLICIES[1])?);
+    for (metric, slow, quick) in [("switch_out", slow.out, quick.out), ("switch_in", slow.back, quick.back)] {
+        let figure =
+            |policy: &str, steps| Figure::measured(format!("host, {policy} icount"), metric, INSTRUCTIONS, steps);
+        let (slow, quick) = (figure(POLICIES[0], slow), figure(POLICIES[1], quick));
+        report.compared(slow, quick, "host, reprogram/direct icount", metric)?;
+    }
     Ok(())
 }
 
-/// Instructions of some switches: out, and in.
-fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<(Vec<f64>, Vec<f64>)> {
+fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<Steps> {
     let folder = tempfile::tempdir().context("no temporary folder can be made")?;
     let bundle = folder.path().join("bundle.cpio");
     fs::write(&bundle, crate::bundle::build(&config(context)?, None)?)?;
@@ -96,7 +98,7 @@ fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<(Vec<f64>,
         back.push((opened + stop_and_step(&mut debugger, hooks.settle)?) as f64);
     }
     lab.kill();
-    Ok((out, back))
+    Ok(Steps { out, back })
 }
 
 fn stop_and_step(debugger: &mut Debugger, hook: u64) -> Result<usize> {
