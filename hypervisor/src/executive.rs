@@ -36,7 +36,7 @@ use crate::processors;
 use crate::restart::{self, Restart};
 use crate::storm::Storm;
 use crate::task::{Pause, Task};
-use crate::update::{self, Settling};
+use crate::update::{self, Settling, candidate};
 use crate::virt::{Unavailable, Virt};
 
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
@@ -158,6 +158,7 @@ impl<V: Virt> Executive<V> {
 
     /// The next alarm of those that sleep. One that waits for the processor needs none: its timer is looked at when its turn
     /// comes, and an alarm in the past would keep whoever runs from executing anything.
+    #[inline(never)]
     fn earliest_alarm(&self) -> Option<u64> {
         let sleepers = self.queue.blocked().filter_map(|slot| self.slots.get(slot)?.as_ref());
         let alarms = sleepers.filter(|task| !task.instance().is_paused()).filter_map(|task| task.next_alarm());
@@ -186,6 +187,7 @@ impl<V: Virt> Executive<V> {
     /// After a step interrupts are let in, and whoever they may wake is looked for anew: a kick leaves no flag behind where the
     /// processor holds one virtual processor. From that look to the halt they are masked.
     fn wait(&mut self) {
+        candidate::note_entered(self.me.index);
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {
             return cpu::take_pending_interrupts();
         }

@@ -20,6 +20,7 @@ use crate::guest::Guest;
 use crate::instance::{Ending, Instance};
 use crate::pci;
 use crate::timeline::{self, Name};
+use crate::update::candidate;
 use crate::virt::Virt;
 use crate::watching::Watched;
 
@@ -40,8 +41,17 @@ pub struct Task<V: Virt> {
     ran_before: u64,
     /// Since when it has been on the way to another processor although it wants to run.
     left_at: Option<u64>,
+    /// What is to be noted when it runs for the first time.
+    first: Option<First>,
+}
+
+/// The first time that a virtual processor runs.
+#[derive(Clone, Copy)]
+enum First {
     /// Its guest has not executed anything: it is the one that begins.
-    is_new: bool,
+    OfItsGuest,
+    /// Its guest has come over from the image before.
+    InThisImage,
 }
 
 /// Why [`Task::run`] came back.
@@ -72,8 +82,13 @@ impl<V: Virt> Task<V> {
         let host = TaskHost { guest: instance.guest, others_alarm: None };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
-        let is_new = index == 0;
-        Self { instance, index, vcpu, processor, host, watched, stolen_before, ran_before, left_at, is_new }
+        let first = (index == 0).then_some(First::OfItsGuest);
+        Self { instance, index, vcpu, processor, host, watched, stolen_before, ran_before, left_at, first }
+    }
+
+    /// It has run in the image before.
+    pub fn comes_over(&mut self) {
+        self.first = Some(First::InThisImage);
     }
 
     /// The run of the guest that it belongs to.
@@ -177,15 +192,13 @@ impl<V: Virt> Task<V> {
 
     /// [`Self::run`], whatever it does.
     fn run_until(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+        if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
+            self.note_first(me.index);
+        }
         let machine = &self.instance.machine;
         self.host.others_alarm = others_alarm;
         machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
         machine.alarm(&mut self.processor, &mut self.host);
-        if self.is_new && !me.work_pending.load(Ordering::Relaxed) {
-            self.is_new = false;
-            pci::note_guest_runs();
-            timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
-        }
         loop {
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
@@ -218,6 +231,19 @@ impl<V: Virt> Task<V> {
                     return Pause::Work;
                 }
             }
+        }
+    }
+
+    /// It runs for the first time.
+    #[cold]
+    fn note_first(&mut self, processor: u32) {
+        match self.first.take() {
+            Some(First::OfItsGuest) => {
+                pci::note_guest_runs();
+                timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
+            }
+            Some(First::InThisImage) => candidate::note_entered(processor),
+            None => {}
         }
     }
 

@@ -32,6 +32,7 @@ pub const RULES: &[Rule] = &[
     ("a_host_that_does_not_go_is_ended_by_force", a_host_that_does_not_go_is_ended_by_force),
     ("bad_settings_are_named_with_the_mend", bad_settings_are_named_with_the_mend),
     ("a_bundle_is_written", a_bundle_is_written),
+    ("output_that_nobody_reads_ends_the_tool_quietly", output_that_nobody_reads_ends_the_tool_quietly),
 ];
 
 fn up_shows_host_and_guest_and_ends_with_them() {
@@ -229,4 +230,12 @@ fn a_bundle_is_written() {
     assert!(said.out.contains(": 1 guest, "), "{}{}", said.out, said.err);
     let bytes = fs::read(path).expect("written");
     assert_eq!(Bundle::parse(&bytes).expect("good").verify("vmlinuz"), Ok(&b"a kernel"[..]));
+}
+
+fn output_that_nobody_reads_ends_the_tool_quietly() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let operator = Operator::new("greet");
+    let output = operator.command(&["bench"]).stdout(writer).output().expect("started");
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(141), ""));
 }

@@ -90,6 +90,13 @@ fn a_trial_changes_nothing() -> Result<()> {
 
 /// A crowded machine may leave one of the emulator's processors without a core for longer than an update waits.
 const ATTEMPTS: u32 = 3;
+
+/// Whether an update was refused because the emulator's processors waited for cores.
+fn is_starved(error: &anyhow::Error) -> bool {
+    let reason = format!("{error:#}");
+    ["waited too long", "was not prepared after"].iter().any(|why| reason.contains(why))
+}
+
 /// Updates while guests compare their counters.
 const COUNTED_UPDATES: u32 = 5;
 
@@ -103,7 +110,7 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
         match host.client()?.request_within(BOOT_LIMIT, RequestBody::Update { is_dry_run: false, by }) {
             Ok(ReplyBody::Updated(report)) => return Ok(report),
             Ok(other) => bail!("not the answer to an update: {other:?}"),
-            Err(error) if format!("{error:#}").contains("waited too long") => {}
+            Err(error) if is_starved(&error) => {}
             Err(error) => {
                 host.listen(Duration::from_secs(1));
                 return Err(error).with_context(|| host.seen.to_string());
@@ -268,7 +275,7 @@ fn is_updated(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
             Ok(true)
         }
         Ok(Ok(other)) => bail!("not the answer to an update: {other:?}"),
-        Ok(Err(error)) if format!("{error:#}").contains("waited too long") => Ok(false),
+        Ok(Err(error)) if is_starved(&error) => Ok(false),
         Ok(Err(error)) => Err(error),
         Err(_) => bail!("the client panicked"),
     }

@@ -38,6 +38,7 @@ impl<V: Virt> Executive<V> {
         alone.begin(1, u64::MAX);
         let mut this = Self::with(Ok(virt), PerCpu::current());
         this.arrive(index, page, &alone, Role::Understudy)?;
+        this.choose_as_if();
         for slot in 0..this.slots.len() {
             if let Some(task) = this.slots[slot].take() {
                 this.queue.remove(slot, Ticks(cpu::tsc()));
@@ -45,6 +46,13 @@ impl<V: Virt> Executive<V> {
             }
         }
         Ok(())
+    }
+
+    /// What comes next, as far as it changes nothing but the queue.
+    fn choose_as_if(&mut self) {
+        if let Some(choice) = self.queue.pick(Ticks(cpu::tsc())) {
+            let _ = (self.queue.stolen_ticks(choice.slot), self.earliest_alarm());
+        }
     }
 
     /// Restores what the processor `index` carries, waits until all have, and settles in if they have. Not inlined, and nothing in it is
@@ -67,7 +75,6 @@ impl<V: Virt> Executive<V> {
         if verdict == Verdict::Committed {
             page.stamp(Stamp::Committed, cpu::tsc());
             self.settle_in(index, role);
-            page.stamp(Stamp::Entered, cpu::tsc());
         }
         Ok(verdict)
     }

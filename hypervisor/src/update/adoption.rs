@@ -102,7 +102,8 @@ fn seat_all<V: Virt>(
     instance: &Arc<Instance<V>>,
     tasks: Vec<Task<V>>,
 ) -> Result<(), String> {
-    for task in tasks {
+    for mut task in tasks {
+        task.comes_over();
         let place = record.block_of(BlockKind::Vcpu, number, task.index() as u32);
         let place = place.ok_or("a virtual processor has no state")?;
         places::seat(place.processor.get(), task.weight());

@@ -128,6 +128,15 @@ pub fn stamps() -> impl Iterator<Item = (u32, [u64; STAMPS])> {
     pages.map(|(index, page)| (index, core::array::from_fn(|stamp| page.stamps[stamp].load(Ordering::Relaxed))))
 }
 
+/// The processor `index` is about to enter a guest, or has none that would run: it is back.
+pub fn note_entered(index: u32) {
+    if let Some(page) = page_of(index)
+        && page.stamps[Stamp::Entered as usize].load(Ordering::Relaxed) == 0
+    {
+        page.stamp(Stamp::Entered, cpu::tsc());
+    }
+}
+
 /// When this image's first instruction was, on trial.
 pub fn entered_at() -> u64 {
     ENTERED_AT.load(Ordering::Relaxed)

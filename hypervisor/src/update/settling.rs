@@ -75,6 +75,7 @@ impl Settling {
                 Step::Account
             }
             Step::Account => {
+                pci::note_guest_runs();
                 start::furnish_memory();
                 Step::Logs
             }

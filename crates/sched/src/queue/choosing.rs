@@ -7,7 +7,8 @@ use crate::pace::Ticks;
 
 impl<const N: usize> RunQueue<N> {
     /// Who is to run from now on; `None`: nobody wants to. The running entity stays until its slice is over, unless a
-    /// sleeper that woke is to have the processor at once.
+    /// sleeper that woke is to have the processor at once. Not inlined: the same code for whoever calls it.
+    #[inline(never)]
     pub fn pick(&mut self, now: Ticks) -> Option<Choice> {
         self.account(now);
         let yielded = core::mem::take(&mut self.yielded);
