@@ -468,7 +468,7 @@ pub struct BenchArgs {
     /// Minutes for which busy guests are watched (guest-panic)
     #[arg(long, default_value_t = 3)]
     pub minutes: u64,
-    /// Boot only the sizes that goals need (boot)
+    /// Run only what goals need: sizes (boot), the policy (vpmu-precision)
     #[arg(long)]
     pub quick: bool,
     /// GiB of memory of the machines to boot, as 1,16 (boot)

@@ -35,6 +35,7 @@ stat() {
 
 # A sample for each so many cycles: how many there are, who was met, and the cycles that were there to be sampled.
 record() {
+  echo begins | told record
   perf record -q -e cycles -c "$period" -o profile.data perf stat -e cycles shares "$ms" 2>&1 | told record
   perf script -i profile.data --comm shares -F ip,sym >samples 2>/dev/null
   busybox printf 'period %s samples %s half %s third %s fifth %s\n' "$period" "$(busybox grep -c . samples)" \

@@ -38,7 +38,7 @@ pub struct Context {
 /// Which sizes of machines a bench boots that boots many; all of its own where nothing is named.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    /// Only those that goals need.
+    /// Only those, and only the variants, that goals need.
     pub quick: bool,
     /// Memory, in GiB.
     pub gibibytes: Vec<u64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As much of GDB's remote serial protocol as it takes to stop an emulated machine at an address and let it go again.
+//! As much of GDB's remote serial protocol as it takes to stop an emulated machine at an address, step it, and let it go again.
 //!
 //! The machine stands still between the two, so whoever takes the time when it is let go has the moment of that very
 //! instruction, without what ran before it (firmware, loader, hypervisor).
@@ -33,6 +33,10 @@ pub fn arguments(socket: &Path) -> Vec<OsString> {
     let device = format!("socket,id=debugger,path={path},server=on,wait=off");
     ["-S", "-chardev", &device, "-gdb", "chardev:debugger"].map(OsString::from).to_vec()
 }
+
+/// Registers by their numbers in this protocol, for this processor.
+const STACK_POINTER: u8 = 7;
+const INSTRUCTION_POINTER: u8 = 16;
 
 /// A machine under control.
 pub struct Debugger {
@@ -95,14 +99,46 @@ impl Debugger {
         self.order(&format!("z1,{address:x},1"))
     }
 
+    /// Lets the machine run until it is about to execute the instruction there.
+    pub fn stop_at(&mut self, address: u64, timeout: Duration) -> Result<()> {
+        self.run_to(address)?;
+        self.wait_stopped(timeout)
+    }
+
+    /// Executes one instruction after the other until the function that has just been entered is left; says how many.
+    pub fn steps_to_return(&mut self, most: usize) -> Result<usize> {
+        let stack = self.register(STACK_POINTER)?;
+        let behind = self.ask(&format!("m{stack:x},8"))?;
+        let behind = little_endian(&behind).with_context(|| format!("no return address: {behind:?}"))?;
+        for steps in 1..=most {
+            let stopped = self.ask("s")?;
+            if !stopped.starts_with(['T', 'S']) {
+                bail!("the emulator's debugger answers {stopped:?} to a step");
+            }
+            if self.register(INSTRUCTION_POINTER)? == behind {
+                return Ok(steps);
+            }
+        }
+        bail!("a function was not left within {most} instructions")
+    }
+
+    fn register(&mut self, number: u8) -> Result<u64> {
+        let digits = self.ask(&format!("p{number:x}"))?;
+        little_endian(&digits).with_context(|| format!("register {number} is {digits:?}"))
+    }
+
+    fn ask(&mut self, payload: &str) -> Result<String> {
+        self.send(payload)?;
+        self.answer(payload, ANSWER_TIMEOUT)
+    }
+
     /// Lets the machine go.
     pub fn detach(&mut self) -> Result<()> {
         self.order("D")
     }
 
     fn order(&mut self, payload: &str) -> Result<()> {
-        self.send(payload)?;
-        match self.answer(payload, ANSWER_TIMEOUT)?.as_str() {
+        match self.ask(payload)?.as_str() {
             "OK" => Ok(()),
             other => bail!("the emulator's debugger answers {other:?} to {payload:?}"),
         }
@@ -139,6 +175,12 @@ impl Debugger {
         }
         Ok(())
     }
+}
+
+/// Eight bytes in hexadecimal digits, the least first.
+fn little_endian(digits: &str) -> Option<u64> {
+    let is_whole = digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_whole.then(|| u64::from_str_radix(digits, 16).ok().map(u64::swap_bytes)).flatten()
 }
 
 fn is_temporary(error: &io::Error) -> bool {

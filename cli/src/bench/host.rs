@@ -70,18 +70,6 @@ impl Hosted {
         Ok(Self { lab, timeout: context.timeout, console: String::new(), folder })
     }
 
-    /// The same where a machine may take longer than others.
-    pub fn start_within(
-        context: &Context,
-        plan: &Plan,
-        timeout: Duration,
-        extra: impl FnOnce(&TempDir) -> Vec<OsString>,
-    ) -> Result<Self> {
-        let mut hosted = Self::start(context, plan, extra)?;
-        hosted.timeout = hosted.timeout.max(timeout);
-        Ok(hosted)
-    }
-
     /// The folder of its sockets.
     pub fn folder(&self) -> &TempDir {
         &self.folder

@@ -20,6 +20,7 @@ use super::{Bench, Context};
 use crate::config::Guest;
 use crate::size::Size;
 
+mod hooks;
 mod precision;
 
 pub(super) use precision::PRECISION;
@@ -63,7 +64,8 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
             rows(context, report, vendor, pmu, clock)?;
         }
     }
-    switches(context, report)
+    switches(context, report)?;
+    hooks::switches(context, report)
 }
 
 /// Each row by both policies, and the ratio of the two.

@@ -229,6 +229,37 @@ impl<B: Backend> Bank<B> {
         is_kept
     }
 
+    /// From now on these slots count nothing.
+    pub fn rest_all(&mut self, resting: u16) {
+        let resting = resting & self.wanted;
+        match self.policy {
+            Policy::Direct => {
+                self.wanted &= !resting;
+                self.stop(self.counters_of(resting));
+            }
+            Policy::Reprogram => slots(resting).for_each(|slot| self.replace(slot, None)),
+        }
+    }
+
+    /// From now on these slots count again what they counted last, where that is kept and on a counter; returns those where it
+    /// is not.
+    pub fn resume_all(&mut self, resuming: u16) -> u16 {
+        if self.policy == Policy::Reprogram || !self.is_in {
+            return resuming;
+        }
+        let (mut resumed, mut starting) = (0, CounterSet::EMPTY);
+        for slot in slots(resuming) {
+            if let Some(counter) = self.counter(slot) {
+                resumed |= 1 << slot;
+                starting = starting.or(CounterSet::only(counter));
+            }
+        }
+        self.wanted |= resumed;
+        self.used |= resumed;
+        self.start(starting);
+        resuming & !resumed
+    }
+
     #[inline(always)]
     fn is_wanted(&self, slot: usize) -> bool {
         self.wanted & 1 << slot != 0
@@ -321,6 +352,12 @@ impl<B: Backend> Bank<B> {
         self.events[slot]?.counter
     }
 
+    #[inline(always)]
+    fn counters_of(&self, of: u16) -> CounterSet {
+        let counters = slots(of).filter_map(|slot| self.counter(slot));
+        counters.fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
+    }
+
     fn slots_of(&self, counters: CounterSet) -> u16 {
         let is_in = |slot: &usize| self.counter(*slot).is_some_and(|counter| counters.contains(counter));
         slots(self.present).filter(is_in).fold(0, |slots, slot| slots | 1 << slot)
@@ -329,12 +366,24 @@ impl<B: Backend> Bank<B> {
     #[inline(always)]
     fn pause(&mut self, slot: usize) {
         self.wanted &= !(1 << slot);
-        if let Some(counter) = self.counter(slot)
-            && self.is_in
-        {
-            self.backend.stop(CounterSet::only(counter));
-            self.counting = self.counting.without(CounterSet::only(counter));
+        if let Some(counter) = self.counter(slot) {
+            self.stop(CounterSet::only(counter));
         }
+    }
+
+    /// Counters of this user's stop, if they are its own now.
+    #[inline(always)]
+    fn stop(&mut self, stopping: CounterSet) {
+        if self.is_in {
+            self.backend.stop(stopping);
+            self.counting = self.counting.without(stopping);
+        }
+    }
+
+    #[inline(always)]
+    fn start(&mut self, starting: CounterSet) {
+        self.backend.start(starting);
+        self.counting = self.counting.or(starting);
     }
 
     #[inline(always)]
@@ -343,12 +392,15 @@ impl<B: Backend> Bank<B> {
         self.used |= 1 << slot;
         match self.counter(slot) {
             _ if !self.is_in => {}
-            Some(counter) => {
-                self.backend.start(CounterSet::only(counter));
-                self.counting = self.counting.or(CounterSet::only(counter));
-            }
+            Some(counter) => self.start(CounterSet::only(counter)),
+            None if self.is_hopeless(slot) => {}
             None => self.schedule(false),
         }
+    }
+
+    /// No counter of this processor counts its event: to schedule anew gives it none.
+    fn is_hopeless(&self, slot: usize) -> bool {
+        self.events[slot].is_none_or(|held| self.backend.able(&held.event).is_empty())
     }
 
     /// Another event, or none: the one that was there is released.
@@ -372,6 +424,7 @@ impl<B: Backend> Bank<B> {
                 self.seat(slot, counter);
                 self.go_on(slot);
             }
+            None if self.policy == Policy::Direct && self.is_hopeless(slot) => {}
             _ => self.schedule(false),
         }
     }
@@ -450,11 +503,7 @@ impl<B: Backend> Bank<B> {
 }
 
 /// The slots of a set, the lowest first.
-fn slots(mut set: u16) -> impl Iterator<Item = usize> {
-    set &= (1 << SLOTS) - 1;
-    core::iter::from_fn(move || {
-        let slot = set.trailing_zeros() as usize;
-        set &= set.wrapping_sub(1);
-        (slot < SLOTS).then_some(slot)
-    })
+#[inline(always)]
+pub(crate) fn slots(set: u16) -> impl Iterator<Item = usize> {
+    CounterSet(u64::from(set) & ((1 << SLOTS) - 1)).map(|slot| usize::from(slot.index()))
 }

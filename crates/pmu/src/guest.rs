@@ -10,6 +10,7 @@ mod intel;
 mod state;
 mod view;
 
+use crate::bank::slots;
 use crate::event::{What, select};
 use crate::{Backend, Bank, Counter, CounterSet, Event, Policy, SLOTS, Width};
 
@@ -257,14 +258,19 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
+    /// All that it stops or starts at once, as a kernel does at each of its interrupts.
     fn set_global_control(&mut self, value: u64) {
-        let changed = self.global_control ^ value;
+        let (stopped, let_go) = (self.global_control & !value, value & !self.global_control);
         self.global_control = value;
-        for slot in 0..SLOTS {
-            if changed & 1 << global_bit(slot) != 0 {
-                self.follow(slot);
-            }
+        self.bank.rest_all(slots_of_global(stopped));
+        let (mut wanted, mut others) = (0, 0);
+        for slot in slots(slots_of_global(let_go)) {
+            let setting = self.setting(slot);
+            wanted |= u16::from(setting != 0) << slot;
+            others |= u16::from(setting != self.counted[slot]) << slot;
         }
+        let others = wanted & others | self.bank.resume_all(wanted & !others);
+        slots(others).for_each(|slot| self.count_as(slot, self.setting(slot)));
     }
 
     #[inline(always)]
@@ -275,13 +281,13 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// A slot counts what the registers say.
-    fn follow(&mut self, slot: usize) {
-        let setting = match slot.checked_sub(INTEL_GENERAL) {
+    /// What the registers say of a slot; 0 if it is not to count.
+    #[inline(always)]
+    fn setting(&self, slot: usize) -> u64 {
+        match slot.checked_sub(INTEL_GENERAL) {
             Some(fixed) => self.fixed_setting(fixed),
             None => self.select_setting(slot),
-        };
-        self.count_as(slot, setting);
+        }
     }
 
     /// A slot counts what its setting says. What that means is looked up only where it is not what it counted last.
@@ -366,7 +372,7 @@ const fn general(vendor: Vendor) -> usize {
 
 /// A slot's bit in the global registers.
 const fn global_bit(slot: usize) -> u32 {
-    (if slot < INTEL_GENERAL { slot } else { slot - INTEL_GENERAL + crate::Counter::FIRST_FIXED as usize }) as u32
+    (if slot < INTEL_GENERAL { slot } else { slot - INTEL_GENERAL + Counter::FIRST_FIXED as usize }) as u32
 }
 
 /// The slot of one of a guest's counters.
@@ -377,6 +383,9 @@ pub(crate) fn slot_of(counter: Counter) -> Option<usize> {
     }
 }
 
-fn slots(set: u16) -> impl Iterator<Item = usize> {
-    (0..SLOTS).filter(move |slot| set & 1 << slot != 0)
+/// Slots by their bits in the global registers.
+const fn slots_of_global(bits: u64) -> u16 {
+    let general = bits & ((1 << INTEL_GENERAL) - 1);
+    let fixed = bits >> Counter::FIRST_FIXED & ((1 << INTEL_FIXED) - 1);
+    (general | fixed << INTEL_GENERAL) as u16
 }

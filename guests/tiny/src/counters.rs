@@ -6,8 +6,10 @@ use crate::cpu;
 
 /// Bits of a counter.
 pub const WIDTH_MASK: u64 = (1 << 48) - 1;
+/// Select: the counter counts.
+pub const ENABLED: u64 = 1 << 22;
 /// Select: all modes, enabled.
-pub const COUNTS: u64 = 3 << 16 | 1 << 22;
+pub const COUNTS: u64 = 3 << 16 | ENABLED;
 /// Select: an overflow interrupts.
 pub const INTERRUPTS: u64 = 1 << 20;
 /// The local vector: nothing comes.

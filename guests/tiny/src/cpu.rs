@@ -73,6 +73,8 @@ pub fn read_counter(number: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
+/// CR4: RDPMC is for all privilege levels (AMD APM vol. 2, section 3.1.3).
+pub const CR4_PCE: u64 = 1 << 8;
 /// CR4: the operating system knows FXSAVE and SSE (AMD APM vol. 2, section 3.1.3).
 pub const CR4_OSFXSR: u64 = 1 << 9;
 /// CR4: the operating system knows XSAVE.

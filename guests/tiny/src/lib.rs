@@ -27,6 +27,7 @@ pub mod options;
 pub mod random;
 pub mod smp;
 pub mod timing;
+pub mod user;
 
 pub use end::Verdict;
 

@@ -58,3 +58,11 @@ fn a_machine_is_stopped_and_let_go() {
     debugger.detach().expect("it goes");
     assert_eq!(stub.join().expect("ended"), ["Z1,1000200,1", "c", "z1,1000200,1", "D"]);
 }
+
+#[test]
+fn a_register_is_eight_bytes_the_least_first() {
+    assert_eq!(little_endian("7856341200000000"), Some(0x1234_5678));
+    for digits in ["", "78563412", "E01", "785634120000000g", "+856341200000000"] {
+        assert_eq!(little_endian(digits), None, "{digits:?}");
+    }
+}

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a change and a switch cost under either policy; that they count the same.
 
+use std::vec::Vec;
+
 use proptest::prelude::*;
 
-use super::{AMD_CYCLES, FULL, guest};
+use super::{AMD_CYCLES, FULL, INTEL_CYCLES, guest};
 use crate::guest::{Vendor, VirtualPmu};
 use crate::soft::Soft;
 use crate::{CounterSet, Policy};
@@ -78,37 +80,61 @@ enum Step {
     Switch,
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let select = prop_oneof![Just(AMD_CYCLES), Just(AMD_CYCLES & !(1 << 22)), Just(AMD_CYCLES | 1 << 24), any::<u64>()];
+/// Registers by vendor: selects, counters, the global control, what clears the status.
+fn step(vendor: Vendor) -> BoxedStrategy<Step> {
+    let (cycles, selects, counters, stride, control, clear) = match vendor {
+        Vendor::Amd => (AMD_CYCLES, SELECT, COUNTER, 2, GLOBAL_CONTROL, GLOBAL_STATUS + 2),
+        Vendor::Intel => (INTEL_CYCLES, 0x186, 0x4c1, 1, 0x38f, 0x390),
+    };
+    let select = prop_oneof![Just(cycles), Just(cycles & !(1 << 22)), Just(cycles | 1 << 24), any::<u64>()];
     let value = prop_oneof![any::<u64>(), (0u64..5000).prop_map(|left| FULL - left)];
-    prop_oneof![
-        (0u32..6, select).prop_map(|(at, value)| Step::Write(SELECT + 2 * at, value)),
-        (0u32..6, value).prop_map(|(at, value)| Step::Write(COUNTER + 2 * at, value)),
-        (0u64..64).prop_map(|value| Step::Write(GLOBAL_CONTROL, value)),
-        (0u64..64).prop_map(|value| Step::Write(GLOBAL_STATUS + 2, value)),
+    let usual = prop_oneof![
+        (0u32..6, select).prop_map(move |(at, value)| Step::Write(selects + stride * at, value)),
+        (0u32..6, value).prop_map(move |(at, value)| Step::Write(counters + stride * at, value)),
+        (0u64..64).prop_map(move |value| Step::Write(control, value)),
+        (0u64..64).prop_map(move |value| Step::Write(clear, value)),
         (0u64..4000).prop_map(Step::Run),
         Just(Step::Switch),
-    ]
+    ];
+    if vendor == Vendor::Amd {
+        return usual.boxed();
+    }
+    let global = (0u64..8, 0u64..256).prop_map(|(fixed, general)| Step::Write(0x38f, fixed << 32 | general));
+    let fixed = prop_oneof![Just(0xbbb), Just(0x330), Just(0), 0u64..0x1000];
+    prop_oneof![3 => usual, 1 => global, 1 => fixed.prop_map(|value| Step::Write(0x38d, value))].boxed()
+}
+
+fn readable(vendor: Vendor) -> Vec<u32> {
+    match vendor {
+        Vendor::Amd => (SELECT..SELECT + 12).chain(GLOBAL_STATUS..GLOBAL_STATUS + 2).collect(),
+        Vendor::Intel => (0x186..0x18e).chain(0x4c1..0x4c9).chain(0x309..0x30c).chain(0x38d..0x390).collect(),
+    }
+}
+
+fn steps() -> impl Strategy<Value = (Vendor, Vec<Step>)> {
+    prop_oneof![Just(Vendor::Amd), Just(Vendor::Intel)]
+        .prop_flat_map(|vendor| (Just(vendor), proptest::collection::vec(step(vendor), 1..100)))
 }
 
 proptest! {
     /// The baseline and the improvement are one mechanism: a guest cannot tell them apart.
     #[test]
-    fn both_policies_count_the_same(steps in proptest::collection::vec(step(), 1..100)) {
-        let mut guests = [guest(Vendor::Amd, Policy::Direct), guest(Vendor::Amd, Policy::Reprogram)];
+    fn both_policies_count_the_same((vendor, steps) in steps()) {
+        let mut guests = [guest(vendor, Policy::Direct), guest(vendor, Policy::Reprogram)];
         let mut ticks = 0;
         for step in steps {
             match step {
                 Step::Run(more) => ticks += more,
                 Step::Write(number, value) => {
-                    guests.iter_mut().for_each(|guest| guest.write(number, value, ticks).expect("it exists"));
+                    let [one, other] = guests.each_mut().map(|guest| guest.write(number, value, ticks));
+                    prop_assert_eq!(one, other, "{:#x}", number);
                 }
                 Step::Switch => guests.iter_mut().for_each(|guest| {
                     guest.switch_out(ticks);
                     guest.switch_in(ALL, ticks);
                 }),
             }
-            for number in (SELECT..SELECT + 12).chain(GLOBAL_STATUS..GLOBAL_STATUS + 2) {
+            for number in readable(vendor) {
                 let [one, other] = guests.each_mut().map(|guest| guest.read(number, ticks));
                 prop_assert_eq!(one, other, "{:#x}", number);
             }

@@ -26,6 +26,7 @@ type Way = (&'static str, fn(&Unit) -> Result<(), Wrong>);
 
 const WAYS: &[Way] = &[
     ("registers", registers::answer_as_the_manual_says),
+    ("user", registers::are_for_user_mode_if_allowed),
     ("time", counts::are_of_the_guests_time),
     ("stopped", counts::stand_still_when_stopped),
     ("unknown", counts::of_what_is_unknown_stand_still),

@@ -2,9 +2,9 @@
 //! Registers: what is there, what is not, what may be written.
 
 use tiny::answers::{Wrong, expect, expect_fault};
-use tiny::attempt::attempt;
+use tiny::attempt::{GENERAL_PROTECTION, attempt};
 use tiny::counters::{COUNTS, Unit, WIDTH_MASK};
-use tiny::{cpu, print};
+use tiny::{cpu, print, user};
 
 /// Writes of `writes`.
 const WRITES: u64 = 20_000;
@@ -36,6 +36,29 @@ pub fn answer_as_the_manual_says(unit: &Unit) -> Result<(), Wrong> {
         Unit::Intel => reserved_bits_of_intels(),
         Unit::Amd => reserved_bits_of_amds(),
     }
+}
+
+/// At privilege level 3 RDPMC is a fault, until CR4 allows it; then it reads what is there and nothing else.
+pub fn are_for_user_mode_if_allowed(unit: &Unit) -> Result<(), Wrong> {
+    let absent = unit.counters();
+    user::allow();
+    for (counter, value) in [(0, 77), (absent - 1, WIDTH_MASK - 5)] {
+        cpu::write_msr(unit.counter(counter), value);
+        let read = |is_allowed: bool, counter: u32| {
+            let others = cpu::cr4() & !cpu::CR4_PCE;
+            cpu::set_cr4(others | if is_allowed { cpu::CR4_PCE } else { 0 });
+            let read = user::read_counter(counter);
+            cpu::set_cr4(others);
+            // A fault's vector is told as a value that no counter has.
+            read.unwrap_or_else(|fault| !u64::from(fault.vector))
+        };
+        let fault = !u64::from(GENERAL_PROTECTION);
+        expect("in user mode, not allowed, RDPMC of", counter.into(), read(false, counter), fault)?;
+        expect("in user mode, allowed, RDPMC of", counter.into(), read(true, counter), value)?;
+        expect("in user mode, allowed, RDPMC of", absent.into(), read(true, absent), fault)?;
+        expect("in kernel mode RDPMC of", counter.into(), unit.read(counter), value)?;
+    }
+    Ok(())
 }
 
 fn reserved_bits_of_intels() -> Result<(), Wrong> {

@@ -4,7 +4,7 @@
 use core::hint::{black_box, spin_loop};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tiny::apic::{self, Register};
-use tiny::counters::{COUNTS, INTERRUPTS, Unit, WIDTH_MASK};
+use tiny::counters::{COUNTS, ENABLED, INTERRUPTS, Unit, WIDTH_MASK};
 use tiny::timing::{absent, row, row_of};
 use tiny::{cpu, interrupts, print};
 
@@ -12,6 +12,10 @@ const VECTOR: u8 = 0x52;
 const FIXED_CONTROL: u32 = 0x38d;
 /// The second counter of fixed purpose, cycles: OS and USR, and its interrupt.
 const FIXED_CYCLES: u64 = 0xb << 4;
+/// Its part that counts in user mode.
+const FIXED_USER: u64 = 0x2 << 4;
+/// Counters of a thread.
+const EVENTS: u32 = 4;
 /// Another event: cycles by a threshold, which is not counted here and must be taken all the same.
 const OTHER: u64 = 1 << 24;
 /// How long an interrupt may take before it counts as lost, in looks.
@@ -27,7 +31,7 @@ pub fn all(unit: &Unit, repetitions: usize) -> bool {
     row("empty", repetitions, || ());
     let (select, cycles) = (unit.select(0), unit.cycles() | COUNTS | INTERRUPTS);
     // Others count meanwhile, as they do when somebody profiles: a change concerns them, too, or does not.
-    (1..4).for_each(|counter| cpu::write_msr(unit.select(counter), unit.cycles() | COUNTS));
+    (1..EVENTS).for_each(|counter| cpu::write_msr(unit.select(counter), unit.cycles() | COUNTS));
     cpu::write_msr(select, cycles);
     row("rdpmc", repetitions, || _ = black_box(unit.read(0)));
     row("read_select", repetitions, || _ = black_box(cpu::read_msr(select)));
@@ -55,11 +59,35 @@ pub fn all(unit: &Unit, repetitions: usize) -> bool {
     alternating("enable_global", repetitions, || cpu::write_msr(control, 0), || cpu::write_msr(control, all));
     alternating("disable_global", repetitions, || cpu::write_msr(control, all), || cpu::write_msr(control, 0));
     cpu::write_msr(control, all);
+    threads(unit, repetitions, control, all);
     fixed(unit, repetitions, control, all);
     let are_handled = handled(unit, repetitions);
     unit.reset();
     print!("exits: done\n");
     are_handled
+}
+
+/// A thread with four counters leaves the guest's processor, and another one comes: what Linux does.
+fn threads(unit: &Unit, repetitions: usize, control: u32, all: u64) {
+    let each = |action: &dyn Fn(u32)| {
+        cpu::write_msr(control, 0);
+        (0..EVENTS).for_each(action);
+        cpu::write_msr(control, all);
+    };
+    let leave = || {
+        each(&|counter| {
+            cpu::write_msr(unit.select(counter), unit.cycles() | COUNTS & !ENABLED);
+            black_box(unit.read(counter));
+        });
+    };
+    let come = || {
+        each(&|counter| {
+            cpu::write_msr(unit.counter(counter), WIDTH_MASK >> 1);
+            cpu::write_msr(unit.select(counter), unit.cycles() | COUNTS);
+        });
+    };
+    alternating("switch_out", repetitions, come, leave);
+    alternating("switch_in", repetitions, leave, come);
 }
 
 /// Times the second action, the first done before it each time.
@@ -74,7 +102,9 @@ fn alternating(name: &str, repetitions: usize, before: impl Fn(), action: impl F
 
 fn fixed(unit: &Unit, repetitions: usize, control: u32, all: u64) {
     if *unit == Unit::Amd {
-        ["read_fixed_control", "stop_fixed", "start_fixed"].into_iter().for_each(|name| absent(name, "AMD has none"));
+        ["read_fixed_control", "stop_fixed", "start_fixed", "create_fixed"]
+            .into_iter()
+            .for_each(|name| absent(name, "AMD has none"));
         return;
     }
     cpu::write_msr(control, all | 0b111 << 32);
@@ -82,6 +112,7 @@ fn fixed(unit: &Unit, repetitions: usize, control: u32, all: u64) {
     let set = |value: u64| move || cpu::write_msr(FIXED_CONTROL, value);
     alternating("stop_fixed", repetitions, set(FIXED_CYCLES), set(0));
     alternating("start_fixed", repetitions, set(0), set(FIXED_CYCLES));
+    alternating("create_fixed", repetitions, set(FIXED_CYCLES & !FIXED_USER), set(FIXED_CYCLES));
     cpu::write_msr(FIXED_CONTROL, 0);
 }
 
