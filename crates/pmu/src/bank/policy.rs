@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the events of one user are kept, and what that took.
+
+/// What a change costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// An event for each change.
+    Reprogram,
+    /// Events are kept and used again.
+    #[default]
+    Direct,
+}
+
+/// No policy is called so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy;
+
+impl core::str::FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        match name {
+            "reprogram" => Ok(Self::Reprogram),
+            "direct" => Ok(Self::Direct),
+            _ => Err(UnknownPolicy),
+        }
+    }
+}
+
+/// How often what was done, for whoever measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Events that were given to a counter.
+    pub created: u64,
+    /// Events that were taken from one.
+    pub released: u64,
+    /// Times all events were scheduled anew.
+    pub scheduled: u64,
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A user's turn: it begins and ends, and what has happened in it.
+
+use super::{Bank, HostEvent, Policy, SLOTS, slots};
+use crate::{Backend, CounterSet};
+
+impl<B: Backend> Bank<B> {
+    /// Which slots have overflowed since this was last asked.
+    #[inline(always)]
+    pub fn take_overflows(&mut self) -> u16 {
+        if !self.is_in {
+            return 0;
+        }
+        let overflowed = self.backend.take_overflows(self.held);
+        if overflowed.is_empty() { 0 } else { self.slots_of(overflowed) }
+    }
+
+    /// Its turn begins, with these counters. They are stopped, and nobody's.
+    pub fn switch_in(&mut self, available: CounterSet) {
+        let available = available.and(self.backend.counters());
+        if self.is_in && self.available == available {
+            return;
+        }
+        if self.is_in {
+            self.save();
+        }
+        let is_same = self.available == available;
+        (self.is_in, self.available) = (true, available);
+        if self.policy == Policy::Reprogram || !is_same {
+            return self.schedule(true);
+        }
+        for slot in slots(self.present) {
+            if let Some(HostEvent { event, counter: Some(counter) }) = self.events[slot] {
+                self.backend.program(counter, &event, self.values[slot]);
+            }
+        }
+        self.start_wanted();
+    }
+
+    /// Its turn ends: what the counters say is kept, and nothing of it is left in them, unless they are its own anyway. Overflows
+    /// have been taken.
+    pub fn switch_out(&mut self) {
+        if !self.is_in {
+            return;
+        }
+        if self.policy == Policy::Reprogram {
+            self.stop_all();
+            slots(self.present).for_each(|slot| self.release(slot));
+            self.is_in = false;
+            return;
+        }
+        slots(self.present & !self.wanted & !self.used).for_each(|slot| self.release(slot));
+        self.used = self.wanted;
+        if !B::IS_PRIVATE {
+            self.save();
+        }
+    }
+
+    /// What the counters say is kept, and they are left.
+    pub(super) fn save(&mut self) {
+        self.stop_all();
+        for slot in slots(self.present) {
+            if let Some(counter) = self.counter(slot) {
+                self.values[slot] = self.backend.read(counter);
+                self.backend.clear(counter);
+            }
+        }
+        self.is_in = false;
+    }
+
+    /// Where there are more events than counters: others have them from now on.
+    pub fn rotate(&mut self) {
+        let is_short = self.events.iter().flatten().any(|held| held.counter.is_none());
+        if self.is_in && is_short {
+            self.rotation.advance(SLOTS);
+            self.schedule(false);
+        }
+    }
+
+    /// All values.
+    pub(crate) fn values(&mut self) -> [u64; SLOTS] {
+        core::array::from_fn(|slot| self.read(slot))
+    }
+}
