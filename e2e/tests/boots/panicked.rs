@@ -33,7 +33,7 @@ pub const GDB_RULES: &[Rule] = &[
 const A: &str = "a";
 const B: &str = "b";
 /// How long busy guests are watched; `bench guest-panic --minutes 60` watches them for an hour.
-const BUSY_TIME: Duration = Duration::from_secs(60);
+const BUSY_TIME: Duration = Duration::from_secs(30);
 
 /// Linux panics with one processor and with four, with a driver that reports it and without, to stay and to reboot.
 pub fn trials() -> Vec<Trial> {
@@ -198,7 +198,7 @@ fn a_panicked_guest_is_held_until_it_is_resumed() -> Result<()> {
     host.powers_off()
 }
 
-/// Spin loops, user space that polls, a kernel that idles by polling, and a mix of everything: a minute of it.
+/// Spin loops, user space that polls, a kernel that idles by polling, and a mix of everything: half a minute of it.
 fn busy_guests_are_left_alone() -> Result<()> {
     let busy = |name: &str, vcpus, tasks: &str, option: &str| -> Result<Guest> {
         let mut guest = Guest { vcpus, ..linux(name, Kernel::Default, tasks)? };
