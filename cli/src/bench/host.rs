@@ -14,7 +14,7 @@ use wire::{EventKind, ReplyBody, RequestBody};
 use super::Context;
 use crate::client::Client;
 use crate::config::{Config, Guest, Host, Image};
-use crate::lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use crate::lab::{Happening, Lab, RunDir, What};
 use crate::size::Size;
 
 /// The guest's name.
@@ -54,17 +54,7 @@ impl Hosted {
         let bundle = folder.path().join("bundle.cpio");
         let memory = Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes };
         fs::write(&bundle, crate::bundle::build(&config(plan, memory), None)?)?;
-        let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus: 1,
-            memory,
-            image: context.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline: plan.options.clone(),
-            extra: extra(&folder),
-        };
+        let machine = context.machine(bundle, memory, plan.options.clone(), extra(&folder));
         let dir = RunDir::take_at(&folder.path().join("run"))?;
         let lab = Lab::start(&machine, dir)?;
         Ok(Self { lab, timeout: context.timeout, console: String::new(), folder })

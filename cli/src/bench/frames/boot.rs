@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::bench::Context;
 use crate::config::{Config, Guest, Host, Image};
-use crate::lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use crate::lab::{Happening, Lab, RunDir, What};
 use crate::size::Size;
 
 pub(super) const GIB: u64 = 1 << 30;
@@ -68,17 +68,7 @@ pub(super) fn start(context: &Context, bytes: u64, guest: &Guest, options: &str)
     // A second -cpu replaces the first.
     let extra =
         ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic", "-object", &backend, "-machine", "memory-backend=ram"];
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory,
-        image: context.image.clone(),
-        bundle: Some(bundle),
-        disc: None,
-        cmdline: format!("log=debug {options}"),
-        extra: extra.map(OsString::from).to_vec(),
-    };
+    let machine = context.machine(bundle, memory, format!("log=debug {options}"), extra.map(OsString::from).to_vec());
     Ok((Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?, folder))
 }
 

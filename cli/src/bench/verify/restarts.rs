@@ -14,7 +14,7 @@ use super::hashing::machine_options;
 use crate::bench::Context;
 use crate::config::{Config, Guest, Host, Image};
 use crate::image;
-use crate::lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use crate::lab::{Happening, Lab, RunDir, What};
 use crate::size::Size;
 
 const MEMORY: Size = Size::mebibytes(128);
@@ -80,17 +80,7 @@ fn start(context: &Context, does: GuestDoes, options: &str, extra: Vec<std::ffi:
     let guests = vec![guest(context, does)?];
     let config = Config { path: PathBuf::from("bench"), host, trusted_keys: vec![], guests };
     std::fs::write(&bundle, crate::bundle::build(&config, Some(&context.image))?)?;
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: Some(bundle),
-        disc: None,
-        cmdline: options.to_owned(),
-        extra,
-    };
+    let machine = context.machine(bundle, MEMORY, options.to_owned(), extra);
     let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
     while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
         let Some(Happening { what, .. }) = lab.next(left) else { break };

@@ -20,7 +20,7 @@ use super::super::report::{Figure, Report};
 use super::super::sched::hosted::turns;
 use super::{COUNTERS, Context, INSTRUCTIONS, POLICIES};
 use crate::config::{Config, Guest, Host, Image};
-use crate::lab::{Accelerator, Lab, Machine, RunDir};
+use crate::lab::{Lab, RunDir};
 use crate::size::Size;
 
 /// The image with its symbols.
@@ -70,17 +70,12 @@ fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<Steps> {
     let bundle = folder.path().join("bundle.cpio");
     fs::write(&bundle, crate::bundle::build(&config(context)?, None)?)?;
     let socket = folder.path().join(SOCKET);
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: Some(bundle),
-        disc: None,
-        cmdline: format!("vpmu={policy}"),
-        extra: [Clock::Instructions.arguments(), debugger::arguments(&socket)].concat(),
-    };
+    let machine = context.machine(
+        bundle,
+        MEMORY,
+        format!("vpmu={policy}"),
+        [Clock::Instructions.arguments(), debugger::arguments(&socket)].concat(),
+    );
     let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
     let mut debugger = Debugger::connect(&socket)?;
     let (mut out, mut back) = (Vec::new(), Vec::new());

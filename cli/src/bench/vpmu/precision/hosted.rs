@@ -14,7 +14,7 @@ use wire::{ReplyBody, RequestBody, UpdateBy};
 use super::Context;
 use crate::bench::exits::Clock;
 use crate::config::{Config, Guest, Host, Image};
-use crate::lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use crate::lab::{Happening, Lab, RunDir, What};
 use crate::size::Size;
 
 /// Cycles for each sample.
@@ -72,17 +72,8 @@ impl Hosted {
         let bundle = folder.path().join("bundle.cpio");
         let memory = Size { bytes: HOST_MEMORY.bytes + setup.guests.len() as u64 * GUEST_MEMORY.bytes };
         fs::write(&bundle, crate::bundle::build(&config(context, setup, memory)?, Some(&context.image))?)?;
-        let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus: 1,
-            memory,
-            image: context.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline: format!("tsc=skip vpmu={}", setup.policy),
-            extra: Clock::Instructions.arguments(),
-        };
+        let machine =
+            context.machine(bundle, memory, format!("tsc=skip vpmu={}", setup.policy), Clock::Instructions.arguments());
         let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
         let consoles = setup.guests.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect();
         let timeout = context.timeout.max(TIMEOUT);
