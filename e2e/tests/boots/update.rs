@@ -287,9 +287,11 @@ fn nothing_else_changes_the_host() -> Result<()> {
     let answer = update_beside(&mut host)?;
     // The image has been checked, and prepares itself for some hundred milliseconds.
     host.says(&["whole ("])?;
-    let refusal = host.refusal(RequestBody::Restart)?;
+    for change in [RequestBody::CpuOffline { index: 1 }, RequestBody::Restart] {
+        let refusal = host.refusal(change)?;
+        ensure!(refusal.reason.contains("an update is under way"), "{refusal:?}");
+    }
     is_updated(answer)?;
-    ensure!(refusal.reason.contains("an update is under way"), "{refusal:?}");
     both_go_on(&mut host)?;
     host.powers_off()
 }
