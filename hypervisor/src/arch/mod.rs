@@ -14,6 +14,7 @@
 //! | [`smp`], [`crossing`] | starting the other processors; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
+//! | [`reminder`] | when an interrupt that was not answered is sent once more |
 //! | [`guest_memory`], [`svm`] | a guest's memory and its processor |
 //! | [`sha256`] | XMM registers, for an image's digest |
 #![allow(unsafe_code, reason = "the machine is driven here, and nowhere else")]
