@@ -9,8 +9,8 @@
 //!
 //! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU forgets to note that it has delivered one
 //! from EVENTINJ (`helper_vmrun`, up to at least version 10), and delivers it once more when something asynchronous happens to the
-//! emulated processor, say a changed memory map: whatever the guest does then, and with interrupts off. So EVENTINJ has external
-//! interrupts only where the virtual interrupt is needed for a window at the same time.
+//! emulated processor, say a changed memory map: whatever the guest does then, and with interrupts off. So EVENTINJ never has an
+//! external interrupt. Where the virtual interrupt is needed for another one, the guest's local APIC takes the first back.
 
 use vm::vcpu::{Event, Exception};
 
@@ -82,17 +82,26 @@ fn take_back_interrupted(control: &mut Control, info: EventInjection, has_next_r
     }
 }
 
-/// An exit as soon as the guest can take an interrupt, behind what the next entry delivers; or none.
+/// The external interrupt that the next entry would deliver, which it does no longer.
+#[inline]
+pub fn withdraw(control: &mut Control) -> Option<u8> {
+    let offered = control.virtual_interrupt;
+    if !offered.is_pending() || control.intercept_misc1.contains(Misc1::VINTR) {
+        return None;
+    }
+    control.virtual_interrupt = offered.with_is_pending(false);
+    control.clean.remove(Clean::VIRTUAL_INTERRUPT);
+    Some(offered.vector())
+}
+
+/// An exit as soon as the guest can take an interrupt, behind what EVENTINJ delivers; or none. An interrupt that is offered keeps its
+/// place, see [`withdraw`].
 #[inline]
 pub fn request_window(control: &mut Control, wanted: bool) {
     let now = control.virtual_interrupt;
-    let is_window = control.intercept_misc1.contains(Misc1::VINTR);
-    if is_window == wanted && (now.is_pending() || !wanted) {
+    let stands = if wanted { now.is_pending() } else { !control.intercept_misc1.contains(Misc1::VINTR) };
+    if stands {
         return;
-    }
-    if wanted {
-        // What is to be delivered makes room.
-        control.event_injection = undelivered(control);
     }
     control.virtual_interrupt = now.with_is_pending(wanted).with_ignore_tpr(wanted).with_priority(0);
     control.intercept_misc1.set(Misc1::VINTR, wanted);

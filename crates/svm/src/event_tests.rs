@@ -3,7 +3,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use vm::vcpu::{Event, Exception};
 
-use super::{deliver, forget, redeliver, request_window, take_back, undelivered};
+use super::{deliver, forget, redeliver, request_window, take_back, undelivered, withdraw};
 use crate::intercept::Misc1;
 use crate::vmcb::{Clean, Control, EventInjection, Vmcb, event_type};
 
@@ -58,14 +58,29 @@ fn one_half_delivered_is_offered_anew_whatever_the_processor_calls_it() {
 }
 
 #[test]
-fn where_a_window_is_wanted_too_the_interrupt_goes_by_event_injection() {
+fn an_interrupt_is_offered_until_it_is_withdrawn_and_a_window_does_not_displace_it() {
     let mut control = control();
     deliver(&mut control, Event::Interrupt(0x30));
+    for wanted in [true, false] {
+        request_window(&mut control, wanted);
+        assert_eq!(undelivered(&control), interrupt(0x30));
+        assert!(!control.event_injection.is_valid() && !control.intercept_misc1.contains(Misc1::VINTR));
+    }
+    assert_eq!(withdraw(&mut control), Some(0x30));
+    assert!(!undelivered(&control).is_valid() && !control.virtual_interrupt.is_pending());
     request_window(&mut control, true);
-    assert_eq!(control.event_injection, interrupt(0x30));
     assert!(control.virtual_interrupt.is_pending() && control.intercept_misc1.contains(Misc1::VINTR));
-    request_window(&mut control, false);
-    assert_eq!(undelivered(&control), interrupt(0x30), "the window alone is withdrawn");
+    assert_eq!(withdraw(&mut control), None, "a window is no interrupt");
+}
+
+#[test]
+fn event_injection_never_has_an_external_interrupt() {
+    let mut control = control();
+    deliver(&mut control, Event::Exception(Exception::InvalidOpcode));
+    request_window(&mut control, true);
+    leave(&mut control, interrupt(0x30));
+    assert_eq!(undelivered(&control), interrupt(0x30));
+    assert!(!control.event_injection.is_valid() && !control.intercept_misc1.contains(Misc1::VINTR));
 }
 
 #[test]

@@ -334,6 +334,11 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
     }
 
     #[inline]
+    fn withdraw_interrupt(&mut self) -> Option<u8> {
+        event::withdraw(&mut self.vmcb.control)
+    }
+
+    #[inline]
     fn request_interrupt_window(&mut self, wanted: bool) {
         event::request_window(&mut self.vmcb.control, wanted);
     }

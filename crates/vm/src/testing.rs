@@ -189,6 +189,15 @@ impl VcpuState for FakeVcpu {
     fn set_task_priority(&mut self, priority: u8) {
         self.task_priority = priority & 0xf;
     }
+    fn withdraw_interrupt(&mut self) -> Option<u8> {
+        match self.injected {
+            Some(Event::Interrupt(vector)) => {
+                self.injected = None;
+                Some(vector)
+            }
+            _ => None,
+        }
+    }
     fn request_interrupt_window(&mut self, wanted: bool) {
         self.window_requested = wanted;
     }

@@ -255,7 +255,10 @@ pub trait VcpuState {
     fn task_priority(&self) -> u8;
     /// Sets the guest's task priority (CR8), as when it writes its local APIC's register.
     fn set_task_priority(&mut self, priority: u8);
-    /// Asks for (or withdraws) an exit as soon as the guest can take an interrupt.
+    /// The external interrupt that waits for the next entry, which does not deliver it any more.
+    fn withdraw_interrupt(&mut self) -> Option<u8>;
+    /// Asks for (or withdraws) an exit as soon as the guest can take an interrupt. One that waits for the next entry keeps its place:
+    /// there is no window beside it.
     fn request_interrupt_window(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest writes its task priority (CR8).
     fn watch_task_priority(&mut self, wanted: bool);

@@ -9,11 +9,12 @@
 //! - The flag is set in guest memory only while the guest runs, and only if exactly one interrupt is in service, it is
 //!   edge-triggered and none is requested. Then its end can be late without anyone noticing; the next exit makes up for
 //!   it. An interrupt that is requested meanwhile finds the offer settled: used, or withdrawn.
-//! - A vector is acknowledged only together with its injection, and at most one event is injected for each entry: the one
-//!   whose delivery the exit interrupted (it is acknowledged already), else an NMI, else the highest vector.
+//! - A vector is acknowledged only together with its injection, and at most one event is injected for each entry: an exception whose
+//!   delivery the exit interrupted, else an NMI, else the highest vector. A vector that the guest has not taken when another event
+//!   goes before it is requested again.
 //! - Nothing waits without an exit to come: for interrupts to be enabled or an event before it to be delivered there is the
 //!   window, for CR8 to be lowered the watch on it, for an end of interrupt the exit that it costs while no offer stands.
-//! - An NMI waits for the IRET of the handler of the one before it: see `nmi`.
+//! - An NMI waits for the IRET of the handler of the one before it, and is looked at soon: see `nmi`.
 
 use core::sync::atomic::Ordering;
 
@@ -36,13 +37,10 @@ impl<M: GuestMemory> Machine<M> {
         if processor.nmi.is_pending() {
             processor.offer_nmi(vcpu, host);
         }
-        if processor.lapic.pending().is_some()
-            && vcpu.can_take_interrupt()
-            && let Some(vector) = processor.lapic.acknowledge()
-        {
-            vcpu.inject(Event::Interrupt(vector));
+        if processor.lapic.pending().is_some() {
+            processor.offer_highest(vcpu);
         }
-        let nmi_waits = processor.nmi.is_pending() && !processor.nmi.is_in_handler();
+        let nmi_waits = processor.nmi.is_pending() && vcpu.event_pending();
         vcpu.request_interrupt_window(processor.lapic.pending().is_some() || nmi_waits);
         vcpu.watch_task_priority(processor.lapic.waits_for_task_priority());
         processor.offer_to_skip_eoi(&self.memory);
@@ -155,10 +153,26 @@ impl Processor {
         }
     }
 
+    /// A vector waits, and is above all that the guest has taken. It comes now, where the guest can take it.
+    #[inline]
+    fn offer_highest(&mut self, vcpu: &mut impl VcpuState) {
+        if let Some(lower) = vcpu.withdraw_interrupt() {
+            self.lapic.take_back(lower);
+        }
+        if vcpu.can_take_interrupt()
+            && let Some(vector) = self.lapic.acknowledge()
+        {
+            vcpu.inject(Event::Interrupt(vector));
+        }
+    }
+
     /// An NMI waits. It comes now, or after the event before it, or after the handler of the one before it.
     #[cold]
     fn offer_nmi(&mut self, vcpu: &mut impl VcpuState, host: &mut impl Host) {
         let is_open = self.nmi.is_open(vcpu.rip());
+        if is_open && let Some(vector) = vcpu.withdraw_interrupt() {
+            self.lapic.take_back(vector);
+        }
         if is_open && !vcpu.event_pending() {
             self.nmi.take();
             vcpu.inject(Event::Nmi);

@@ -52,6 +52,15 @@ impl Lapic {
         Some(vector)
     }
 
+    /// The processor has not taken an interrupt that it acknowledged: it is requested again.
+    #[cold]
+    pub fn take_back(&mut self, vector: u8) {
+        self.state.in_service.remove(vector);
+        self.highest_in_service = self.state.in_service.highest().unwrap_or(0);
+        self.state.requested.insert(vector);
+        self.highest_requested = self.state.requested.highest().unwrap_or(0);
+    }
+
     /// The highest interrupt in service ends.
     #[inline]
     pub fn end_of_interrupt(&mut self) -> Action {

@@ -75,7 +75,7 @@ fn an_exception_of_a_handler_goes_before_interrupts() {
 }
 
 #[test]
-fn an_event_whose_delivery_was_interrupted_goes_first_and_nothing_is_acknowledged_twice() {
+fn an_interrupt_whose_delivery_was_interrupted_is_requested_again_and_acknowledged_once() {
     let mut lab = with(&[0x31]);
     assert_eq!(lab.take_interrupt(), Some(0x31));
     // The exit puts the event back; meanwhile a higher interrupt and an NMI arrive.
@@ -84,14 +84,29 @@ fn an_event_whose_delivery_was_interrupted_goes_first_and_nothing_is_acknowledge
     lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x61));
     lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
-    assert_eq!(lab.enter(), Some(Event::Interrupt(0x31)));
+    assert_eq!(lab.enter(), Some(Event::Nmi), "the interrupt is requested again");
     assert!(lab.vcpu.window_requested);
-    assert_eq!(lab.enter(), Some(Event::Nmi));
-    assert_eq!(lab.take_interrupt(), Some(0x61));
-    lab.wrmsr(EOI, 0).unwrap();
-    lab.wrmsr(EOI, 0).unwrap();
+    for vector in [0x61, 0x31] {
+        assert_eq!(lab.take_interrupt(), Some(vector));
+        lab.wrmsr(EOI, 0).unwrap();
+    }
     assert_eq!(lab.rdmsr(0x811), Ok(0), "both have ended");
     assert_eq!(lab.take_interrupt(), None);
+}
+
+#[test]
+fn an_interrupt_that_was_not_taken_makes_room_for_a_higher_one() {
+    for (second, taken) in [(0x61, [0x61, 0x31]), (0x22, [0x31, 0x22])] {
+        let mut lab = with(&[0x31]);
+        assert_eq!(lab.take_interrupt(), Some(0x31));
+        lab.set_interrupts(true);
+        lab.vcpu.injected = Some(Event::Interrupt(0x31));
+        lab.machine.send(&mut lab.processor, &mut lab.host, &edge(second));
+        assert_eq!(lab.enter(), Some(Event::Interrupt(taken[0])));
+        assert!(!lab.vcpu.window_requested, "the other one is below what is in service");
+        lab.wrmsr(EOI, 0).unwrap();
+        assert_eq!(lab.take_interrupt(), Some(taken[1]));
+    }
 }
 
 #[test]
