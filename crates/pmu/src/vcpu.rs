@@ -79,7 +79,7 @@ impl VcpuCounters {
     ///
     /// # Errors
     /// [`Refused`]: #GP.
-    #[inline(never)]
+    #[inline(always)]
     pub fn write(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
         self.0.write(number, value, ticks)
     }

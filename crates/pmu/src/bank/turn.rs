@@ -17,9 +17,11 @@ impl<B: Backend> Bank<B> {
     /// The user has run for so many ticks (see [`Backend::run_until`]): which slots have overflowed since this was last asked.
     #[inline(always)]
     pub fn overflows_until(&mut self, ticks: u64) -> u16 {
-        // While it is another's turn nothing counts.
-        let held = if self.is_in { self.held } else { CounterSet::EMPTY };
-        let overflowed = self.backend.overflows_until(ticks, held);
+        // While it is another's turn, a processor's counters are not this user's to look at.
+        if !self.backend.is_private() && !self.is_in {
+            return 0;
+        }
+        let overflowed = self.backend.overflows_until(ticks, self.held);
         if overflowed.is_empty() { 0 } else { self.slots_of(overflowed) }
     }
 

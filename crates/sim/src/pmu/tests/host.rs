@@ -52,7 +52,7 @@ fn read(number: u32) -> u64 {
 }
 
 fn write(number: u32, value: u64) {
-    let is_select = number >= 0xc001_0200 && number % 2 == 0 || (0xc001_0000..0xc001_0004).contains(&number);
+    let is_select = number >= 0xc001_0200 && number.is_multiple_of(2) || (0xc001_0000..0xc001_0004).contains(&number);
     let sideless = is_select && is(Fault::CountsTheHost);
     on_core(|model| model.write(number, if sideless { value & !GUEST_ONLY } else { value }));
 }
@@ -306,7 +306,7 @@ impl Msrs for Odd<'_> {
 }
 
 fn is_counter(number: u32) -> bool {
-    number >= 0xc001_0200 && number % 2 == 1 || (0xc001_0004..0xc001_0008).contains(&number)
+    number >= 0xc001_0200 && !number.is_multiple_of(2) || (0xc001_0004..0xc001_0008).contains(&number)
 }
 
 fn probed(generation: Generation, keeps: fn(u32) -> u64, host_cycles: u64, guest_cycles: u64) -> Result<(), Unusable> {
