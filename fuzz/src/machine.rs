@@ -41,7 +41,7 @@ pub fn machine(data: &[u8]) {
     let mut processors = [0, 1].map(|id| (FakeVcpu::default(), Processor::new(id, id == 0, tsc, 1, Arc::default())));
     if let Some(vendor) = counters {
         let given = Config { vendor, policy: Policy::Direct, filter: Filter::ALL };
-        processors.iter_mut().for_each(|(_, processor)| processor.set_counters(&given));
+        processors.iter_mut().for_each(|(_, processor)| processor.set_counters(&given, pmu::Source::Soft));
     }
     while !input.is_empty() {
         let (vcpu, processor) = &mut processors[usize::from(input.u8() & 3 == 0)];

@@ -336,8 +336,8 @@ impl<V: Virt> Executive<V> {
     }
 
     /// Those whose figures are wanted tell them.
-    fn tell_figures(&self) {
-        for (slot, task) in self.slots.iter().enumerate() {
+    fn tell_figures(&mut self) {
+        for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some(task) = task {
                 task.tell_figures(self.queue.times(slot).unwrap_or_default());
             }

@@ -21,7 +21,7 @@ use vm::{acpi, layout, reset_vector};
 use wire::{EventKind, VcpuRegisters, VmState};
 
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::{clock, cpu, percpu, timer};
+use crate::arch::{clock, counters, cpu, percpu, timer};
 use crate::console;
 use crate::events::record;
 use crate::guest::{Guest, Guests, Order};
@@ -121,8 +121,8 @@ impl<V: Virt> Instance<V> {
         let tasks = states.into_iter().zip(guest.counters.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
             let mut processor = Processor::new(index as u32, index == 0, start, 0, counters.clone());
             vcpu.set_tsc_offset(processor.tsc_offset());
-            if let Some(counters) = &counters_given {
-                processor.set_counters(counters);
+            if let Some(given) = &counters_given {
+                processor.set_counters(given, counters::source());
             }
             Task::new(instance.clone(), index, vcpu, processor)
         });
@@ -162,8 +162,8 @@ impl<V: Virt> Instance<V> {
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));
         let tasks = states.map(|(index, (vcpu, counters))| {
             let mut processor = Processor::new(index as u32, index == 0, 0, 0, counters.clone());
-            if let Some(counters) = &counters_given {
-                processor.set_counters(counters);
+            if let Some(given) = &counters_given {
+                processor.set_counters(given, counters::source());
             }
             Task::new(instance.clone(), index, vcpu, processor)
         });

@@ -27,7 +27,7 @@ use crate::arch::apic::{self, Mode as ApicMode};
 use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::svm::Svm;
-use crate::arch::{cpu, crossing, descriptor, timer};
+use crate::arch::{counters, cpu, crossing, descriptor, timer};
 use crate::executive::Executive;
 use crate::restart::inherited;
 use crate::restart::staging::Member;
@@ -438,13 +438,37 @@ fn run() -> ! {
 /// Finds out what this processor offers to run guests with.
 pub fn detect_virtualization() {
     let _span = timeline::span(Name::Virtualization, 0);
-    let detected = VIRT.call_once(Svm::detect);
+    let mut counting = None;
+    let detected = VIRT.call_once(|| {
+        let svm = Svm::detect()?;
+        // Before anybody readies a processor for guests.
+        counting = detect_counters();
+        Ok(svm)
+    });
     match detected {
         Ok(svm) => {
-            let names = svm.feature_names();
+            let mut names = svm.feature_names();
+            names.extend(counting);
             log::info!("virtualization: {} with {}", svm.name(), names.join(", "));
             info::VIRTUALIZATION.call_once(|| (Virtualization::Svm, names));
         }
         Err(unavailable) => log::error!("{unavailable}"),
+    }
+}
+
+/// The processor's counters, if guests' events are to be counted with them and can be: their name.
+fn detect_counters() -> Option<&'static str> {
+    if BOOT.get().is_none_or(|(_, options)| options.pmu != pmu::Choice::Hardware) {
+        return None;
+    }
+    match counters::detect() {
+        Ok(description) => {
+            log::info!("performance counters: {}, {} of them", description.name(), description.counters);
+            Some(description.name())
+        }
+        Err(unusable) => {
+            log::warn!("option pmu=hardware: this processor's counters cannot be used, {unusable}; pmu=soft is");
+            None
+        }
     }
 }

@@ -218,7 +218,8 @@ impl<V: Virt> Task<V> {
             }
             let exit = virt.run(&mut self.vcpu);
             match machine.handle(exit, &mut *self.vcpu, &mut self.processor, &mut self.host) {
-                Outcome::Resume | Outcome::Idle => {}
+                Outcome::Resume => {}
+                Outcome::Idle => machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host),
                 Outcome::CountsOtherwise => virt.follow_counting(&mut self.vcpu),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {

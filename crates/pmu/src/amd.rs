@@ -5,6 +5,8 @@
 //! Without these a counter that has overflowed is told by its highest bit: it is clear, where the value that was put in had it
 //! set. So an overflow of a counter that started below the middle is not seen there; nobody asks for one so far away.
 
+mod probe;
+
 use crate::event::{What, select};
 use crate::guest::Vendor;
 use crate::{Backend, Counter, CounterSet, Event, Msrs, Width};
@@ -21,6 +23,8 @@ pub mod number {
     pub const GLOBAL_CLEAR: u32 = 0xc000_0302;
 }
 use number::*;
+
+pub use probe::{Unusable, probe};
 
 /// Event select and unit mask of what both vendors have.
 pub const CYCLES: (u16, u8) = (0x76, 0);
@@ -63,6 +67,30 @@ pub struct Description {
 }
 
 impl Description {
+    /// By CPUID: EAX, EBX, ECX and EDX of a leaf.
+    ///
+    /// # Errors
+    /// [`Unusable`]: there are no such counters, so that none of their registers may be touched.
+    pub fn detect(cpuid: impl Fn(u32) -> [u32; 4]) -> Result<Self, Unusable> {
+        const EXTENDED: u32 = 0x8000_0001;
+        const MONITORING: u32 = 0x8000_0022;
+        let [_, b, c, d] = cpuid(0);
+        let maker = [b, d, c].map(u32::to_le_bytes);
+        if ![b"AuthenticAMD", b"HygonGenuine"].iter().any(|known| maker.as_flattened() == *known) {
+            return Err(Unusable::OtherMaker);
+        }
+        let [signature, ..] = cpuid(1);
+        let family = match signature >> 8 & 0xf {
+            0xf => 0xf + (signature >> 20 & 0xff),
+            family => family,
+        };
+        let last = cpuid(EXTENDED - 1)[0];
+        let leaf = |number| if number <= last { cpuid(number) } else { [0; 4] };
+        let [eax, ebx, ..] = leaf(MONITORING);
+        let this = Self::from_cpuid(leaf(EXTENDED)[2], eax, ebx, family);
+        if this.counters == 0 { Err(Unusable::NoCounters) } else { Ok(this) }
+    }
+
     /// From the registers; `family` is the processor's, with the extended one added.
     pub fn from_cpuid(extended_ecx: u32, monitoring_eax: u32, monitoring_ebx: u32, family: u32) -> Self {
         const EXTENSION: u32 = 1 << 23;
@@ -74,6 +102,27 @@ impl Description {
             (true, true) => (monitoring_ebx & 0xf) as u8,
         };
         Self { is_extended, has_global, counters, counts_reference: family >= 0x19 }
+    }
+
+    /// What these counters are called.
+    pub const fn name(&self) -> &'static str {
+        match (self.is_extended, self.has_global) {
+            (false, _) => "perfctr",
+            (true, false) => "perfctr-core",
+            (true, true) => "perfmon-v2",
+        }
+    }
+
+    /// The register that says what a counter counts.
+    const fn select(&self, counter: Counter) -> u32 {
+        let number = counter.index() as u32;
+        if self.is_extended { SELECT + 2 * number } else { LEGACY_SELECT + number }
+    }
+
+    /// The counter itself.
+    const fn value(&self, counter: Counter) -> u32 {
+        let number = counter.index() as u32;
+        if self.is_extended { COUNTER + 2 * number } else { LEGACY_COUNTER + number }
     }
 }
 
@@ -89,6 +138,13 @@ pub struct Amd<M> {
     counting: u64,
     /// Counters whose highest bit was set when they were last looked at.
     near_overflow: u64,
+}
+
+impl<M: Copy> Amd<M> {
+    /// The same counters for another user.
+    pub const fn others(&self) -> Self {
+        Self { selects: [0; 16], counting: 0, near_overflow: 0, ..*self }
+    }
 }
 
 impl<M: Msrs> Amd<M> {
@@ -116,16 +172,6 @@ impl<M: Msrs> Amd<M> {
             What::ReferenceCycles => REFERENCE_CYCLES,
             What::Vendor { select, unit } => (select, unit),
         }
-    }
-
-    fn select(&self, counter: Counter) -> u32 {
-        let number = u32::from(counter.index());
-        if self.description.is_extended { SELECT + 2 * number } else { LEGACY_SELECT + number }
-    }
-
-    fn value(&self, counter: Counter) -> u32 {
-        let number = u32::from(counter.index());
-        if self.description.is_extended { COUNTER + 2 * number } else { LEGACY_COUNTER + number }
     }
 
     fn note(&mut self, counter: Counter, value: u64) {
@@ -158,14 +204,17 @@ impl<M: Msrs> Amd<M> {
         for counter in CounterSet(changed) {
             let select = self.selects[usize::from(counter.index() & 0xf)];
             let counts = CounterSet(counting).contains(counter);
-            let (register, bits) = (self.select(counter), if counts { select } else { select & !select::ENABLE });
+            let (register, bits) =
+                (self.description.select(counter), if counts { select } else { select & !select::ENABLE });
             self.msrs.write(register, bits);
         }
     }
 }
 
 impl<M: Msrs> Backend for Amd<M> {
-    const VENDOR: Option<Vendor> = Some(Vendor::Amd);
+    fn vendor(&self) -> Option<Vendor> {
+        Some(Vendor::Amd)
+    }
 
     fn counters(&self) -> CounterSet {
         CounterSet::first(self.description.counters, 0)
@@ -185,7 +234,7 @@ impl<M: Msrs> Backend for Amd<M> {
         let bits = select::encode(event, number, unit) | select::ENABLE | select::INTERRUPT | self.side;
         self.selects[usize::from(counter.index() & 0xf)] = bits;
         self.write(counter, value);
-        let register = self.select(counter);
+        let register = self.description.select(counter);
         if self.description.has_global {
             self.msrs.write(GLOBAL_CLEAR, CounterSet::only(counter).0);
             self.msrs.write(register, bits);
@@ -196,7 +245,7 @@ impl<M: Msrs> Backend for Amd<M> {
 
     fn clear(&mut self, counter: Counter) {
         self.selects[usize::from(counter.index() & 0xf)] = 0;
-        let register = self.select(counter);
+        let register = self.description.select(counter);
         self.msrs.write(register, 0);
         self.write(counter, 0);
         if self.description.has_global {
@@ -213,17 +262,20 @@ impl<M: Msrs> Backend for Amd<M> {
     }
 
     fn read(&mut self, counter: Counter) -> u64 {
-        let register = self.value(counter);
+        let register = self.description.value(counter);
         self.msrs.read(register) & Width::USUAL.mask()
     }
 
     fn write(&mut self, counter: Counter, value: u64) {
-        let register = self.value(counter);
+        let register = self.description.value(counter);
         self.msrs.write(register, value & Width::USUAL.mask());
         self.note(counter, value);
     }
 
     fn take_overflows(&mut self, of: CounterSet) -> CounterSet {
+        if of.is_empty() {
+            return of;
+        }
         if !self.description.has_global {
             return self.fallen(of);
         }

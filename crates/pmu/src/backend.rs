@@ -6,11 +6,16 @@ use crate::{Counter, CounterSet, Event, Width};
 
 /// A processor's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
 pub trait Backend {
-    /// The counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
-    const IS_PRIVATE: bool = false;
+    /// Whether the counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
+    #[inline(always)]
+    fn is_private(&self) -> bool {
+        false
+    }
 
     /// Whose numbers it knows events by that only one vendor has; none: it counts no such events.
-    const VENDOR: Option<Vendor> = None;
+    fn vendor(&self) -> Option<Vendor> {
+        None
+    }
 
     /// The counters that there are.
     fn counters(&self) -> CounterSet;
@@ -41,6 +46,13 @@ pub trait Backend {
     /// For counters that are only looked at: the user has run for so many ticks of the time stamp counter in all.
     #[inline]
     fn run_until(&mut self, _ticks: u64) {}
+
+    /// Both of the above at once: the user has run for so many ticks, and by then these have overflowed.
+    #[inline(always)]
+    fn overflows_until(&mut self, ticks: u64, of: CounterSet) -> CounterSet {
+        self.run_until(ticks);
+        self.take_overflows(of)
+    }
 
     /// After how many ticks of the user's time a counter overflows, where it does not interrupt by itself.
     #[inline]

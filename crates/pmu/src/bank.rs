@@ -135,12 +135,6 @@ impl<B: Backend> Bank<B> {
         self.held
     }
 
-    /// The user has run for so many ticks (see [`Backend::run_until`]).
-    #[inline(always)]
-    pub fn run_until(&mut self, ticks: u64) {
-        self.backend.run_until(ticks);
-    }
-
     /// See [`Backend::ticks_to_overflow`].
     #[inline(always)]
     pub fn ticks_to_overflow(&self) -> Option<u64> {

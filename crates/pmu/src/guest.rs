@@ -192,8 +192,7 @@ impl<B: Backend> VirtualPmu<B> {
     /// The guest has run for so many ticks: what has overflowed by then becomes its status, and may interrupt.
     #[inline(always)]
     pub fn run_until(&mut self, ticks: u64) {
-        self.bank.run_until(ticks);
-        let overflowed = self.bank.take_overflows();
+        let overflowed = self.bank.overflows_until(ticks);
         if overflowed != 0 {
             self.overflow(overflowed);
         }
@@ -340,7 +339,7 @@ impl<B: Backend> VirtualPmu<B> {
     /// The number means something else to the counters than to the guest.
     fn is_foreign(&self, event: &Event) -> bool {
         let is_by_number = matches!(event.what, What::Vendor { .. });
-        B::VENDOR.is_some_and(|vendor| vendor != self.vendor) && is_by_number
+        self.bank.backend().vendor().is_some_and(|vendor| vendor != self.vendor) && is_by_number
     }
 
     fn what(&self, number: (u16, u8)) -> What {

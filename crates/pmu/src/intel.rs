@@ -165,7 +165,9 @@ impl<M: Msrs> Intel<M> {
 }
 
 impl<M: Msrs> Backend for Intel<M> {
-    const VENDOR: Option<Vendor> = Some(Vendor::Intel);
+    fn vendor(&self) -> Option<Vendor> {
+        Some(Vendor::Intel)
+    }
 
     fn counters(&self) -> CounterSet {
         CounterSet::first(self.description.general, self.description.fixed)

@@ -18,6 +18,8 @@
 //! | `pebs`, `lbr`, `topdown` | what else Intel's processors count, record and sample, for one user at a time |
 //! | `intel_guest` | a guest's counters with these three |
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
+//! | `host` | what a host counts with: `soft` or `amd`, as one type |
+//! | `vcpu` | a virtual processor's counters on that |
 //!
 //! Nothing here allocates, and every loop is over the counters of one processor.
 #![no_std]
@@ -31,6 +33,7 @@ pub mod bank;
 pub mod counter;
 pub mod event;
 pub mod guest;
+pub mod host;
 pub mod intel;
 pub mod intel_guest;
 pub mod lbr;
@@ -38,11 +41,14 @@ pub mod pebs;
 pub mod schedule;
 pub mod soft;
 pub mod topdown;
+pub mod vcpu;
 
 pub use backend::{Backend, Msrs};
 pub use bank::{Bank, Policy, SLOTS};
 pub use counter::{Counter, CounterSet, Width};
 pub use event::{Event, Modes, What};
+pub use host::{Choice, Registers, Source};
+pub use vcpu::VcpuCounters;
 
 #[cfg(test)]
 mod tests;

@@ -70,7 +70,10 @@ fn places(counters: CounterSet) -> u16 {
 
 impl Backend for Soft {
     /// They go where their virtual processor goes, and its time stands still while it is away.
-    const IS_PRIVATE: bool = true;
+    #[inline(always)]
+    fn is_private(&self) -> bool {
+        true
+    }
 
     fn counters(&self) -> CounterSet {
         CounterSet::first(COUNTERS as u8, 0)
@@ -162,6 +165,17 @@ impl Backend for Soft {
         if self.next <= ticks {
             self.settle();
         }
+    }
+
+    /// What has overflowed is taken as it does: only what counts can.
+    #[inline(always)]
+    fn overflows_until(&mut self, ticks: u64, of: CounterSet) -> CounterSet {
+        self.now = ticks;
+        if self.next > ticks {
+            return CounterSet::EMPTY;
+        }
+        self.settle();
+        self.take_overflows(of)
     }
 
     #[inline(always)]

@@ -31,8 +31,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicUsize;
 
-use pmu::guest::VirtualPmu;
-use pmu::soft::Soft;
+use pmu::VcpuCounters;
 use spin::Mutex;
 
 use crate::cpuid::CpuidTable;
@@ -202,7 +201,7 @@ pub struct Processor {
     recent: Recent,
     counters: Arc<Counters>,
     /// Its performance counters, if it has any.
-    pmu: Option<VirtualPmu<Soft>>,
+    pmu: Option<VcpuCounters>,
     /// Whether any of them counts.
     counts: bool,
     /// Whether a switch concerns them.

@@ -19,6 +19,13 @@ pub const RULES: &[Rule] = &[
     ("a_guest_has_no_counters_unless_it_is_given_some", a_guest_has_no_counters_unless_it_is_given_some),
     ("what_a_guest_may_not_count_stands_still", what_a_guest_may_not_count_stands_still),
     ("a_guests_counters_are_seen_from_outside", a_guests_counters_are_seen_from_outside),
+    ("an_emulators_counters_are_refused_and_the_guests_time_counts", || {
+        refused("max,-cx16", "its counters' registers do not keep what is written")
+    }),
+    ("and_so_are_those_that_cpuid_promises", || {
+        refused("max,-cx16,x-force-features=on,+perfctr-core", "its counters' registers do not keep what is written")
+    }),
+    ("and_another_makers_are_not_touched", || refused("max,-cx16,vendor=GenuineIntel", "it is not AMD's")),
 ];
 
 /// Those that want Linux's own perf.
@@ -56,6 +63,17 @@ fn answer(options: &str) -> Result<()> {
         ensure!(wrong.is_empty() && console.contains("counters: user: ok"), "{name}: {wrong:#?}\n{}", host.seen);
         host.event(&EventKind::VmDebugExit { name: name.to_owned(), code: RIGHT })?;
     }
+    host.powers_off()
+}
+
+/// The processor's counters are wanted, cannot be had for this reason, and done without.
+fn refused(processor: &'static str, reason: &str) -> Result<()> {
+    let recipe = Recipe { processor, ..Recipe::new() }.options("pmu=hardware");
+    let mut host = recipe.guest(counting("counts", Pmu::Amd, "do=stopped")?).start()?;
+    host.says(&["pmu=hardware", &format!("cannot be used, {reason}; pmu=soft is")])?;
+    host.guest_says("counts", "counters: stopped: ok")?;
+    let features = host.client()?.info()?.features;
+    ensure!(!features.iter().any(|name| name.starts_with("perf")), "{features:?}");
     host.powers_off()
 }
 

@@ -25,6 +25,7 @@ mod register {
     pub const COMMAND_LOW: u32 = 0x300;
     pub const COMMAND_HIGH: u32 = 0x310;
     pub const LVT_TIMER: u32 = 0x320;
+    pub const LVT_COUNTERS: u32 = 0x340;
     pub const LVT_LINT0: u32 = 0x350;
     pub const LVT_LINT1: u32 = 0x360;
     pub const LVT_ERROR: u32 = 0x370;
@@ -235,6 +236,11 @@ pub fn prepare_timer(tsc_deadline: bool) {
 /// Masks the timer, so that the calling processor, which leaves the host, is interrupted by nobody but through INIT.
 pub fn mask_timer() {
     write(register::LVT_TIMER, LVT_MASKED);
+}
+
+/// Whether an overflow of the calling processor's performance counters interrupts it. AMD's entry stays as it is when it does.
+pub fn let_counters_interrupt(is_let: bool) {
+    write(register::LVT_COUNTERS, u32::from(vector::COUNTERS) | if is_let { 0 } else { LVT_MASKED });
 }
 
 /// Starts the timer; 0 stops it.

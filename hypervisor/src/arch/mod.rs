@@ -16,6 +16,7 @@
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
 //! | [`reminder`] | when an interrupt that was not answered is sent once more |
 //! | [`guest_memory`], [`svm`] | a guest's memory and its processor |
+//! | [`counters`] | the processor's performance counters, for guests |
 //! | [`sha256`] | XMM registers, for an image's digest |
 #![allow(unsafe_code, reason = "the machine is driven here, and nowhere else")]
 
@@ -23,6 +24,7 @@ pub mod address;
 pub mod apic;
 pub mod boot;
 pub mod clock;
+pub mod counters;
 pub mod cpu;
 pub mod crossing;
 pub mod descriptor;

@@ -40,6 +40,8 @@ pub mod vector {
     pub const SELF_TEST: u8 = 0x4f;
     /// The console's UART has room.
     pub const CONSOLE_UART: u8 = 0x44;
+    /// A performance counter of a guest's has overflowed.
+    pub const COUNTERS: u8 = 0x46;
     /// Rights of the host's memory have changed.
     pub const FORGET: u8 = 0x45;
     /// The host has ended: stop. Of a higher class than all others, so that none in service holds it back.
@@ -201,7 +203,9 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         vector::SELF_TEST => panic!("self-test, in an interrupt handler"),
         number => {
             match number {
-                vector::TIMER => PerCpu::current().timer_fired.store(true, core::sync::atomic::Ordering::Relaxed),
+                vector::TIMER | vector::COUNTERS => {
+                    PerCpu::current().timer_fired.store(true, core::sync::atomic::Ordering::Relaxed)
+                }
                 vector::LOG_TRIAL => trial::interrupted(),
                 vector::KICK if PerCpu::current().holds_one.load(core::sync::atomic::Ordering::Relaxed) => {}
                 vector::CONSOLE_UART => crate::console::interrupted(),

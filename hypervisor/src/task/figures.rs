@@ -14,13 +14,14 @@ use crate::virt::Virt;
 
 impl<V: Virt> Task<V> {
     /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times` says.
-    pub fn tell_figures(&self, times: Times) {
-        if let Some(figures) = self.instance.guest.figures.get(self.index) {
+    pub fn tell_figures(&mut self, times: Times) {
+        let guest = self.instance.guest;
+        if let Some(figures) = guest.figures.get(self.index) {
             figures.tell(|| self.figures(times));
         }
     }
 
-    fn figures(&self, times: Times) -> VcpuPerf {
+    fn figures(&mut self, times: Times) -> VcpuPerf {
         let counted_ticks = self.vcpu.guest_ticks();
         VcpuPerf {
             at_ns: timer::uptime_ns(),

@@ -62,6 +62,8 @@ pub struct Options {
     pub bad_memory: BadMemory,
     /// `pci`: which PCI functions are probed, and when.
     pub pci: pci::Filter,
+    /// `pmu`: what guests' events are counted with.
+    pub pmu: pmu::Choice,
     /// `vpmu`: what it costs when a guest changes what its performance counters count.
     pub vpmu: pmu::Policy,
     /// `update-limit`: how long guests may stand still in an update before it is rolled back.
@@ -93,6 +95,7 @@ impl Default for Options {
             huge_frames: HugeFrames::default(),
             bad_memory: BadMemory::default(),
             pci: pci::Filter::Lazy,
+            pmu: pmu::Choice::Soft,
             vpmu: pmu::Policy::Direct,
             update_limit: UpdateLimit::Auto,
             guests: GuestStart::Auto,

@@ -156,6 +156,15 @@ pub const OPTIONS: &[OptionSpec] = &[
         apply: |options, value| value.parse().ok().map(|filter| options.pci = filter),
     },
     OptionSpec {
+        name: "pmu",
+        accepted: "soft or hardware",
+        default: "soft",
+        what: "what guests' performance counters count with: the time that they run, or the processor's own counters where they can \
+               be used",
+        examples: &["soft", "hardware"],
+        apply: |options, value| value.parse().ok().map(|choice| options.pmu = choice),
+    },
+    OptionSpec {
         name: "vpmu",
         accepted: "reprogram or direct",
         default: "direct",

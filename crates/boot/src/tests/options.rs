@@ -16,7 +16,7 @@ fn complaints(line: &str) -> Vec<String> {
 
 #[test]
 fn every_option_is_read_into_its_type() {
-    let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 vpmu=reprogram update-limit=40 guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
+    let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 pmu=hardware vpmu=reprogram update-limit=40 guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
     let (options, complaints) = Options::parse(line);
     let expected = Options {
         log: Level::Trace,
@@ -34,6 +34,7 @@ fn every_option_is_read_into_its_type() {
         hvo: false,
         huge_frames: HugeFrames { gib1: 500, mib2: 3 },
         bad_memory: "0x1000-0x1fff,0x3001-0x4fff".parse().unwrap_or_default(),
+        pmu: pmu::Choice::Hardware,
         vpmu: pmu::Policy::Reprogram,
         pci: pci::Filter::Allow([pci::Pattern::Place("00:02.0".parse().expect("a place"))].into_iter().collect()),
         update_limit: UpdateLimit::Milliseconds(40),
@@ -85,6 +86,7 @@ fn the_options_are_these() {
              joined by commas",
             "lazy",
         ),
+        ("pmu", "soft or hardware", "soft"),
         ("vpmu", "reprogram or direct", "direct"),
         ("update-limit", "auto or milliseconds from 1 to 10000", "auto"),
         ("guests", "auto or none", "auto"),
@@ -191,6 +193,7 @@ fn values_on_the_edge_are_refused() {
         "pci=allow:00:1f.3,",
         "pci=allow:00:20.0",
         "guests=some",
+        "pmu=amd",
         "selftest=",
         "selftest=panic,",
         "selftest=panic,panic,panic,panic,panic,panic,panic,panic,panic",
@@ -219,7 +222,7 @@ fn an_unknown_option_gets_the_nearest_name() {
         assert_eq!(*found, nearest, "{word}");
     }
     assert_eq!(complaints("pnic=halt"), ["option pnic=halt is unknown and ignored: did you mean panic?"]);
-    let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, vpmu, update-limit, guests, restart-after-guests, selftest";
+    let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, pmu, vpmu, update-limit, guests, restart-after-guests, selftest";
     assert_eq!(complaints("quiet"), [expected]);
 }
 

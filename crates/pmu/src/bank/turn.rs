@@ -6,12 +6,22 @@ use crate::{Backend, CounterSet};
 
 impl<B: Backend> Bank<B> {
     /// Which slots have overflowed since this was last asked.
-    #[inline(always)]
     pub fn take_overflows(&mut self) -> u16 {
         if !self.is_in {
             return 0;
         }
         let overflowed = self.backend.take_overflows(self.held);
+        self.slots_of(overflowed)
+    }
+
+    /// The user has run for so many ticks (see [`Backend::run_until`]): which slots have overflowed since this was last asked.
+    #[inline(always)]
+    pub fn overflows_until(&mut self, ticks: u64) -> u16 {
+        // While it is another's turn, a processor's counters are not this user's to look at.
+        if !self.backend.is_private() && !self.is_in {
+            return 0;
+        }
+        let overflowed = self.backend.overflows_until(ticks, self.held);
         if overflowed.is_empty() { 0 } else { self.slots_of(overflowed) }
     }
 
@@ -51,7 +61,7 @@ impl<B: Backend> Bank<B> {
         }
         slots(self.present & !self.wanted & !self.used).for_each(|slot| self.release(slot));
         self.used = self.wanted;
-        if !B::IS_PRIVATE {
+        if !self.backend.is_private() {
             self.save();
         }
     }

@@ -26,7 +26,8 @@ pub struct State {
 pub struct BadState(pub &'static str);
 
 impl<B: Backend> VirtualPmu<B> {
-    /// The state after so many ticks.
+    /// The state after so many ticks. While they are on a processor's counters, these must not be asked twice what has overflowed:
+    /// such a guest is switched out first.
     pub fn state(&self, ticks: u64) -> State
     where
         B: Clone,

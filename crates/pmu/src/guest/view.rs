@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's counters as whoever looks from outside is shown them. Looking changes nothing.
+//! A guest's counters as whoever looks from outside is shown them. Looking changes nothing that the guest can see.
 
 use super::{INTEL_GENERAL, VirtualPmu, global_bit, intel, slots};
 use crate::event::{Modes, What, select};
@@ -33,15 +33,15 @@ pub enum Counts {
     Never,
 }
 
-impl<B: Backend + Clone> VirtualPmu<B> {
-    /// Every counter that has an event, after so many ticks.
-    pub fn views(&self, ticks: u64) -> impl Iterator<Item = View> {
-        let mut now = self.clone();
-        now.run_until(ticks);
-        slots(!0).filter_map(move |slot| now.view(slot))
+impl<B: Backend> VirtualPmu<B> {
+    /// Every counter that has an event, after so many ticks. What has overflowed by then is to be told to the guest as ever.
+    pub fn views(&mut self, ticks: u64) -> impl Iterator<Item = View> {
+        self.run_until(ticks);
+        slots(!0).filter_map(|slot| self.view(slot))
     }
 
-    fn view(&mut self, slot: usize) -> Option<View> {
+    /// A slot's, if it has an event.
+    pub fn view(&mut self, slot: usize) -> Option<View> {
         let (what, modes, is_enabled) = self.programmed(slot)?;
         let is_let = self.global_control & 1 << global_bit(slot) != 0;
         let counts = match (is_enabled && is_let, self.bank.on_counters() & 1 << slot != 0) {

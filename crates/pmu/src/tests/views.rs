@@ -51,12 +51,12 @@ fn what_the_guest_has_stopped_and_what_it_may_not_count_are_told_apart() {
         guest.write(0xc001_0200, AMD_CYCLES, 0).expect("a select");
         guest
     };
-    let shown = |guest: &VirtualPmu<Soft>| guest.views(7).next().map(|view| (view.counts, view.value));
+    let shown = |guest: &mut VirtualPmu<Soft>| guest.views(7).next().map(|view| (view.counts, view.value));
     let mut may = of(Filter::ALL);
-    assert_eq!(shown(&may), Some((Counts::Truly, 7)));
+    assert_eq!(shown(&mut may), Some((Counts::Truly, 7)));
     may.write(0xc000_0301, 0, 3).expect("the global control");
-    assert_eq!(shown(&may), Some((Counts::Stopped, 3)), "stopped by the global control");
-    assert_eq!(shown(&of(Filter::NONE)), Some((Counts::Never, 0)), "not on the list");
+    assert_eq!(shown(&mut may), Some((Counts::Stopped, 3)), "stopped by the global control");
+    assert_eq!(shown(&mut of(Filter::NONE)), Some((Counts::Never, 0)), "not on the list");
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 //! while its events were let count.
 
 mod alternating;
+mod host;
 mod intel_core;
 
 use std::cell::RefCell;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
-//! They count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the processor. Nothing
+//! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the processor. Nothing
 //! tells when one overflows, so the host's alarm is set for the earliest moment at which that can be: now, and all that is left
-//! from now on in the guest. If the guest has been away meanwhile, the alarm comes too early, and is set again.
+//! from now on in the guest. If the guest has been away meanwhile, the alarm comes too early, and is set again. A processor's
+//! counters interrupt the host by themselves, which then looks as it does after an alarm.
 
 use alloc::vec::Vec;
 
 use handover::state;
-use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, View, VirtualPmu};
-use pmu::soft::Soft;
-use pmu::{Backend as _, SLOTS};
+use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, View};
+use pmu::{SLOTS, Source, VcpuCounters};
 
 use super::exits::{raise, usual};
 use super::{CountersSwitch, Host, Machine, Outcome, Processor};
@@ -93,7 +93,7 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     /// What has overflowed by now interrupts, and the next alarm is due when the next overflow can be: before
-    /// [`Machine::alarm`], which sets it.
+    /// [`Machine::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be interrupted.
     #[inline]
     pub fn settle_counters(&self, vcpu: &impl VcpuState, processor: &mut Processor, host: &impl Host) {
         if processor.counts() {
@@ -103,21 +103,24 @@ impl<M: GuestMemory> Machine<M> {
 }
 
 impl Processor {
-    /// Gives it performance counters, after power-on: all that can be counted is its time.
-    pub fn set_counters(&mut self, config: &Config) {
-        let mut pmu = VirtualPmu::new(config, Soft::new(0));
-        pmu.switch_in(Soft::new(0).counters(), 0);
-        self.pmu = Some(pmu);
+    /// Gives it performance counters, after power-on.
+    pub fn set_counters(&mut self, config: &Config, source: Source) {
+        self.pmu = Some(VcpuCounters::new(config, source));
+        self.note_counters();
     }
 
     /// Its performance counters.
-    pub fn counters(&self) -> Option<&VirtualPmu<Soft>> {
+    pub fn counters(&self) -> Option<&VcpuCounters> {
         self.pmu.as_ref()
     }
 
     /// Those of its performance counters that have an event, after so many ticks.
-    pub fn counter_views(&self, ticks: u64) -> Vec<View> {
-        self.pmu.as_ref().map_or_else(Vec::new, |pmu| pmu.views(ticks).collect())
+    pub fn counter_views(&mut self, ticks: u64) -> Vec<View> {
+        let Some(pmu) = &mut self.pmu else { return Vec::new() };
+        pmu.run_until(ticks);
+        let views = (0..SLOTS).filter_map(|slot| pmu.view(slot)).collect();
+        self.raise_overflow();
+        views
     }
 
     /// Whether any of its performance counters counts.
@@ -134,10 +137,18 @@ impl Processor {
         }
     }
 
-    /// The same whether they are already or not.
-    pub(super) fn open_counters(&mut self, ticks: u64) {
+    #[inline(never)]
+    fn open_counters(&mut self, ticks: u64) {
         if let Some(pmu) = &mut self.pmu {
-            pmu.switch_in(pmu.bank().backend().counters(), ticks);
+            pmu.open(ticks);
+        }
+        self.note_counters();
+    }
+
+    /// It has been restored, and is on no processor yet.
+    pub(super) fn settle_down_counters(&mut self, ticks: u64) {
+        if let Some(pmu) = &mut self.pmu {
+            pmu.settle_down(ticks);
         }
         self.note_counters();
     }
@@ -153,9 +164,10 @@ impl Processor {
     #[inline(never)]
     fn close_counters(&mut self, ticks: u64) {
         if let Some(pmu) = &mut self.pmu {
-            pmu.switch_out(ticks);
+            pmu.close(ticks);
         }
         self.note_counters();
+        self.raise_overflow();
     }
 
     fn read_counter_msr(&mut self, number: u32, ticks: u64) -> Result<u64, Refused> {
@@ -220,7 +232,7 @@ impl Processor {
 
     #[inline(always)]
     fn raise_overflow(&mut self) {
-        if self.pmu.as_mut().is_some_and(VirtualPmu::take_interrupt) {
+        if self.pmu.as_mut().is_some_and(VcpuCounters::take_interrupt) {
             self.interrupt();
         }
     }
@@ -228,7 +240,7 @@ impl Processor {
     /// An overflow interrupts by the local APIC's entry for it.
     #[cold]
     fn interrupt(&mut self) {
-        let masks = self.pmu.as_ref().is_some_and(VirtualPmu::masks_interrupt);
+        let masks = self.pmu.as_ref().is_some_and(|pmu| pmu.masks_interrupt());
         if self.lapic.raise_performance_interrupt(masks) == Acceptance::Nmi {
             self.nmi.request();
         }
@@ -250,8 +262,8 @@ impl Processor {
         };
     }
 
-    /// Counters like its own in a saved state, not switched in.
-    pub(super) fn restored_counters(&self, from: &state::Pmu) -> Result<Option<VirtualPmu<Soft>>, StateError> {
+    /// Counters like its own in a saved state.
+    pub(super) fn restored_counters(&self, from: &state::Pmu) -> Result<Option<VcpuCounters>, StateError> {
         let state = State {
             selects: from.selects.map(|select| select.get()),
             values: from.values.map(|value| value.get()),
@@ -263,9 +275,7 @@ impl Processor {
         };
         let refused = |field| StateError { field, reason: "no counters of this guest can be so" };
         match &self.pmu {
-            Some(pmu) => VirtualPmu::from_state(&pmu.config(), Soft::new(0), &state)
-                .map(Some)
-                .map_err(|BadState(field)| refused(field)),
+            Some(pmu) => pmu.restored(&state).map(Some).map_err(|BadState(field)| refused(field)),
             None if state == State::default() => Ok(None),
             None => Err(refused("pmu")),
         }
@@ -274,7 +284,7 @@ impl Processor {
 
 /// Whether anything counts, and what a switch has to do.
 #[inline(always)]
-fn noted(pmu: &VirtualPmu<Soft>) -> (bool, CountersSwitch) {
+fn noted(pmu: &VcpuCounters) -> (bool, CountersSwitch) {
     let bank = pmu.bank();
     let switch = CountersSwitch { opens: !bank.is_in(), closes: bank.is_in() && bank.is_used() };
     (bank.is_counting(), switch)

@@ -23,7 +23,6 @@ mod processor;
 pub use extended::check_area;
 
 use handover::state::{self, watch_flag};
-use pmu::guest::VirtualPmu;
 
 use super::{Machine, Processor};
 use crate::devices::StateError;
@@ -76,7 +75,7 @@ impl<M: GuestMemory> Machine<M> {
         let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else {
             return refuse("lapic.id", "this guest has no such processor");
         };
-        if self.cpuid.counters() != processor.counters().map(VirtualPmu::vendor) {
+        if self.cpuid.counters() != processor.counters().map(|counters| counters.vendor()) {
             return refuse("policy.cpuid", "it promises other performance counters than there are");
         }
         let next = processor.restored(from)?;
@@ -93,7 +92,7 @@ impl<M: GuestMemory> Machine<M> {
         vcpu.watch_task_priority(false);
         vcpu.watch_interrupt_return(processor.nmi.is_in_handler());
         vcpu.watch_clock_reads(false);
-        processor.open_counters(vcpu.guest_ticks());
+        processor.settle_down_counters(vcpu.guest_ticks());
         vcpu.count_time(processor.counts());
         Ok(())
     }

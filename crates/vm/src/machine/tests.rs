@@ -4,6 +4,7 @@
 
 mod counting;
 mod eoi;
+mod hardware;
 mod instructions;
 mod interrupts;
 mod memory;

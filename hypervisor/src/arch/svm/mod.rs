@@ -26,11 +26,11 @@ use vm::vcpu::{EntryState, VcpuState};
 use self::extended::ExtendedState;
 use self::page::VmcbPage;
 use super::address::DIRECT_MAP;
-use super::cpu;
 use super::guest_memory::GuestRam;
 use super::memory::{TableFrames, permanent_frames};
 use super::percpu::{MAX_PROCESSORS, PerCpu};
 use super::trap::TrapFrame;
+use super::{counters, cpu};
 use crate::virt::{OutOfMemory, Unavailable, Virt};
 
 global_asm!(include_str!("switch.S"));
@@ -148,10 +148,12 @@ impl Virt for Svm {
         }
         // SAFETY: the frame belongs to this processor; VMSAVE only writes to it. GS, TR and the rest are final by now.
         unsafe { asm!("vmsave rax", in("rax") host_vmcb, options(nostack, preserves_flags)) };
+        counters::prepare_this_processor();
         Ok(())
     }
 
     fn disable(&self) {
+        counters::leave_this_processor();
         // SAFETY: `enable` set the bit on this processor, which holds no guest any more; the global interrupt flag is set
         // outside of `svm_switch`, without which clearing the bit is undefined (section 15.4).
         unsafe { cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) & !EFER_SVME) };
@@ -230,6 +232,18 @@ impl Virt for Svm {
         }
         exit
     }
+}
+
+/// Does something with SVM switched on, on a processor that has it.
+pub fn with_extension<T>(act: impl FnOnce() -> T) -> T {
+    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    let before = unsafe { cpu::read_msr(MSR_EFER) };
+    // SAFETY: the caller has found SVM, not switched off; without VMRUN the bit changes nothing for who runs.
+    unsafe { cpu::write_msr(MSR_EFER, before | EFER_SVME) };
+    let result = act();
+    // SAFETY: as it was; the global interrupt flag is set.
+    unsafe { cpu::write_msr(MSR_EFER, before) };
+    result
 }
 
 /// A processor's area in which VMRUN saves the host, and its own VMCB.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Performance counters: they count the guest's time and nothing else, and interrupt when they overflow.
 
-use pmu::Policy;
 use pmu::guest::{Config, Filter, Vendor};
+use pmu::{Policy, Source};
 
 use super::*;
 
@@ -23,7 +23,7 @@ impl Lab {
     fn counting(vendor: Vendor) -> Self {
         let mut lab = Self::new();
         lab.machine.cpuid.show_counters(vendor);
-        lab.processor.set_counters(&Config { vendor, policy: Policy::Direct, filter: Filter::ALL });
+        lab.processor.set_counters(&Config { vendor, policy: Policy::Direct, filter: Filter::ALL }, Source::Soft);
         lab
     }
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a processor's counters do what CPUID promises: emulators and hypervisors below promise what they do not have.
+
+use core::fmt;
+
+use super::{CYCLES, Description, GUEST_ONLY, HOST_ONLY, number::GLOBAL_CONTROL};
+use crate::event::{What, select};
+use crate::{Counter, Event, Msrs};
+
+/// Why counters are not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// It is nobody's processor of whom this is known.
+    OtherMaker,
+    /// CPUID says that there are none.
+    NoCounters,
+    /// A register does not keep what is written.
+    Forgetful,
+    /// A counter of cycles stands still.
+    Still,
+    /// A counter of guests' cycles counts the host's.
+    Mixed,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherMaker => "it is not AMD's",
+            Self::NoCounters => "CPUID says that it has no counters",
+            Self::Forgetful => "its counters' registers do not keep what is written",
+            Self::Still => "its counters stand still",
+            Self::Mixed => "its counters count the host's time as a guest's",
+        })
+    }
+}
+
+/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the processor tells no guest's
+/// time from the host's; `wait` takes some microseconds.
+///
+/// # Errors
+/// [`Unusable`] says what is wrong with it.
+pub fn probe(msrs: &mut impl Msrs, description: &Description, wait: impl FnMut()) -> Result<(), Unusable> {
+    let first = Counter::general(0);
+    let (select, value) = (description.select(first), description.value(first));
+    let global = if description.has_global { Some(GLOBAL_CONTROL) } else { None };
+    let before = [Some(value), global, Some(select)].map(|register| register.map(|number| (number, msrs.read(number))));
+    msrs.write(select, 0);
+    let found = attempt(msrs, (select, value, global), wait);
+    msrs.write(select, 0);
+    before.into_iter().flatten().for_each(|(number, value)| msrs.write(number, value));
+    found
+}
+
+fn attempt(
+    msrs: &mut impl Msrs,
+    (select, value, global): (u32, u32, Option<u32>),
+    mut wait: impl FnMut(),
+) -> Result<(), Unusable> {
+    const BEGINNING: u64 = 0x1234_5678;
+    let cycles = select::encode(&Event::of(What::Cycles), CYCLES.0, CYCLES.1) | select::ENABLE;
+    keeps(msrs, value, BEGINNING)?;
+    if let Some(global) = global {
+        let others = msrs.read(global);
+        keeps(msrs, global, others | 1)?;
+    }
+    let mut moves = |side| {
+        keeps(msrs, select, cycles | side)?;
+        let before = msrs.read(value);
+        wait();
+        Ok(msrs.read(value) != before)
+    };
+    if !moves(HOST_ONLY)? {
+        return Err(Unusable::Still);
+    }
+    if moves(GUEST_ONLY)? { Err(Unusable::Mixed) } else { Ok(()) }
+}
+
+fn keeps(msrs: &mut impl Msrs, register: u32, value: u64) -> Result<(), Unusable> {
+    msrs.write(register, value);
+    if msrs.read(register) == value { Ok(()) } else { Err(Unusable::Forgetful) }
+}

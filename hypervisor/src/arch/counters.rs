@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processor's performance counters, where guests' events are counted with them ([`pmu::amd`]): looked for once, readied on each
+//! processor. An overflow interrupts as the timer does: whoever holds a virtual processor looks what is due.
+
+use pmu::amd::number::{GLOBAL_CLEAR, GLOBAL_STATUS, LEGACY_COUNTER, LEGACY_SELECT, SELECT};
+use pmu::amd::{Amd, Description, LEGACY_COUNTERS, Side, Unusable, probe};
+use pmu::{Registers, Source};
+use spin::Once;
+
+use super::{apic, cpu};
+
+/// Of the widest processor that there can be: 16 selects and counters.
+const LAST_COUNTER: u32 = SELECT + 31;
+const LAST_LEGACY_COUNTER: u32 = LEGACY_COUNTER + LEGACY_COUNTERS as u32 - 1;
+/// Some ten microseconds at least.
+const PAUSES_OF_A_LOOK: u32 = 1000;
+
+/// The calling processor's.
+const REGISTERS: Registers = Registers { read, write };
+
+static DESCRIPTION: Once<Description> = Once::new();
+
+fn is_counters(number: u32) -> bool {
+    matches!(number, GLOBAL_STATUS..=GLOBAL_CLEAR | LEGACY_SELECT..=LAST_LEGACY_COUNTER | SELECT..=LAST_COUNTER)
+}
+
+fn read(number: u32) -> u64 {
+    if !is_counters(number) {
+        return 0;
+    }
+    // SAFETY: it belongs to the counters, and reading it has no side effect. One that this processor lacks is an exception.
+    unsafe { cpu::read_msr(number) }
+}
+
+fn write(number: u32, value: u64) {
+    if is_counters(number) {
+        // SAFETY: it belongs to the counters, which count, interrupt by a vector that is expected, and touch no memory.
+        unsafe { cpu::write_msr(number, value) };
+    }
+}
+
+/// Looks whether this processor's counters can be used, and has them used if so. For the boot processor, which has SVM.
+///
+/// # Errors
+/// [`Unusable`]: why not.
+pub fn detect() -> Result<&'static Description, Unusable> {
+    let description = Description::detect(|leaf| {
+        let found = cpu::cpuid(leaf, 0);
+        [found.eax, found.ebx, found.ecx, found.edx]
+    })?;
+    let wait = || (0..PAUSES_OF_A_LOOK).for_each(|_| cpu::pause());
+    super::svm::with_extension(|| probe(&mut { REGISTERS }, &description, wait))?;
+    Ok(DESCRIPTION.call_once(|| description))
+}
+
+/// Where guests' counters come from.
+pub fn source() -> Source {
+    DESCRIPTION.get().map_or(Source::Soft, |description| Source::Amd(REGISTERS, *description))
+}
+
+/// Before a guest has the calling processor's: all stopped, and an overflow interrupts. Nothing where they are not used.
+pub fn prepare_this_processor() {
+    if let Some(description) = DESCRIPTION.get() {
+        Amd::new(REGISTERS, *description, Side::Guest).reset();
+        apic::let_counters_interrupt(true);
+    }
+}
+
+/// No guest has any of the calling processor's.
+pub fn leave_this_processor() {
+    if DESCRIPTION.get().is_some() {
+        apic::let_counters_interrupt(false);
+    }
+}
