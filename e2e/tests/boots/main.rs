@@ -78,6 +78,7 @@ fn trials() -> Vec<Trial> {
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_RULES } else { &[] }),
         ("timeline", timeline::RULES),
         ("profile", profile::RULES),
+        ("profile", profile::command::RULES),
         ("pci", pci::RULES),
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
