@@ -280,7 +280,11 @@ pub enum KeyCommand {
 
 /// How long to look, how often, and how to tell.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct PerfArgs {
+    /// What to do instead of drawing.
+    #[command(subcommand)]
+    pub command: Option<PerfCommand>,
     /// Which host.
     #[command(flatten)]
     pub target: Target,
@@ -302,6 +306,20 @@ pub struct PerfArgs {
     /// The image that runs, with its symbols [default: $BATON_IMAGE, target/baton.elf]
     #[arg(long)]
     pub image: Option<PathBuf>,
+}
+
+/// What else is to be told of a host's processors.
+#[derive(Debug, Subcommand)]
+pub enum PerfCommand {
+    /// Count each processor's cycles: the host's own, each guest's, and those for which it waited
+    Stat {
+        /// For how long to count
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+        /// How to print it.
+        #[command(flatten)]
+        format: Format,
+    },
 }
 
 /// Which runs to show, and how.

@@ -11,6 +11,7 @@
 //! | [`exit`], [`vcpu`] | why a processor left the guest; the architectural state handlers may read and change |
 //! | [`devices`] | local APIC, IOAPIC, UART, clock, PCI host bridge, pvpanic, power, debug exit |
 //! | [`cpuid`], [`msr`] | what the guest is told of its processor, as pure tables |
+//! | [`host_counters`] | the host's own performance counters, a user beside guests' |
 //! | [`kvmclock`], [`steal_time`] | what the guest is told of time, in its own memory |
 //! | [`loader`], [`acpi`], [`reset_vector`] | how a kernel is put into memory, and what it finds of the machine there |
 #![no_std]
@@ -26,6 +27,7 @@ pub mod cpuid;
 pub mod devices;
 pub mod emulate;
 pub mod exit;
+pub mod host_counters;
 pub mod instruction;
 pub mod kvmclock;
 pub mod layout;

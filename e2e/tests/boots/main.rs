@@ -61,6 +61,7 @@ fn trials() -> Vec<Trial> {
         ("hostile", hostile::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
+        ("counters", counters::beside::RULES),
         ("counters", if has_perf() { counters::PERF_RULES } else { &[] }),
         ("isolation", isolation::RULES),
         ("log", log::RULES),

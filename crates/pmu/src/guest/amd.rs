@@ -12,6 +12,7 @@ use crate::{Backend, CounterSet};
 const SELECT_WRITABLE: u64 = 0xf_ffff_ffff & !(1 << 19 | 1 << 21);
 const GLOBAL_WRITABLE: u64 = CounterSet::first(AMD_GENERAL as u8, 0).0;
 
+#[inline(always)]
 pub(super) fn register(number: u32) -> Option<Register> {
     const LAST_SELECT: u32 = LEGACY_SELECT + LEGACY_COUNTERS as u32 - 1;
     const LAST_COUNTER: u32 = LEGACY_COUNTER + LEGACY_COUNTERS as u32 - 1;
@@ -31,6 +32,7 @@ pub(super) fn register(number: u32) -> Option<Register> {
 }
 
 impl<B: Backend> VirtualPmu<B> {
+    #[inline(always)]
     pub(super) fn write_amd(&mut self, register: Register, value: u64) -> Result<(), Refused> {
         match register {
             Register::Select(at) => self.set_select(at, value & SELECT_WRITABLE),

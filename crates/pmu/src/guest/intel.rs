@@ -23,6 +23,7 @@ const STATUS_CONDITION: u64 = 1 << 63;
 /// RDPMC: a counter of fixed purpose.
 const RDPMC_FIXED: u32 = 1 << 30;
 
+#[inline(always)]
 pub(super) fn register(number: u32) -> Option<Register> {
     let general = |first: u32| Some((number - first) as usize);
     // What a kernel uses most comes first.
@@ -74,6 +75,7 @@ pub(super) const fn fixed_interrupts(control: u64, counter: usize) -> bool {
 }
 
 impl<B: Backend> VirtualPmu<B> {
+    #[inline(always)]
     pub(super) fn write_intel(&mut self, register: Register, value: u64) -> Result<(), Refused> {
         let only = |writable: u64| if value & !writable == 0 { Ok(()) } else { Err(Refused) };
         match register {
@@ -109,12 +111,12 @@ impl<B: Backend> VirtualPmu<B> {
 
     #[inline(always)]
     fn set_fixed_control(&mut self, value: u64) {
-        let mut changed = self.fixed_control ^ value;
+        let mut changed = (self.fixed_control ^ value) as u32;
         self.fixed_control = value;
         while changed != 0 {
-            let counter = changed.trailing_zeros() as usize / 4;
-            changed &= !(0xf << (4 * counter));
+            let counter = changed.trailing_zeros() as usize / 4 % (INTEL_FIXED + 1);
             self.count_as(INTEL_GENERAL + counter, self.fixed_setting(counter));
+            changed &= !(0xf << (4 * counter));
         }
     }
 }

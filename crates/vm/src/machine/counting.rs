@@ -167,7 +167,7 @@ impl Processor {
     #[inline(always)]
     fn write_counter_msr(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
         let pmu = self.pmu.as_mut().ok_or(Refused)?;
-        pmu.write(number, value, ticks)?;
+        WRITE(pmu, number, value, ticks)?;
         (self.counts, self.counters_switch) = noted(pmu);
         Ok(())
     }
@@ -201,8 +201,8 @@ impl Processor {
     #[inline(always)]
     fn follow_counters(&mut self, ticks: u64, now: impl FnOnce() -> u64) -> bool {
         let Some(pmu) = &mut self.pmu else { return false };
-        let left = pmu.ticks_to_overflow();
-        if pmu.take_interrupt() {
+        let (left, interrupts) = (pmu.ticks_to_overflow(), pmu.take_interrupt());
+        if interrupts {
             self.interrupt();
         }
         let overflow_at = match left {
@@ -271,6 +271,9 @@ impl Processor {
         }
     }
 }
+
+/// [`VirtualPmu::write`], which is made here once: whoever builds a [`Machine`] would make its own.
+static WRITE: fn(&mut VirtualPmu<Soft>, u32, u64, u64) -> Result<(), Refused> = VirtualPmu::write;
 
 /// Whether anything counts, and what a switch has to do.
 #[inline(always)]
