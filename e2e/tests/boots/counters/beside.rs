@@ -11,13 +11,12 @@ use bundle::{OnPanic, Pmu};
 use e2e::host::Host;
 use e2e::place::Emulator;
 use e2e::recipe::{Recipe, tiny};
-use wire::{CpuPerf, ExitKind, RefusalCode, RequestBody, VcpuPerf, VmState};
+use wire::{CpuPerf, ExitKind, VcpuPerf};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("two_guests_and_the_host_count_at_once_and_agree", two_guests_and_the_host_count_at_once),
-    ("the_hosts_counters_follow_guests_and_processors", the_hosts_counters_follow_guests_and_processors),
     ("beside_one_that_spins_a_guest_has_its_share", || {
         neighbour_has_its_share(for_ever("other", Pmu::Off, "hang-cli")?, "going")
     }),
@@ -121,48 +120,6 @@ fn counted((before, after): &(VcpuPerf, VcpuPerf)) -> Result<u64> {
 
 fn cpuids(perf: &VcpuPerf) -> u64 {
     perf.exits.iter().filter(|exit| exit.kind == ExitKind::Cpuid).map(|exit| exit.count).sum()
-}
-
-/// A guest that is paused, stopped, sent to another processor; a processor that waits; counters for which nobody asks any more.
-fn the_hosts_counters_follow_guests_and_processors() -> Result<()> {
-    let guests = [for_ever("stays", Pmu::Amd, "count")?, for_ever("moves", Pmu::Off, "hang-cli")?];
-    let mut host = guests.into_iter().fold(recipe(2), Recipe::guest).start()?;
-    host.guest_says("stays", "counters: count: going")?;
-    host.guest_says("moves", "going")?;
-    host.client()?.cpu_figures(0)?;
-    let other = counts_after(&mut host, 1, 1_000_000)?;
-    nothing_is_lost(&other)?;
-    ensure!(guest_ticks(&other, 1)? > 0 && other.idle_ticks == 0, "{other:?}");
-    // Its processor leaves: it goes on at the first one, whose counters take it up.
-    host.client()?.request_within(e2e::host::BOOT_LIMIT, RequestBody::CpuOffline { index: 1 })?;
-    let refusal = host.refusal(RequestBody::CpuPerf { index: 1 })?;
-    ensure!(refusal.code == RefusalCode::WrongState && !refusal.mend.is_empty(), "{refusal}");
-    let came = host.client()?.cpu_figures(0)?;
-    let both = counts_after(&mut host, 0, came.ticks + 30_000_000)?;
-    nothing_is_lost(&both)?;
-    ensure!(
-        guest_ticks(&both, 1)? > guest_ticks(&came, 1)? && guest_ticks(&both, 0)? > guest_ticks(&came, 0)?,
-        "{both:?}"
-    );
-    // One ends: its ticks stay counted. The other is paused: the processor waits.
-    host.order(RequestBody::VmStop { name: "moves".into() })?;
-    host.state("moves", VmState::Stopped)?;
-    host.order(RequestBody::VmPause { name: "stays".into() })?;
-    host.state("stays", VmState::Paused)?;
-    let paused = host.client()?.cpu_figures(0)?;
-    let waited = counts_after(&mut host, 0, paused.ticks + 1_000_000)?;
-    nothing_is_lost(&waited)?;
-    ensure!(waited.gone_ticks >= guest_ticks(&both, 1)? && waited.guests.len() == 1, "{waited:?}");
-    ensure!(
-        guest_ticks(&waited, 0)? == guest_ticks(&paused, 0)? && waited.idle_ticks > paused.idle_ticks,
-        "{waited:?}"
-    );
-    // Counters begin anew once nobody has asked for long.
-    while host.client()?.cpu_figures(0)?.ticks >= waited.ticks {
-        host.listen(Duration::from_secs(6));
-        host.wait_a_moment()?;
-    }
-    host.powers_off()
 }
 
 fn beside_a_storm(pmu: Pmu, way: &str) -> Result<()> {
