@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+mod perf;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::lab::{Accelerator, rundir::DEFAULT_NAME};
 use crate::size::Size;
+
+pub use self::perf::{PerfArgs, PerfCommand};
 
 /// Run and operate hosts of Baton, the hypervisor that can be replaced while guests run.
 #[derive(Debug, Parser)]
@@ -276,32 +280,6 @@ pub enum KeyCommand {
         /// The file
         file: PathBuf,
     },
-}
-
-/// How long to look, how often, and how to tell.
-#[derive(Debug, Args)]
-pub struct PerfArgs {
-    /// Which host.
-    #[command(flatten)]
-    pub target: Target,
-    /// For how long to look
-    #[arg(long, default_value_t = 5.0)]
-    pub seconds: f64,
-    /// How often in a second each processor is looked at
-    #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub hz: u32,
-    /// Where to draw the picture [default: baton.svg]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print a line for each stack instead, as flame graph tools read it
-    #[arg(long, conflicts_with_all = ["output", "json"])]
-    pub folded: bool,
-    /// Print the stacks as JSON instead
-    #[arg(long, conflicts_with = "output")]
-    pub json: bool,
-    /// The image that runs, with its symbols [default: $BATON_IMAGE, target/baton.elf]
-    #[arg(long)]
-    pub image: Option<PathBuf>,
 }
 
 /// Which runs to show, and how.

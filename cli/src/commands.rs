@@ -30,6 +30,7 @@ mod records;
 mod restart;
 mod session;
 mod shipment;
+mod stat;
 mod symbolize;
 mod terminal;
 mod timeline;

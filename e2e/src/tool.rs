@@ -62,12 +62,16 @@ impl Said {
 impl Operator {
     /// An operator with a `host.toml`: one Linux guest, `debian`, whose agent does `tasks`.
     pub fn new(tasks: &str) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
         let (kernel, initrd) = (built("kernels/default/vmlinuz")?, built("guests/initramfs.cpio")?);
-        let text = format!(
+        Self::with(&format!(
             "[host]\nmemory = \"512MiB\"\n[[guest]]\nname = \"debian\"\nkernel = {kernel:?}\ninitrd = {initrd:?}\n\
              cmdline = \"console=ttyS0 agent={tasks}\"\nmemory = \"256MiB\"\n"
-        );
+        ))
+    }
+
+    /// An operator with this `host.toml`.
+    pub fn with(text: &str) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("host.toml"), text)?;
         Ok(Self { folder })
     }

@@ -4,6 +4,7 @@
 //! One processor serves it, between two entries of its guest. Whatever comes in is an allegation: what is no message is
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
+pub mod counts;
 mod dump;
 mod images;
 mod outgoing;
@@ -22,6 +23,7 @@ use wire::{
     Decoder, EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy, UpdateReport,
 };
 
+use self::counts::Counts;
 use self::images::{ImageOrders, Outcome, Wanted};
 use self::outgoing::Outgoing;
 pub use self::outgoing::to_wire;
@@ -56,6 +58,7 @@ pub struct Control {
     images: ImageOrders,
     updates: UpdateOrders,
     profiles: Profiles,
+    counts: Counts,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
@@ -112,6 +115,7 @@ impl Control {
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
             profiles: Profiles::default(),
+            counts: Counts::default(),
             has_started_guests,
             restart_request: conversation.request,
             asked: None,
@@ -142,6 +146,7 @@ impl Control {
             wake(BOOT_PROCESSOR);
         }
         self.profiles.poll();
+        self.counts.poll();
         let answers = [self.processors.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.outgoing.respond(response));
         match self.images.poll() {
@@ -233,8 +238,8 @@ impl Control {
 
     /// When to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
-        let alarms = [self.processors.alarm(), self.images.alarm(), self.updates.alarm(), self.profiles.alarm()];
-        alarms.into_iter().flatten().min()
+        let orders = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
+        orders.into_iter().chain([self.profiles.alarm(), self.counts.alarm()]).flatten().min()
     }
 
     fn answer(&mut self, request: Request) {
@@ -254,6 +259,7 @@ impl Control {
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
+            RequestBody::CpuPerf { index } => self.counts.look(index),
             body => match requests::answer(Request { id, body }, &mut self.outgoing, &mut self.processors) {
                 Some(result) => result,
                 None => return,

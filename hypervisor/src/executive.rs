@@ -10,6 +10,7 @@
 //! Nothing here is shared: a virtual processor is on one real one, and moves only through the other's place
 //! ([`crate::places`]). The loop ends when the processor has been asked to leave the host and has given all away.
 
+mod counting;
 mod going_over;
 mod homes;
 mod leaving;
@@ -24,6 +25,7 @@ use sched::{RunQueue, State, Ticks};
 use wire::VmState;
 use wire::exit_code::ExitCode;
 
+use self::counting::Counting;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::{cpu, power, timer};
 use crate::console::{self, Step};
@@ -53,6 +55,8 @@ pub struct Executive<V: Virt> {
     /// Whose registers are in the processor.
     loaded: Option<usize>,
     storm: Storm,
+    /// The host's own counters, while they are wanted.
+    counting: Option<Box<Counting>>,
     control: Option<Box<Control>>,
     /// What is left to do in an image that has taken over.
     settling: Option<Settling>,
@@ -83,6 +87,7 @@ impl<V: Virt> Executive<V> {
             paused: 0,
             loaded: None,
             storm: Storm::new(),
+            counting: None,
             control: None,
             settling: None,
             control_look: None,
@@ -195,8 +200,10 @@ impl<V: Virt> Executive<V> {
             Some(alarm) => timer::set_alarm(alarm),
             None => timer::clear_alarm(),
         }
-        if !self.me.work_pending.load(Ordering::Relaxed) {
-            self.me.wait_for_interrupt();
+        match &self.counting {
+            _ if self.me.work_pending.load(Ordering::Relaxed) => {}
+            None => self.me.wait_for_interrupt(),
+            Some(_) => self.counted_wait(),
         }
     }
 
@@ -220,6 +227,7 @@ impl<V: Virt> Executive<V> {
         homes::carry_out_orders(self.me.index, self.virt);
         self.type_on();
         self.tell_figures();
+        self.follow_counts();
         self.serve_control();
         self.leave_if_asked();
         self.print_log();
@@ -286,6 +294,7 @@ impl<V: Virt> Executive<V> {
             let _ = self.queue.wake(slot, now);
         }
         self.slots[slot] = Some(task);
+        self.counted_comes(virt, slot);
     }
 
     /// Virtual processors of guests that end let go; those of paused guests stand still.
@@ -300,6 +309,7 @@ impl<V: Virt> Executive<V> {
                 }
                 self.queue.remove(slot, now);
                 self.paused &= !(1 << slot);
+                self.counted_goes(virt, slot);
                 if let Some(task) = self.slots[slot].take() {
                     places::vacate(self.me.index, task.weight());
                     task.let_go();

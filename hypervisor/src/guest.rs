@@ -24,14 +24,14 @@ use sched::Whereabouts;
 use seal::PublicKey;
 use spin::{Mutex, Once};
 use vm::machine::Counters;
-use wire::VmState;
+use wire::{VcpuPerf, VmState};
 
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::{cpu, timer};
+use crate::figures::Figures;
 use crate::freeze::Freezer;
 use crate::health::Health;
 
-use self::figures::Figures;
 pub use self::figures::exits_of;
 
 /// Console output that waits for the control channel.
@@ -69,7 +69,7 @@ pub struct Guest {
     /// Its memory and registers while it stands still.
     pub frozen: Freezer,
     /// What each virtual processor has done.
-    pub figures: Vec<Figures>,
+    pub figures: Vec<Figures<VcpuPerf>>,
     status: Mutex<Status>,
     /// What it did when it was paused.
     before_pause: Mutex<Option<Status>>,

@@ -16,6 +16,7 @@ mod control;
 mod end;
 mod events;
 mod executive;
+mod figures;
 mod freeze;
 mod guest;
 mod health;

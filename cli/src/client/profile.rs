@@ -34,7 +34,7 @@ impl Client {
         let by = own_number();
         let first = self.page(RequestBody::ProfileBegin { by, hz })?;
         if let Err(error) = accept(self, &first) {
-            self.page(RequestBody::ProfileRead { by, is_end: true })?;
+            self.end(by, &mut Taken::default())?;
             return Err(error);
         }
         let mut taken = Taken { words: first.samples.clone(), head: first, cut_short: None };
@@ -54,6 +54,11 @@ impl Client {
             }
             taken.add(page);
         }
+        self.end(by, taken)
+    }
+
+    /// Takes what is left: only then is there room for the next one.
+    fn end(&mut self, by: u32, taken: &mut Taken) -> Result<()> {
         loop {
             let page = self.page(RequestBody::ProfileRead { by, is_end: true })?;
             let is_last = page.samples.is_empty();

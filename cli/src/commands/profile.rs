@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use wire::ProfilePage;
 
-use super::{DONE, connect};
-use crate::args::PerfArgs;
+use super::{DONE, connect, stat};
+use crate::args::{PerfArgs, PerfCommand};
 use crate::client::{Client, Taken};
 use crate::lab::default_image;
 use crate::profile::{Stacks, draw};
@@ -31,6 +31,9 @@ struct Summary<'a> {
 }
 
 pub(super) fn run(args: &PerfArgs) -> Result<u8> {
+    if let Some(PerfCommand::Stat { seconds, format }) = &args.command {
+        return stat::run(&args.target, *seconds, *format);
+    }
     let image = default_image(args.image.as_deref())?;
     let symbols = Symbols::load(&image)?;
     let mut client = connect(&args.target)?;

@@ -151,7 +151,7 @@ impl<B: Backend> Bank<B> {
     }
 
     /// Sets it.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, slot: usize, value: u64) {
         let value = value & self.backend.width().mask();
         match self.counter(slot) {
@@ -193,6 +193,7 @@ impl<B: Backend> Bank<B> {
     }
 
     /// From now on these slots count nothing.
+    #[inline(always)]
     pub fn rest_all(&mut self, resting: u16) {
         let resting = resting & self.wanted;
         match self.policy {
@@ -206,6 +207,7 @@ impl<B: Backend> Bank<B> {
 
     /// From now on these slots count again what they counted last, where that is kept and on a counter; returns those where it
     /// is not.
+    #[inline(always)]
     pub fn resume_all(&mut self, resuming: u16) -> u16 {
         if self.policy == Policy::Reprogram || !self.is_in {
             return resuming;

@@ -165,7 +165,7 @@ impl<B: Backend> VirtualPmu<B> {
     ///
     /// # Errors
     /// [`Refused`] if there is none of this number, it cannot be written, or a reserved bit is set.
-    #[inline(always)]
+    #[inline(never)]
     pub fn write(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
         self.run_until(ticks);
         match self.vendor {
@@ -201,7 +201,7 @@ impl<B: Backend> VirtualPmu<B> {
     /// Whether an interrupt is to be raised, once.
     #[inline(always)]
     pub fn take_interrupt(&mut self) -> bool {
-        core::mem::take(&mut self.interrupts)
+        self.interrupts && core::mem::take(&mut self.interrupts)
     }
 
     /// Whether the guest's processor masks the interrupt as it delivers it.

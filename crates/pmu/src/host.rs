@@ -62,14 +62,14 @@ pub enum Source {
 
 /// Counters from either source, for one guest's processor.
 #[derive(Clone, Debug)]
-pub enum HostCounters {
+pub enum MachineCounters {
     /// Its time.
     Soft(Soft),
     /// The processor's, of which the guest's stays are counted alone.
     Amd(Amd<Registers>),
 }
 
-impl HostCounters {
+impl MachineCounters {
     /// None in use.
     pub const fn new(source: Source) -> Self {
         match source {
@@ -88,7 +88,7 @@ impl HostCounters {
 }
 
 /// The way of `soft` comes first and has no call in it.
-impl Backend for HostCounters {
+impl Backend for MachineCounters {
     #[inline(always)]
     fn is_private(&self) -> bool {
         matches!(self, Self::Soft(_))

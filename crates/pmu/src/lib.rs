@@ -20,6 +20,7 @@
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
 //! | `host` | what a host counts with: `soft` or `amd`, as one type |
 //! | `vcpu` | a virtual processor's counters on that |
+//! | `host_time` | the host's own, a user beside guests' |
 //!
 //! Nothing here allocates, and every loop is over the counters of one processor.
 #![no_std]
@@ -34,6 +35,7 @@ pub mod counter;
 pub mod event;
 pub mod guest;
 pub mod host;
+pub mod host_time;
 pub mod intel;
 pub mod intel_guest;
 pub mod lbr;
@@ -47,7 +49,7 @@ pub use backend::{Backend, Msrs};
 pub use bank::{Bank, Policy, SLOTS};
 pub use counter::{Counter, CounterSet, Width};
 pub use event::{Event, Modes, What};
-pub use host::{Choice, Registers, Source};
+pub use host::{Choice, MachineCounters, Registers, Source};
 pub use vcpu::VcpuCounters;
 
 #[cfg(test)]

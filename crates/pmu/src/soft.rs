@@ -154,6 +154,9 @@ impl Backend for Soft {
 
     #[inline(always)]
     fn take_overflows(&mut self, of: CounterSet) -> CounterSet {
+        if self.overflowed == 0 {
+            return CounterSet::EMPTY;
+        }
         let taken = self.overflowed & places(of);
         self.overflowed &= !taken;
         CounterSet(taken.into())

@@ -8,14 +8,14 @@ use core::ops::Deref;
 
 use crate::Backend;
 use crate::guest::{BadState, Config, Refused, State, View, VirtualPmu};
-use crate::host::{HostCounters, Source};
+use crate::host::{MachineCounters, Source};
 
 /// The counters that a virtual processor sees.
 #[derive(Clone, Debug)]
-pub struct VcpuCounters(VirtualPmu<HostCounters>);
+pub struct VcpuCounters(VirtualPmu<MachineCounters>);
 
 impl Deref for VcpuCounters {
-    type Target = VirtualPmu<HostCounters>;
+    type Target = VirtualPmu<MachineCounters>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
@@ -27,7 +27,7 @@ impl VcpuCounters {
     /// After power-on.
     #[inline(never)]
     pub fn new(config: &Config, source: Source) -> Self {
-        let mut counters = Self(VirtualPmu::new(config, HostCounters::new(source)));
+        let mut counters = Self(VirtualPmu::new(config, MachineCounters::new(source)));
         counters.settle_down(0);
         counters
     }

@@ -68,8 +68,10 @@ pub struct Owner {
 pub struct Vcpu<B> {
     vmcb: B,
     switched: Switched,
-    /// The guest's time is to be counted.
+    /// The guest's time is to be counted, for its own counters.
     counts_time: bool,
+    /// Likewise, for the host's.
+    counts_time_for_host: bool,
     /// XCR0 as the guest has it; the hypervisor loads it.
     xcr0: u64,
     features: Features,
@@ -86,7 +88,7 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         prepare_save(&mut vmcb, entry);
         vmcb.save.g_pat = PAT_AFTER_RESET;
         let switched = Switched { gprs: entry.gprs, guest_ticks: 0, owner: Owner::default() };
-        Self { vmcb, switched, counts_time: false, xcr0: 1, features }
+        Self { vmcb, switched, counts_time: false, counts_time_for_host: false, xcr0: 1, features }
     }
 
     /// The registers that VMRUN does not load, for the world switch.
@@ -96,7 +98,7 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
 
     /// Whether the world switch is to count the guest's time.
     pub fn counts_time(&self) -> bool {
-        self.counts_time
+        self.counts_time || self.counts_time_for_host
     }
 
     /// The control block.
@@ -367,6 +369,10 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
 
     fn count_time(&mut self, wanted: bool) {
         self.counts_time = wanted;
+    }
+
+    fn count_time_for_host(&mut self, wanted: bool) {
+        self.counts_time_for_host = wanted;
     }
 
     #[inline]

@@ -88,6 +88,7 @@ pub struct FakeVcpu {
     pub is_in_interrupt_shadow: bool,
     pub tsc_offset: u64,
     pub time_is_counted: bool,
+    pub time_is_counted_for_host: bool,
     pub guest_ticks: u64,
 }
 
@@ -212,6 +213,9 @@ impl VcpuState for FakeVcpu {
     }
     fn count_time(&mut self, wanted: bool) {
         self.time_is_counted = wanted;
+    }
+    fn count_time_for_host(&mut self, wanted: bool) {
+        self.time_is_counted_for_host = wanted;
     }
     fn guest_ticks(&self) -> u64 {
         self.guest_ticks

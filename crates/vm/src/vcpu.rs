@@ -266,9 +266,11 @@ pub trait VcpuState {
     fn watch_interrupt_return(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit before the guest reads its time stamp counter.
     fn watch_clock_reads(&mut self, wanted: bool);
-    /// Asks for (or withdraws) the count of the guest's time; so long as nobody asks it costs nothing.
+    /// Asks for (or withdraws) the count of the guest's time, for its own counters; so long as nobody asks it costs nothing.
     fn count_time(&mut self, wanted: bool);
-    /// Ticks of the time stamp counter that have passed in the guest while its time was counted.
+    /// The same for the host's counters.
+    fn count_time_for_host(&mut self, wanted: bool);
+    /// Ticks of the time stamp counter that have passed in the guest while its time was counted, for whomever.
     fn guest_ticks(&self) -> u64;
     /// Sets what is added to the time stamp counter as the guest reads it.
     fn set_tsc_offset(&mut self, ticks: u64);

@@ -52,11 +52,11 @@ pub use frame::{
     VERSION,
 };
 pub use reply::{
-    ApicMode, CpuInfo, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, HostInfo, MAX_MEMORY_BYTES,
-    MAX_PROFILE_WORDS, MemoryRange, PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, PerfCounter, PerfEvent,
-    PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage,
-    TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo,
-    VmState,
+    ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
+    MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MemoryRange, PciCost, PciFunction, PciPolicy, PciRange, PciSurvey,
+    PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response, RestartReport,
+    SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters,
+    Verify, Virtualization, VmInfo, VmState,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};

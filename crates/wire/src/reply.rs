@@ -23,7 +23,7 @@ pub use cpu::{CpuInfo, CpuState, CpuVcpu};
 pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
 pub use info::{ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState};
 pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
-pub use perf::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
+pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
 pub use update::{UpdateReport, UpdateSteps};
@@ -127,6 +127,13 @@ pub enum ReplyBody {
     },
     /// To [`crate::RequestBody::ProfileBegin`] and [`crate::RequestBody::ProfileRead`].
     Profile(ProfilePage),
+    /// To [`crate::RequestBody::CpuPerf`].
+    CpuPerf {
+        /// When it was asked for, in nanoseconds since the host started: what is older was taken for somebody before.
+        asked_ns: u64,
+        /// The latest figures that have been taken; `None` where there are none yet.
+        latest: Option<CpuPerf>,
+    },
 }
 
 /// Why a request was not carried out; nothing has changed.

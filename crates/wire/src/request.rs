@@ -185,6 +185,12 @@ pub enum RequestBody {
         /// Take no more: the profile is over once there are none left to tell.
         is_end: bool,
     },
+    /// Have the host's own counters of a processor read, where it is. Answered at once by [`crate::ReplyBody::CpuPerf`], with what there
+    /// is: ask again until that is new enough. They are begun with the first question, and end after five seconds without one.
+    CpuPerf {
+        /// Which, by number.
+        index: u32,
+    },
 }
 
 /// Which image is to replace the running one.

@@ -13,6 +13,8 @@ use wire::{EventKind, ExitKind, PerfCounter, PerfEvent, PerfState, RefusalCode, 
 
 use super::Rule;
 
+pub mod beside;
+
 pub const RULES: &[Rule] = &[
     ("both_vendors_counters_answer_as_their_manuals_say", || answer("")),
     ("and_so_they_do_where_each_change_makes_a_new_event", || answer("vpmu=reprogram")),

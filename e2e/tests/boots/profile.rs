@@ -16,6 +16,8 @@ use wire::{ProfilePage, Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
 
+pub mod command;
+
 pub const RULES: &[Rule] = &[
     ("who_runs_and_what_exits_cost_is_seen_and_the_guest_notices_nothing", all_is_seen),
     ("there_is_one_at_a_time_and_none_that_nobody_wants", there_is_one_at_a_time),

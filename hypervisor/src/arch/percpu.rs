@@ -7,8 +7,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use profile::Place;
 use spin::Once;
+use wire::CpuPerf;
 
 use super::{apic, cpu, trap};
+use crate::figures::Figures;
 
 /// Where the calling processor finds its own data.
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
@@ -40,6 +42,8 @@ pub struct PerCpu {
     pub forgot_at: AtomicU64,
     /// Where its samples go while a profile is taken.
     pub samples: Place,
+    /// What the host's counters say of it.
+    pub figures: Figures<CpuPerf>,
 }
 
 // SAFETY: `this` points to the structure itself, which never moves; all else is atomic or constant.
@@ -99,6 +103,7 @@ impl PerCpu {
             idle_since: AtomicU64::new(0),
             forgot_at: AtomicU64::new(0),
             samples: Place::default(),
+            figures: Figures::default(),
         }));
         this.this = this;
         let this: &'static Self = this;

@@ -78,7 +78,8 @@ pub fn answer(
         | RequestBody::UploadData { .. }
         | RequestBody::UploadDrop
         | RequestBody::ProfileBegin { .. }
-        | RequestBody::ProfileRead { .. } => Err(Refusal {
+        | RequestBody::ProfileRead { .. }
+        | RequestBody::CpuPerf { .. } => Err(Refusal {
             code: RefusalCode::Failed,
             reason: "images and profiles are taken where requests are read".into(),
             mend: String::new(),

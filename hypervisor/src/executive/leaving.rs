@@ -87,7 +87,9 @@ impl<V: Virt> Executive<V> {
 
     /// Sends a virtual processor to another processor, with all that is in this one of it. It stays if that takes no more.
     fn send_away(&mut self, slot: usize, to: u32) {
-        let (Ok(virt), Some(mut task)) = (self.virt, self.slots[slot].take()) else { return };
+        let Ok(virt) = self.virt else { return };
+        self.counted_goes(virt, slot);
+        let Some(mut task) = self.slots[slot].take() else { return };
         let now = Ticks(cpu::tsc());
         self.queue.account(now);
         let wants_to_run = self.queue.state(slot).is_some_and(|state| state != State::Blocked);

@@ -1,42 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a virtual processor's figures are left by the processor that holds it, and found by the control channel.
-
-use core::sync::atomic::{AtomicBool, Ordering};
+//! Figures of virtual processors, for the control channel.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use spin::Mutex;
 use vm::machine::{Counters, ExitKind as Counted};
 use wire::{ExitCount, ExitKind, VcpuPerf};
 
 use super::Guest;
-use crate::arch::percpu;
-
-/// One virtual processor's.
-#[derive(Default)]
-pub struct Figures {
-    are_wanted: AtomicBool,
-    latest: Mutex<Option<VcpuPerf>>,
-}
-
-impl Figures {
-    /// Whoever holds it says what they are, if they are wanted.
-    pub fn tell(&self, figures: impl FnOnce() -> VcpuPerf) {
-        if self.are_wanted.load(Ordering::Relaxed) && self.are_wanted.swap(false, Ordering::AcqRel) {
-            *self.latest.lock() = Some(figures());
-        }
-    }
-}
 
 impl Guest {
     /// The latest figures of a virtual processor. New ones are being taken from now on.
     pub fn look_at_figures(&self, vcpu: usize) -> Option<VcpuPerf> {
-        let figures = self.figures.get(vcpu)?;
-        figures.are_wanted.store(true, Ordering::Release);
-        percpu::wake(self.processor_to_tell(vcpu));
-        figures.latest.lock().clone()
+        self.figures.get(vcpu)?.look(self.processor_to_tell(vcpu))
     }
 }
 

@@ -21,6 +21,17 @@ impl<V: Virt> Task<V> {
         }
     }
 
+    /// Ticks that it has spent in its guest while its time was counted.
+    pub fn guest_ticks(&self) -> u64 {
+        self.vcpu.guest_ticks()
+    }
+
+    /// Its time is counted for the host from now on, or is not any more.
+    pub fn count_for_host(&mut self, virt: V, wanted: bool) {
+        self.vcpu.count_time_for_host(wanted);
+        virt.follow_counting(&mut self.vcpu);
+    }
+
     fn figures(&mut self, times: Times) -> VcpuPerf {
         let counted_ticks = self.vcpu.guest_ticks();
         VcpuPerf {

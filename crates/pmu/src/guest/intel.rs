@@ -111,12 +111,12 @@ impl<B: Backend> VirtualPmu<B> {
 
     #[inline(always)]
     fn set_fixed_control(&mut self, value: u64) {
-        let mut changed = self.fixed_control ^ value;
+        let mut changed = (self.fixed_control ^ value) as u32;
         self.fixed_control = value;
         while changed != 0 {
-            let counter = changed.trailing_zeros() as usize / 4;
-            changed &= !(0xf << (4 * counter));
+            let counter = changed.trailing_zeros() as usize / 4 % (INTEL_FIXED + 1);
             self.count_as(INTEL_GENERAL + counter, self.fixed_setting(counter));
+            changed &= !(0xf << (4 * counter));
         }
     }
 }

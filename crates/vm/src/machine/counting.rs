@@ -213,8 +213,8 @@ impl Processor {
     #[inline(always)]
     fn follow_counters(&mut self, ticks: u64, now: impl FnOnce() -> u64) -> bool {
         let Some(pmu) = &mut self.pmu else { return false };
-        let left = pmu.ticks_to_overflow();
-        if pmu.take_interrupt() {
+        let (left, interrupts) = (pmu.ticks_to_overflow(), pmu.take_interrupt());
+        if interrupts {
             self.interrupt();
         }
         let overflow_at = match left {

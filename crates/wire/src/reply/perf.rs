@@ -18,12 +18,43 @@ pub struct VcpuPerf {
     pub ran_ns: u64,
     /// For how long it has wanted it while others had it.
     pub waited_ns: u64,
-    /// Ticks of the time stamp counter that it has spent in the guest while any of its counters counted.
+    /// Ticks of the time stamp counter that it has spent in the guest while any of its counters counted, or the host's did.
     pub counted_ticks: u64,
     /// Exits by kind; kinds that never came are left out.
     pub exits: Vec<ExitCount>,
     /// Its performance counters that have been given an event.
     pub counters: Vec<PerfCounter>,
+}
+
+/// What the host's own counters say of a processor, all of one moment: since they were begun, on the time stamp counter. What is
+/// neither the host's nor idle was some guest's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPerf {
+    /// When they were read, in nanoseconds since the host started.
+    pub at_ns: u64,
+    /// Ticks since they were begun.
+    pub ticks: u64,
+    /// Cycles in which the host executed; 48 bits, like the two below.
+    pub host_cycles: u64,
+    /// The same at the rate of the time stamp counter.
+    pub host_reference_cycles: u64,
+    /// Ticks in which the processor waited for an interrupt.
+    pub idle_ticks: u64,
+    /// Ticks in virtual processors that have left it since.
+    pub gone_ticks: u64,
+    /// Those that are on it.
+    pub guests: Vec<GuestTicks>,
+}
+
+/// What a processor has executed of a virtual one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestTicks {
+    /// The machine's number: its place in [`crate::ReplyBody::Vms`].
+    pub guest: u32,
+    /// Its number in its machine.
+    pub vcpu: u32,
+    /// Ticks in the guest since it came, or the counters were begun.
+    pub ticks: u64,
 }
 
 /// A performance counter as its guest has set it up.

@@ -52,6 +52,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::VmPerf { name: debian(), vcpu: 1 },
         RequestBody::ProfileBegin { by: 1 << 20, hz: 99 },
         RequestBody::ProfileRead { by: 1, is_end: true },
+        RequestBody::CpuPerf { index: 3 },
     ]
 }
 
@@ -89,6 +90,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Updated(update_report())),
         Ok(ReplyBody::Perf { asked_ns: 1 << 33, latest: Some(vcpu_perf().into()) }),
         Ok(ReplyBody::Profile(profile_page())),
+        Ok(ReplyBody::CpuPerf { asked_ns: 1 << 33, latest: Some(cpu_perf()) }),
     ]
 }
 
@@ -214,6 +216,18 @@ fn vcpu_perf() -> VcpuPerf {
         counted_ticks: 700,
         exits: vec![ExitCount { kind: ExitKind::MsrWrite, count: 9 }],
         counters: vec![cycles],
+    }
+}
+
+fn cpu_perf() -> CpuPerf {
+    CpuPerf {
+        at_ns: 1 << 34,
+        ticks: 1000,
+        host_cycles: 100,
+        host_reference_cycles: 101,
+        idle_ticks: 500,
+        gone_ticks: 50,
+        guests: vec![GuestTicks { guest: 1, vcpu: 2, ticks: 349 }],
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The command line names what to do (`do=registers,overflow`); each prints `counters: NAME: ok`, or `counters: NAME: WRONG` and
 //! what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead, and prints rows as `exits` does;
-//! `do=watch` compares what its counters say, for ever.
+//! `do=watch` compares what its counters say, for ever; `do=count` and `do=storm-…` do one thing for ever.
 #![no_std]
 #![no_main]
 // Reason: see the library's.
@@ -13,6 +13,7 @@ mod counts;
 mod overflows;
 mod registers;
 mod rows;
+mod storms;
 mod watch;
 
 use tiny::answers::Wrong;
@@ -43,10 +44,16 @@ fn main(command_line: &str) -> Verdict {
     if wanted == "none" {
         return Verdict::of(registers::are_absent());
     }
+    if wanted == "compute" {
+        storms::compute();
+    }
     let Some(unit) = Unit::find() else {
         print!("counters: there are none: give this guest some (pmu = \"intel\" or \"amd\")\n");
         return Verdict::Wrong;
     };
+    if let Some((_, storm)) = storms::STORMS.iter().find(|(name, _)| *name == wanted) {
+        storm(&unit);
+    }
     match wanted {
         "rows" => Verdict::of(rows::all(&unit, options::number(command_line, "n").unwrap_or(1000))),
         "watch" => Verdict::of(run(&("watch", watch::agree_to_the_last_tick), &unit)),

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `baton perf stat`: where each processor's cycles go, by the host's own counters beside its guests'.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use comfy_table::{Table, presets};
+use serde::Serialize;
+use wire::{CpuPerf, CpuState};
+
+use super::{DONE, connect};
+use crate::args::{Format, Target};
+use crate::client::Client;
+
+#[cfg(test)]
+mod tests;
+
+/// The counters' bits.
+const WIDTH_MASK: u64 = (1 << 48) - 1;
+/// The host counts on for 5 s without a question.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+
+/// What one processor did in a stretch of time, in ticks of its time stamp counter. The host's, idle and all guests' ticks are all ticks.
+#[derive(Debug, PartialEq, Serialize)]
+struct Span {
+    cpu: u32,
+    over_ns: u64,
+    ticks: u64,
+    host_cycles: u64,
+    host_reference_cycles: u64,
+    idle_ticks: u64,
+    /// Those in all guests, also in such as have left it meanwhile.
+    guest_ticks: u64,
+    guests: Vec<GuestSpan>,
+}
+
+/// What of it was in a guest.
+#[derive(Debug, PartialEq, Serialize)]
+struct GuestSpan {
+    vm: String,
+    vcpu: u32,
+    ticks: u64,
+}
+
+/// Counts for so long.
+pub(super) fn run(target: &Target, seconds: f64, format: Format) -> Result<u8> {
+    let time = Duration::try_from_secs_f64(seconds).context("--seconds is a number of seconds, 0 or more")?;
+    let mut client = connect(target)?;
+    let guests: Vec<String> = client.vms()?.into_iter().map(|vm| vm.name).collect();
+    let online = |cpu: &wire::CpuInfo| (cpu.state == CpuState::Online).then_some(cpu.index);
+    let cpus: Vec<u32> = client.cpus()?.iter().filter_map(online).collect();
+    let end = Instant::now() + time;
+    let before = figures_of_all(&mut client, &cpus)?;
+    let mut after = figures_of_all(&mut client, &cpus)?;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        thread::sleep(left.min(ASK_EVERY));
+        after = figures_of_all(&mut client, &cpus)?;
+    }
+    let spans = cpus.iter().zip(before.iter().zip(&after)).map(|(&cpu, (b, a))| between(cpu, &guests, b, a));
+    let spans = spans.collect::<Result<Vec<Span>>>()?;
+    if format.json {
+        for span in &spans {
+            println!("{}", serde_json::to_string(span)?);
+        }
+    } else {
+        println!("{}", table(&spans));
+    }
+    Ok(DONE)
+}
+
+fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
+    cpus.iter().map(|&cpu| client.cpu_figures(cpu)).collect()
+}
+
+/// What happened between two looks.
+fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
+    if after.at_ns < before.at_ns || after.ticks < before.ticks {
+        bail!("the counters of processor {cpu} have begun anew: it was offline, or the host was replaced; ask again");
+    }
+    let had = |guest: u32, vcpu: u32| before.guests.iter().find(|had| (had.guest, had.vcpu) == (guest, vcpu));
+    let guests = after.guests.iter().map(|now| {
+        // One that has come anew begins at zero.
+        let before = had(now.guest, now.vcpu).map_or(0, |had| had.ticks);
+        let vm = names.get(now.guest as usize).cloned().unwrap_or_else(|| now.guest.to_string());
+        GuestSpan { vm, vcpu: now.vcpu, ticks: now.ticks.checked_sub(before).unwrap_or(now.ticks) }
+    });
+    let counted = |of: fn(&CpuPerf) -> u64| of(after).wrapping_sub(of(before)) & WIDTH_MASK;
+    let all_guests = |perf: &CpuPerf| perf.gone_ticks + perf.guests.iter().map(|guest| guest.ticks).sum::<u64>();
+    Ok(Span {
+        cpu,
+        over_ns: after.at_ns - before.at_ns,
+        ticks: after.ticks - before.ticks,
+        host_cycles: counted(|perf| perf.host_cycles),
+        host_reference_cycles: counted(|perf| perf.host_reference_cycles),
+        idle_ticks: counted(|perf| perf.idle_ticks),
+        guest_ticks: all_guests(after).saturating_sub(all_guests(before)),
+        guests: guests.collect(),
+    })
+}
+
+fn table(spans: &[Span]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["CPU", "WHO", "CYCLES", "REF-CYCLES", "SHARE"]);
+    for span in spans {
+        let mut row = |who: &str, cycles: u64, reference: u64| {
+            let (cpu, share) = (span.cpu.to_string(), share(reference, span.ticks));
+            table.add_row([cpu, who.to_owned(), cycles.to_string(), reference.to_string(), share]);
+        };
+        row("host", span.host_cycles, span.host_reference_cycles);
+        let stayed: u64 = span.guests.iter().map(|guest| guest.ticks).sum();
+        for GuestSpan { vm, vcpu, ticks } in &span.guests {
+            row(&format!("guest {vm}/{vcpu}"), *ticks, *ticks);
+        }
+        match span.guest_ticks.saturating_sub(stayed) {
+            0 => {}
+            gone => row("guests that left", gone, gone),
+        }
+        // A processor that waits has no cycles.
+        row("idle", 0, span.idle_ticks);
+    }
+    table
+}
+
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.2} %", part as f64 * 100.0 / whole as f64) }
+}

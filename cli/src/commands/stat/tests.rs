@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use wire::GuestTicks;
+
+use super::*;
+
+fn perf(ticks: u64, host: u64, idle_ticks: u64, gone_ticks: u64, guests: &[(u32, u64)]) -> CpuPerf {
+    let guests = guests.iter().map(|&(guest, ticks)| GuestTicks { guest, vcpu: 0, ticks }).collect();
+    CpuPerf { at_ns: ticks, ticks, host_cycles: host, host_reference_cycles: host, idle_ticks, gone_ticks, guests }
+}
+
+fn names() -> Vec<String> {
+    vec!["debian".to_owned()]
+}
+
+#[test]
+fn a_span_is_what_came_between_two_looks() {
+    let span = between(1, &names(), &perf(100, 60, 10, 0, &[(0, 30)]), &perf(1000, 160, 310, 0, &[(0, 530)]));
+    let span = span.expect("it goes forward");
+    assert_eq!((span.ticks, span.host_cycles, span.idle_ticks, span.guest_ticks), (900, 100, 300, 500));
+    assert_eq!(span.guests, [GuestSpan { vm: "debian".to_owned(), vcpu: 0, ticks: 500 }]);
+}
+
+#[test]
+fn counters_go_round_at_their_width() {
+    let span = between(0, &[], &perf(5, WIDTH_MASK, 0, 0, &[]), &perf(15, 9, 0, 0, &[]));
+    assert_eq!(span.map(|span| span.host_cycles).ok(), Some(10));
+}
+
+#[test]
+fn who_leaves_stays_in_the_sum() {
+    let (before, after) = (perf(100, 60, 10, 0, &[(0, 10), (7, 20)]), perf(1000, 160, 310, 120, &[(0, 410)]));
+    let span = between(0, &names(), &before, &after).expect("it goes forward");
+    assert_eq!((span.guest_ticks, span.guests.len(), span.guests[0].ticks), (500, 1, 400));
+    let told = table(&[span]).to_string();
+    assert!(told.contains("guests that left") && told.contains(" 100 "), "{told}");
+}
+
+#[test]
+fn counters_that_began_anew_are_not_told() {
+    let error = between(3, &[], &perf(100, 60, 10, 0, &[]), &perf(40, 30, 10, 0, &[])).expect_err("they began anew");
+    assert!(error.to_string().contains("processor 3"), "{error}");
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's own counters: they count while somebody asks what they say.
+
+use alloc::format;
+use alloc::string::ToString;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use wire::{Refusal, RefusalCode, ReplyBody};
+
+use crate::arch::{cpu, percpu, timer};
+
+/// How long they count without a question.
+const PATIENCE_US: u64 = 5_000_000;
+
+static ARE_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether every processor is to have some.
+pub fn are_wanted() -> bool {
+    ARE_WANTED.load(Ordering::Relaxed)
+}
+
+/// Until when they are.
+#[derive(Default)]
+pub struct Counts(Option<u64>);
+
+impl Counts {
+    /// What they say of a processor, as far as that has been taken.
+    pub fn look(&mut self, index: u32) -> Result<ReplyBody, Refusal> {
+        let Some(processor) = percpu::of(index).filter(|processor| processor.is_here()) else {
+            return Err(Refusal {
+                code: RefusalCode::WrongState,
+                reason: format!("processor {index} is not online"),
+                mend: "`baton cpu list` shows those that are".to_string(),
+            });
+        };
+        self.0 = Some(cpu::tsc() + timer::us_to_ticks(PATIENCE_US));
+        ARE_WANTED.store(true, Ordering::Relaxed);
+        Ok(ReplyBody::CpuPerf { asked_ns: timer::uptime_ns(), latest: processor.figures.look(index) })
+    }
+
+    /// Nobody has asked for long: each processor puts its own away.
+    pub fn poll(&mut self) {
+        if self.0.take_if(|until| *until <= cpu::tsc()).is_some() {
+            ARE_WANTED.store(false, Ordering::Relaxed);
+            percpu::indices().for_each(percpu::wake);
+        }
+    }
+
+    /// When to look again.
+    pub fn alarm(&self) -> Option<u64> {
+        self.0
+    }
+}
