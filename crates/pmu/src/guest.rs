@@ -165,7 +165,7 @@ impl<B: Backend> VirtualPmu<B> {
     ///
     /// # Errors
     /// [`Refused`] if there is none of this number, it cannot be written, or a reserved bit is set.
-    #[inline(never)]
+    #[inline(always)]
     pub fn write(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
         self.run_until(ticks);
         match self.vendor {
