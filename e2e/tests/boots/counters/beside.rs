@@ -11,12 +11,13 @@ use bundle::{OnPanic, Pmu};
 use e2e::host::Host;
 use e2e::place::Emulator;
 use e2e::recipe::{Recipe, tiny};
-use wire::{CpuPerf, ExitKind, VcpuPerf};
+use wire::{CpuPerf, EventKind, ExitKind, RequestBody, VcpuPerf, VmState};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("two_guests_and_the_host_count_at_once_and_agree", two_guests_and_the_host_count_at_once),
+    ("the_hosts_counters_follow_guests_that_move_stop_and_are_paused", counters_follow_guests),
     ("beside_one_that_spins_a_guest_has_its_share", || {
         neighbour_has_its_share(for_ever("other", Pmu::Off, "hang-cli")?, "going")
     }),
@@ -106,6 +107,48 @@ fn two_guests_and_the_host_count_at_once() -> Result<()> {
     ensure!(hosts >= exits * HOST_PER_EXIT, "{hosts} for {exits} exits: {before:?} {after:?}");
     ensure!(after.idle_ticks == before.idle_ticks, "both run all the time: {before:?} {after:?}");
     host.powers_off()
+}
+
+/// By the clock: where time is instructions, it leaps while nobody runs.
+fn counters_follow_guests() -> Result<()> {
+    let guests = [for_ever("first", Pmu::Off, "hang-cli")?, for_ever("second", Pmu::Off, "hang-cli")?];
+    let mut host = guests.into_iter().fold(Recipe::new().cpus(2), Recipe::guest).start()?;
+    for name in ["first", "second"] {
+        host.guest_says(name, "going")?;
+    }
+    for cpu in [0, 1] {
+        nothing_is_lost(&counts_after(&mut host, cpu, SHORT_STRETCH)?)?;
+    }
+    host.order(RequestBody::CpuOffline { index: 1 })?;
+    host.event(&EventKind::CpuOffline { index: 1 })?;
+    let refusal = host.refusal(RequestBody::CpuPerf { index: 1 })?;
+    ensure!(refusal.reason.contains("processor 1 is not online"), "{refusal:?}");
+    // Counters that nobody has asked for meanwhile have begun anew; so have these guests' ticks.
+    let both = guests_grow(&mut host, 2)?;
+    nothing_is_lost(&both)?;
+    host.order(RequestBody::VmPause { name: "first".to_owned() })?;
+    host.state("first", VmState::Paused)?;
+    let paused = host.client()?.cpu_figures(0)?;
+    let later = counts_after(&mut host, 0, paused.ticks + SHORT_STRETCH)?;
+    nothing_is_lost(&later)?;
+    ensure!(guest_ticks(&later, 0)? <= guest_ticks(&paused, 0)?, "it is paused: {paused:?} {later:?}");
+    host.order(RequestBody::VmStop { name: "second".to_owned() })?;
+    host.state("second", VmState::Stopped)?;
+    let last = host.client()?.cpu_figures(0)?;
+    nothing_is_lost(&last)?;
+    ensure!(guest_ticks(&last, 1).is_err(), "it is not there any more: {last:?}");
+    host.powers_off()
+}
+
+/// So many guests are on the first processor, and each of them has run there.
+fn guests_grow(host: &mut Host, count: u32) -> Result<CpuPerf> {
+    loop {
+        let counts = host.client()?.cpu_figures(0)?;
+        if (0..count).all(|guest| guest_ticks(&counts, guest).is_ok_and(|ticks| ticks > 0)) {
+            return Ok(counts);
+        }
+        host.wait_a_moment()?;
+    }
 }
 
 fn looks(host: &mut Host, names: [&str; 2]) -> Result<Vec<VcpuPerf>> {
