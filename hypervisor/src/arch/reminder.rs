@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When those who have been interrupted, and have not answered, are interrupted once more.
 //!
-//! An interrupt is not lost between real processors. QEMU's emulator can lose one: VMRUN and #VMEXIT change the processor's
-//! pending requests there without the lock under which others add to them.
+//! An interrupt is not lost between real processors. QEMU's emulator can lose one: VMRUN with a virtual interrupt changes the processor's
+//! pending requests there without the lock under which others add to them. It is heard with the next one. (Seen in an emulator that
+//! counts them: 100 exits in 43 s, of three Linux guests on two processors, found one unheard.)
 
 use super::{cpu, timer};
 
