@@ -8,7 +8,7 @@ use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
 use crate::arch::{cpu, timer};
 use crate::restart::staging::Staged;
-use crate::update::{self, Preparing, Progress};
+use crate::update::{self, Preparing, Progress, guests_have_changed};
 use crate::virt::Virt;
 
 /// How long the gap waits for the channel to have nothing left to send.
@@ -101,9 +101,7 @@ impl UpdateOrders {
         let asked = preparing.asked();
         let staged = preparing.into_staged();
         if !staged.parcel.baggage.is_current::<V>() {
-            let reason = "a guest started, ended or was paused while the new image prepared itself".into();
-            let refusal = Refusal { code: RefusalCode::WrongState, reason, mend: "update again".into() };
-            return Err(Box::new(Response { id: request, result: Err(refusal) }));
+            return Err(Box::new(Response { id: request, result: Err(guests_have_changed()) }));
         }
         *self = Self::Returning { request };
         update::open_gap(staged, asked);

@@ -173,6 +173,12 @@ impl Baggage {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
+    /// Whether all virtual processors have been saved. One whose guest ended, or has been reset, since this was packed has not.
+    pub fn has_all_vcpus(&self) -> bool {
+        let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
+        vcpus.all(|block| block.with(|bytes| handover::block::identify(bytes).is_some()))
+    }
+
     /// Whether every guest still is what it was when this was packed.
     pub fn is_current<V: Virt>(&self) -> bool {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);

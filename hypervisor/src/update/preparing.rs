@@ -103,6 +103,9 @@ impl Preparing {
                     return Progress::UnderWay(self);
                 }
                 Some(Err(problem)) => return failed(&problem),
+                Some(Ok(())) if !self.staged.parcel.baggage.has_all_vcpus() => {
+                    return Progress::Failed(guests_have_changed());
+                }
                 Some(Ok(())) => self.drafts = None,
             }
         }
@@ -166,6 +169,12 @@ impl Preparing {
             processors: Vec::new(),
         }
     }
+}
+
+/// The new image knows guests that are not so any more.
+pub fn guests_have_changed() -> Refusal {
+    let reason = "a guest started, ended or was paused while the new image prepared itself".to_string();
+    Refusal { code: RefusalCode::WrongState, reason, mend: "update again".to_string() }
 }
 
 fn failed(reason: &str) -> Progress {
