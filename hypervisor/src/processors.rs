@@ -467,7 +467,7 @@ fn detect_counters() -> Option<&'static str> {
             Some(description.name())
         }
         Err(unusable) => {
-            log::warn!("option pmu=hardware: this processor's counters cannot be used, {unusable}; pmu=soft is");
+            log::warn!("option pmu=hardware: this processor's counters cannot be used, {unusable}; pmu=soft is used");
             None
         }
     }
