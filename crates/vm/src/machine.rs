@@ -55,7 +55,7 @@ use mailbox::Mailbox;
 use nmi::Nmi;
 
 pub use counters::{Counters, ExitKind};
-pub use saved::{Full, check_area};
+pub use saved::{Full, check_area, note_initial_x87};
 pub use startup::Activity;
 pub use watch::Others;
 

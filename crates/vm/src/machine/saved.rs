@@ -20,7 +20,7 @@ mod lapic;
 mod policy;
 mod processor;
 
-pub use extended::check_area;
+pub use extended::{check_area, note_initial_x87};
 
 use handover::state::{self, watch_flag};
 

@@ -2,6 +2,7 @@
 //! A whole machine on plain data. [`Lab`] plays the processor: it puts the registers and instruction bytes in place, hands
 //! the machine an exit, and enters the guest again.
 
+mod area;
 mod counting;
 mod eoi;
 mod hardware;

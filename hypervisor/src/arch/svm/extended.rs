@@ -7,7 +7,7 @@ use core::arch::asm;
 
 use handover::state::{AreaFormat, Extended};
 use vm::devices::StateError;
-use vm::machine::{Full, check_area};
+use vm::machine::{Full, check_area, note_initial_x87};
 
 use crate::arch::cpu;
 
@@ -68,8 +68,8 @@ impl ExtendedState {
         let mut area = Box::new(Area([0; AREA_BYTES]));
         area.0[..2].copy_from_slice(&X87_CONTROL.to_le_bytes());
         area.0[24..28].copy_from_slice(&MXCSR.to_le_bytes());
-        // XSTATE_BV: x87 and SSE come from the area, all other components from their reset values.
-        area.0[512] = 0b11;
+        // XSTATE_BV: SSE comes from the area, all other components from their initial values.
+        area.0[512] = 0b10;
         Self { area, debug: [0; 4], tsc_aux: 0, xcr0: 1, processor: Abilities::of_this_processor() }
     }
 
@@ -141,6 +141,9 @@ impl ExtendedState {
             if self.processor.has_rdtscp {
                 self.tsc_aux = cpu::read_msr(MSR_TSC_AUX);
             }
+        }
+        if self.processor.has_xsave {
+            note_initial_x87(&mut self.area.0);
         }
     }
 

@@ -2,6 +2,8 @@
 //! Registers that stay in the processor across exits, as XSAVE and FXSAVE leave them: a processor faults when it is to load an
 //! area that cannot be (Intel SDM vol. 1, sections 10.5.1 and 13.8; AMD APM vol. 2, sections 11.4.4 and 11.5.5).
 
+use core::ops::Range;
+
 use handover::state::{AreaFormat, Extended};
 
 use crate::devices::StateError;
@@ -12,6 +14,8 @@ const MXCSR_OFFSET: usize = 24;
 /// Bits that MXCSR can have; bit 17 is AMD's misaligned exception mask.
 const MXCSR_DEFINED: u32 = 0x0002_ffff;
 const PRESENT_OFFSET: usize = FXSAVE_BYTES;
+/// The control word that FNINIT sets; with it and nothing else, x87 is in its initial configuration.
+const FNINIT_CONTROL: u64 = 0x37f;
 
 /// Checks an area before a processor loads it. `allowed` are the components that it may hold, `bytes` those that an area with
 /// all of them has.
@@ -42,6 +46,24 @@ pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) 
     }
     let rest = area.get(PRESENT_OFFSET + 8..XSAVE_LEAST_BYTES).unwrap_or_default();
     if rest.iter().any(|byte| *byte != 0) { refuse("it is not of the standard format") } else { Ok(()) }
+}
+
+/// Notes in an area of XSAVE's that x87 is in its initial configuration, where it is: XRSTOR then sets it to that, and reads none
+/// of its registers (Intel SDM vol. 1, sections 13.6 and 13.8).
+///
+/// A processor that keeps track of this (XINUSE) has noted it. QEMU's does not, and when it loads x87 from an area, it clears a
+/// flag of IGNNE# in processor 0, from whichever it runs on and without a lock: it can take back what processor 0 wrote to the
+/// same word just then, such as that a guest was left or that nested paging is on.
+pub fn note_initial_x87(area: &mut [u8]) {
+    let is_initial =
+        u64_at(area, 0) == FNINIT_CONTROL && [8..24, 32..160].into_iter().all(|range| is_zero(area, range));
+    if is_initial && let Some(present) = area.get_mut(PRESENT_OFFSET) {
+        *present &= !1;
+    }
+}
+
+fn is_zero(area: &[u8], range: Range<usize>) -> bool {
+    range.step_by(8).all(|offset| u64_at(area, offset) == 0)
 }
 
 /// Eight bytes; all ones past the end.
