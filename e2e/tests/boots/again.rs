@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Boots that failed in a whole run are tried once more, one after the other and with nothing beside them.
 //!
-//! The emulator's processors are threads: on a machine with fewer cores than they need, QEMU's own races show (an interrupt that is lost
-//! while VMRUN notes a virtual one, an exit that saves the host's registers as the guest's). A failure of ours comes back; one
-//! that does not is told at the very end, with its reason, and is there to be understood. Many at a time are not tried again.
+//! The emulator's processors are threads, and QEMU's (7.2 and 10) write each other's flags without a lock in two places. Of both Baton
+//! keeps clear where it can (`vm::machine::note_initial_x87`, `arch/reminder.rs`), but a guest's own FXRSTOR or XRSTOR on another
+//! processor can still take back what processor 0 has just noted: that nested paging is on, that a guest was left, or that
+//! interrupts are let in. A failure of ours comes back; one that does not is told at the very end, with its reason, and is there
+//! to be understood. Many at a time are not tried again.
 
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};

@@ -226,9 +226,11 @@ impl Virt for Svm {
         // guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
         let exit = vcpu.state.after_exit();
-        if exit == Exit::Cpuid {
+        match exit {
             // What CPUID tells depends on it.
-            vcpu.state.set_xcr0(vcpu.extended.xcr0());
+            Exit::Cpuid => vcpu.state.set_xcr0(vcpu.extended.xcr0()),
+            Exit::InterruptWindow => cpu::look_at_pending_interrupts(),
+            _ => {}
         }
         exit
     }
