@@ -52,13 +52,17 @@ pub(super) fn run(target: &Target, seconds: f64, format: Format) -> Result<u8> {
     let cpus: Vec<u32> = client.cpus()?.iter().filter_map(online).collect();
     let end = Instant::now() + time;
     let before = figures_of_all(&mut client, &cpus)?;
-    let mut after = figures_of_all(&mut client, &cpus)?;
-    while let Some(left) = end.checked_duration_since(Instant::now()) {
+    let spans = loop {
+        let left = end.saturating_duration_since(Instant::now());
         thread::sleep(left.min(ASK_EVERY));
-        after = figures_of_all(&mut client, &cpus)?;
-    }
-    let spans = cpus.iter().zip(before.iter().zip(&after)).map(|(&cpu, (b, a))| between(cpu, &guests, b, a));
-    let spans = spans.collect::<Result<Vec<Span>>>()?;
+        let now = figures_of_all(&mut client, &cpus)?;
+        let spans = cpus.iter().zip(before.iter().zip(&now)).map(|(&cpu, (b, a))| between(cpu, &guests, b, a));
+        // Whose counters have begun anew need not be waited for.
+        let spans = spans.collect::<Result<Vec<Span>>>()?;
+        if left <= ASK_EVERY {
+            break spans;
+        }
+    };
     if format.json {
         for span in &spans {
             println!("{}", serde_json::to_string(span)?);
@@ -75,7 +79,7 @@ fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
 
 /// What happened between two looks.
 fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
-    if after.at_ns < before.at_ns || after.ticks < before.ticks {
+    if after.began_ns != before.began_ns {
         bail!("the counters of processor {cpu} have begun anew: it was offline, or the host was replaced; ask again");
     }
     let had = |guest: u32, vcpu: u32| before.guests.iter().find(|had| (had.guest, had.vcpu) == (guest, vcpu));

@@ -18,6 +18,8 @@ pub struct Counting {
     counters: HostCounters,
     /// When they were begun.
     since: u64,
+    /// The same in nanoseconds since the host started.
+    began_ns: u64,
     /// Ticks that each virtual processor had had by then, or when it came.
     came: [u64; SLOTS],
     /// Ticks since then of those that have gone.
@@ -36,9 +38,10 @@ impl<V: Virt> Executive<V> {
         let (ticks, now) = self.host_ticks();
         if let Some(counting) = &mut self.counting {
             let counts = counting.counters.read(ticks);
-            let (since, gone_ticks) = (counting.since, counting.gone);
+            let (since, began_ns, gone_ticks) = (counting.since, counting.began_ns, counting.gone);
             self.me.figures.tell(|| CpuPerf {
                 at_ns: timer::uptime_ns(),
+                began_ns,
                 ticks: now - since,
                 host_cycles: counts.cycles,
                 host_reference_cycles: counts.reference_cycles,
@@ -76,7 +79,8 @@ impl<V: Virt> Executive<V> {
 
     fn begin_counting(&mut self) {
         let counters = HostCounters::begin();
-        self.counting = Some(Box::new(Counting { counters, since: cpu::tsc(), came: [0; SLOTS], gone: 0 }));
+        let (since, began_ns) = (cpu::tsc(), timer::uptime_ns());
+        self.counting = Some(Box::new(Counting { counters, since, began_ns, came: [0; SLOTS], gone: 0 }));
         if let Ok(virt) = self.virt {
             (0..SLOTS).for_each(|slot| self.counted_comes(virt, slot));
         }

@@ -5,7 +5,8 @@ use super::*;
 
 fn perf(ticks: u64, host: u64, idle_ticks: u64, gone_ticks: u64, guests: &[(u32, u64)]) -> CpuPerf {
     let guests = guests.iter().map(|&(guest, ticks)| GuestTicks { guest, vcpu: 0, ticks }).collect();
-    CpuPerf { at_ns: ticks, ticks, host_cycles: host, host_reference_cycles: host, idle_ticks, gone_ticks, guests }
+    let (at_ns, began_ns, host_cycles, host_reference_cycles) = (ticks, 7, host, host);
+    CpuPerf { at_ns, began_ns, ticks, host_cycles, host_reference_cycles, idle_ticks, gone_ticks, guests }
 }
 
 fn names() -> Vec<String> {
@@ -37,6 +38,7 @@ fn who_leaves_stays_in_the_sum() {
 
 #[test]
 fn counters_that_began_anew_are_not_told() {
-    let error = between(3, &[], &perf(100, 60, 10, 0, &[]), &perf(40, 30, 10, 0, &[])).expect_err("they began anew");
+    let anew = CpuPerf { began_ns: 110, ..perf(400, 300, 100, 0, &[]) };
+    let error = between(3, &[], &perf(100, 60, 10, 0, &[]), &anew).expect_err("they began anew");
     assert!(error.to_string().contains("processor 3"), "{error}");
 }

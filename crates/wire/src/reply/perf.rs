@@ -32,7 +32,9 @@ pub struct VcpuPerf {
 pub struct CpuPerf {
     /// When they were read, in nanoseconds since the host started.
     pub at_ns: u64,
-    /// Ticks since they were begun.
+    /// When they were begun, likewise: anew on a processor that was offline, in another image, and where nobody had asked for long.
+    pub began_ns: u64,
+    /// Ticks since then.
     pub ticks: u64,
     /// Cycles in which the host executed; 48 bits, like the two below.
     pub host_cycles: u64,

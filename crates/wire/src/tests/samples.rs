@@ -222,6 +222,7 @@ fn vcpu_perf() -> VcpuPerf {
 fn cpu_perf() -> CpuPerf {
     CpuPerf {
         at_ns: 1 << 34,
+        began_ns: 1 << 35,
         ticks: 1000,
         host_cycles: 100,
         host_reference_cycles: 101,

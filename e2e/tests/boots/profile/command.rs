@@ -17,6 +17,7 @@ pub const RULES: &[Rule] = &[
     ("the_command_draws_folds_and_tells_json_of_a_host_under_load", all_forms_tell_of_a_busy_host),
     ("the_command_refuses_names_of_another_build", names_of_another_build_are_refused),
     ("the_command_tells_what_it_has_when_an_update_ends_the_profile", an_update_leaves_what_there_is),
+    ("counts_that_an_update_comes_between_are_not_told", counts_across_an_update_are_not_told),
 ];
 
 const GUESTS: [&str; 2] = ["watch-intel", "watch-amd"];
@@ -218,4 +219,19 @@ fn long_one(operator: &Operator) -> Result<Said> {
 
 fn is_kept_out(said: &Said) -> bool {
     said.err.contains("a profile is being taken")
+}
+
+/// The next image's counters begin at zero.
+fn counts_across_an_update_are_not_told() -> Result<()> {
+    let operator = busy_host()?;
+    let taken = std::thread::scope(|scope| -> Result<Said> {
+        let counts = scope.spawn(|| operator.says(&["perf", "stat", "--seconds", LONG_S, "--json"]));
+        // Its first look is over before an update can be.
+        operator.says(&["update"])?.well()?;
+        counts.join().ok().context("it panicked")?
+    })?;
+    is_refused(&taken, &["the counters of processor 0 have begun anew", "ask again"])?;
+    let again = operator.says(&["perf", "stat", "--json"])?.well()?;
+    ensure!(again.lines().count() == 2, "not a line for each processor: {again}");
+    goes_down(&operator)
 }
