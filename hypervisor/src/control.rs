@@ -239,7 +239,8 @@ impl Control {
     /// When to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
-        orders.into_iter().chain([self.profiles.alarm(), self.counts.alarm()]).flatten().min()
+        let looks = [self.profiles.alarm(), self.counts.alarm(), self.outgoing.alarm()];
+        orders.into_iter().chain(looks).flatten().min()
     }
 
     fn answer(&mut self, request: Request) {

@@ -42,6 +42,9 @@ pub const INPUT_BYTES: usize = 4 * 1024;
 const OUTPUT_BATCH: u32 = 4096;
 /// At most this often is the control channel woken for a line.
 const WAKE_INTERVAL_US: u64 = 5_000;
+/// So long after it has found output, the control channel looks once more: for a line that came too soon after another to wake it, of a
+/// guest that then never waits.
+pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 
 /// All guests, in the bundle's order.
 pub static GUESTS: Once<Guests> = Once::new();

@@ -14,11 +14,11 @@ use wire::{
     Subscription, encode,
 };
 
-use crate::arch::cpu;
 use crate::arch::serial::Uart;
+use crate::arch::{cpu, timer};
 use crate::console::log::{self, Follower};
 use crate::events;
-use crate::guest::{ControlEnds, GUESTS};
+use crate::guest::{ControlEnds, GUESTS, LOOK_AGAIN_US};
 use crate::restart::Conversation;
 
 /// Console output kept while nobody listens; the rest of the queue is room for what comes before the next turn.
@@ -34,6 +34,8 @@ pub struct Outgoing {
     log: Follower,
     next_event: u64,
     queue: Queue,
+    /// When to look for guests' output although nobody has told of any.
+    look_again: Option<u64>,
 }
 
 /// Encoded frames on their way to the UART.
@@ -51,7 +53,7 @@ impl Outgoing {
         let queue = Queue { waiting, buffer: Box::new([0; MAX_FRAME_BYTES]) };
         let Conversation { subscription, log_since, next_event, .. } = *conversation;
         log::set_followed(subscription.log);
-        Self { subscription, log: Follower::since(log_since), next_event, queue }
+        Self { subscription, log: Follower::since(log_since), next_event, queue, look_again: None }
     }
 
     /// The conversation, for the next image.
@@ -93,7 +95,11 @@ impl Outgoing {
     /// Queues what is new since the last turn, and gives the UART what it takes.
     pub fn pump(&mut self, uart: &mut Uart) {
         self.queue.flush(uart);
-        self.pump_consoles();
+        let now = cpu::tsc();
+        self.look_again = match self.pump_consoles() {
+            true => Some(now + timer::us_to_ticks(LOOK_AGAIN_US)),
+            false => self.look_again.filter(|at| *at > now),
+        };
         if self.subscription.events {
             self.next_event =
                 events::read_from(self.next_event, |event| self.queue.push_stream(Stream::Event(event.clone())));
@@ -103,6 +109,11 @@ impl Outgoing {
         }
         self.queue.flush(uart);
         self.watch(uart);
+    }
+
+    /// See [`LOOK_AGAIN_US`].
+    pub fn alarm(&self) -> Option<u64> {
+        self.look_again
     }
 
     /// Gives the UART all that waits, for a bounded time: the host is about to end.
@@ -129,8 +140,10 @@ impl Outgoing {
     }
 
     /// Queues what guests have written for whoever has subscribed. While nobody has, the newest is kept for whoever comes.
-    fn pump_consoles(&mut self) {
-        let Some(guests) = GUESTS.get() else { return };
+    /// Says whether there was any.
+    fn pump_consoles(&mut self) -> bool {
+        let Some(guests) = GUESTS.get() else { return false };
+        let mut was_any = false;
         for guest in &guests.all {
             let mut ends = guest.control_ends();
             if !self.subscription.consoles {
@@ -145,10 +158,12 @@ impl Outgoing {
                 if count == 0 {
                     break;
                 }
+                was_any = true;
                 let name = Cow::Borrowed(guest.config.name.as_str());
                 self.queue.push_stream(Stream::Console { name, bytes: Cow::Borrowed(&chunk[..count]) });
             }
         }
+        was_any
     }
 }
 

@@ -121,7 +121,13 @@ fn counters_follow_guests() -> Result<()> {
     }
     host.order(RequestBody::CpuOffline { index: 1 })?;
     host.event(&EventKind::CpuOffline { index: 1 })?;
-    let refusal = host.refusal(RequestBody::CpuPerf { index: 1 })?;
+    // It tells that it goes before it is gone.
+    let refusal = loop {
+        match host.refusal(RequestBody::CpuPerf { index: 1 }) {
+            Ok(refusal) => break refusal,
+            Err(_) => host.wait_a_moment()?,
+        }
+    };
     ensure!(refusal.reason.contains("processor 1 is not online"), "{refusal:?}");
     // Counters that nobody has asked for meanwhile have begun anew; so have these guests' ticks.
     let both = guests_grow(&mut host, 2)?;
