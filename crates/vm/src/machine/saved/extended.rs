@@ -63,7 +63,8 @@ pub fn note_initial_x87(area: &mut [u8]) {
 }
 
 fn is_zero(area: &[u8], range: Range<usize>) -> bool {
-    range.step_by(8).all(|offset| u64_at(area, offset) == 0)
+    let is_none = |bytes: &[u8; 16]| u128::from_ne_bytes(*bytes) == 0;
+    area.get(range).is_some_and(|bytes| bytes.as_chunks().0.iter().all(is_none))
 }
 
 /// Eight bytes; all ones past the end.
