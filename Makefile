@@ -6,10 +6,10 @@ CARGO ?= cargo
 HOST_PACKAGES := --workspace --exclude hypervisor --exclude tiny
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench clean
+.PHONY: help demo test test-all bench clean
 
 help: ## list these targets
-	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "  make %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## boot Baton in QEMU with a stock Debian kernel as its guest (sets the machine up the first time)
 	@scripts/setup.sh demo
@@ -19,6 +19,10 @@ demo: ## boot Baton in QEMU with a stock Debian kernel as its guest (sets the ma
 test: ## every check: format, clippy, unit and property tests, boots in QEMU (sets the machine up the first time)
 	@scripts/setup.sh test
 	@scripts/test.sh $(HOST_PACKAGES)
+
+test-all: ## the same, soaks and long forms, for hours; goes on where it was left; PART=NAME runs one part
+	@scripts/setup.sh all
+	@scripts/test-all.sh $(HOST_PACKAGES)
 
 bench: ## measure, baseline beside improvement, one JSON object per line
 	@scripts/setup.sh test

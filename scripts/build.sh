@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Builds what cargo alone does not: the bare-metal packages for their own target by the toolchain that set-up recorded, and
-# the initramfs. Cargo rebuilds what changed; copies and the initramfs are made anew when what they are made from is newer.
+# Builds what cargo alone does not: the bare-metal packages for their own target by the toolchain that set-up recorded,
+# and the initramfs. Cargo rebuilds what changed; copies and the initramfs are made again when what they are made from
+# is newer.
 #
 #   scripts/build.sh               everything
 #   scripts/build.sh hypervisor    target/baton.elf, and target/baton.debug.elf with its symbols
-#   scripts/build.sh guests        target/guests/{counters,crowd,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
-#                                  target/guests/kexec.cpio where set-up has fetched kexec-tools
+#   scripts/build.sh guests        target/guests/{conform,counters,crowd,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
+#                                  target/guests/{kexec,kvm,perf}.cpio where set-up has fetched what they are made of
 #   scripts/build.sh lint          clippy over the bare-metal packages, warnings refused
 set -euo pipefail
 
@@ -26,20 +27,20 @@ GUESTS="$TARGET/guests"
 # Every image says in its note which commit it was made from (`baton image info`).
 export BATON_BUILD=${BATON_BUILD-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || true)}
 
-# Runs a cargo command (build, clippy) for the bare-metal target. The linker's flavour is given beside .cargo/config.toml,
-# whose flags cargo joins with these; a RUSTFLAGS variable would replace them.
+# Runs a cargo command (build, clippy) for the bare-metal target. The linker's flavour is given beside
+# .cargo/config.toml, whose flags cargo joins with these; a RUSTFLAGS variable would replace them.
 bare_cargo() {
   local command=$1
   shift
   case "$(cat "$TARGET/toolchain" 2>/dev/null)" in
   rustup)
-    env -u RUSTFLAGS cargo "$command" --quiet --release --target "$BARE_TARGET" --target-dir "$TARGET/bare" "$@"
+    env -u RUSTFLAGS cargo "$command" --locked --quiet --release --target "$BARE_TARGET" --target-dir "$TARGET/bare" "$@"
     ;;
   debian)
     # Clippy is called itself, since cargo would look for it beside rustup's cargo first.
     local program=(/usr/bin/cargo)
     [[ "$command" != clippy ]] || program=(/usr/bin/cargo-clippy)
-    env -u RUSTFLAGS PATH="/usr/bin:$PATH" CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 "${program[@]}" "$command" --quiet --release \
+    env -u RUSTFLAGS PATH="/usr/bin:$PATH" CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 "${program[@]}" "$command" --locked --quiet --release \
       -Zbuild-std=core,alloc --target "$BARE_TARGET" --target-dir "$TARGET/bare" \
       --config "target.$BARE_TARGET.linker=\"ld\"" --config "target.$BARE_TARGET.rustflags=[\"-Clinker-flavor=ld\"]" "$@"
     ;;
@@ -73,7 +74,7 @@ build_tiny_guests() {
   local name
   bare_cargo build --package tiny
   mkdir -p "$GUESTS"
-  for name in counters crowd exits hostile keeper turns; do
+  for name in conform counters crowd exits hostile keeper turns; do
     is_stale "$GUESTS/$name.elf" "$BARE/$name" || continue
     objcopy --strip-all -O elf32-i386 "$BARE/$name" "$GUESTS/$name.elf"
     say "target/guests/$name.elf, $(stat -c %s "$GUESTS/$name.elf") bytes"
@@ -109,7 +110,7 @@ copy_drivers() {
 # copies 3 MiB sooner than it inflates one.
 build_initramfs() {
   local agent="$TARGET/$HOST_TARGET/release/agent" busybox tree="$GUESTS/initramfs" image="$GUESTS/initramfs.cpio" applet
-  env -u RUSTFLAGS cargo build --quiet --release --package agent --bin agent --target "$HOST_TARGET" --target-dir "$TARGET" \
+  env -u RUSTFLAGS cargo build --locked --quiet --release --package agent --bin agent --target "$HOST_TARGET" --target-dir "$TARGET" \
     --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]" --config profile.release.strip=true
   busybox=$(busybox_program)
   is_stale "$image" "$agent" "$busybox" "$ROOT/scripts/build.sh" "$TARGET"/kernels/[0-9]* || return 0
@@ -127,8 +128,8 @@ build_initramfs() {
   say "target/guests/initramfs.cpio, $(stat -c %s "$image") bytes"
 }
 
-# An initramfs of kexec with its libraries, busybox, and the /init that replaces the running Linux. Tests and benches add what
-# by (guests/kexec/init.sh).
+# An initramfs of kexec with its libraries, busybox, and the /init that replaces the running Linux. Tests and benches
+# add what by (guests/kexec/init.sh).
 build_kexec_initramfs() {
   local tree="$GUESTS/kexec" image="$GUESTS/kexec.cpio" folder="$TARGET/kexec-tools" program library busybox
   [[ -d "$folder" ]] || return 0
@@ -155,14 +156,40 @@ build_kexec_initramfs() {
   say "target/guests/kexec.cpio, $(stat -c %s "$image") bytes"
 }
 
-# An initramfs of Linux's own perf with its libraries, busybox, a program whose profile is known, and the /init that does what the
-# command line says (guests/perf/init.sh).
+# An initramfs of the program that runs one guest by KVM, and the modules that it loads, where set-up has fetched a
+# kernel that has them.
+build_kvm_initramfs() {
+  local tree="$GUESTS/kvm" image="$GUESTS/kvm.cpio" program="$TARGET/$HOST_TARGET/release/first-guest" modules name found
+  modules=$(find "$TARGET"/kernels/6.12/lib/modules -mindepth 1 -maxdepth 1 2>/dev/null | head -n 1)
+  [[ -n "$modules" ]] || return 0
+  env -u RUSTFLAGS cargo build --locked --quiet --release --package first-guest --target "$HOST_TARGET" --target-dir "$TARGET" \
+    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]" --config profile.release.strip=true
+  is_stale "$image" "$program" "$ROOT/scripts/build.sh" || return 0
+  rm -rf "$tree"
+  mkdir -p "$tree/dev" "$tree/lib/modules/${modules##*/}"
+  cp "$program" "$tree/init"
+  for name in irqbypass kvm kvm-amd; do
+    found=$(find "$modules" -name "$name.ko*" | head -n 1)
+    case "$found" in
+    *.xz) xz --decompress --stdout "$found" >"$tree/lib/modules/${modules##*/}/$name.ko" ;;
+    ?*) cp "$found" "$tree/lib/modules/${modules##*/}/$name.ko" ;;
+    *) return 0 ;;
+    esac
+  done
+  find "$tree" -exec touch -h -d @0 {} +
+  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
+  mv "$image.part" "$image"
+  say "target/guests/kvm.cpio, $(stat -c %s "$image") bytes"
+}
+
+# An initramfs of Linux's own perf with its libraries, busybox, a program whose profile is known, and the /init that
+# does what the command line says (guests/perf/init.sh).
 build_perf_initramfs() {
   local tree="$GUESTS/perf" image="$GUESTS/perf.cpio" program target busybox library
   program=$(command -v perf) || return 0
   [[ "$(file -bL "$program" 2>/dev/null || head -c 4 "$program")" == *ELF* ]] || return 0
   target="$TARGET/$HOST_TARGET/release/shares"
-  env -u RUSTFLAGS cargo build --quiet --release --package agent --bin shares --target "$HOST_TARGET" --target-dir "$TARGET" \
+  env -u RUSTFLAGS cargo build --locked --quiet --release --package agent --bin shares --target "$HOST_TARGET" --target-dir "$TARGET" \
     --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]"
   busybox=$(busybox_program)
   is_stale "$image" "$program" "$target" "$busybox" "$ROOT/scripts/build.sh" "$ROOT/guests/perf/init.sh" || return 0
@@ -192,6 +219,7 @@ main() {
     build_tiny_guests
     build_initramfs
     build_kexec_initramfs
+    build_kvm_initramfs
     build_perf_initramfs
     ;;
   hypervisor) build_hypervisor ;;
@@ -199,6 +227,7 @@ main() {
     build_tiny_guests
     build_initramfs
     build_kexec_initramfs
+    build_kvm_initramfs
     build_perf_initramfs
     ;;
   lint) bare_cargo clippy --package hypervisor --package tiny -- -D warnings ;;

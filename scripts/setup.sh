@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Makes a machine ready for `make demo` or `make test`, once; a second run finds its stamp and does nothing.
+# Makes a machine ready for `make demo`, `make test` or `make test-all`, once; a second run finds its stamp and does nothing.
 #
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
-#   scripts/setup.sh test   the same, formatter and linter, gdb, Chromium, GRUB with what makes discs of it, UEFI firmware, perf, and
+#   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
+# firmware, perf, and
 #                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
+#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to fetch)
 #
-# Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file (the
-# kernels, the second QEMU) goes under target/ and is gone with `make clean`.
+# Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file
+# (the kernels, the second QEMU) goes under target/ and is gone with `make clean`.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,10 +22,12 @@ for part in say packages kernels toolchain; do
   . "$ROOT/scripts/lib/$part.sh"
 done
 
-# What the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library to link with.
+# What the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library to link
+# with.
 PACKAGES=(qemu-system-x86 busybox-static cpio xz-utils binutils gcc libc6-dev make git ca-certificates)
-# What only tests need: gdb opens core files of guests; grub-mkrescue makes discs that boot by BIOS and UEFI.
-TEST_PACKAGES=(gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf)
+# What only tests need: gdb opens core files of guests; grub-mkrescue makes discs that boot by BIOS and UEFI; shellcheck
+# reads scripts.
+TEST_PACKAGES=(gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf shellcheck)
 # What benches and tests use where it can be had: Linux's own profiler, for guests.
 PERF_PACKAGE=linux-perf
 # What tests use where it can be had: a browser to open the timeline's page.
@@ -84,6 +88,12 @@ set_up_test() {
   say "kernels: $(cd "$TARGET/kernels" && echo [0-9]*), default $(readlink "$TARGET/kernels/default")"
 }
 
+set_up_all() {
+  set_up_test
+  on_debian_or_ubuntu || return 0
+  crash_with_symbols || say "no crash or no debug symbols to be had here: no guest's core is opened by crash"
+}
+
 second_kernel() {
   use_backports || return 1
   unpack_kernel linux-image-cloud-amd64 "$(release_codename)-backports"
@@ -91,10 +101,10 @@ second_kernel() {
 
 main() {
   local task=${1:-demo}
-  [[ "$task" =~ ^(demo|test)$ ]] || refuse "'$task' is nothing to set up for: say demo or test"
+  [[ "$task" =~ ^(demo|test|all)$ ]] || refuse "'$task' is nothing to set up for: say demo, test or all"
   is_done "$task" && return 0
   mkdir -p "$TARGET/setup"
-  say "preparing this machine for 'make $task' (once; the first time takes some minutes)"
+  say "preparing this machine for 'make ${task/#all/test-all}' (once; the first time takes some minutes)"
   "set_up_$task"
   fingerprint >"$(stamp_of "$task")"
   say "done"

@@ -7,12 +7,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::lab::{Accelerator, rundir::DEFAULT_NAME};
-use crate::size::Size;
+use crate::running::DEFAULT_NAME;
 
 pub use self::perf::{PerfArgs, PerfCommand};
 
-/// Run and operate hosts of Baton, the hypervisor that can be replaced while guests run.
+/// Operate hosts of Baton, the hypervisor that can be replaced while guests run.
 #[derive(Debug, Parser)]
 #[command(name = "baton", version, arg_required_else_help = true)]
 pub struct Cli {
@@ -31,9 +30,10 @@ pub enum Command {
         /// Where to write the bundle
         #[arg(short, long)]
         output: PathBuf,
+        /// Sign it with the secret key in this file (`baton key new`): a running host with keys takes no other
+        #[arg(long, value_name = "KEY")]
+        sign: Option<PathBuf>,
     },
-    /// Start a host in an emulator and show what it and its guests say
-    Up(UpArgs),
     /// Switch a running host off
     Down {
         /// Which host.
@@ -42,14 +42,6 @@ pub enum Command {
         /// Seconds until a host that does not switch off is ended by force
         #[arg(long, default_value_t = 30)]
         timeout: u64,
-    },
-    /// Boot the demo's guest and wait for its greeting and its power-off
-    Demo {
-        /// Another host.toml than guests/demo.toml
-        config: Option<PathBuf>,
-        /// The lab machine.
-        #[command(flatten)]
-        lab: LabArgs,
     },
     /// Virtual machines of a running host
     Vm {
@@ -82,15 +74,18 @@ pub enum Command {
     Log(LogArgs),
     /// A running host's events
     Events(RecordArgs),
-    /// Replace a running host's image by another, without firmware; its guests start anew
+    /// Replace a running host's image by another, without firmware; its guests start again
     Restart {
-        /// A bundle (or a host.toml to build one from) to send to the host first, with the image and the guests to go on with
-        /// [default: the host's own]
+        /// A bundle (or a host.toml to build one from) to send to the host first, with the image and the guests to go
+        /// on with [default: the host's own]
         #[arg(conflicts_with = "image")]
         bundle: Option<PathBuf>,
         /// An image to send to the host first; its bundle stays
         #[arg(long, value_name = "FILE")]
         image: Option<PathBuf>,
+        /// Go to an image of a lower security version, too, if the host's policy permits that
+        #[arg(long)]
+        allow_downgrade: bool,
         /// Which host.
         #[command(flatten)]
         target: Target,
@@ -100,8 +95,8 @@ pub enum Command {
     },
     /// Replace a running host's image while its guests run, by the one in its bundle or by one that is sent
     Update {
-        /// A bundle (or a host.toml to build one from) to send to the host first, with the image; its guests must be the host's
-        /// [default: the host's own]
+        /// A bundle (or a host.toml to build one from) to send to the host first, with the image; its guests must be
+        /// the host's [default: the host's own]
         #[arg(conflicts_with = "image")]
         bundle: Option<PathBuf>,
         /// An image to send to the host first; its bundle stays
@@ -110,6 +105,9 @@ pub enum Command {
         /// Go back to the image that ran before the last update
         #[arg(long, conflicts_with_all = ["bundle", "image"])]
         previous: bool,
+        /// Go to an image of a lower security version, too, if the host's policy permits that
+        #[arg(long)]
+        allow_downgrade: bool,
         /// Which host.
         #[command(flatten)]
         target: Target,
@@ -132,12 +130,16 @@ pub enum Command {
         #[command(subcommand)]
         command: KeyCommand,
     },
-    /// Draw what a running host itself spends its time on: a flame graph of its processors, guests' and idle time included
+    /// Draw where a running host spends its time: a flame graph of its processors, guests' and idle time included
     Perf(PerfArgs),
     /// Show where the time of a running host's boot and restarts went, or that of a Linux boot
     Timeline(TimelineArgs),
     /// What host is running
     Info {
+        /// How it stands to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
+        /// it
+        #[arg(long)]
+        vulnerabilities: bool,
         /// Which host.
         #[command(flatten)]
         target: Target,
@@ -145,8 +147,6 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Measure, and hold the figures against their goals; without a name, list what can be measured
-    Bench(BenchArgs),
     /// Add functions and lines to the backtraces in a host's log
     Symbolize {
         /// The log; standard input where none is named
@@ -170,7 +170,7 @@ pub enum VmCommand {
     Pause(VmOrder),
     /// Let a paused one go on
     Resume(VmOrder),
-    /// Start one anew
+    /// Start one again
     Reset(VmOrder),
     /// Write one's memory and registers to a core file for gdb and crash; one that runs is paused meanwhile
     Dump {
@@ -241,8 +241,11 @@ pub enum ImageCommand {
         /// Where to write it [default: the image's own file]
         #[arg(short, long)]
         output: Option<PathBuf>,
+        /// Sign the image even if it is not what its seal says
+        #[arg(long)]
+        reseal: bool,
     },
-    /// A file that loaders take for a Linux kernel, the bundle being its initial RAM disk: for kexec, GRUB's linux, iPXE
+    /// A file that loaders take for a Linux kernel, with the bundle as its initial RAM disk: for kexec, GRUB, iPXE
     Linux {
         /// Where to write it
         #[arg(short, long)]
@@ -353,8 +356,8 @@ pub struct LogArgs {
     /// Leave out what is less grave: error, warn, info, debug or trace
     #[arg(long, value_parser = level)]
     pub level: Option<wire::Level>,
-    /// What the host before this one left in memory: if it panicked, why, registers, backtrace and the end of its log; if it was
-    /// replaced by a restart, its log
+    /// What the host before this one left in memory: if it panicked, why, registers, backtrace and the end of its log;
+    /// if it was replaced by a restart, its log
     #[arg(long, conflicts_with = "follow")]
     pub previous: bool,
 }
@@ -376,88 +379,6 @@ fn level(word: &str) -> Result<wire::Level, String> {
     use wire::Level::{Debug, Error, Info, Trace, Warn};
     let found = [Error, Warn, Info, Debug, Trace].into_iter().find(|level| level.to_string() == word);
     found.ok_or_else(|| "there are error, warn, info, debug and trace".to_owned())
-}
-
-/// `baton up`.
-#[derive(Debug, Args)]
-#[allow(missing_docs)]
-pub struct UpArgs {
-    /// The host.toml
-    pub config: PathBuf,
-    /// Leave the host in the background once it answers
-    #[arg(short, long)]
-    pub detach: bool,
-    /// Be the background part of --detach
-    #[arg(long, hide = true, conflicts_with = "detach")]
-    pub background: bool,
-    #[command(flatten)]
-    pub lab: LabArgs,
-}
-
-/// The lab machine.
-#[derive(Clone, Debug, Default, Args)]
-pub struct LabArgs {
-    /// How the emulator runs instructions
-    #[arg(long, value_enum, default_value_t)]
-    pub accel: Accelerator,
-    /// The emulator [default: $BATON_QEMU, qemu-system-x86_64]
-    #[arg(long)]
-    pub qemu: Option<PathBuf>,
-    /// Processors of the machine [default: host.toml's]
-    #[arg(long)]
-    pub cpus: Option<u32>,
-    /// Memory of the machine [default: host.toml's]
-    #[arg(long)]
-    pub memory: Option<Size>,
-    /// Seconds after which a host that still runs is ended
-    #[arg(long)]
-    pub timeout: Option<u64>,
-    /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
-    #[arg(long)]
-    pub image: Option<PathBuf>,
-    /// The host's name, by which other commands find it
-    #[arg(long, default_value = DEFAULT_NAME)]
-    pub name: String,
-    /// More for the host's command line, after host.toml's
-    #[arg(long, default_value = "")]
-    pub append: String,
-}
-
-/// `baton bench`.
-#[derive(Debug, Args)]
-#[allow(missing_docs)]
-pub struct BenchArgs {
-    /// Which bench, or "all"
-    pub bench: Option<String>,
-    #[command(flatten)]
-    pub format: Format,
-    /// How often each variant runs; figures are medians
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub runs: u16,
-    /// The emulator [default: $BATON_QEMU, the one that set-up fetched, qemu-system-x86_64]
-    #[arg(long)]
-    pub qemu: Option<PathBuf>,
-    /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
-    #[arg(long)]
-    pub image: Option<PathBuf>,
-    /// Seconds one machine may take
-    #[arg(long, default_value_t = 120)]
-    pub timeout: u64,
-    /// Minutes for which busy guests are watched (guest-panic)
-    #[arg(long, default_value_t = 3)]
-    pub minutes: u64,
-    /// Run only what goals need: sizes (boot), the policy (vpmu-precision)
-    #[arg(long)]
-    pub quick: bool,
-    /// GiB of memory of the machines to boot, as 1,16 (boot)
-    #[arg(long, value_name = "GIB", value_delimiter = ',')]
-    pub memory: Vec<u64>,
-    /// Processors of the machines to boot, as 2,8 (boot)
-    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
-    pub processors: Vec<u32>,
-    /// Exit with status 1 where a goal is missed
-    #[arg(long)]
-    pub check: bool,
 }
 
 #[cfg(test)]

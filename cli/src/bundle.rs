@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::bundle::{Devices, GuestConfig, HostConfig, write};
+use ::bundle::{Bundle, Devices, GuestConfig, HostConfig, write};
 use anyhow::{Context as _, Result, anyhow};
-use seal::PublicKey;
+use seal::{PublicKey, Seal, SealedKind, SecretKey, Trust};
+use wire::HostInfo;
+use zerocopy::IntoBytes as _;
 
 use crate::config::{Config, Guest, Image};
 use crate::image;
@@ -21,8 +23,8 @@ struct Files {
     names: HashMap<PathBuf, String>,
 }
 
-/// Reads every file that `config` names and builds the bundle. The image for restarts is `usual_image` where `config` names no
-/// other.
+/// Reads every file that `config` names and builds the bundle. The image for restarts is `usual_image` where `config`
+/// names no other.
 pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     let mut files = Files::default();
     let guests = config.guests.iter().map(|guest| compile(guest, &mut files)).collect::<Result<_>>()?;
@@ -33,9 +35,28 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     };
     let image = image.map(|path| files.take_image(path, &config.trusted_keys)).transpose()?;
     let trusted_keys = config.trusted_keys.iter().map(|key| key.bytes()).collect();
-    let host = HostConfig { when_done: config.host.when_done, image, trusted_keys };
+    let allow_downgrade = config.allow_downgrade;
+    let host = HostConfig { when_done: config.host.when_done, image, trusted_keys, allow_downgrade };
     let files: Vec<_> = files.taken.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
     write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
+}
+
+/// The bundle with a seal behind it that this key has signed.
+pub fn signed(mut bundle: Vec<u8>, key: &SecretKey) -> Vec<u8> {
+    let seal = Seal::of_kind(SealedKind::Bundle, &bundle, Some(key));
+    bundle.extend(seal.as_bytes());
+    bundle
+}
+
+/// Whether a host takes the bundle that is sent to it: its seal, and the image in it. Nothing is sent for that.
+pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
+    let keys = image::keys_of(host)?;
+    let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(&keys) };
+    seal::judge_bundle(file, image::digest, trust).map_err(|error| anyhow!("{error}; {}", error.mend_of_bundle()))?;
+    let bundle = Bundle::parse(file)?;
+    let name = bundle.manifest().host.image.as_deref();
+    let name = name.context("it holds no image to go on with; build it with one ([host] image in host.toml)")?;
+    image::check_for(bundle.verify(name)?, host, is_downgrade).with_context(|| format!("its image {name}"))
 }
 
 fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
@@ -72,8 +93,8 @@ impl Files {
         Ok(name)
     }
 
-    /// Reads the image at `path`, seals it where it is not, and returns its name in the bundle. One that a host with these keys
-    /// would refuse is refused here.
+    /// Reads the image at `path`, seals it where it is not, and returns its name in the bundle. One that a host with
+    /// these keys would refuse is refused here.
     fn take_image(&mut self, path: &Path, keys: &[PublicKey]) -> Result<String> {
         let content = image::sealed(image::read(path)?);
         if !keys.is_empty() {
@@ -99,10 +120,8 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
-    use ::bundle::Bundle;
-    use seal::Seal;
-
     use super::*;
+    use crate::testing::{host_info, test_image};
 
     #[test]
     fn files_of_one_name_are_kept_apart_and_shared_files_taken_once() {
@@ -142,5 +161,51 @@ mod tests {
         assert_eq!(image(""), Some(b"baton.elf".to_vec()));
         assert_eq!(image("image = 'next.elf'"), Some(b"next.elf".to_vec()));
         assert_eq!(image("image = 'none'"), None);
+    }
+
+    /// The bundle of a host.toml with these lines, and its image of this security version, which key 1 has signed.
+    fn bundle_with(lines: &str, security_version: u32) -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = image::seal_anew(&test_image(security_version, 3, 4), Some(&key(1))).expect("an image");
+        fs::write(folder.path().join("next.elf"), image).expect("written");
+        fs::write(folder.path().join("vmlinuz"), b"kernel").expect("written");
+        let text = format!("{lines}\n[[guest]]\nname='a'\nkernel='vmlinuz'\nmemory='2MiB'\n");
+        build(&Config::parse(&folder.path().join("host.toml"), &text).expect("good"), None).expect("good")
+    }
+
+    fn key(number: u8) -> SecretKey {
+        SecretKey::from_seed([number; 32])
+    }
+
+    #[test]
+    fn a_bundle_that_the_host_would_refuse_is_not_sent() {
+        let host = HostInfo { trusted_keys: vec![key(1).public().to_string()], ..host_info() };
+        let refusal =
+            |file: &[u8]| check_for(file, &host, false).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        let good = bundle_with("[host]\nimage = 'next.elf'", 5);
+        assert_eq!(refusal(&signed(good.clone(), &key(1))), "");
+        assert!(
+            refusal(&good).contains("nobody has signed it") && refusal(&good).contains("--sign"),
+            "{}",
+            refusal(&good)
+        );
+        assert!(refusal(&signed(good.clone(), &key(2))).contains("whom this host does not trust"));
+        let mut changed = signed(good, &key(1));
+        changed[200] ^= 1;
+        assert!(refusal(&changed).contains("it is not what was sealed"), "{}", refusal(&changed));
+        let without = refusal(&signed(bundle_with("[host]\nimage = 'none'", 5), &key(1)));
+        assert!(without.contains("holds no image"), "{without}");
+        let old = refusal(&signed(bundle_with("[host]\nimage = 'next.elf'", 4), &key(1)));
+        assert!(old.contains("its image next.elf: it is too old: its security version is 4"), "{old}");
+    }
+
+    #[test]
+    fn the_policy_on_downgrades_is_bundled() {
+        for (lines, expected) in
+            [("", None), ("allow_downgrade = true", Some(true)), ("allow_downgrade = false", Some(false))]
+        {
+            let bytes = bundle_with(&format!("[trust]\n{lines}\n[host]\nimage = 'next.elf'"), 5);
+            assert_eq!(Bundle::parse(&bytes).expect("good").manifest().host.allow_downgrade, expected);
+        }
     }
 }

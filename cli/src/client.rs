@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use thiserror::Error;
 use wire::{
     CpuInfo, Decoder, Event, Frame, HostInfo, LogRecord, MAX_FRAME_BYTES, PciFunction, PciSurvey, ReplyBody, Request,
-    RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, encode,
+    RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, Vulnerability, encode,
 };
 
 mod figures;
@@ -56,7 +56,7 @@ impl Client {
     /// Connects to the broker at `path`.
     pub fn connect(path: &Path) -> Result<Self> {
         let socket = UnixStream::connect(path)
-            .with_context(|| format!("no host answers at {}; start one with `baton up host.toml`", path.display()))?;
+            .with_context(|| format!("no host answers at {}; it has probably ended", path.display()))?;
         Ok(Self::over(socket))
     }
 
@@ -123,6 +123,14 @@ impl Client {
     pub fn info(&mut self) -> Result<HostInfo> {
         match self.request(RequestBody::Info)? {
             ReplyBody::Info(info) => Ok(info),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// How the host stands to speculation vulnerabilities.
+    pub fn vulnerabilities(&mut self) -> Result<Vec<Vulnerability>> {
+        match self.request(RequestBody::Vulnerabilities)? {
+            ReplyBody::Vulnerabilities(rows) => Ok(rows),
             other => bail!(unexpected(&other)),
         }
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `host.toml`: what a host is to run, as its operator writes it.
 //!
-//! Reading has two steps: `schema` knows the keys, `check` knows what their values can be. Each message names the file,
-//! the item and the mend, because whoever reads it has just made a small mistake and wants to go on.
+//! `read` reads typed values and notes what is wrong with them, `check` knows the keys and what their values can be.
+//! Everything that is wrong is reported at once: file, line, column, item, reason, and a hint.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bundle::{OnPanic, Pmu, PmuEvent, WhenDone};
 use seal::PublicKey;
-use thiserror::Error;
 
 use crate::size::Size;
 
 mod check;
-mod schema;
+mod read;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +26,8 @@ pub struct Config {
     pub host: Host,
     /// Who signs images that may replace the host's; none: anybody may have made them.
     pub trusted_keys: Vec<PublicKey>,
+    /// Whether the operator may go to images of a lower security version; not stated: only where no key is trusted.
+    pub allow_downgrade: Option<bool>,
     /// The guests, in the file's order.
     pub guests: Vec<Guest>,
 }
@@ -90,31 +92,57 @@ pub struct Guest {
     pub autostart: bool,
 }
 
-/// Why a configuration cannot be used: the file, the place in it where that is known, what is wrong, and the mend.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}{}: {message}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+/// Why a configuration cannot be used: everything that is wrong with it, in the file's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The configuration file.
     pub path: PathBuf,
-    /// The line in it, counted from 1.
-    pub line: Option<usize>,
-    /// What is wrong with which item, and the mend.
+    /// What is wrong; at least one mistake.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// Something that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mistake {
+    /// Line and column in the file, counted from 1, where they are known.
+    pub place: Option<(usize, usize)>,
+    /// What is wrong with which item, and the hint.
     pub message: String,
 }
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Mistake { place, message }) in self.mistakes.iter().enumerate() {
+            let line_end = if index == 0 { "" } else { "\n" };
+            write!(f, "{line_end}{}", self.path.display())?;
+            if let Some((line, column)) = place {
+                write!(f, ":{line}:{column}")?;
+            }
+            write!(f, ": {message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
 
 impl Config {
     /// Reads and checks the file at `path`. Paths in it are relative to its folder.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let refused = |message| ConfigError { path: path.to_owned(), line: None, message };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| refused(format!("cannot be read ({error}); give the path of a host.toml")))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let message = format!("cannot be read ({error}); give the path of a host.toml");
+            ConfigError { path: path.to_owned(), mistakes: vec![Mistake { place: None, message }] }
+        })?;
         Self::parse(path, &text)
     }
 
     /// Checks `text` as if it stood in the file at `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let written =
-            schema::parse(text).map_err(|(line, message)| ConfigError { path: path.to_owned(), line, message })?;
-        check::config(path, written).map_err(|message| ConfigError { path: path.to_owned(), line: None, message })
+        let mistakes = read::Mistakes::new(text);
+        let config = read::root(text, &mistakes).and_then(|root| check::config(path, root));
+        match (config, mistakes.into_inner()) {
+            (Some(config), mistakes) if mistakes.is_empty() => Ok(config),
+            (_, mistakes) => Err(ConfigError { path: path.to_owned(), mistakes }),
+        }
     }
 }

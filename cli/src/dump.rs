@@ -2,22 +2,25 @@
 //! A guest's memory and registers as a core file that gdb and crash open.
 //!
 //! ```text
-//!             pause, if it runs             resume, if it ran
+//!              hold, if it runs             resume, if it ran
 //!  host ◄── registers, layout ── fetch: memory that is not zero, eight requests at a time ──► file
 //!                                                                                              │
 //!                            mappings: the guest's own page tables, read from the file ◄───────┤
 //!                            elf: header, notes, what is where                        ────────►┘
 //! ```
 //!
-//! The file is ELF's ET_CORE (System V ABI, chapters 4 and 5): a note per processor with its registers, and a PT_LOAD for
-//! each piece of memory, by physical address. Where the guest pages in 64-bit mode, each run of mapped pages has another
-//! PT_LOAD over the same bytes, so that gdb finds what a kernel's symbols name. Memory that is zero is a hole in the file.
+//! The file is ELF's ET_CORE (System V ABI, chapters 4 and 5): a note per processor with its registers, and a PT_LOAD
+//! for each piece of memory, by physical address. Where the guest pages in 64-bit mode, each run of mapped pages has
+//! another PT_LOAD over the same bytes, so that gdb finds what a kernel's symbols name. Memory that is zero is a hole
+//! in the file.
 
-use std::fs::File;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use thiserror::Error;
 use wire::{MemoryRange, Refusal, RefusalCode, ReplyBody, RequestBody, VcpuRegisters};
 
 use crate::client::Client;
@@ -31,6 +34,9 @@ mod tests;
 
 use image::Image;
 
+/// How long the host holds a guest for us when we ask nothing any more: longer than we are ever silent, since we ask
+/// again after [`fetch::SILENCE`].
+const HOLD_MS: u32 = 15_000;
 /// How long a guest's processors may take to stand still.
 const STILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often they are asked.
@@ -49,37 +55,91 @@ pub struct Dumped {
     pub mappings: usize,
 }
 
-/// Writes the core of a guest with `vcpus` processors to `path`. One that runs is paused meanwhile. `progress` is told how
-/// much of the memory is done, and how much there is.
+/// The operator has interrupted a dump; nothing is left of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("interrupted: the core file is removed, and the guest goes on")]
+pub struct Interrupted;
+
+/// Writes the core of a guest with `vcpus` processors to `path`. One that runs is held meanwhile: the host lets it go
+/// on when this end is gone. The file has its name once it is whole. `progress` is told how much of the memory is
+/// done, and how much there is; `is_interrupted` is asked all the while.
 pub fn dump(
     client: &mut Client,
     name: &str,
     vcpus: u32,
     path: &Path,
     progress: impl FnMut(u64, u64),
+    is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Dumped> {
     let was_still = is_still(client, name)?;
     if !was_still {
-        client.order(RequestBody::VmPause { name: name.to_owned() })?;
+        client.order(RequestBody::VmHold { name: name.to_owned(), ms: HOLD_MS })?;
     }
-    let dumped = write(client, name, vcpus, path, progress);
-    if !was_still {
-        client.order(RequestBody::VmResume { name: name.to_owned() })?;
-    }
-    dumped
-}
-
-fn write(client: &mut Client, name: &str, vcpus: u32, path: &Path, progress: impl FnMut(u64, u64)) -> Result<Dumped> {
-    let registers = (0..vcpus).map(|vcpu| registers(client, name, vcpu)).collect::<Result<Vec<_>>>()?;
-    let ranges = layout(client, name)?;
+    let partial = Partial::of(path);
+    let fetched = fetch_into(client, name, vcpus, &partial, progress, is_interrupted);
+    let resumed = if was_still { Ok(()) } else { resume(client, name) };
+    let (image, registers, fetched_bytes) = fetched?;
+    resumed?;
     let explain = || format!("{} cannot be written", path.display());
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(path).with_context(explain)?;
-    let image = Image::new(file, elf::data_offset(registers.len()), &ranges).with_context(explain)?;
-    let fetched_bytes = fetch::all(client, name, &image, progress)?;
     let mappings = registers.first().map_or_else(Vec::new, |first| mappings::of(&image, first));
     elf::write(&image, &registers, &mappings).with_context(explain)?;
-    let memory_bytes = ranges.iter().map(|range| range.bytes).sum();
+    if is_interrupted() {
+        bail!(Interrupted);
+    }
+    partial.complete(path).with_context(explain)?;
+    let memory_bytes = image.pieces.iter().map(|piece| piece.bytes).sum();
     Ok(Dumped { vcpus: registers.len(), memory_bytes, fetched_bytes, mappings: mappings.len() })
+}
+
+/// All that is asked of the guest while it stands still.
+fn fetch_into(
+    client: &mut Client,
+    name: &str,
+    vcpus: u32,
+    partial: &Partial,
+    progress: impl FnMut(u64, u64),
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(Image, Vec<VcpuRegisters>, u64)> {
+    let registers = (0..vcpus).map(|vcpu| registers(client, name, vcpu)).collect::<Result<Vec<_>>>()?;
+    let ranges = layout(client, name)?;
+    let explain = || format!("{} cannot be written", partial.path.display());
+    let file =
+        File::options().read(true).write(true).create(true).truncate(true).open(&partial.path).with_context(explain)?;
+    let image = Image::new(file, elf::data_offset(registers.len()), &ranges).with_context(explain)?;
+    let fetched_bytes = fetch::all(client, name, &image, progress, is_interrupted)?;
+    Ok((image, registers, fetched_bytes))
+}
+
+/// Lets it go on, if nobody else has done so.
+fn resume(client: &mut Client, name: &str) -> Result<()> {
+    match client.order(RequestBody::VmResume { name: name.to_owned() }) {
+        Err(error) if is_wrong_state(&error) => Ok(()),
+        result => result,
+    }
+}
+
+/// A file that is not whole yet, under a name that says so. Dropped before it is complete, it is removed.
+struct Partial {
+    path: PathBuf,
+}
+
+impl Partial {
+    fn of(path: &Path) -> Self {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        Self { path: name.into() }
+    }
+
+    fn complete(&self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Where it was completed, nothing has this name.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// Whether it stands still already: paused, or held by the host.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images of Baton as files: their seals, what they say of themselves, and the forms that loaders want: a file that looks like a
-//! Linux kernel ([`linux`]), a disc that starts by itself ([`iso`]). The ELF file itself serves PVH and Multiboot2.
+//! Images of Baton as files: their seals, what they say of themselves, and the forms that loaders want: a file that
+//! looks like a Linux kernel ([`linux`]), a disc that starts by itself ([`iso`]). The ELF file itself serves PVH and
+//! Multiboot2.
 
 pub mod iso;
 pub mod linux;
@@ -9,11 +10,12 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use handover::schema::{self, Part};
 use handover::{Image, Kind};
-use seal::{Check, Origin, Portable, PublicKey, Seal, SealError, SecretKey, Trust};
+use seal::{Check, Floor, Origin, Portable, PublicKey, Seal, SealError, SecretKey, Trust};
 use serde::Serialize;
+use wire::HostInfo;
 use zerocopy::IntoBytes as _;
 
 /// The most bytes of an image's file: more is a mistake, found before it is read into memory.
@@ -38,6 +40,8 @@ pub struct Description {
     pub formats: Vec<HandOver>,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
+    /// Its security version; 0 where it states none.
+    pub security_version: u32,
     /// Who has signed it.
     pub signer: Option<String>,
     /// What is wrong with its seal.
@@ -88,8 +92,18 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The file's image with a new seal, signed where there is a key.
+/// The file's image with a new seal, signed where there is a key. An image that is not what its seal says is refused: a
+/// signature would vouch for bytes that somebody or something has changed.
 pub fn seal_anew(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
+    if let Ok((image, seal)) = Seal::split(file) {
+        const MEND: &str = "copy the image again, or sign what is there with --reseal";
+        seal.compare(&digest(image)).map_err(|error| anyhow!("{error}; {MEND}"))?;
+    }
+    reseal(file, key)
+}
+
+/// The same, whatever the seal says of the image before it.
+pub fn reseal(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     let image = match Seal::split(file) {
         Ok((image, _)) => image,
         Err(SealError::Missing) => file,
@@ -106,6 +120,32 @@ pub fn verify(file: &[u8], keys: &[PublicKey]) -> Result<Origin, SealError> {
     seal.judge(&digest(image), trust)
 }
 
+/// Whether a host takes the file: what it states, its seal, and what the host demands. Nothing is sent for that.
+pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
+    let image = Seal::split(file).map_or(file, |(image, _)| image);
+    let said = Image::describe(image).map_err(|error| anyhow!("it is no image of Baton: {error}"))?;
+    verify(file, &keys_of(host)?).map_err(|error| anyhow!("{error}; {}", error.mend()))?;
+    let (oldest, newest) = (said.note().oldest.get(), said.note().newest.get());
+    if newest.min(host.newest_handover) < oldest.max(host.oldest_handover) {
+        bail!(
+            "it reads hand-over versions {oldest} to {newest}, and the host writes {} to {}; update to a release \
+             between them first",
+            host.oldest_handover,
+            host.newest_handover
+        );
+    }
+    let floor = Floor { own: host.security_version, permits_downgrade: host.permits_downgrade };
+    floor
+        .admit(said.security_version(), is_downgrade)
+        .map_err(|downgrade| anyhow!("it is too old: {downgrade}; {}", downgrade.mend()))
+}
+
+/// The keys that a host trusts.
+pub fn keys_of(host: &HostInfo) -> Result<Vec<PublicKey>> {
+    let parse = |text: &String| text.parse().map_err(|error| anyhow!("the host's key {text:?}: {error}"));
+    host.trusted_keys.iter().map(parse).collect()
+}
+
 /// What the file says.
 pub fn describe(file: &[u8]) -> Result<Description> {
     let image = Seal::split(file).map_or(file, |(image, _)| image);
@@ -119,6 +159,7 @@ pub fn describe(file: &[u8]) -> Result<Description> {
         oldest: said.note().oldest.get(),
         newest: said.note().newest.get(),
         formats: HandOver::known(said.note().oldest.get()..=said.note().newest.get()),
+        security_version: said.security_version(),
         sha256: digest(image).iter().map(|byte| format!("{byte:02x}")).collect(),
         signer: match &origin {
             Ok(Origin::Signed(key)) => Some(key.to_string()),
@@ -132,7 +173,7 @@ fn append(image: &[u8], key: Option<&SecretKey>) -> Vec<u8> {
     [image, Seal::of(image, key).as_bytes()].concat()
 }
 
-fn digest(image: &[u8]) -> seal::Digest {
+pub(crate) fn digest(image: &[u8]) -> seal::Digest {
     let mut check = Check::new(Portable, image.len() as u64);
     while !check.step(u64::MAX, |at| &image[at as usize..]) {}
     check.digest()
@@ -141,6 +182,7 @@ fn digest(image: &[u8]) -> seal::Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::test_image;
 
     #[test]
     fn a_seal_is_added_once_and_replaced_by_a_signature() {
@@ -165,6 +207,61 @@ mod tests {
         assert_eq!(newest.sections.len(), Kind::ALL.len());
         assert_eq!((newest.sections[0].as_str(), newest.blocks[0].as_str()), ("Host", "Policy"));
         assert_eq!(HandOver::known(handover::VERSION + 1..=handover::VERSION + 9), []);
+    }
+
+    #[test]
+    fn an_image_that_is_not_what_was_sealed_is_not_signed_unless_that_is_asked_for() {
+        let key = SecretKey::from_seed([1; 32]);
+        let mut spoilt = sealed(test_image(0, 1, 1));
+        spoilt[0x1010] ^= 1;
+        let error = seal_anew(&spoilt, Some(&key)).expect_err("spoilt").to_string();
+        assert!(error.contains("it is not what was sealed") && error.contains("--reseal"), "{error}");
+        let signed = reseal(&spoilt, Some(&key)).expect("asked for");
+        assert_eq!(verify(&signed, &[key.public()]), Ok(Origin::Signed(key.public())));
+    }
+
+    /// A host of security version 5 that writes hand-over versions 3 and 4.
+    fn host(keys: &[PublicKey], permits_downgrade: bool) -> HostInfo {
+        let trusted_keys = keys.iter().map(ToString::to_string).collect();
+        HostInfo { trusted_keys, permits_downgrade, ..crate::testing::host_info() }
+    }
+
+    /// Why the host would refuse the file; empty where it would not.
+    fn refusal(file: &[u8], host: &HostInfo, is_downgrade: bool) -> String {
+        check_for(file, host, is_downgrade).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_file_that_the_host_would_refuse_is_not_sent() {
+        let (key, other) = (SecretKey::from_seed([1; 32]), SecretKey::from_seed([2; 32]));
+        let open = host(&[], true);
+        let good = test_image(5, 3, 4);
+        assert_eq!(refusal(&sealed(good.clone()), &open, false), "");
+        let mut spoilt = sealed(good.clone());
+        spoilt[0x1010] ^= 1;
+        let cases = [
+            (vec![0; 4096], &open, "it is no image of Baton"),
+            (spoilt, &open, "it is not what was sealed"),
+            (sealed(test_image(5, 5, 9)), &open, "hand-over versions 5 to 9, and the host writes 3 to 4"),
+            (sealed(test_image(5, 1, 2)), &open, "hand-over versions 1 to 2, and the host writes 3 to 4"),
+            (sealed(good.clone()), &host(&[key.public()], false), "nobody has signed it"),
+            (append(&good, Some(&other)), &host(&[key.public()], false), "whom this host does not trust"),
+        ];
+        for (file, host, expected) in cases {
+            let refusal = refusal(&file, host, false);
+            assert!(refusal.contains(expected), "{refusal:?} lacks {expected:?}");
+        }
+        assert_eq!(refusal(&append(&good, Some(&key)), &host(&[key.public()], false), false), "");
+    }
+
+    #[test]
+    fn an_image_of_a_lower_security_version_is_sent_only_if_host_and_operator_want_it() {
+        let old = sealed(test_image(4, 3, 4));
+        let refused = refusal(&old, &host(&[], true), false);
+        assert!(refused.contains("security version is 4, and this host's is 5; give --allow-downgrade"), "{refused}");
+        assert_eq!(refusal(&old, &host(&[], true), true), "");
+        let refused = refusal(&old, &host(&[], false), true);
+        assert!(refused.contains("permits no downgrade"), "{refused}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ const SECRET_MODE: u32 = 0o600;
 /// Bits of a mode that let anybody else in.
 const OTHERS: u32 = 0o077;
 
-/// Makes a key: the secret one in `path`, which must not be there yet, the public one beside it, with `.pub` behind its name.
+/// Makes a key: the secret one in `path`, which must not be there yet, the public one beside it, with `.pub` behind its
+/// name.
 pub fn generate(path: &Path) -> Result<(PublicKey, PathBuf)> {
     let mut seed = [0; 32];
     fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut seed)).context("no random numbers")?;

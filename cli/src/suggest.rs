@@ -13,7 +13,8 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     nearest(word, candidates).map(|found| format!("; did you mean {found:?}?")).unwrap_or_default()
 }
 
-/// Letters to insert, remove, replace or swap with their neighbour (the optimal string alignment distance), ignoring case.
+/// Letters to insert, remove, replace or swap with their neighbour (the optimal string alignment distance), ignoring
+/// case.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.to_lowercase().chars().collect();
     let right: Vec<char> = right.to_lowercase().chars().collect();

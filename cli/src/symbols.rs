@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From addresses in the host's log to functions and lines.
 //!
-//! The host prints a backtrace as bare addresses, `  #3 0xffffffff80012345`: it carries no symbols. The tool has the image
-//! with its line tables, and adds what it finds there.
+//! The host prints a backtrace as bare addresses, `  #3 0xffffffff80012345`: it carries no symbols. The tool has the
+//! image with its line tables, and adds what it finds there.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +19,8 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Reads the symbols of the image at `path`: where `baton.elf` is without any, `baton.debug.elf` beside it has them.
+    /// Reads the symbols of the image at `path`: where `baton.elf` is without any, `baton.debug.elf` beside it has
+    /// them.
     pub fn load(path: &Path) -> Result<Self> {
         let beside = path.with_extension("debug.elf");
         let path = if beside.is_file() { &beside } else { path };

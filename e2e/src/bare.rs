@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use baton::client::Client;
-use baton::lab::Process;
+use lab::Process;
 use tempfile::TempDir;
 use wire::{HostInfo, Refusal, RefusalCode, RequestBody, Subscription, VmInfo};
 
@@ -61,6 +61,11 @@ impl BareHost {
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(self.socket.write_all(bytes)?)
+    }
+
+    /// The conversation.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
     }
 
     /// Asks a good question.

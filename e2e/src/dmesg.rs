@@ -27,8 +27,8 @@ const SUSPICIOUS: [&str; 22] = [
     "Kernel panic",
 ];
 
-/// Two readings of the watchdog's own clock were too far apart for a verdict: an exit for each takes an emulator that waits for the
-/// machine's cores that long. A clock that is wrong has another line.
+/// Two readings of the watchdog's own clock were too far apart for a verdict: an exit for each takes an emulator that
+/// waits for the machine's cores that long. A clock that is wrong has another line.
 const SLOW_MACHINE: &str = "wd-wd read-back delay";
 
 /// The lines of a guest's console that mean that something is wrong with its machine.
@@ -47,7 +47,8 @@ mod tests {
     use super::*;
 
     const HEALTHY: &str = "[ 0.5] pid_max: default: 32768\r\n[ 1.0] clocksource: Switched to clocksource tsc-early\r\n\
-                           [ 2.0] clocksource: Switched to clocksource kvm-clock\r\n[ 2.1] Run /init as init process\r\n";
+                           [ 2.0] clocksource: Switched to clocksource kvm-clock\r\n[ 2.1] Run /init as init \
+                           process\r\n";
 
     #[test]
     fn a_healthy_guest_is_not_suspected() {

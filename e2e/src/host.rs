@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use baton::client::Client;
-use baton::lab::{Ending, Lab};
+use lab::{Ending, Lab};
 use tempfile::TempDir;
 use wire::{EventKind, Refusal, RequestBody, UploadKind, VmInfo, VmState};
 
@@ -93,7 +93,7 @@ impl Host {
 
     /// Waits for the agent's greeting from a Linux guest's userspace.
     pub fn greets(&mut self, guest: &str) -> Result<()> {
-        self.guest_says(guest, baton::GREETING)
+        self.guest_says(guest, lab::GREETING)
     }
 
     /// Waits for `count` more heartbeats of a guest.
@@ -165,7 +165,8 @@ impl Host {
         }
     }
 
-    /// Takes down what is said for a moment; an error once the boot has taken too long. For loops that ask again and again.
+    /// Takes down what is said for a moment; an error once the boot has taken too long. For loops that ask again and
+    /// again.
     pub fn wait_a_moment(&mut self) -> Result<()> {
         ensure!(Instant::now() < self.deadline, "the boot has taken {:?}:\n{}", self.limit, self.seen);
         self.listen(POLL_INTERVAL);

@@ -9,10 +9,11 @@
 //! | [`transcript`] | everything a host and its guests have said |
 //! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
 //! | [`bare`] | a host without the broker, for those who speak no protocol |
-//! | [`gdb`] | what a debugger finds in guests' core files |
+//! | [`gdb`], [`crash`] | what debuggers find in guests' core files |
 //! | [`code`] | guests of a few bytes |
 //! | [`frames`] | frames that no sender of ours would send |
 //! | [`tool`] | the tool, as a program |
+//! | [`relay`] | a host's control line, shared by the tools of several releases |
 //!
 //! The tests are in `tests/boots`: one boot each. A boot may take [`host::BOOT_LIMIT`]; then, and when its test ends,
 //! the emulator is ended by its own process id.
@@ -20,6 +21,7 @@
 
 pub mod bare;
 pub mod code;
+pub mod crash;
 pub mod dmesg;
 pub mod frames;
 pub mod gdb;
@@ -27,6 +29,7 @@ pub mod host;
 pub mod keyboard;
 pub mod place;
 pub mod recipe;
+pub mod relay;
 pub mod small_image;
 pub mod tool;
 pub mod transcript;

@@ -5,7 +5,8 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use baton::lab::{default_qemu, workspace};
+use baton::paths::workspace;
+use lab::default_qemu;
 
 /// An emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use baton::config::{Config, Guest, Host as HostConfig, Image};
-use baton::lab::{Accelerator, Lab, Machine, RunDir};
 use baton::size::Size;
 use bundle::{OnPanic, Pmu, WhenDone};
+use lab::{Accelerator, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
 
@@ -21,8 +21,8 @@ const LINUX_MEMORY: Size = Size::mebibytes(256);
 /// Memory of a guest of ours that is only a program.
 const TINY_MEMORY: Size = Size::mebibytes(16);
 
-/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several processors execute it at once, and
-/// Linux 6.12 crashes of that, with or without a hypervisor below.
+/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several processors execute it at once,
+/// and Linux 6.12 crashes of that, with or without a hypervisor below.
 const PROCESSOR: &str = "max,-cx16";
 
 /// A host to start.
@@ -30,6 +30,8 @@ const PROCESSOR: &str = "max,-cx16";
 pub struct Recipe {
     /// What plays the machine.
     pub emulator: Emulator,
+    /// How that runs instructions: one thread for all CPUs, unless [`Recipe::concurrent`].
+    pub accelerator: Accelerator,
     /// Its processor, for `-cpu`.
     pub processor: &'static str,
     /// How many.
@@ -44,6 +46,8 @@ pub struct Recipe {
     pub image: Image,
     /// Who signs images.
     pub trusted_keys: Vec<PublicKey>,
+    /// Whether the operator may go to images of a lower security version.
+    pub allow_downgrade: Option<bool>,
     /// Its guests.
     pub guests: Vec<Guest>,
     /// What the machine has beyond, as arguments for the emulator.
@@ -55,6 +59,7 @@ impl Recipe {
     pub fn new() -> Self {
         Self {
             emulator: Emulator::System,
+            accelerator: Accelerator::TcgSingle,
             processor: PROCESSOR,
             cpus: 2,
             memory: Size::mebibytes(1024),
@@ -62,6 +67,7 @@ impl Recipe {
             when_done: WhenDone::Stay,
             image: Image::Usual,
             trusted_keys: Vec::new(),
+            allow_downgrade: None,
             guests: Vec::new(),
             devices: Vec::new(),
         }
@@ -75,6 +81,17 @@ impl Recipe {
     /// Another emulator.
     pub fn on(self, emulator: Emulator) -> Self {
         Self { emulator, ..self }
+    }
+
+    /// Gives each CPU a thread of its own, for tests of true concurrency. With guests these belong to the long suite.
+    ///
+    /// QEMU (TCG, 7.2 and 10) has a race between these threads. When any CPU loads x87 registers (FLDENV, FRSTOR,
+    /// FXRSTOR, XRSTOR), QEMU clears a flag in a word of CPU 0 without a lock, and may take back what CPU 0 changes in
+    /// that word in this instant: that a guest runs in nested paging, or that it was left. A guest's triple fault, a
+    /// #GP or #PF of the host on CPU 0, or a machine that stands still may follow. Nothing that can be seen from
+    /// outside proves it, so a failure counts as one; its message names this race.
+    pub fn concurrent(self) -> Self {
+        Self { accelerator: Accelerator::Tcg, ..self }
     }
 
     /// So many processors.
@@ -108,6 +125,17 @@ impl Recipe {
         Ok(self.guest(linux(name, Kernel::Default, tasks)?))
     }
 
+    /// One more guest: `keeper`, which greets and beats as the agent's `heartbeat` does. For tests that Linux is not
+    /// the point of.
+    pub fn beating(self, name: &str) -> Result<Self> {
+        Ok(self.guest(tiny(name, "keeper", "do=beat")?))
+    }
+
+    /// One more guest: `keeper`, which greets, beats once and ends. For tests that Linux is not the point of.
+    pub fn greeting(self, name: &str) -> Result<Self> {
+        Ok(self.guest(tiny(name, "keeper", "do=beat beats=1")?))
+    }
+
     /// One more guest: `hostile`, which misbehaves in these ways.
     pub fn hostile(self, name: &str, ways: &str) -> Result<Self> {
         Ok(self.guest(tiny(name, "hostile", &format!("do={ways}"))?))
@@ -126,6 +154,7 @@ impl Recipe {
             path: "host.toml".into(),
             host,
             trusted_keys: self.trusted_keys.clone(),
+            allow_downgrade: self.allow_downgrade,
             guests: self.guests.clone(),
         };
         baton::bundle::build(&config, Some(&built("baton.elf")?))
@@ -164,7 +193,7 @@ impl Recipe {
         extra.extend(self.devices.iter().cloned());
         Ok(Machine {
             qemu: self.emulator.program()?,
-            accelerator: Accelerator::Tcg,
+            accelerator: self.accelerator,
             cpus: self.cpus,
             memory: self.memory,
             image: built("baton.elf")?,
@@ -185,7 +214,8 @@ impl Default for Recipe {
 /// A Linux guest whose agent does `tasks` (`guests/README.md`).
 pub fn linux(name: &str, kernel: Kernel, tasks: &str) -> Result<Guest> {
     let initrd = Some(built("guests/initramfs.cpio")?);
-    let cmdline = format!("console=ttyS0 agent={tasks}");
+    // Warnings, and all that is worse: what else it has to say costs a quarter of its boot in exits.
+    let cmdline = format!("console=ttyS0 loglevel=5 agent={tasks}");
     Ok(Guest { initrd, cmdline, memory: LINUX_MEMORY, ..program(name, kernel.file()?) })
 }
 

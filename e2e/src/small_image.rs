@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small file that a host takes for an image, up to the moment at which it would be entered: sending it takes no time.
+//! A small file that a host takes for an image, up to the moment at which it would be entered: sending it takes no
+//! time.
 
 use handover::VERSION;
-use handover::image::{IMAGE_BASE, LINKED_AT, NOTE_TYPE};
+use handover::image::{BUILD_TEXT_BYTES, IMAGE_BASE, LINKED_AT, NOTE_TYPE, SECURITY_VERSION};
 
 const CODE_AT: usize = 0x1000;
 const CODE_BYTES: usize = 0x1000;
 const NOTE_AT: usize = CODE_AT + CODE_BYTES;
-/// Owner, entry, versions, version in text.
-const NOTE_BYTES: usize = 20 + 8 + 4 + 4 + 24;
+/// Owner, entry, versions, version in text, build, trial version, security version.
+const NOTE_BYTES: usize = SECURITY_AT + 4;
+const TRIAL_AT: usize = 20 + 8 + 4 + 4 + 24 + BUILD_TEXT_BYTES;
+const SECURITY_AT: usize = TRIAL_AT + 4;
 
 /// The file, for this kind of machine (ELF's number; 62 is ours) and reading these hand-over versions.
 pub fn image(machine: u16, oldest: u32, newest: u32) -> Vec<u8> {
@@ -36,6 +39,15 @@ pub fn image(machine: u16, oldest: u32, newest: u32) -> Vec<u8> {
         NOTE_AT,
         &[&head[..], b"Baton\0\0\0", &entry.to_le_bytes(), &oldest.to_le_bytes(), &newest.to_le_bytes()].concat(),
     );
+    put(NOTE_AT + TRIAL_AT, &1u32.to_le_bytes());
+    put(NOTE_AT + SECURITY_AT, &SECURITY_VERSION.to_le_bytes());
+    bytes
+}
+
+/// One that could be entered, of this security version.
+pub fn of_security(version: u32) -> Vec<u8> {
+    let mut bytes = good();
+    bytes[NOTE_AT + SECURITY_AT..].copy_from_slice(&version.to_le_bytes());
     bytes
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tool as a program. The test program plays it: started with [`PLAYS_TOOL`] set it is `baton`, so that what is tested
-//! is what these sources say and not what was built before.
+//! The tool as a program. The test program plays it: started with [`PLAYS_TOOL`] set it is `baton`, so that what is
+//! tested is what these sources say and not what was built before.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
@@ -14,12 +15,12 @@ use tempfile::TempDir;
 use crate::place::built;
 
 /// The variable that makes the test program the tool.
-const PLAYS_TOOL: &str = "BATON_E2E_PLAYS_TOOL";
+pub const PLAYS_TOOL: &str = "BATON_E2E_PLAYS_TOOL";
 
 /// Runs as the tool, if that is wanted.
 pub fn play() -> Option<ExitCode> {
     std::env::var_os(PLAYS_TOOL)?;
-    Some(match baton::commands::run(baton::args::Cli::parse()) {
+    Some(match dev::commands::run(dev::args::Cli::parse().command) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("baton: {error:#}");
@@ -95,9 +96,33 @@ impl Operator {
         Ok(child.wait_with_output()?.into())
     }
 
+    /// What a guest's console shows until a line contains `text`. An error after `limit`, whether the guest is silent
+    /// or keeps writing.
+    pub fn console_until(&self, guest: &str, text: &str, limit: Duration) -> Result<String> {
+        let end = Instant::now() + limit;
+        let linger = limit.as_secs().to_string();
+        let mut child = self.command(&["vm", "console", guest, "--linger", &linger])?.spawn()?;
+        drop(child.stdin.take());
+        let (mut shown, mut is_there) = (String::new(), false);
+        for line in BufReader::new(child.stdout.take().context("piped")?).lines() {
+            shown = shown + &line? + "\n";
+            is_there = shown.contains(text);
+            if is_there || Instant::now() > end {
+                break;
+            }
+        }
+        child.kill()?;
+        child.wait()?;
+        ensure!(is_there, "{guest} did not write {text:?} within {limit:?}: {shown}");
+        Ok(shown)
+    }
+
     fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).current_dir(self.folder.path()).env(PLAYS_TOOL, "1");
+        if arguments.first() == Some(&"up") {
+            command.args(["--accel", "tcg-single"]);
+        }
         command.env("XDG_RUNTIME_DIR", self.folder.path()).env("BATON_IMAGE", built("baton.elf")?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use baton::lab::{Ending, What};
+use anyhow::{Result, ensure};
+use lab::{Ending, What};
 use wire::EventKind;
 
 /// Lines shown of the host's log when something is missing from it.
@@ -54,6 +55,14 @@ impl Transcript {
     /// Whether a line of the host's log contains all of `parts`.
     pub fn host_said(&self, parts: &[&str]) -> bool {
         self.host.iter().any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+
+    /// Fails if a heartbeat of a guest that was never reset is missing.
+    pub fn no_heartbeat_is_missing(&self, guest: &str) -> Result<()> {
+        let beats = self.heartbeats(guest);
+        let is_whole = beats.iter().copied().eq(0..beats.len() as u64);
+        ensure!(is_whole, "heartbeats of {guest} are missing: {beats:?}\n{self}");
+        Ok(())
     }
 
     /// The numbers of the heartbeats of a guest, in order.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the documents promise is so: rooms and dependencies as the manifests have them, options as the host parses them,
-//! configurations that the tool accepts, tests and files that are there.
+//! What the documents promise is so: rooms and dependencies as the manifests have them, options as the host parses
+//! them, configurations that the tool accepts, tests and files that are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
 use baton::config::Config;
-use baton::lab::workspace;
+use baton::paths::workspace;
 use toml::{Table, Value};
 
 type Names = BTreeSet<String>;
@@ -33,7 +33,9 @@ fn keys(table: &Table, path: &[&str]) -> Names {
 fn rooms() -> Vec<String> {
     let crates = fs::read_dir(root().join("crates")).expect("there are crates").flatten();
     let crates = crates.map(|entry| format!("crates/{}", entry.file_name().to_string_lossy()));
-    let others = ["hypervisor", "cli", "e2e", "fuzz", "guests/agent", "guests/tiny"].map(str::to_owned);
+    let others =
+        ["hypervisor", "cli", "lab", "bench", "dev", "e2e", "fuzz", "guests/agent", "guests/kvm", "guests/tiny"]
+            .map(str::to_owned);
     crates.chain(others).filter(|room| root().join(room).join("Cargo.toml").is_file()).collect()
 }
 

@@ -28,10 +28,10 @@ pub fn with_manifest(manifest: &[u8]) -> Vec<u8> {
     archive
 }
 
-/// A manifest with this in it, its checksum right.
-pub fn manifest(encoded: &[u8]) -> Vec<u8> {
+/// A manifest of this version with this in it, its checksum right.
+pub fn manifest(version: u16, encoded: &[u8]) -> Vec<u8> {
     let mut manifest = bundle::MANIFEST_MAGIC.to_vec();
-    manifest.extend_from_slice(&bundle::MANIFEST_VERSION.to_le_bytes());
+    manifest.extend_from_slice(&version.to_le_bytes());
     manifest.extend_from_slice(encoded);
     manifest.extend_from_slice(&CHECKSUM.checksum(&manifest).to_le_bytes());
     manifest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a loader, firmware and the image before leave in memory: by PVH, Multiboot2 and the Linux boot protocol, the command
-//! line's options, ACPI tables, the hand-over record; and the image that is to replace the running one.
+//! What a loader, firmware and the image before leave in memory: by PVH, Multiboot2 and the Linux boot protocol, the
+//! command line's options, ACPI tables, the hand-over record; and the image that is to replace the running one.
 
 use boot::{Options, PhysicalMemory, pvh::MAGIC};
 use firmware::{Tables, Unreadable};
@@ -20,7 +20,8 @@ impl PhysicalMemory for Memory {
     }
 }
 
-/// Any bytes, or a start info at the beginning of memory whose magic number is right and whose pointers lead into memory.
+/// Any bytes, or a start info at the beginning of memory whose magic number is right and whose pointers lead into
+/// memory.
 pub fn pvh(data: &[u8]) {
     let mut input = Input(data);
     let (is_framed, at) = (input.u8() != 0, input.u8());
@@ -69,7 +70,8 @@ fn information(input: &mut Input<'_>) -> Vec<u8> {
     memory
 }
 
-/// Any bytes, or `boot_params` with a setup header, pointers into memory, and anything else in the fields that are read.
+/// Any bytes, or `boot_params` with a setup header, pointers into memory, and anything else in the fields that are
+/// read.
 pub fn linux(data: &[u8]) {
     let mut input = Input(data);
     let memory = match input.bool() {
@@ -219,6 +221,7 @@ pub fn handover(data: &[u8]) {
         0 => open_record(input.0),
         1 => open_record(&record(&mut input)),
         _ => {
+            look_at_head(input.0);
             if let Ok(image) = handover::Image::parse(input.0) {
                 let bytes = image.memory_bytes().min(1 << 22) as usize;
                 let mut slot = vec![0; bytes];
@@ -227,6 +230,15 @@ pub fn handover(data: &[u8]) {
                 assert!(!is_placed || reread(&image, input.0, &slot) == input.0);
             }
         }
+    }
+}
+
+/// The first bytes of a good file are never refused.
+fn look_at_head(file: &[u8]) {
+    let is_good = handover::Image::describe(file).is_ok();
+    for bytes in [0, 63, 64, file.len() / 2, file.len()] {
+        let head = handover::Image::describe_head(&file[..bytes.min(file.len())], file.len() as u64);
+        assert!(!is_good || head.is_ok(), "{bytes} of {} bytes", file.len());
     }
 }
 

@@ -41,7 +41,8 @@ fn sealed(input: &mut Input<'_>) -> Vec<u8> {
     memory
 }
 
-/// A stream of frames: whatever a host that has ended takes for a question is one for a living host too, of the same number.
+/// A stream of frames: whatever a host that has ended takes for a question is one for a living host too, of the same
+/// number.
 pub fn questions(data: &[u8]) {
     let mut input = Input(data);
     let mut listener = Listener::new();

@@ -44,11 +44,15 @@ pub fn bundle(data: &[u8]) {
 
 /// A manifest whose magic, version and checksum are right.
 pub fn manifest(data: &[u8]) {
-    read(&archive::with_manifest(&archive::manifest(data)));
+    for version in bundle::OLDEST_MANIFEST_VERSION..=bundle::MANIFEST_VERSION {
+        read(&archive::with_manifest(&archive::manifest(version, data)));
+    }
 }
 
 fn read(bytes: &[u8]) {
+    let heads = [0, 5, 110, 119, bytes.len() / 2].map(|end| Bundle::check_head(&bytes[..end.min(bytes.len())]));
     let Ok(bundle) = Bundle::parse(bytes).map_err(|error| error.to_string()) else { return };
+    assert!(heads.iter().all(Result::is_ok), "a good bundle's first bytes are refused");
     for file in &bundle.manifest().files {
         let found = bundle.file(&file.name);
         if let Ok(verified) = bundle.verify(&file.name) {

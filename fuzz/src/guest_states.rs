@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole guest that another image hands over: its policy, a virtual processor, its devices. What is accepted must be able to
-//! go on and to be handed over again, the same.
+//! A whole guest that another image hands over: its policy, a virtual processor, its devices. What is accepted must be
+//! able to go on and to be handed over again, the same.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor) 
     leaves.truncate(used);
     let mut state = Vcpu::new_zeroed();
     machine.save_vcpu(vcpu, processor, &mut state);
-    machine.save_mail(0, &mut state.mail);
+    machine.save_mail(0, &mut state);
     let (mut devices, mut functions) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
     assert_eq!(machine.save_devices(&mut devices, &mut functions), Ok(functions.len()));
     Parcel { policy, leaves, vcpu: state, devices, functions }

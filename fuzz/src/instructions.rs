@@ -2,7 +2,7 @@
 //! Instructions: fetched, skipped, carried out on device registers, sent to ports.
 
 use vm::addr::{AccessSize, Gpa};
-use vm::emulate::{self, MemoryBus, Recent};
+use vm::emulate::{self, MemoryBus, Recent, VectorFile, VectorWrite};
 use vm::exit::PortAccess;
 use vm::instruction::{self, MAX_BYTES, Usual};
 use vm::memory::GuestMemory;
@@ -25,6 +25,16 @@ impl MemoryBus for Registers<'_, '_> {
     }
 }
 
+impl VectorFile for Registers<'_, '_> {
+    fn vector(&self, register: u8) -> [u64; 4] {
+        assert!(register < 16, "there are sixteen");
+        [register.into(); 4]
+    }
+    fn set_vector(&mut self, register: u8, _: [u64; 4], _: VectorWrite) {
+        assert!(register < 16, "there are sixteen");
+    }
+}
+
 /// A processor in any mode at any code: what is carried out moves RIP past one instruction at the most.
 pub fn instruction(data: &[u8]) {
     let mut input = Input(data);
@@ -39,12 +49,30 @@ pub fn instruction(data: &[u8]) {
                 .and_then(|access| emulate::access(&mut vcpu, &memory, gpa, &access, &mut Registers(&mut input)))
                 .map_err(|error| format!("{error:?}")),
         ),
-        _ => drop(emulate::port_string(&mut vcpu, &memory, &transfer(&mut input), |value| value ^ gpa.0)),
+        _ => port_string(&mut input, &mut vcpu, &memory, gpa),
     }
-    assert!(vcpu.rip.wrapping_sub(before) <= MAX_BYTES as u64, "one instruction at a time");
+    assert!(moved(&vcpu, before) <= MAX_BYTES as u64, "one instruction at a time");
     if let Ok(bytes) = instruction::fetch(&vcpu, &memory) {
         assert!(bytes.as_slice().len() <= MAX_BYTES);
     }
+}
+
+/// Bytes by which RIP has moved; outside 64-bit mode it has 32 bits.
+pub fn moved(vcpu: &FakeVcpu, before: u64) -> u64 {
+    let moved = vcpu.rip.wrapping_sub(before);
+    if instruction::bitness(vcpu) == 64 { moved } else { moved & 0xffff_ffff }
+}
+
+/// One step of INS or OUTS, between whatever its pointer leads to and a port.
+fn port_string(input: &mut Input<'_>, vcpu: &mut FakeVcpu, memory: &FakeMemory, gpa: Gpa) {
+    let access = transfer(input);
+    let Ok(Some(step)) = emulate::port_string(vcpu, memory, &access) else { return };
+    if access.is_in {
+        step.store(memory, &mut Registers(input), gpa.0);
+    } else {
+        assert_eq!(step.load(memory, &mut Registers(input)) & !access.size.mask(), 0, "no more is sent than fits");
+    }
+    step.finish(vcpu);
 }
 
 /// A processor's registers, its mode, its page tables and its code.

@@ -2,8 +2,8 @@
 //! Bodies of the fuzz targets: each takes any bytes and must neither panic nor find one of its own assertions wrong.
 //!
 //! They are plain functions, so that libFuzzer runs them (`fuzz_targets/`) and so does an ordinary test
-//! (`tests/smoke.rs`). Where checksums or magic numbers would stop nearly every input at the door, a body builds a frame
-//! in which those are right and lets the input fill in the rest; the first byte chooses.
+//! (`tests/smoke.rs`). Where checksums or magic numbers would stop nearly every input at the door, a body builds a
+//! frame in which those are right and lets the input fill in the rest; the first byte chooses.
 //!
 //! | module | what is fed |
 //! |---|---|

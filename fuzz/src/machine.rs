@@ -12,10 +12,10 @@ use vm::kvmclock::TscScale;
 use vm::machine::{Machine, MachineConfig, Outcome, Processor};
 use vm::memory::GuestMemory;
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
-use vm::vcpu::{Gpr, VcpuState};
+use vm::vcpu::{Exception, Gpr, VcpuState};
 
 use crate::input::Input;
-use crate::instructions::{processor, transfer};
+use crate::instructions::{moved, processor, transfer};
 
 const MEMORY_BYTES: usize = 0x1_0000;
 const HERTZ: u64 = 3_000_000_000;
@@ -48,7 +48,7 @@ pub fn machine(data: &[u8]) {
         let exit = next(vcpu, &mut input, machine.memory());
         let before = vcpu.rip;
         let outcome = machine.handle(exit, vcpu, processor, &mut host);
-        assert!(vcpu.rip.wrapping_sub(before) <= 15, "one instruction at a time");
+        assert!(moved(vcpu, before) <= 15, "one instruction at a time");
         if let Outcome::Stop(stop) = outcome {
             drop(stop.to_string());
         }
@@ -129,6 +129,8 @@ fn rare(input: &mut Input<'_>) -> Exit {
         Exit::CacheFlush,
         Exit::Shutdown,
         Exit::EntryRefused,
+        Exit::Exception(Exception::Debug),
+        Exit::Exception(Exception::Fault { vector: 17, code: Some(0) }),
         Exit::Unknown { code: 1 },
     ])
 }

@@ -255,8 +255,8 @@ fn check_record(record: &Record<'_>) -> u64 {
     record.sequence
 }
 
-/// The memory of a timeline that another image has left, of any bytes behind a header that passes, and of any bytes at all: it is
-/// adopted, read and gone on with.
+/// The memory of a timeline that another image has left, of any bytes behind a header that passes, and of any bytes at
+/// all: it is adopted, read and gone on with.
 pub fn timeline(data: &[u8]) {
     let (given, _) = data.as_chunks::<8>();
     let given: Vec<AtomicU64> = given.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect();

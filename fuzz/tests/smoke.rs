@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every fuzz target for a moment, without libFuzzer: the same pseudo-random inputs and the same changes of the seeds each
-//! time. No target takes more than its share of time.
+//! Every fuzz target for a moment, without libFuzzer: the same pseudo-random inputs and the same changes of the seeds
+//! each time. No target takes more than its share of time; `BATON_FUZZ_MS` gives each as many milliseconds, and inputs
+//! without end.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,13 +64,20 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("a readable seed")).collect()
 }
 
+/// How long a target may take, and how many inputs it gets at most.
+fn share() -> (Duration, u64) {
+    let wanted = env::var("BATON_FUZZ_MS").ok().and_then(|text| text.parse().ok());
+    wanted.map_or((SHARE, INPUTS), |milliseconds| (Duration::from_millis(milliseconds), u64::MAX))
+}
+
 fn run(name: &str, body: Body) -> u64 {
     let (start, mut random) = (Instant::now(), Random(0x9e37_79b9_7f4a_7c15));
     let seeds = seeds(name);
     seeds.iter().for_each(|seed| body(seed));
     body(&[]);
-    for count in 0..INPUTS {
-        if start.elapsed() > SHARE {
+    let (time, inputs) = share();
+    for count in 0..inputs {
+        if start.elapsed() > time {
             return count;
         }
         body(&random.bytes());
@@ -76,7 +85,7 @@ fn run(name: &str, body: Body) -> u64 {
             body(&random.changed(seed));
         }
     }
-    INPUTS
+    inputs
 }
 
 #[test]

@@ -46,7 +46,8 @@ met() {
   busybox grep -c "shares::$1" samples
 }
 
-# Until it has shown a function of the program, or not within two minutes. Its standard input must not end: it would be a key.
+# Until it has shown a function of the program, or not within two minutes. Its standard input must not end: it would be
+# a key.
 top() {
   shares 600000 >/dev/null &
   program=$!

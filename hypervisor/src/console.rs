@@ -2,8 +2,8 @@
 //! Where the log is printed: COM1.
 //!
 //! Early in the boot, and at the host's end, whoever logs prints, polling. In between the logger only raises its own
-//! processor's flag; what it left is printed by processors' loops: by one that is idle, else a FIFO's fill at a time when
-//! the UART interrupts for more. Interrupts are open between two fills.
+//! processor's flag; what it left is printed by processors' loops: by one that is idle, else a FIFO's fill at a time
+//! when the UART interrupts for more. Interrupts are open between two fills.
 
 mod last_words;
 pub mod log;
@@ -25,10 +25,10 @@ use crate::arch::{cpu, timer};
 
 /// How often a UART that cannot interrupt is looked at: about a FIFO's time on the wire.
 const POLL_US: u64 = 1400;
-/// Attempts to get the output's lock before it is done without.
-const LOCK_PATIENCE: u32 = 1_000_000;
-/// So many times that for a report: seconds, which only a self-test waits.
-const REPORT_PATIENCE: u32 = 1000;
+/// How long the output's lock is tried before it is done without: many times what its holder does at a time.
+const LOCK_PATIENCE_US: u64 = 250_000;
+/// The same for a report, which only a self-test waits for.
+const REPORT_PATIENCE_US: u64 = 20_000_000;
 
 static OUTPUT: Mutex<Output> = Mutex::new(Output::new());
 static SPARE: Mutex<Spare> = Mutex::new(Spare { drain: Drain::new(), line: [0; LINE_BYTES] });
@@ -38,7 +38,6 @@ static FOUND: Once<(Found, Policy)> = Once::new();
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 /// The UART's interrupt reaches a processor.
 static IS_ROUTED: AtomicBool = AtomicBool::new(false);
-static HAS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Something waits for the UART.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 /// The end of the host has found the output's lock held for good.
@@ -118,7 +117,8 @@ pub fn run(is_routed: bool) {
     IS_RUNNING.store(true, Ordering::Release);
 }
 
-/// A record was logged. Early in the boot it is printed here and now; whoever finds another at that leaves it to that one.
+/// A record was logged. Early in the boot it is printed here and now; whoever finds another at that leaves it to that
+/// one.
 pub fn recorded() {
     if IS_RUNNING.load(Ordering::Relaxed) {
         if IS_DONE.load(Ordering::Relaxed) {
@@ -130,19 +130,14 @@ pub fn recorded() {
     }
 }
 
-/// The UART has interrupted: it has room, and the calling processor's loop is to use it.
-pub fn interrupted() {
-    HAS_INTERRUPTED.store(true, Ordering::Relaxed);
-    PerCpu::current().work_pending.store(true, Ordering::Relaxed);
-}
-
-/// Prints as much as follows one look at the UART: at most a fill of its FIFO. The caller opens interrupts before the next.
+/// Prints as much as follows one look at the UART: at most a fill of its FIFO. The caller opens interrupts before the
+/// next.
 pub fn step() -> Step {
     if !IS_RUNNING.load(Ordering::Acquire) {
         return Step::Done;
     }
     let Some(mut output) = OUTPUT.try_lock() else { return Step::Busy };
-    if HAS_INTERRUPTED.swap(false, Ordering::Relaxed) {
+    if serial::take_com1_interrupt() {
         output.uart.interrupted();
     }
     // Before the look, so that who logs behind it finds the mark and takes it away.
@@ -171,15 +166,24 @@ pub fn next_look() -> Option<u64> {
     is_polled.then(|| cpu::tsc() + timer::us_to_ticks(POLL_US))
 }
 
-/// Prints all that is left, waiting a bounded time for the UART: the machine is about to end.
+/// Prints all that is left, and waits a bounded time until it has left the machine, which is about to end.
 pub fn flush() {
+    if let Some(mut output) = patiently() {
+        output.uart.retry();
+        output.print(Patience::LAST_WORDS);
+        output.uart.drain(Patience::LAST_WORDS);
+    }
+}
+
+/// Prints all that is left while guests go on, so that little is left for [`hand_over`].
+pub fn print_ahead() {
     if let Some(mut output) = patiently() {
         output.print(Patience::USUAL);
     }
 }
 
-/// The image is about to leave: prints what is left, and no interrupt comes any more. What somebody is at who does not let go
-/// stays unprinted.
+/// The image is about to leave: prints what is left, and no interrupt comes any more. What somebody is at who does not
+/// let go stays unprinted.
 pub fn hand_over() {
     if let Some(mut output) = patiently() {
         output.print(Patience::USUAL);
@@ -190,12 +194,13 @@ pub fn hand_over() {
 /// Logs what printing has cost.
 pub fn report() {
     // Who prints may be a processor that an emulator does not run for a while.
-    let Some(output) = (0..REPORT_PATIENCE).find_map(|_| patiently()) else { return };
+    let Some(output) = timer::try_for(REPORT_PATIENCE_US, || OUTPUT.try_lock()) else { return };
     let (uart, counters) = (&output.uart, output.uart.counters());
     let room = uart.found().map_or(0, |found| found.depth.bytes());
     drop(output);
     ::log::info!(
-        "printing: {} bytes, {} looks, {} drops, {} ns spent; interrupts off for {} accesses at most, {} ns; a fill is {}",
+        "printing: {} bytes, {} looks, {} drops, {} ns spent; interrupts off for {} accesses at most, {} ns; a fill is \
+         {}",
         counters.bytes,
         counters.looks,
         counters.drops,
@@ -206,8 +211,8 @@ pub fn report() {
     );
 }
 
-/// Logs and prints though another processor (or this one, before it failed) may hold the output's lock: it is tried a bounded
-/// time, then done without. For the end of the host only.
+/// Logs and prints though another processor (or this one, before it failed) may hold the output's lock: it is tried a
+/// bounded time, then done without. For the end of the host only.
 pub fn emergency(text: fmt::Arguments<'_>) {
     log::write(Level::Error, "panic", text);
     match if IS_LOST.load(Ordering::Relaxed) { None } else { patiently() } {
@@ -222,8 +227,8 @@ pub fn emergency(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Whoever holds the lock has stopped or is this processor: printing through a second handle on the same UART can at worst mix
-/// two lines.
+/// Whoever holds the lock has stopped or is this processor: printing through a second handle on the same UART can at
+/// worst mix two lines.
 fn print_beside() {
     let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };
     let Spare { drain, line } = &mut *spare;
@@ -239,7 +244,7 @@ fn spare() -> Option<Uart> {
 }
 
 fn patiently() -> Option<spin::MutexGuard<'static, Output>> {
-    (0..LOCK_PATIENCE).find_map(|_| OUTPUT.try_lock())
+    timer::try_for(LOCK_PATIENCE_US, || OUTPUT.try_lock())
 }
 
 impl Output {
@@ -247,7 +252,8 @@ impl Output {
         Self { uart: serial::com1(), drain: Drain::new(), line: [0; LINE_BYTES], used: 0, sent: 0 }
     }
 
-    /// Makes sure that the line under way has something left; `false` if nothing is left to print, or nobody to print it.
+    /// Makes sure that the line under way has something left; `false` if nothing is left to print, or nobody to print
+    /// it.
     fn has_more(&mut self) -> bool {
         if self.sent == self.used {
             self.sent = 0;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The control channel: requests come in over COM2, answers, log, events and consoles go out.
 //!
-//! One processor serves it, between two entries of its guest. Whatever comes in is an allegation: what is no message is
+//! One processor serves it, between two entries of its guest. All input is untrusted: what is no message is
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
 pub mod counts;
 mod dump;
 mod images;
+pub mod leases;
 mod outgoing;
+mod polling;
 mod processors;
 mod profiles;
 mod requests;
@@ -18,6 +20,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
 use seal::Announced;
+use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
 use wire::{
     Decoder, EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy, UpdateReport,
@@ -27,19 +30,20 @@ use self::counts::Counts;
 use self::images::{ImageOrders, Outcome, Wanted};
 use self::outgoing::Outgoing;
 pub use self::outgoing::to_wire;
+use self::polling::Polling;
 use self::processors::ProcessorOrders;
 use self::profiles::Profiles;
 use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
+use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::events::record;
-use crate::guest::GUESTS;
-use crate::ledger;
+use crate::guest::{GUESTS, Guests};
+use crate::kernel::ledger;
 use crate::pci;
 use crate::restart::{Conversation, Preparation, Restart, inherited, outcome};
 use crate::update::Baggage;
-use crate::virt::Virt;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
@@ -49,21 +53,42 @@ const BATCH_BYTES: usize = 512;
 const QUIET_US: u64 = 50;
 const TURN_US: u64 = 500;
 
+/// How long guests may take to stop before the host powers off. One that runs does so at its next exit.
+const DEPARTURE_US: u64 = 2_000_000;
+
 /// The channel as its processor holds it.
 pub struct Control {
     uart: Uart,
     decoder: Box<Decoder>,
-    outgoing: Outgoing,
+    outgoing: &'static Mutex<Outgoing>,
     processors: ProcessorOrders,
     images: ImageOrders,
     updates: UpdateOrders,
     profiles: Profiles,
     counts: Counts,
+    polling: Polling,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
     /// What is for the caller to carry out.
     asked: Option<Asked>,
+    /// The host is to power off: at this time, whether its guests have ended by then or not.
+    departure: Option<u64>,
+}
+
+/// What goes out, for the end of the host as well: it has begun wherever the control channel was.
+static OUTGOING: Once<Mutex<Outgoing>> = Once::new();
+/// What was found at COM2, for the same.
+static FOUND: Once<Found> = Once::new();
+
+/// Sends what guests have written and what has happened, once nobody serves the channel any more. Waits for no lock
+/// for ever and allocates nothing: the CPU that served it may have stopped amid either.
+pub fn send_last_words() {
+    const PATIENCE_US: u64 = 250_000;
+    let (Some(found), Some(outgoing)) = (FOUND.get(), OUTGOING.get()) else { return };
+    if let Some(mut outgoing) = timer::try_for(PATIENCE_US, || outgoing.try_lock()) {
+        outgoing.drain(&mut Uart::adopt(serial::com2_ports(), *found, Policy::Fifo));
+    }
 }
 
 /// What is carried out by the loop that serves the channel.
@@ -90,6 +115,7 @@ impl Control {
         }
         pci::let_the_idle_probe();
         record(EventKind::HostReady);
+        inherited::record_succession();
         outcome::note_ready();
         let conversation = inherited::known().map(|known| known.conversation).unwrap_or_default();
         Box::new(Self::with(uart, has_started_guests, &conversation))
@@ -101,25 +127,34 @@ impl Control {
         uart.watch(Interrupts::RECEIVED);
         let mut this = Self::with(uart, true, conversation);
         if let Some(id) = this.restart_request.take() {
-            this.outgoing.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
+            this.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
         }
         this
     }
 
     fn with(uart: Uart, has_started_guests: bool, conversation: &Conversation) -> Self {
+        if let Some(found) = uart.found() {
+            FOUND.call_once(|| found);
+        }
         Self {
             uart,
             decoder: Box::new(Decoder::new()),
-            outgoing: Outgoing::resume(conversation),
+            outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(conversation))),
             processors: ProcessorOrders::default(),
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
             profiles: Profiles::default(),
             counts: Counts::default(),
+            polling: Polling::default(),
             has_started_guests,
             restart_request: conversation.request,
             asked: None,
+            departure: None,
         }
+    }
+
+    fn respond(&self, response: Response) {
+        self.outgoing.lock().respond(response);
     }
 
     /// Whether any guest was ever started: before that, no guest running does not mean that all have ended.
@@ -127,13 +162,14 @@ impl Control {
         self.has_started_guests
     }
 
-    /// Answers what has come in and sends what was subscribed to. A restart or an update that is asked for is for the caller to
-    /// carry out: with [`Self::hand_over`], once nothing of a guest is in this processor; with [`Self::begin_update`]; with
-    /// [`Self::open_gap`].
+    /// Answers what has come in and sends what was subscribed to. A restart or an update that is asked for is for the
+    /// caller to carry out: with [`Self::hand_over`], once nothing of a guest is in this processor; with
+    /// [`Self::begin_update`]; with [`Self::open_gap`].
     pub fn serve(&mut self) -> Option<Asked> {
         self.answer_restart();
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
+        self.polling.note_served(count, self.images.is_receiving());
         for &byte in &bytes[..count] {
             match self.decoder.push_byte_to_host(byte) {
                 None => {}
@@ -147,16 +183,17 @@ impl Control {
         }
         self.profiles.poll();
         self.counts.poll();
+        leases::poll();
         let answers = [self.processors.poll(), self.updates.poll()];
-        answers.into_iter().flatten().for_each(|response| self.outgoing.respond(response));
+        answers.into_iter().flatten().for_each(|response| self.respond(response));
         match self.images.poll() {
             Some(Outcome::Ready(id, restart)) => self.asked = Some(Asked::Restart(id, restart)),
             Some(Outcome::Checked(id, is_dry_run, image)) => self.asked = Some(Asked::Update(id, is_dry_run, image)),
-            Some(Outcome::Refused(response)) => self.outgoing.respond(response),
+            Some(Outcome::Refused(response)) => self.respond(response),
             None => {}
         }
-        self.outgoing.pump(&mut self.uart);
-        if self.updates.may_go(self.outgoing.is_quiet() && self.decoder.is_between_frames()) {
+        self.outgoing.lock().pump(&mut self.uart);
+        if self.updates.may_go(self.outgoing.lock().is_quiet() && self.decoder.is_between_frames()) {
             self.asked = Some(Asked::GoOver);
         }
         self.asked.take()
@@ -172,7 +209,7 @@ impl Control {
             Ok((staged, asked)) => self.updates.begin(id, is_dry_run, staged, asked),
             Err(refused) => {
                 let result = Err(self.images.keep(refused));
-                self.outgoing.respond(Response { id, result });
+                self.respond(Response { id, result });
             }
         }
         wake(BOOT_PROCESSOR);
@@ -182,7 +219,7 @@ impl Control {
     pub fn open_gap<V: Virt>(&mut self) -> bool {
         let opened = self.updates.open_gap::<V>();
         if let Err(response) = opened {
-            self.outgoing.respond(*response);
+            self.respond(*response);
             return false;
         }
         true
@@ -191,11 +228,11 @@ impl Control {
     /// The conversation, as the next image goes on with it.
     pub fn conversation(&self) -> Conversation {
         let line = self.uart.found().map(|found| (found.depth.bytes() as u8, found.is_paced));
-        Conversation { line, ..self.outgoing.conversation(self.updates.request()) }
+        Conversation { line, ..self.outgoing.lock().conversation(self.updates.request()) }
     }
 
-    /// What has come. While a file is being sent over a line that does not keep a wire's time, a moment is waited for more: each turn
-    /// of the loop costs more than what a FIFO holds.
+    /// What has come. While a file is being sent over a line that does not keep a wire's time, a moment is waited for
+    /// more: each turn of the loop costs more than what a FIFO holds.
     fn receive(&mut self, bytes: &mut [u8]) -> usize {
         let mut count = self.uart.receive(bytes);
         let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
@@ -222,8 +259,12 @@ impl Control {
         self.profiles.stop();
         record(EventKind::HostRestarts { generation: restart.generation() });
         self.finish();
-        self.uart.watch(Interrupts::empty());
-        restart.go(&self.outgoing.conversation(request))
+        restart.go(&mut || {
+            // Guests on other processors have written on until these were parked.
+            self.finish();
+            self.uart.watch(Interrupts::empty());
+            self.outgoing.lock().conversation(request)
+        })
     }
 
     /// Answers the request for the restart that brought this image, once there is something to tell.
@@ -232,22 +273,24 @@ impl Control {
         let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.are_settled());
         if let Some(report) = outcome::report(is_starting) {
             self.restart_request = None;
-            self.outgoing.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
+            self.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
         }
     }
 
     /// When to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
-        let looks = [self.profiles.alarm(), self.counts.alarm(), self.outgoing.alarm()];
-        orders.into_iter().chain(looks).flatten().min()
+        let looks =
+            [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
+        let poll = self.uart.found().map(|_| self.polling.alarm());
+        orders.into_iter().chain(looks).flatten().chain(poll).min()
     }
 
     fn answer(&mut self, request: Request) {
         self.has_started_guests |= requests::is_start(&request.body);
         let id = request.id;
         if let Err(refusal) = self.updates.forbids(&request.body) {
-            return self.outgoing.respond(Response { id, result: Err(refusal) });
+            return self.respond(Response { id, result: Err(refusal) });
         }
         let result = match request.body {
             RequestBody::Restart => return self.prepare(id, UpdateBy::Bundle, Wanted::Restart),
@@ -258,15 +301,24 @@ impl Control {
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
+            RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.look(index),
-            body => match requests::answer(Request { id, body }, &mut self.outgoing, &mut self.processors) {
+            RequestBody::Subscribe(subscription) => {
+                self.outgoing.lock().subscribe(subscription);
+                Ok(ReplyBody::Done)
+            }
+            RequestBody::PowerOff => {
+                self.depart();
+                Ok(ReplyBody::Done)
+            }
+            body => match requests::answer(Request { id, body }, &mut self.processors) {
                 Some(result) => result,
                 None => return,
             },
         };
-        self.outgoing.respond(Response { id, result });
+        self.respond(Response { id, result });
     }
 
     /// Nobody else's request may be left without an answer.
@@ -284,23 +336,43 @@ impl Control {
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
         self.profiles.stop();
         if let Err(refusal) = self.is_settled().and_then(|()| self.images.begin(id, by, wanted)) {
-            self.outgoing.respond(Response { id, result: Err(refusal) });
+            self.respond(Response { id, result: Err(refusal) });
         }
+    }
+
+    /// The host is to power off: first its guests stop, so that none of them writes what nobody reads.
+    fn depart(&mut self) {
+        log::info!("power off: asked for over the control channel");
+        self.departure.get_or_insert(cpu::tsc() + timer::us_to_ticks(DEPARTURE_US));
+        requests::stop_guests();
+        wake(BOOT_PROCESSOR);
+    }
+
+    /// Whether the host is to power off, and does nothing else any more.
+    pub fn is_departing(&self) -> bool {
+        self.departure.is_some()
+    }
+
+    /// Whether the host is to power off now.
+    pub fn is_to_power_off(&self) -> bool {
+        let are_done = || GUESTS.get().is_none_or(Guests::are_done);
+        self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)
     }
 
     /// Says all that is left to say: the host is about to end.
     pub fn finish(&mut self) {
-        self.outgoing.drain(&mut self.uart);
+        self.outgoing.lock().drain(&mut self.uart);
     }
 
     fn refuse(&mut self, reason: String) {
         record(EventKind::Garbage { reason: reason.clone() });
         let refusal = Refusal { code: RefusalCode::Protocol, reason, mend: String::new() };
-        self.outgoing.respond(Response { id: NO_REQUEST, result: Err(refusal) });
+        self.respond(Response { id: NO_REQUEST, result: Err(refusal) });
     }
 }
 
-/// The line as the image before had it: what has come meanwhile waits there. It is looked for anew if that is not told.
+/// The line as the image before had it: what has come meanwhile waits there. It is looked for again if that is not
+/// told.
 fn take_over_line(conversation: &Conversation) -> Uart {
     if let Some((depth, is_paced)) = conversation.line {
         let depth = if depth > 1 { FifoDepth::Bytes(depth) } else { FifoDepth::None };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end of the host, from a failure to the state that lasts. What is decided is in `endstate`; here it is done.
 //!
-//! Any lock may be held by whoever failed or was stopped: nothing here waits for one, allocates, or logs otherwise than by
-//! [`console::emergency`].
+//! Any lock may be held by whoever failed or was stopped: nothing here waits for one, allocates, or logs otherwise than
+//! by [`console::emergency`].
 
 mod control;
 pub mod previous;
@@ -12,23 +12,24 @@ mod watch;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use boot::options::PanicAction;
-use endstate::{Action, Descent, Ending, Limits, ProcessorSet, Rest, Role, Step, stop_others};
+use endstate::{Action, Descent, Limits, ProcessorSet, Rest, Role, Step, stop_others};
 use wire::exit_code::ExitCode;
 
 pub use self::report::Cause;
-use crate::arch::percpu::{self, MAX_PROCESSORS};
-use crate::arch::trap::TrapFrame;
-use crate::arch::{apic, cpu, ending, power, timer};
+use crate::arch::ending::ENDING;
+use crate::arch::percpu::{self, MAX_PROCESSORS, my_number};
+use crate::arch::trap::{self, TrapFrame};
+use crate::arch::{apic, cpu, ending, power, timer, watchdog};
 use crate::console::{self, emergency};
+use crate::{selftest, shutdown};
 
-/// The number of a processor that failed before it had one.
-const UNNUMBERED: u32 = u32::MAX - 1;
 /// How long the others have to answer: far longer than a processor needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
 /// Looks at the clock while waiting: what passes on a clock that stands still.
 const LOOKS: u64 = 200_000_000;
+/// The watchdog looks at the owner so often. The longest step prints 64 KiB, six seconds of a line's time.
+const STEP_LOOK_US: u64 = 2_500_000;
 
-static ENDING: Ending = Ending::new();
 static DESCENT: Descent = Descent::new();
 static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
 /// Where each processor was stopped: instruction and stack pointer.
@@ -51,18 +52,16 @@ pub fn action() -> Action {
     Action::from_number(ACTION.load(Ordering::Relaxed))
 }
 
-/// Whether the host has begun to end.
-pub fn is_under_way() -> bool {
-    ENDING.owner().is_some()
-}
-
 /// Ends the host, or whatever is left of it to be ended by this processor.
 pub fn end(cause: &Cause<'_>) -> ! {
     cpu::mask_interrupts();
     match ENDING.claim(my_number()) {
-        Role::Owner => go_down(Step::Stop, cause),
+        Role::Owner => go_down(Step::Note, cause),
         Role::Again => {
             let fall = DESCENT.fall();
+            if fall.failed == Step::Stop {
+                ending::nmi_all_others(my_number());
+            }
             if fall.may_print {
                 emergency(format_args!("{} failed: {}; the end goes on", name(fall.failed), cause.summary));
             }
@@ -76,23 +75,17 @@ pub fn end(cause: &Cause<'_>) -> ! {
     }
 }
 
-/// The number of the calling processor.
-pub fn my_number() -> u32 {
-    match percpu::number() {
-        Some(number) => number,
-        None if percpu::online() == 0 => 0,
-        None => UNNUMBERED,
-    }
-}
-
 fn name(step: Step) -> &'static str {
     match step {
+        Step::Note => "noting the reason",
         Step::Stop => "stopping the other processors",
         Step::Report => "the report",
         Step::Epitaph => "writing the epitaph",
-        Step::Flush => "flushing the log",
+        Step::Flush => "printing the rest of the log",
+        Step::LastWords => "the control channel's last words",
         Step::Notify => "notifying pvpanic",
-        Step::Rest | Step::Halt => "resting",
+        Step::Rest => "resting",
+        Step::Leave | Step::Halt => "leaving",
     }
 }
 
@@ -100,13 +93,22 @@ fn go_down(first: Step, cause: &Cause<'_>) -> ! {
     let mut step = first;
     loop {
         DESCENT.enter(step);
+        if step < Step::Leave {
+            watchdog::watch_the_end(STEP_LOOK_US);
+        } else {
+            watchdog::disarm();
+        }
+        selftest::in_the_end(step);
         match step {
+            Step::Note => report::note(cause),
             Step::Stop => stop_all_others(),
-            Step::Report => report::print(cause),
-            Step::Epitaph => report::leave_epitaph(cause),
+            Step::Report => report::with_first(cause, report::print),
+            Step::Epitaph => report::with_first(cause, report::leave_epitaph),
             Step::Flush => console::flush_for_the_end(),
+            Step::LastWords => crate::control::send_last_words(),
             Step::Notify => ending::notify_pvpanic(),
             Step::Rest => last(),
+            Step::Leave => leave(),
             Step::Halt => cpu::halt_forever(),
         }
         step = step.next();
@@ -122,16 +124,33 @@ fn stop_all_others() {
     report::note_roll_call(stop_others(&ENDING, others, &mut ending::Others, limits));
 }
 
-/// The calling processor was told to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, and to who
-/// has stopped before.
-pub fn stop_this_processor(frame: &TrapFrame) {
+/// The calling processor was told to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
+/// its step hangs; and to who has stopped before.
+pub fn stop_this_processor(frame: &mut TrapFrame) {
     let me = my_number();
+    if ENDING.owner() == Some(me) && frame.vector as u8 == trap::vector::NMI {
+        return find_owner(frame);
+    }
     if ENDING.owner() == Some(me) || ENDING.stopped().contains(me) {
         apic::end_all_interrupts();
         return;
     }
     note_stop(frame.rip, frame.rsp);
     stop_for_good()
+}
+
+/// The watchdog's NMI has come to the owner. Where it hangs, it goes on with the next step, on the stack that it hangs
+/// on.
+fn find_owner(frame: &mut TrapFrame) {
+    if DESCENT.note_found() && DESCENT.step() < Step::Leave {
+        trap::divert(frame, step_hangs);
+    }
+    watchdog::arm_again(STEP_LOOK_US);
+}
+
+extern "C" fn step_hangs() -> ! {
+    let (summary, registers) = (format_args!("it does not come to its end"), Default::default());
+    end(&Cause { summary, place: None, registers, code: None, frame_pointer: 0 })
 }
 
 fn note_stop(at_rip: u64, at_rsp: u64) {
@@ -151,10 +170,22 @@ fn stop_for_good() -> ! {
     }
 }
 
+/// Resting has failed: what `panic=` asks for, and nothing else. Nothing is printed, since that may be what failed.
+fn leave() {
+    match action() {
+        Action::Exit => power::debug_exit(ExitCode::Panicked.port_value()),
+        Action::Reboot { after_seconds } => {
+            (0..after_seconds).for_each(|_| timer::delay_us(1_000_000));
+            power::reset()
+        }
+        Action::Halt | Action::Spin => {}
+    }
+}
+
 /// The last state, for ever or until the reboot.
 fn last() -> ! {
     match action() {
-        Action::Exit => power::debug_exit(ExitCode::Panicked.port_value()),
+        Action::Exit => shutdown::debug_exit(ExitCode::Panicked),
         // A host that failed before it had interrupts has nothing to wait for.
         Action::Halt if percpu::number().is_none() => cpu::halt_forever(),
         action => watch::watch(action),

@@ -1,40 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happened to guests and host: kept for the control channel, printed in the log.
 
-use alloc::collections::VecDeque;
-
-use spin::Mutex;
+use spin::{Mutex, MutexGuard};
+use wire::history::History;
 use wire::{Event, EventKind};
 
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::timer;
 use crate::guest::GUESTS;
+use crate::kernel::timeline::{self, Name};
 use crate::restart::inherited;
-use crate::timeline::{self, Name};
 
-/// Events that are kept.
-const KEPT: usize = 256;
-
-struct Events {
-    kept: VecDeque<Event>,
-    next_sequence: u64,
-}
-
-static EVENTS: Mutex<Events> = Mutex::new(Events { kept: VecDeque::new(), next_sequence: 0 });
+static EVENTS: Mutex<History> = Mutex::new(History::new());
 
 /// Records an event.
 pub fn record(kind: EventKind) {
     draw(&kind);
     log::info!("{kind}");
-    {
-        let mut events = EVENTS.lock();
-        let sequence = events.next_sequence;
-        events.next_sequence += 1;
-        if events.kept.len() == KEPT {
-            events.kept.pop_front();
-        }
-        events.kept.push_back(Event { sequence, time_ns: timer::uptime_ns(), kind });
-    }
+    EVENTS.lock().push(timer::uptime_ns(), kind);
     wake(BOOT_PROCESSOR);
 }
 
@@ -56,27 +39,36 @@ fn draw(kind: &EventKind) {
     guest.into_iter().for_each(|guest| timeline::instant(event, guest.number));
 }
 
+/// The events, unless somebody holds them and does not let go: a processor that was stopped amid an event.
+fn patiently() -> Option<MutexGuard<'static, History>> {
+    const PATIENCE_US: u64 = 250_000;
+    timer::try_for(PATIENCE_US, || EVENTS.try_lock())
+}
+
 /// The number that the next event gets; 0 if somebody holds the events and does not let go.
 pub fn next_sequence() -> u64 {
-    const PATIENCE: u32 = 1_000_000;
-    (0..PATIENCE).find_map(|_| EVENTS.try_lock()).map_or(0, |events| events.next_sequence)
+    patiently().map_or(0, |events| events.next_sequence())
 }
 
-/// Counts on from the image before.
-pub fn continue_from(sequence: u64) {
-    let mut events = EVENTS.lock();
-    events.next_sequence = events.next_sequence.max(sequence);
+/// Writes the events for the next image; returns how many bytes that are. Allocates nothing, and waits for no lock
+/// for ever.
+pub fn save(into: &mut [u8]) -> usize {
+    let Some(events) = patiently() else { return 0 };
+    let (first, second) = events.bytes();
+    let Some((head, tail)) = into.split_at_mut_checked(first.len()) else { return 0 };
+    let Some(tail) = tail.get_mut(..second.len()) else { return 0 };
+    head.copy_from_slice(first);
+    tail.copy_from_slice(second);
+    first.len() + second.len()
 }
 
-/// Calls `visit` with the kept events from `sequence` on while it returns true; returns the sequence to ask for next.
-pub fn read_from(sequence: u64, mut visit: impl FnMut(&Event) -> bool) -> u64 {
-    let events = EVENTS.lock();
-    let mut next = sequence;
-    for event in events.kept.iter().filter(|event| event.sequence >= sequence) {
-        if !visit(event) {
-            return next;
-        }
-        next = event.sequence + 1;
-    }
-    next
+/// Goes on with the events of the image before: those that it has left in `bytes`, and its numbers.
+pub fn adopt(bytes: &[u8], next_sequence: u64) {
+    EVENTS.lock().adopt(bytes, next_sequence);
+}
+
+/// Shows the kept events from `sequence` on while `visit` returns true; returns the number to ask for next.
+/// Allocates nothing, and waits for no lock for ever.
+pub fn visit_from(sequence: u64, visit: impl FnMut(&Event) -> bool) -> u64 {
+    patiently().map_or(sequence, |events| events.visit(sequence, visit))
 }

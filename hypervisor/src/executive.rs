@@ -27,19 +27,21 @@ use wire::exit_code::ExitCode;
 
 use self::counting::Counting;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::{cpu, power, timer};
+use crate::arch::virt::{Unavailable, Virt};
+use crate::arch::{cpu, timer};
 use crate::console::{self, Step};
 use crate::control::{Asked, Control};
 use crate::guest::{GUESTS, Guests};
-use crate::ledger;
+use crate::kernel::ledger;
+use crate::machine_checks::MachineChecks;
 use crate::pci;
 use crate::places::{self, SLOTS};
 use crate::processors;
 use crate::restart::{self, Restart};
+use crate::shutdown;
 use crate::storm::Storm;
 use crate::task::{Pause, Task};
 use crate::update::{self, Settling, candidate};
-use crate::virt::{Unavailable, Virt};
 
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
 const FILLS_BETWEEN_GUESTS: u32 = 16;
@@ -55,6 +57,7 @@ pub struct Executive<V: Virt> {
     /// Whose registers are in the processor.
     loaded: Option<usize>,
     storm: Storm,
+    machine_checks: MachineChecks,
     /// The host's own counters, while they are wanted.
     counting: Option<Box<Counting>>,
     control: Option<Box<Control>>,
@@ -87,6 +90,7 @@ impl<V: Virt> Executive<V> {
             paused: 0,
             loaded: None,
             storm: Storm::new(),
+            machine_checks: MachineChecks::new(),
             counting: None,
             control: None,
             settling: None,
@@ -97,6 +101,7 @@ impl<V: Virt> Executive<V> {
 
     /// Runs until the processor leaves the host.
     pub fn run(mut self) {
+        self.machine_checks.prepare();
         // Who was sent here before this loop began is here already.
         self.work();
         self.turn();
@@ -117,6 +122,7 @@ impl<V: Virt> Executive<V> {
             self.me.timer_fired.store(false, Ordering::Relaxed);
             let now = cpu::tsc();
             self.storm.step(now);
+            self.machine_checks.step::<V>(now);
             self.wake_sleepers(now);
             match (self.queue.pick(Ticks(now)), self.virt) {
                 (Some(choice), Ok(virt)) => self.run_slot(virt, choice.slot, choice.slice_end.map(|end| end.0)),
@@ -161,13 +167,13 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// The next alarm of those that sleep. One that waits for the processor needs none: its timer is looked at when its turn
-    /// comes, and an alarm in the past would keep whoever runs from executing anything.
+    /// The next alarm of those that sleep. One that waits for the processor needs none: its timer is looked at when its
+    /// turn comes, and an alarm in the past would keep whoever runs from executing anything.
     #[inline(never)]
     fn earliest_alarm(&self) -> Option<u64> {
         let sleepers = self.queue.blocked().filter_map(|slot| self.slots.get(slot)?.as_ref());
         let alarms = sleepers.filter(|task| !task.instance().is_paused()).filter_map(|task| task.next_alarm());
-        alarms.chain(console::next_look()).chain(self.storm.next_alarm()).min()
+        alarms.chain(console::next_look()).chain(self.storm.next_alarm()).chain(self.machine_checks.next_alarm()).min()
     }
 
     /// Asks the control channel when it wants to look at its clock: only [`Self::work`] changes that.
@@ -188,9 +194,10 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Nobody can run: prints what is logged, looks at a PCI function, does what memory wants done, or else halts until an interrupt.
-    /// After a step interrupts are let in, and whoever they may wake is looked for anew: a kick leaves no flag behind where the
-    /// processor holds one virtual processor. From that look to the halt they are masked.
+    /// Nobody can run: prints what is logged, looks at a PCI function, does what memory wants done, or else halts until
+    /// an interrupt. After a step interrupts are let in, and the vCPUs that they wake are looked for again: a kick
+    /// leaves no flag behind where the processor holds one virtual processor. From that look to the halt they are
+    /// masked.
     fn wait(&mut self) {
         candidate::note_entered(self.me.index);
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {
@@ -219,6 +226,7 @@ impl<V: Virt> Executive<V> {
             self.draft();
         }
         console::log::tell_follower(self.me);
+        self.machine_checks.account_for_damage::<V>(self.me);
         let is_homecoming = self.receive();
         self.follow_guests();
         if is_homecoming {
@@ -361,6 +369,13 @@ impl<V: Virt> Executive<V> {
         self.queue.account(Ticks(cpu::tsc()));
         let asked = control.serve();
         self.queue.lose(Ticks(cpu::tsc()));
+        if control.is_to_power_off() {
+            control.finish();
+            shutdown::power_off();
+        }
+        if control.is_departing() {
+            return;
+        }
         let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
         match asked {
             Some(Asked::Restart(request, restart)) => {
@@ -374,7 +389,8 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// What an image that has taken over has still to do, a step at a time. After the last one it serves the control channel.
+    /// What an image that has taken over has still to do, a step at a time. After the last one it serves the control
+    /// channel.
     fn settle(&mut self) {
         if let Some(settling) = self.settling.take() {
             match settling.step() {
@@ -417,12 +433,12 @@ fn leave(guests: &Guests) {
         WhenDone::Stay => {}
         WhenDone::PowerOff => {
             log::info!("every guest has ended: power off");
-            power::power_off();
+            shutdown::power_off();
         }
         WhenDone::DebugExit => {
             let code = if is_failed { ExitCode::Failed } else { ExitCode::Success };
             log::info!("every guest has ended: exit with {code:?}");
-            power::debug_exit(code.port_value());
+            shutdown::debug_exit(code);
         }
     }
 }

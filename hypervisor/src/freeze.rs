@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest that stands still, as the control channel reads it: memory and registers for a core file.
 //!
-//! While a guest is paused, its run is held here as well. Whoever ends or resumes it takes it out first, so that its memory
-//! is given back when it has ended, whether anybody reads or not.
+//! While a guest is paused, its run is held here as well. Whoever ends or resumes it takes it out first, so that its
+//! memory is given back when it has ended, whether anybody reads or not.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,8 +14,8 @@ use vm::memory::GuestMemory;
 use vm::vcpu::{Gpr, Segment, SegmentName, TableRegister, VcpuState};
 use wire::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
 
+use crate::arch::virt::Virt;
 use crate::instance::Instance;
-use crate::virt::Virt;
 
 /// Memory searched at one request for something that is not zero: no request may keep the processor.
 const SEARCH_BYTES: u64 = 1 << 20;

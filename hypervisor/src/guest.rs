@@ -2,10 +2,10 @@
 //! The guests of this host: what the bundle says of each, what it does now, and the way its processor and the control
 //! channel reach each other.
 //!
-//! Each virtual processor has a real one of its own, on which it is while that is online. The first one's is the guest's home:
-//! it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the status. When a
-//! processor leaves the host, what it held moves to others; so an order is written down first, and then whoever is home at
-//! that moment is woken ([`Whereabouts`]).
+//! Each virtual processor has a real one of its own, on which it is while that is online. The first one's is the
+//! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
+//! status. When a processor leaves the host, what it held moves to others; so an order is written down first, and then
+//! whoever is home at that moment is woken ([`Whereabouts`]).
 
 mod console;
 mod figures;
@@ -24,11 +24,13 @@ use sched::Whereabouts;
 use seal::PublicKey;
 use spin::{Mutex, Once};
 use vm::machine::Counters;
-use wire::{VcpuPerf, VmState};
+use watch::lease::Lease;
+use wire::{EventKind, VcpuPerf, VmState};
 
+use crate::arch::figures::Figures;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::{cpu, timer};
-use crate::figures::Figures;
+use crate::events::record;
 use crate::freeze::Freezer;
 use crate::health::Health;
 
@@ -42,8 +44,8 @@ pub const INPUT_BYTES: usize = 4 * 1024;
 const OUTPUT_BATCH: u32 = 4096;
 /// At most this often is the control channel woken for a line.
 const WAKE_INTERVAL_US: u64 = 5_000;
-/// So long after it has found output, the control channel looks once more: for a line that came too soon after another to wake it, of a
-/// guest that then never waits.
+/// So long after it has found output, the control channel looks once more: for a line that came too soon after another
+/// to wake it, of a guest that then never waits.
 pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 
 /// All guests, in the bundle's order.
@@ -88,6 +90,8 @@ pub struct Guest {
     run: Mutex<Option<Box<dyn Any + Send>>>,
     console: Mutex<GuestConsole>,
     control: Mutex<ControlEnds>,
+    /// It is paused for somebody who reads it. For the control channel.
+    lease: Mutex<Lease>,
 }
 
 /// What a guest does, since when and why.
@@ -199,6 +203,7 @@ impl Guest {
             placement: vcpus.map(|vcpu| Whereabouts::new(place(vcpu))).collect(),
             home: Whereabouts::new(place(0)),
             run: Mutex::new(None),
+            lease: Mutex::new(Lease::NONE),
             console: Mutex::new(GuestConsole {
                 output,
                 input: input_end,
@@ -259,6 +264,14 @@ impl Guest {
     /// Notes what it does from now on.
     pub fn set_state(&self, state: VmState, reason: Option<String>) {
         *self.status.lock() = Status { state, since_ns: timer::uptime_ns(), reason };
+    }
+
+    /// Notes that it has ended, and records the event. A reader that sees the end finds the event recorded: a host that
+    /// powers off once all guests have ended does not leave it behind.
+    pub fn note_end(&self, state: VmState, reason: Option<String>, event: EventKind) {
+        let mut status = self.status.lock();
+        *status = Status { state, since_ns: timer::uptime_ns(), reason };
+        record(event);
     }
 
     /// What it does; and, where it is paused, what it did before.
@@ -337,8 +350,8 @@ impl Guest {
         if self.orders.load(Ordering::Relaxed) == 0 { 0 } else { self.orders.swap(0, Ordering::AcqRel) }
     }
 
-    /// It has written a byte to its console. The control channel is told at most every few milliseconds, at the end of a
-    /// line; the rest is flushed when the guest waits.
+    /// It has written a byte to its console. The control channel is told at most every few milliseconds, at the end of
+    /// a line; the rest is flushed when the guest waits.
     pub fn console_output(&self, byte: u8) {
         let mut console = self.console.lock();
         // A byte that finds no room is lost: the guest is never held up by whoever reads its console.
@@ -364,9 +377,19 @@ impl Guest {
         console.typed.pop_front().or_else(|| console.input.dequeue())
     }
 
+    /// The pause that lasts for as long as somebody reads the guest.
+    pub fn lease(&self) -> spin::MutexGuard<'_, Lease> {
+        self.lease.lock()
+    }
+
     /// The console's ends for the control channel.
     pub fn control_ends(&self) -> spin::MutexGuard<'_, ControlEnds> {
         self.control.lock()
+    }
+
+    /// The same where nobody holds them: a processor that was stopped may, for good.
+    pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
+        self.control.try_lock()
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a guest's kernel is, as it reports itself and as it is seen from outside, and what is to become of one that is not
-//! well.
+//! How a guest's kernel is, as it reports itself and as it is seen from outside, and what is to become of one that is
+//! not well.
 
 use alloc::format;
 use alloc::string::String;

@@ -4,14 +4,17 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use handover::image::SECURITY_VERSION;
 use spin::Once;
-use wire::{ApicMode, HostInfo, Virtualization};
+use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
 
+use crate::arch::boot::{BUILD, newest_version};
 use crate::arch::memory::FRAMES;
-use crate::arch::{address, apic, timer};
+use crate::arch::strays;
+use crate::arch::{address, apic, speculation, timer};
 use crate::guest::GUESTS;
 use crate::processors;
-use crate::restart::inherited;
+use crate::restart::{inherited, trust};
 use crate::start::BOOT;
 
 /// What runs guests here, and its optional features by the manual's names.
@@ -25,6 +28,7 @@ pub fn host() -> HostInfo {
     };
     let total = BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes());
     let free = FRAMES.lock().free_bytes();
+    let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     HostInfo {
         version: env!("CARGO_PKG_VERSION").to_string(),
         image_bytes: address::image_end() - address::image_start(),
@@ -41,7 +45,23 @@ pub fn host() -> HostInfo {
         },
         tsc_hz: timer::tsc_hz(),
         generation: inherited::generation(),
+        build: BUILD.to_string(),
+        security_version: SECURITY_VERSION,
+        permits_downgrade: trust::floor().permits_downgrade,
+        oldest_handover: handover::OLDEST_VERSION,
+        newest_handover: newest_version(),
+        trusted_keys: trust::keys().iter().map(ToString::to_string).collect(),
+        unclaimed_nmis,
+        unexpected_interrupts,
+        last_unexpected_vector,
     }
+}
+
+/// How the host stands to speculation vulnerabilities.
+pub fn vulnerabilities() -> Vec<Vulnerability> {
+    let Some(assessment) = speculation::assessment() else { return Vec::new() };
+    let rows = mitigations::TABLE.iter().zip(&assessment.statuses);
+    rows.map(|(row, status)| Vulnerability { name: row.name.to_string(), status: status.to_string() }).collect()
 }
 
 /// Memory that loaded guests hold.

@@ -9,9 +9,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bundle::Pmu;
 use handover::state;
+use mitigations::Assessment;
 use pmu::guest::{Filter, Vendor};
 use spin::Mutex;
-use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
+use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable, Speculation};
 use vm::kvmclock::TscScale;
 use vm::loader::{self, Module};
 use vm::machine::{Machine, MachineConfig, Processor, Stop};
@@ -21,15 +22,15 @@ use vm::{acpi, layout, reset_vector};
 use wire::{EventKind, VcpuRegisters, VmState};
 
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::{clock, counters, cpu, percpu, timer};
+use crate::arch::virt::{OutOfMemory, Virt};
+use crate::arch::{clock, counters, cpu, machine_check, percpu, speculation, timer};
 use crate::console;
 use crate::events::record;
 use crate::guest::{Guest, Guests, Order};
-use crate::ledger;
-use crate::start::BOOT;
+use crate::kernel::ledger;
+use crate::kernel::timeline::{self, Name};
+use crate::start::{BOOT, FIRMWARE};
 use crate::task::Task;
-use crate::timeline::{self, Name};
-use crate::virt::{OutOfMemory, Virt};
 
 /// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
 pub struct Instance<V: Virt> {
@@ -55,16 +56,18 @@ pub enum Ending {
     Own(Stop),
     /// The operator stopped it.
     Stopped,
-    /// The operator wants it to start anew.
+    /// The operator wants it to start again.
     Reset,
     /// Its kernel is not well, and the operator wants it stopped then.
     GivenUp,
     /// No processor can hold another virtual one.
     Crowded,
+    /// The hardware has lost some of its state or its memory: how.
+    Damaged(String),
 }
 
 impl<V: Virt> Instance<V> {
-    /// Loads a guest from the bundle; gives its virtual processors. The error says what is wrong and what would mend it.
+    /// Loads a guest from the bundle; gives its virtual processors. The error has the reason and a hint.
     pub fn load(virt: V, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
@@ -72,8 +75,8 @@ impl<V: Virt> Instance<V> {
         let files = guests.bundle.verified_guest_files(config).map_err(|error| error.to_string())?;
         drop(checking);
         let taking = timeline::span(Name::GuestMemory, guest.number);
-        let node = ledger::guests::node_of(guest.home());
-        let memory = GuestRam::allocate(config.memory_bytes, node).map_err(|short| {
+        let node = ledger::guests::node_of(guest.home(), &FIRMWARE.lock());
+        let memory = GuestRam::allocate(&ledger::guests::FRAME_SOURCE, config.memory_bytes, node).map_err(|short| {
             format!(
                 "it wants {} of memory, the host has {} in one piece: give it less or the host more",
                 units::ByteSize(short.bytes),
@@ -103,12 +106,15 @@ impl<V: Virt> Instance<V> {
         let exhausted = |OutOfMemory| "no host memory left for its tables: give the host more".to_string();
         let vcpus = guest.config.vcpus;
         let space = virt.create_space(&memory).map_err(exhausted)?;
-        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, entry)).collect();
-        let states = states.map_err(exhausted)?;
+        let mut machine = Machine::new(memory, machine_config(guest)?);
+        machine.set_lfence_serializes(lfence_serializes());
+        let offered = machine.speculation();
+        let states = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, entry, offered));
+        let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
         guest.health.reset();
         let instance = Arc::new(Self {
             guest,
-            machine: Machine::new(memory, machine_config(guest)?),
+            machine,
             is_paused: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             ending: Mutex::new(None),
@@ -130,8 +136,8 @@ impl<V: Virt> Instance<V> {
         Ok((instance, tasks))
     }
 
-    /// A guest that another image has started, with the memory that it has there. Its virtual processors are to be restored
-    /// before they run.
+    /// A guest that another image has started, with the memory that it has there. Its virtual processors are to be
+    /// restored before they run.
     ///
     /// # Errors
     /// Why there can be none.
@@ -145,8 +151,12 @@ impl<V: Virt> Instance<V> {
         let space = virt.create_space(&memory).map_err(exhausted)?;
         let vcpus = guest.config.vcpus;
         let entry = EntryState::at_startup_page(0);
-        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, &entry)).collect();
-        let machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
+        let mut machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
+        machine.set_lfence_serializes(lfence_serializes());
+        let offered = machine.speculation();
+        check_offered(offered)?;
+        let states: Result<Vec<_>, _> =
+            (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, &entry, offered)).collect();
         let instance = Arc::new(Self {
             guest,
             machine,
@@ -205,6 +215,21 @@ impl<V: Virt> Instance<V> {
         self.wake_processors();
     }
 
+    /// A machine check has interrupted one of its vCPUs, on the calling CPU. Whether it has ended the guest; what it
+    /// was about is left for the CPU's loop.
+    #[cold]
+    pub fn is_ended_by_machine_check(&self) -> bool {
+        match machine_check::in_guest() {
+            Ok(true) => {
+                let reason = "a machine check interrupted it where it cannot resume; the log names the error";
+                self.end(Ending::Damaged(reason.to_string()));
+                true
+            }
+            Ok(false) => false,
+            Err(fatal) => panic!("{fatal}"),
+        }
+    }
+
     fn wake_processors(&self) {
         (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.processor_to_tell(vcpu)));
     }
@@ -217,7 +242,7 @@ impl<V: Virt> Instance<V> {
         let guest = instance.guest;
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();
-        // The memory goes before the guest counts as ended: whoever starts it anew then finds it free.
+        // The memory goes before the guest counts as ended: the next start then finds it free.
         drop(instance);
         finish(guest, ending);
     }
@@ -229,8 +254,12 @@ fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     let tsc_hz = timer::tsc_hz();
     let khz = (tsc_hz / 1000) as u32;
     let host_cpuid = |leaf: u32, subleaf: u32| {
-        let result = cpu::cpuid(leaf, subleaf);
-        CpuidResult { eax: result.eax, ebx: result.ebx, ecx: result.ecx, edx: result.edx }
+        let found = cpu::cpuid(leaf, subleaf);
+        let registers = [found.eax, found.ebx, found.ecx, found.edx];
+        // Of speculation a guest is told what works.
+        let works = speculation::assessment().map_or(registers, |assessment| assessment.leaf(leaf, registers));
+        let [eax, ebx, ecx, edx] = works;
+        CpuidResult { eax, ebx, ecx, edx }
     };
     let vcpus = guest.config.vcpus;
     let mut cpuid = CpuidTable::new(&host_cpuid, &CpuidConfig { vcpus, tsc_khz: khz, apic_timer_khz: khz });
@@ -244,6 +273,24 @@ fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
         boot_unix_ns: clock::unix_ns(),
         has_debug_exit: guest.config.devices.debug_exit,
     })
+}
+
+/// Whether LFENCE serializes here.
+fn lfence_serializes() -> bool {
+    speculation::assessment().is_some_and(Assessment::lfence_serializes)
+}
+
+/// A guest goes on only where what it was told of speculation holds.
+fn check_offered(offered: Speculation) -> Result<(), String> {
+    let has = speculation::assessment().map(|assessment| assessment.cpu).unwrap_or_default();
+    let missing = offered.spec_ctrl & !has.spec_ctrl_bits();
+    if missing != 0 || offered.has_ibpb && !has.has_ibpb() {
+        return Err(format!(
+            "its CPUID shows SPEC_CTRL bits {:#x} or an IBPB that this CPU does not have",
+            offered.spec_ctrl
+        ));
+    }
+    Ok(())
 }
 
 /// Whose performance counters a guest is to have.
@@ -281,6 +328,7 @@ fn finish(guest: &'static Guest, ending: Ending) {
             return guest.order(Order::Start);
         }
         Ending::Own(stop @ (Stop::Fault(_) | Stop::TripleFault)) => return fail(guest, stop.to_string()),
+        Ending::Damaged(reason) => return fail(guest, reason),
         Ending::Crowded => {
             let reason = "each processor that is online holds as many virtual processors as it can: give the host more";
             return fail(guest, reason.to_string());
@@ -293,13 +341,12 @@ fn finish(guest: &'static Guest, ending: Ending) {
         Ending::Stopped => "stopped by the operator".to_string(),
         Ending::GivenUp => format!("stopped as on_panic says: {}", guest.status().reason.unwrap_or_default()),
     };
-    guest.set_state(VmState::Stopped, Some(reason.clone()));
-    record(EventKind::VmStopped { name, reason });
+    guest.note_end(VmState::Stopped, Some(reason.clone()), EventKind::VmStopped { name, reason });
 }
 
 /// The guest could not be started or go on.
 pub fn fail(guest: &Guest, reason: String) {
     log::error!("guest {}: {reason}", guest.config.name);
-    guest.set_state(VmState::Failed, Some(reason.clone()));
-    record(EventKind::VmFailed { name: guest.config.name.clone(), reason });
+    let event = EventKind::VmFailed { name: guest.config.name.clone(), reason: reason.clone() };
+    guest.note_end(VmState::Failed, Some(reason), event);
 }

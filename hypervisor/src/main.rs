@@ -16,57 +16,42 @@ mod control;
 mod end;
 mod events;
 mod executive;
-mod figures;
 mod freeze;
 mod guest;
 mod health;
 mod info;
 mod instance;
-mod ledger;
+mod kernel;
+mod machine_checks;
 mod panic;
 mod pci;
 mod places;
 mod processors;
 mod restart;
 mod selftest;
+mod shutdown;
 mod start;
 mod storm;
 mod task;
-mod timeline;
 mod update;
-mod virt;
 mod watching;
 
-use units::PhysAddr;
+use arch::boot::Source;
+use arch::hooks::{self, Hooks};
 
-/// Who started this image.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    /// A boot loader.
-    Loader {
-        /// The magic number of the protocol that it speaks.
-        protocol: u32,
-        /// Where what it left lies.
-        start_info: PhysAddr,
-    },
-    /// The image that ran before.
-    Predecessor {
-        /// Where its hand-over record lies.
-        record: PhysAddr,
-    },
-    /// The image that runs, which may replace itself by this one.
-    Judge {
-        /// Where its hand-over record lies.
-        record: PhysAddr,
-        /// Where the way back is.
-        page: u64,
-    },
-}
+hooks::provide!(Hooks {
+    main,
+    exception: panic::exception,
+    machine_check: panic::machine_check,
+    stop_cpu: end::stop_this_processor,
+    claims_nmi: || console::trial::takes_nmi() || update::takes_nmi(),
+    log_self_test: console::trial::interrupted,
+});
 
-/// First safe code: on the boot stack, on the boot page tables, one processor, interrupts off. The image's first instruction was
-/// at `entered_at`, in ticks of the time stamp counter.
+/// First safe code: on the boot stack, on the boot page tables, one processor, interrupts off. The image's first
+/// instruction was at `entered_at`, in ticks of the time stamp counter.
 fn main(source: Source, entered_at: u64) -> ! {
-    timeline::start(entered_at);
+    kernel::timeline::start(entered_at);
     // Apart from the other way, whose large values would take half of the boot stack.
     if let Source::Judge { record, page } = source {
         update::candidate::prepare(record, page, entered_at);

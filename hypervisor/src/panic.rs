@@ -4,10 +4,8 @@
 use core::fmt;
 use core::panic::PanicInfo;
 
-use units::PhysAddr;
-
 use crate::arch::trap::{self, TrapFrame};
-use crate::arch::{machine_check, memory};
+use crate::arch::{memory, percpu};
 use crate::end::{self, Cause};
 use crate::update::candidate;
 
@@ -17,7 +15,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     let registers = trap::registers_here();
     let place = info.location().map(Place);
     end::end(&Cause {
-        summary: format_args!("panic on processor {}: {}", end::my_number(), info.message()),
+        summary: format_args!("panic on processor {}: {}", percpu::my_number(), info.message()),
         place: place.as_ref().map(|place| place as &dyn fmt::Display),
         registers,
         code: None,
@@ -29,16 +27,25 @@ fn panic(info: &PanicInfo<'_>) -> ! {
 pub fn exception(frame: &TrapFrame) -> ! {
     let name = exception_name(frame.vector as u8);
     let fault = matches!(frame.vector, 8 | 14).then(|| FaultAddress(trap::fault_address()));
-    let damage = (frame.vector == 18).then(machine_check::damaged_memory).flatten().map(Damage);
-    let (fault, damage) = (fault.as_ref().map(|fault| fault as _), damage.as_ref().map(|damage| damage as _));
     end::end(&Cause {
         summary: format_args!(
             "exception {} {name} on processor {}, error code {:#x}",
             frame.vector,
-            end::my_number(),
+            percpu::my_number(),
             frame.error_code
         ),
-        place: fault.or(damage),
+        place: fault.as_ref().map(|fault| fault as _),
+        registers: trap::registers_of(frame),
+        code: Some(trap::code_bytes(frame.rip)),
+        frame_pointer: frame.rbp,
+    })
+}
+
+/// A machine check that the host does not survive: print everything, and end.
+pub fn machine_check(frame: &TrapFrame, fatal: &mca::Fatal) -> ! {
+    end::end(&Cause {
+        summary: format_args!("exception 18 {} on processor {}", exception_name(18), percpu::my_number()),
+        place: Some(fatal),
         registers: trap::registers_of(frame),
         code: Some(trap::code_bytes(frame.rip)),
         frame_pointer: frame.rbp,
@@ -56,15 +63,6 @@ struct Place<'a>(&'a core::panic::Location<'a>);
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at {}", self.0)
-    }
-}
-
-/// Memory that a machine check was about.
-struct Damage(PhysAddr);
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "memory at {0} is damaged: start the host with bad-memory={0}", self.0)
     }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's PCI functions: found out by the policy that the operator wants (`pci=`), before the guests run or once they do.
+//! The host's PCI functions: found out by the policy that the operator wants (`pci=`), before the guests run or once
+//! they do.
 //!
-//! There is one walk. `all` and `allow` take it whole at boot, while the other processors wake. With `lazy` any processor that has
-//! nothing else to do takes a step of it, one function, and looks for work again.
+//! There is one walk. `all` and `allow` take it whole at boot, while the other processors wake. With `lazy` any
+//! processor that has nothing else to do takes a step of it, one function, and looks for work again.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -18,8 +19,8 @@ use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, timer};
 use crate::guest::{GUESTS, Guests};
+use crate::kernel::timeline::{self, Name};
 use crate::start::{BOOT, FIRMWARE};
-use crate::timeline::{self, Name};
 
 /// Functions that are kept; more are only counted.
 const MOST_FUNCTIONS: usize = 1024;
@@ -62,7 +63,8 @@ pub fn let_the_idle_probe() {
     IS_FOR_IDLE.store(is_lazy, Ordering::Release);
 }
 
-/// For a processor that has nothing else to do: takes a step, if there is one to take and nobody else is taking it; says whether.
+/// For a processor that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
+/// says whether.
 pub fn step_while_idle() -> bool {
     if !IS_FOR_IDLE.load(Ordering::Relaxed) || !GUESTS.get().is_none_or(is_nobody_waiting) {
         return false;
@@ -141,7 +143,8 @@ impl Survey {
         }
     }
 
-    /// Opens the way to the registers and plans a walk for each segment. Their roots are bus 0 and where the firmware's ranges begin.
+    /// Opens the way to the registers and plans a walk for each segment. Their roots are bus 0 and where the firmware's
+    /// ranges begin.
     fn begin(&mut self, filter: &Filter) {
         self.is_begun = true;
         let tables = FIRMWARE.lock();
@@ -216,8 +219,7 @@ fn describe(function: &Function) -> PciFunction {
         Kind::Other(_) => (&[][..], None),
     };
     let ranges = bars.iter();
-    let ranges =
-        ranges.map(|bar| PciRange { is_ports: bar.space == RangeSpace::Ports, address: bar.address, bytes: bar.bytes });
+    let ranges = ranges.map(|bar| PciRange { is_ports: bar.space == RangeSpace::Ports, address: bar.address });
     PciFunction {
         place: (place.segment, place.bus, place.device(), place.function()),
         vendor: identity.vendor,

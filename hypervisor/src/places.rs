@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each processor's place for virtual ones: whether it takes any, how many more, and who is on the way to it.
 //!
-//! A virtual processor that is sent has its room from then on, so that who arrives always finds some; and it is told to be
-//! there ([`Guest::place`](crate::guest::Guest::place)) before it leaves, so that whoever has a message for it wakes the
-//! processor at which it will look. A place that is closed takes nobody: what was on the way by then is still taken out, by
-//! the processor that closed it.
+//! A virtual processor that is sent has its room from then on, so that who arrives always finds some; and it is told to
+//! be there ([`Guest::place`](crate::guest::Guest::place)) before it leaves, so that whoever has a message for it wakes
+//! the processor at which it will look. A place that is closed takes nobody: what was on the way by then is still taken
+//! out, by the processor that closed it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,9 +15,9 @@ use sched::placement::{Load, place};
 use spin::{Mutex, Once};
 
 use crate::arch::percpu;
+use crate::arch::virt::Virt;
 use crate::instance::Ending;
 use crate::task::Task;
-use crate::virt::Virt;
 
 /// Virtual processors that one processor can hold.
 pub const SLOTS: usize = 32;
@@ -111,8 +111,8 @@ pub fn send<V: Virt>(task: Box<Task<V>>, to: u32) -> Result<(), Box<Task<V>>> {
     Ok(())
 }
 
-/// Sends a virtual processor to `own` if that takes it, else to the processor that has least to do. Where none takes it,
-/// its guest ends.
+/// Sends a virtual processor to `own` if that takes it, else to the processor that has least to do. Where none takes
+/// it, its guest ends.
 pub fn settle<V: Virt>(mut task: Box<Task<V>>, own: u32) {
     for _ in 0..ATTEMPTS {
         let Ok(to) = place(&loads(), Some(own)) else { break };

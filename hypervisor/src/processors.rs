@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bringing up the other processors by the policy chosen, and sending each into its loop. Which of them is online changes
-//! later, too: `changes`.
+//! Bringing up the other processors by the policy chosen, and sending each into its loop. Which of them is online
+//! changes later, too: `changes`.
 
 mod changes;
 mod crossed;
+pub mod threads;
 
 pub use changes::{apic_id, bring_back, count, leave_order, online, put_to_rest, state};
 pub use crossed::{adopt_guests, adopt_running, expect_others, take_over};
@@ -27,14 +28,15 @@ use crate::arch::apic::{self, Mode as ApicMode};
 use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::svm::Svm;
-use crate::arch::{counters, cpu, crossing, descriptor, timer};
+use crate::arch::virt::{Unavailable, Virt};
+use crate::arch::{counters, cpu, crossing, descriptor, ending, speculation, timer};
 use crate::executive::Executive;
+use crate::kernel::timeline::{self, Name};
 use crate::restart::inherited;
 use crate::restart::staging::Member;
 use crate::start::{BOOT, FIRMWARE, prepare_processor};
-use crate::timeline::{self, Name};
-use crate::virt::{Unavailable, Virt};
-use crate::{console, end, info, places, selftest};
+use crate::update::candidate;
+use crate::{console, info, places, selftest};
 
 /// One for each identifier.
 static CELLS: Once<Vec<ProcessorCell>> = Once::new();
@@ -73,8 +75,8 @@ pub fn reset_others(options: &Options) {
 }
 
 impl Others {
-    /// Prepares every processor that the firmware names and the operator wants, and (unless the operator wants that later)
-    /// tells them to start; waits for nobody.
+    /// Prepares every processor that the firmware names and the operator wants, and (unless the operator wants that
+    /// later) tells them to start; waits for nobody.
     pub fn kick() -> Self {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
         let Some((_, options)) = BOOT.get() else { return this };
@@ -233,8 +235,8 @@ impl Later {
         Some(Self { new: new?, back: back? })
     }
 
-    /// The plan for one of them. INIT leaves a time stamp counter and its adjustment as they are (AMD APM vol 2, table 14-1; Intel
-    /// SDM vol 3, table 10-1), so what was settled once about a clock holds.
+    /// The plan for one of them. INIT leaves a time stamp counter and its adjustment as they are (AMD APM vol 2, table
+    /// 14-1; Intel SDM vol 3, table 10-1), so what was settled once about a clock holds.
     fn crew(&self, index: u32) -> &Crew<'static> {
         let outcome = self.new.cell(index).map(|cell| cell.sync().outcome);
         match outcome {
@@ -328,7 +330,7 @@ fn enter() -> ! {
     let mut machine = Machine::new(apic_ids);
     let Ok(mut follower) = Follower::arrive(crew, index, &mut machine) else { cpu::halt_forever() };
     loop {
-        if end::is_under_way() || (stop.is_some() && stop == crew.state(index).awaited()) {
+        if ending::is_under_way() || (stop.is_some() && stop == crew.state(index).awaited()) {
             cpu::halt_forever();
         }
         match follower.poll(&mut machine) {
@@ -392,7 +394,8 @@ pub fn members() -> Vec<Member> {
     core::iter::once(first).chain(others().map(parked)).collect()
 }
 
-/// Sends INIT to every processor that is not online: wherever it stands, it needs no memory of this image's from then on.
+/// Sends INIT to every processor that is not online: wherever it stands, it needs no memory of this image's from then
+/// on.
 pub fn init_absent() {
     let absent = (1..changes::count()).filter(|index| changes::state(*index) != Some(State::Online));
     absent.filter_map(changes::apic_id).for_each(apic::send_init);
@@ -414,8 +417,8 @@ pub fn clocks_agree() -> bool {
     outcomes.all(|outcome| matches!(outcome, SyncOutcome::Skipped | SyncOutcome::Agrees | SyncOutcome::Corrected))
 }
 
-/// The calling processor, on which no guest is loaded, is about to leave this image: nothing is left in it of any guest, nor of
-/// what runs them.
+/// The calling processor, on which no guest is loaded, is about to leave this image: nothing is left in it of any
+/// guest, nor of what runs them.
 pub fn forget_guests() {
     if let Some(Ok(svm)) = VIRT.get() {
         svm.disable();
@@ -441,6 +444,7 @@ pub fn detect_virtualization() {
     let mut counting = None;
     let detected = VIRT.call_once(|| {
         let svm = Svm::detect()?;
+        assess_speculation();
         // Before anybody readies a processor for guests.
         counting = detect_counters();
         Ok(svm)
@@ -454,6 +458,21 @@ pub fn detect_virtualization() {
         }
         Err(unavailable) => log::error!("{unavailable}"),
     }
+}
+
+/// Finds out which speculation vulnerabilities this processor has. Traps of an image on trial are the old image's.
+fn assess_speculation() {
+    let Some((_, options)) = BOOT.get() else { return };
+    let may_probe = !candidate::is_on_trial();
+    let assessment = speculation::detect(options.mitigations, threads::are_shared(), may_probe);
+    let rows = || mitigations::TABLE.iter().zip(&assessment.statuses);
+    for (row, status) in rows() {
+        log::debug!("mitigations: {}: {status}", row.name);
+    }
+    let open = rows().filter(|(_, status)| status.is_vulnerable()).map(|(row, _)| row.name);
+    let open = open.collect::<Vec<_>>().join(", ");
+    let mode = if options.mitigations == mitigations::Mode::Off { "off" } else { "auto" };
+    log::info!("mitigations: {mode}; vulnerable to {}", if open.is_empty() { "nothing known" } else { &open });
 }
 
 /// The processor's counters, if guests' events are to be counted with them and can be: their name.

@@ -6,13 +6,14 @@
 //!   image placed, hashed in slices, judged;
 //!   crossing built, record fits                            ─▶  others park ─▶ log, record ─▶ over the crossing
 //!                                                                                              │
-//! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, processors from their mailboxes ─▶ guests anew
+//! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, processors from their mailboxes ─▶ guests again
 //! ```
 //!
 //! | module | what |
 //! |---|---|
 //! | [`source`], [`upload`] | the file with the next image |
 //! | [`files`] | files of this image and the one before, to go back to |
+//! | [`trust`] | which images and bundles this host takes |
 //! | [`candidate`] | the image in its slot: locked, hashed, judged |
 //! | [`staging`] | what else can be prepared and refused while guests run |
 //! | [`record`] | what the new image is told |
@@ -32,6 +33,7 @@ pub mod outcome;
 pub mod record;
 pub mod source;
 pub mod staging;
+pub mod trust;
 pub mod upload;
 
 use alloc::boxed::Box;
@@ -43,8 +45,8 @@ use wire::{Refusal, RefusalCode, VmState};
 
 use crate::arch::cpu;
 use crate::guest::GUESTS;
+use crate::kernel::timeline::{self, Name};
 use crate::start::BOOT;
-use crate::timeline::{self, Name};
 use crate::update::Baggage;
 
 use candidate::Candidate;
@@ -63,7 +65,8 @@ pub struct Conversation {
     pub log_since: u64,
     /// The next event to be streamed.
     pub next_event: u64,
-    /// What its line takes at once, and whether bytes leave in a wire's time; `None` where it is to be looked for anew.
+    /// What its line takes at once, and whether bytes leave in a wire's time; `None` where it is to be looked for
+    /// again.
     pub line: Option<(u8, bool)>,
 }
 
@@ -91,14 +94,14 @@ pub struct Restart {
 }
 
 impl Preparation {
-    /// Begins: the image is put into its slot.
+    /// Begins: the image is put into its slot. `is_downgrade`: the operator asks for an older image, if this is one.
     ///
     /// # Errors
     /// The reason why there cannot be a restart.
-    pub fn begin(source: Source, reason: Reason) -> Result<Self, Refused> {
+    pub fn begin(source: Source, reason: Reason, is_downgrade: bool) -> Result<Self, Refused> {
         let asked = cpu::tsc();
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        match Candidate::place(source.image_file()) {
+        match Candidate::place(source.image_file(), is_downgrade) {
             Ok(candidate) => Ok(Self { source, candidate, reason, asked }),
             Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
@@ -115,11 +118,12 @@ impl Preparation {
     /// The reason why there cannot be a restart.
     pub fn finish(self) -> Result<Restart, Refused> {
         let reason = self.reason;
-        let (staged, asked) = self.stage(|_| Ok(Baggage::default()))?;
+        let (staged, asked) = self.stage(|_| Baggage::of_the_host())?;
         Ok(Restart { staged, reason, asked })
     }
 
-    /// Prepares what is left; says when all this was asked for. `pack` packs what goes over of guests, for a reader of this version.
+    /// Prepares what is left; says when all this was asked for. `pack` packs what goes over of guests, for a reader of
+    /// this version.
     ///
     /// # Errors
     /// The reason why the image cannot be gone to.
@@ -156,9 +160,10 @@ impl Restart {
         self.staged.parcel.generation
     }
 
-    /// Goes. Guests end where they are.
-    pub fn go(self, conversation: &Conversation) -> ! {
-        leaving::leave(self.staged, self.reason, self.asked, conversation)
+    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and tells how the
+    /// conversation stands.
+    pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
+        leaving::leave(self.staged, self.reason, self.asked, last_words)
     }
 }
 
@@ -189,7 +194,8 @@ pub fn after_guests() -> Option<Restart> {
         return None;
     }
     let restart = Source::bundle().map_err(|error| error.refusal()).and_then(|source| {
-        let mut preparation = Preparation::begin(source, Reason::GuestsDone).map_err(|refused| refused.refusal)?;
+        let mut preparation =
+            Preparation::begin(source, Reason::GuestsDone, false).map_err(|refused| refused.refusal)?;
         while !preparation.step() {}
         preparation.finish().map_err(|refused| refused.refusal)
     });

@@ -6,26 +6,29 @@ use boot::BootInfo;
 use boot::options::{ApicMode, MadtDamage, Options, SelfTest};
 use bundle::Bundle;
 use firmware::damage::{Damage, Damaged};
+use firmware::power::Power;
 use firmware::{Override, Tables};
 use klog::Level;
 use spin::{Mutex, Once};
-use units::{PageSize, PhysRange};
+use units::{PHYSICAL_LIMIT, PageSize, PhysAddr, PhysRange};
 
 use crate::arch::address::DIRECT_MAP;
-use crate::arch::boot::BootMemory;
+use crate::arch::apic::NotChosen;
+use crate::arch::boot::{BootMemory, Source};
 use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::ioapic::IoApic;
 use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::timer::{self, Reference};
-use crate::arch::{apic, clock, cpu, descriptor, ioapic, power, trap, watchdog};
+use crate::arch::{apic, clock, cpu, descriptor, ioapic, power, strays, trap, watchdog};
 use crate::guest::{GUESTS, Guests};
+use crate::kernel::ledger;
+use crate::kernel::timeline::{self, Name};
 use crate::processors::Others;
 use crate::restart::inherited;
-use crate::timeline::{self, Name};
 use crate::update::{adoption, candidate};
-use crate::{Source, console, end, ledger, pci, processors, selftest, storm};
+use crate::{console, end, pci, processors, selftest, storm};
 
 /// What the loader told, and what the operator wants.
 pub static BOOT: Once<(BootInfo, Options)> = Once::new();
@@ -46,7 +49,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     };
     let (options, complaints) = Options::parse(&info.command_line);
     drop(reading);
-    timeline::entered(entered_at);
+    timeline::entered(entered_at, inherited::generation());
     let opening = timeline::span(Name::Console, 0);
     console::start(options.log, options.console);
     drop(opening);
@@ -63,6 +66,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     build_memory(&info, &options);
     let ringing = timeline::span(Name::Log, 0);
     console::log::add_ring(BOOT_PROCESSOR, options.log_buffer.boot_bytes());
+    inherited::take_events();
     drop(ringing);
     BOOT.call_once(|| (info.clone(), options));
     match memory::new_stack() {
@@ -82,13 +86,13 @@ fn build_memory(info: &BootInfo, options: &Options) {
     let mut tables = FIRMWARE.lock();
     read_firmware(info, options, &mut tables);
     choose_apic(options.apic);
-    let has_epitaph = ledger::open(info, options);
+    let has_epitaph = ledger::open(info, options, inherited::record().as_ref());
     enter_address_space(info, &tables, None);
     if has_epitaph {
         ending::allow_epitaph();
     }
-    timeline::settle();
-    ledger::furnish(info, options, &tables);
+    timeline::settle(inherited::timelines());
+    ledger::furnish(info, options, &tables, inherited::is_update());
     end::previous::collect();
     let free = units::ByteSize(FRAMES.lock().free_bytes());
     log::info!("memory: {} usable, {free} free", units::ByteSize(info.memory_map.usable_bytes()));
@@ -135,6 +139,7 @@ fn read_firmware(info: &BootInfo, options: &Options, tables: &mut Tables) {
     if let Err(error) = read {
         log::warn!("firmware tables: {error}");
     }
+    tables.check_power_registers(|address| may_be_register(info, address));
     tables.warnings.iter().for_each(|problem| log::warn!("firmware tables: {problem}"));
 }
 
@@ -144,15 +149,21 @@ fn choose_apic(wanted: ApicMode) {
         ApicMode::XApic => Some(apic::Mode::Xapic),
         ApicMode::X2Apic => Some(apic::Mode::X2apic),
     };
-    if apic::choose(wanted).is_err() {
-        log::warn!("option apic=x2apic: this processor has none; xAPIC mode is used");
+    match apic::choose(wanted) {
+        Ok(()) => {}
+        Err(NotChosen::NoX2apic) => log::warn!("option apic=x2apic: this processor has none; xAPIC mode is used"),
+        Err(NotChosen::X2apicIsOn) => {
+            log::warn!(
+                "option apic=xapic: the firmware has left x2APIC mode on; it is used, since CPUs cannot leave it"
+            )
+        }
     }
 }
 
 /// An image that has taken over owns all memory, but for what guests have and what is still to be read.
 pub fn take_all_memory() {
     let (Some((info, options)), Ok((advance, crossing))) = (BOOT.get(), inherited::on_trial()) else { return };
-    if ledger::take_all(info, options, advance) {
+    if ledger::take_all(info, options, advance, inherited::record().as_ref()) {
         ending::allow_epitaph();
     }
     memory::hide_crossing(crossing.bytes());
@@ -161,7 +172,7 @@ pub fn take_all_memory() {
 /// An image that has taken over keeps account of memory as the operator wants it.
 pub fn furnish_memory() {
     let Some((info, options)) = BOOT.get() else { return };
-    ledger::furnish(info, options, &FIRMWARE.lock());
+    ledger::furnish(info, options, &FIRMWARE.lock(), inherited::is_update());
     ledger::background::guest_starts();
 }
 
@@ -172,7 +183,7 @@ pub fn take_console() {
     console::run(route_console());
 }
 
-/// A watchdog for images on trial; says whether there is a way for one.
+/// A watchdog for images on trial and for the host's end; says whether there is a way for one.
 pub fn prepare_watchdog() -> bool {
     let tables = FIRMWARE.lock();
     let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
@@ -188,13 +199,16 @@ pub fn silence_watchdog() {
 
 /// The control channel's UART interrupts this image's boot processor.
 pub fn take_interrupts() {
+    strays::host_is_up();
+    prepare_watchdog();
     route_control_channel();
 }
 
-fn device_pages(tables: &Tables) -> ArrayVec<DevicePage, 20> {
+fn device_pages(tables: &Tables) -> ArrayVec<DevicePage, 21> {
     let mut pages = ArrayVec::new();
     pages.push((apic::MAPPED_AT, apic::physical()));
     pages.extend(tables.hpet_address.map(|address| (timer::HPET_MAPPED_AT, address)));
+    pages.extend(power::pages(&Power::new(tables)));
     for (number, io_apic) in tables.io_apics.iter().enumerate() {
         pages.push((ioapic::MAPPED_AT + number as u64 * 4096, io_apic.address));
     }
@@ -215,6 +229,11 @@ extern "C" fn on_own_stack() -> ! {
     // The others are told to start as soon as they can be, and waited for when there is nothing else left to do.
     let mut others = Others::kick();
     quiet_interrupts();
+    // For the host's end, at which nothing may wait for a lock.
+    prepare_watchdog();
+    // What the APIC still held for who had the machine before.
+    cpu::take_pending_interrupts();
+    strays::host_is_up();
     run_self_tests();
     processors::detect_virtualization();
     others.tend();
@@ -238,8 +257,8 @@ fn route_control_channel() {
     }
 }
 
-/// The console's UART interrupts the boot processor when it has room; says whether it does. An input that is level-triggered
-/// would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
+/// The console's UART interrupts the boot processor when it has room; says whether it does. An input that is
+/// level-triggered would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
 fn route_console() -> bool {
     let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
     if line.is_level {
@@ -279,8 +298,8 @@ fn input_of(tables: &Tables, gsi: u32) -> Option<(usize, u32)> {
     })
 }
 
-/// Finds the bundle among the loader's modules: the first one is it. Without one, or with a broken one, the host is up all
-/// the same, without guests.
+/// Finds the bundle among the loader's modules: the first one is it. Without one, or with a broken one, the host is up
+/// all the same, without guests.
 pub fn find_bundle() -> Option<Bundle<'static>> {
     let _span = timeline::span(Name::Bundle, 0);
     let (info, _) = BOOT.get()?;
@@ -299,7 +318,7 @@ pub fn find_bundle() -> Option<Bundle<'static>> {
 pub fn open_bundle(bundle: Option<Bundle<'static>>) {
     let Some(bundle) = bundle else { return };
     let _span = timeline::span(Name::Guests, bundle.manifest().guests.len() as u32);
-    let mut guests = Guests::new(bundle, &processors::online());
+    let mut guests = Guests::new(bundle, &processors::threads::for_guests());
     if inherited::is_update() {
         adoption::place_vcpus(&mut guests);
     }
@@ -330,9 +349,14 @@ fn start_clock() {
 /// How the machine is switched off.
 pub fn note_power_off() {
     let tables = FIRMWARE.lock();
-    if let (Some(port), Some(sleep_type)) = (tables.pm1a_control_port, tables.sleep_s5_type) {
-        power::set_power_off(port, sleep_type);
-    }
+    power::note(Power::new(&tables));
+}
+
+/// Whether a power register may be at this physical address: it is no usable memory.
+fn may_be_register(info: &BootInfo, address: u64) -> bool {
+    let end = 1_u64 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);
+    let is_memory = info.memory_map.usable().any(|usable| usable.contains(PhysAddr(address)));
+    !is_memory && address < end.min(PHYSICAL_LIMIT)
 }
 
 fn measure_clock() {
@@ -340,7 +364,7 @@ fn measure_clock() {
     let hpet = tables.hpet_address.map(|_| Reference::Hpet);
     let pm_timer = tables.pm_timer.map(|timer| Reference::PmTimer(timer.port));
     match timer::calibrate(hpet.or(pm_timer)) {
-        Ok(hz) => log::info!("clock: TSC at {}.{:03} MHz", hz / 1_000_000, hz / 1000 % 1000),
+        Ok((hz, source)) => log::info!("clock: TSC at {}.{:03} MHz, {source}", hz / 1_000_000, hz / 1000 % 1000),
         Err(_) => panic!("no clock: neither CPUID nor HPET nor PM timer tells how fast the TSC runs"),
     }
     console::log::set_clock();
@@ -355,6 +379,7 @@ fn quiet_interrupts() {
         power::mask_8259();
     }
     (0..tables.io_apics.len()).for_each(|number| IoApic::mapped(number).mask_all());
+    apic::open_nmi_line();
 }
 
 fn run_self_tests() {

@@ -10,18 +10,19 @@ use core::sync::atomic::Ordering;
 
 use sched::{Times, Weight};
 use vm::devices::pvpanic::PanicEvent;
+use vm::emulate::VectorWrite;
 use vm::machine::{Host, Outcome, Processor, Stop};
 use vm::vcpu::{Gpr, SegmentName, VcpuState};
 
 use crate::arch::percpu::{self, PerCpu};
-use crate::arch::{clock, cpu, timer};
+use crate::arch::virt::Virt;
+use crate::arch::{clock, cpu, timer, vector};
 use crate::freeze;
 use crate::guest::Guest;
 use crate::instance::{Ending, Instance};
+use crate::kernel::timeline::{self, Name};
 use crate::pci;
-use crate::timeline::{self, Name};
 use crate::update::candidate;
-use crate::virt::Virt;
 use crate::watching::Watched;
 
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
@@ -138,8 +139,8 @@ impl<V: Virt> Task<V> {
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
 
-    /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until it
-    /// arrives it waits, if it `wants_to_run`.
+    /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until
+    /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
         self.stolen_before = self.stolen_before.saturating_add(times.stolen.0);
         self.ran_before = self.ran_before.saturating_add(times.running.0);
@@ -214,17 +215,23 @@ impl<V: Virt> Task<V> {
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
             if me.work_pending.load(Ordering::Relaxed) {
+                machine.cancel_entry(&mut *self.vcpu, &mut self.processor);
                 return Pause::Work;
             }
             let exit = virt.run(&mut self.vcpu);
             match machine.handle(exit, &mut *self.vcpu, &mut self.processor, &mut self.host) {
                 Outcome::Resume => {}
                 Outcome::Idle => machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host),
-                Outcome::CountsOtherwise => virt.follow_counting(&mut self.vcpu),
+                Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
                     self.host.guest.flush_console();
                     cpu::take_pending_interrupts();
+                }
+                Outcome::MachineCheck => {
+                    if self.instance.is_ended_by_machine_check() {
+                        return Pause::Work;
+                    }
                 }
                 Outcome::Stop(stop) => {
                     self.tell_of_end(&stop);
@@ -298,6 +305,10 @@ impl Host for TaskHost {
         percpu::kick(self.guest.processor_to_tell(vcpu));
     }
 
+    fn leave_at_once(&mut self) {
+        percpu::interrupt_self();
+    }
+
     #[inline]
     fn set_alarm(&mut self, deadline: Option<u64>) {
         let earliest = match (deadline, self.others_alarm) {
@@ -314,5 +325,13 @@ impl Host for TaskHost {
         if event == PanicEvent::Panicked {
             self.guest.reports_panic();
         }
+    }
+
+    fn vector(&self, register: u8) -> [u64; 4] {
+        vector::read(register)
+    }
+
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
+        vector::write(register, value, write);
     }
 }

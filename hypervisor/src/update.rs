@@ -2,14 +2,14 @@
 //! Replacing the running image while guests run.
 //!
 //! ```text
-//! old image  stage, pack ─▶ lend the boot processor, in slices ─▶ gap: stop, save ─┐            ┌─▶ back, and on as before
-//! new image                  prepare                                               └▶ restore ──┤
-//!                                                                                               └─▶ commit, enter, settle
+//! old image  stage, pack ─▶ lend the boot processor, in slices ─▶ gap: stop, save ─┐            ┌─▶ back, and on as
+//! before new image                  prepare                                               └▶ restore ──┤
+//! └─▶ commit, enter, settle
 //! ```
 //!
 //! | module | side | what |
 //! |---|---|---|
-//! | [`baggage`] | old | what goes over of guests, and memory for it |
+//! | [`baggage`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
 //! | [`gap`] | old | all processors stop, save and go, or stay; bringing them back |
@@ -18,7 +18,8 @@
 //! | [`picture`] | new | the gap on the timeline |
 //! | [`settling`] | new | what is left to do once guests run |
 //!
-//! Until every processor has restored its guests the old image is whole, and every trap in the new one leads back to it.
+//! Until every processor has restored its guests the old image is whole, and every trap in the new one leads back to
+//! it.
 
 pub mod adoption;
 mod baggage;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Sourced by setup.sh: the distribution's own kernels, unpacked under target/kernels/<major.minor>/, its kexec-tools under
-# target/kexec-tools/, and a newer emulator under target/qemu-10/.
+# target/kexec-tools/, a newer emulator under target/qemu-10/, and crash with a kernel's symbols under target/crash/.
 # shellcheck shell=bash
 
 # The package that a kernel's meta package stands for at the moment, with its version: `name=version`.
@@ -29,9 +29,10 @@ unpack_kernel() {
   say "kernel $series is under ${folder#"$ROOT"/} (${package%%=*})"
 }
 
-# The release's own kernel, which is the default one: it and the release's own QEMU were tested together. (Debian 12's QEMU
-# 7.2 emulates CMPXCHG16B wrongly with several processors: 6 of 15 boots of a 6.12 kernel failed, 0 of 15 without cx16, and
-# 0 of 15 under QEMU 10. A 6.1 kernel is not affected.)
+# The release's own kernel, which is the default one: it and the release's own QEMU were tested together. (Debian 12's
+# QEMU
+# 7.2 emulates CMPXCHG16B wrongly with several processors: 6 of 15 boots of a 6.12 kernel failed, 0 of 15 without cx16,
+# and 0 of 15 under QEMU 10. A 6.1 kernel is not affected.)
 stock_kernel() {
   local meta=linux-image-cloud-amd64
   [[ "$(distribution)" != ubuntu ]] || meta=linux-image-virtual
@@ -39,8 +40,8 @@ stock_kernel() {
   ln -sfn "$series" "$TARGET/kernels/default"
 }
 
-# The distribution's kexec-tools, for the Linux that tests replace: installed here they would ask to handle this machine's
-# reboots. Only those packages are unpacked that are not installed anyway.
+# The distribution's kexec-tools, for the Linux that tests replace: installed here they would ask to handle this
+# machine's reboots. Only those packages are unpacked that are not installed anyway.
 kexec_tools() {
   local folder="$TARGET/kexec-tools" packages
   [[ ! -x "$folder/sbin/kexec" && ! -x "$folder/usr/sbin/kexec" ]] || return 0
@@ -51,10 +52,49 @@ kexec_tools() {
   say "kexec-tools are under ${folder#"$ROOT"/}"
 }
 
+# crash, and the debug file of the kernel under target/kernels/6.1, both under target/crash/. Only those packages are
+# unpacked that are not installed anyway; of the debug package, which unpacks to 1.8 GB, one file.
+crash_with_symbols() {
+  local folder="$TARGET/crash" image packages
+  image=$(basename "$(readlink "$TARGET/kernels/6.1/vmlinuz")") || return 1
+  [[ ! -x "$folder/crash" || ! -e "$folder/${image/vmlinuz/vmlinux}" ]] || return 0
+  mapfile -t packages < <(apt-get "${apt_options[@]}" install -s --no-install-recommends crash |
+    sed -nE 's/^Inst ([^ ]+) .*\(([^ ]+) .*/\1=\2/p')
+  unpack_packages "$folder" "${packages[@]:-crash}" || return 1
+  write_crash_wrapper "$folder"
+  unpack_symbols "linux-image-${image#vmlinuz-}-dbg" "$folder" "${image/vmlinuz/vmlinux}" || return 1
+  say "crash and ${image/vmlinuz/vmlinux} are under ${folder#"$ROOT"/}"
+}
+
+# Takes a kernel's debug file out of its package.
+unpack_symbols() {
+  local package=$1 folder=$2 file=$3 downloads="$TARGET/setup/downloads"
+  rm -rf "$downloads"
+  mkdir -p "$downloads"
+  say "downloading $package"
+  (cd "$downloads" && apt-get "${apt_options[@]}" -o APT::Sandbox::User=root -qq download "$package") || return 1
+  dpkg-deb --fsys-tarfile "$downloads"/*.deb | tar -x -O "./usr/lib/debug/boot/$file" >"$folder/$file.part" || return 1
+  mv "$folder/$file.part" "$folder/$file"
+  rm -rf "$downloads"
+}
+
+# A front for the unpacked crash: its libraries beside it.
+write_crash_wrapper() {
+  cat >"$1/crash" <<'WRAPPER'
+#!/bin/sh
+# Written by scripts/setup.sh: runs the crash unpacked beside this file, or the installed one.
+here=$(dirname "$(readlink -f "$0")")
+export LD_LIBRARY_PATH="$here/usr/lib/x86_64-linux-gnu:$here/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+[ -x "$here/usr/bin/crash" ] || exec /usr/bin/crash "$@"
+exec "$here/usr/bin/crash" "$@"
+WRAPPER
+  chmod +x "$1/crash"
+}
+
 qemu_major() { "$1" --version 2>/dev/null | sed -nE '1s/.*version ([0-9]+)\..*/\1/p'; }
 
-# QEMU 10 (the first here whose emulated processors have an x2APIC), beside the one that is installed. Only those packages
-# are unpacked that the installed QEMU does not bring already.
+# QEMU 10 (the first here whose emulated processors have an x2APIC), beside the one that is installed. Only those
+# packages are unpacked that the installed QEMU does not bring already.
 newer_qemu() {
   local release folder="$TARGET/qemu-10" packages
   release="$(release_codename)-backports"

@@ -38,8 +38,8 @@ archive_of_suite() {
     awk -v suite="$1" '($2 == suite || $3 == suite) && !found { print $1; found = 1 }'
 }
 
-# Lets the look-ups see this release's backports: by this machine's own sources if they have them, else by a private copy
-# of the sources under target/ with one line more. Fails when the archive has none or cannot be reached.
+# Lets the look-ups see this release's backports: by this machine's own sources if they have them, else by a private
+# copy of the sources under target/ with one line more. Fails when the archive has none or cannot be reached.
 use_backports() {
   local suite archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg private="$TARGET/setup/apt"
   suite="$(release_codename)-backports"

@@ -56,7 +56,8 @@ choose_toolchain() {
     "Baton's own tool needs $OLDEST_RUST or newer; with rustup: 'rustup update stable'"
 }
 
-# Formatter and linter, which only the tests need: for the host's toolchain, and for Debian's where that builds the bare metal.
+# Formatter and linter, which only the tests need: for the host's toolchain, and for Debian's where that builds the bare
+# metal.
 choose_checkers() {
   [[ "$(<"$TARGET/toolchain")" != debian ]] || install_packages "${DEBIAN_RUST_CHECKERS[@]}"
   has_checkers && return 0

@@ -24,7 +24,8 @@ pub struct Taken {
 }
 
 impl Client {
-    /// Has each processor looked at `hz` times a second, for so long. `accept` sees the first page, and may want no more.
+    /// Has each processor looked at `hz` times a second, for so long. `accept` sees the first page, and may want no
+    /// more.
     pub fn profile(
         &mut self,
         hz: u32,

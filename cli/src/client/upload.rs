@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sending a file to a host: several pieces at once, so that the line never waits for an answer, and again from where the host
-//! says whenever some are lost.
+//! Sending a file to a host: several pieces at once, so that the line never waits for an answer, and again from where
+//! the host says whenever some are lost.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,8 @@ use wire::{MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
 
 use super::{Client, unexpected};
 
-/// Pieces on their way at most. What a broker holds for a client, and what the host has room to answer, is several times that.
+/// Pieces on their way at most. What a broker holds for a client, and what the host has room to answer, is several
+/// times that.
 const WINDOW: usize = 8;
 /// A piece that is not answered for so long is lost.
 const SILENCE: Duration = Duration::from_secs(5);

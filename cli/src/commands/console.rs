@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `baton vm console`: a guest's serial line in this terminal.
 //!
-//! On a terminal every key goes to the guest, Ctrl-C as well; Ctrl-] leaves. Without a terminal (a script) standard input
-//! goes to the guest as it is, and once it has ended the command leaves after some silence.
+//! On a terminal every key goes to the guest, Ctrl-C as well; Ctrl-] leaves. Without a terminal (a script) standard
+//! input goes to the guest as it is, and once it has ended the command leaves after some silence.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -21,6 +21,7 @@ use wire::{RequestBody, Stream, Subscription};
 use super::DONE;
 use super::terminal::RawTerminal;
 use crate::client::{Client, Closed};
+use crate::output::output;
 
 /// Ctrl-]
 const LEAVE: u8 = 0x1d;
@@ -85,7 +86,7 @@ impl Console<'_> {
 
     /// Writes what the guest has written.
     fn show(&mut self) -> Result<()> {
-        let mut out = io::stdout();
+        let mut out = output();
         while let Some(stream) = self.client.next(Duration::ZERO)? {
             if let Stream::Console { name, bytes } = stream
                 && name == self.vm

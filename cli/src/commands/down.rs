@@ -11,7 +11,7 @@ use wire::RequestBody;
 
 use super::{DONE, connect};
 use crate::args::Target;
-use crate::lab::rundir;
+use crate::running;
 
 /// How long the host may take to accept the order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
         println!("host {name:?} is off");
         return Ok(DONE);
     }
-    let Some((tool, emulator)) = rundir::pids_of(name) else { return Ok(DONE) };
+    let Some((tool, emulator)) = running::pids_of(name) else { return Ok(DONE) };
     let reason = match asked {
         Ok(_) => format!("did not switch off within {timeout_seconds} s"),
         Err(error) => format!("did not take the order ({error:#})"),
@@ -51,7 +51,7 @@ pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
 
 fn has_ended(name: &str, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
-    while rundir::pids_of(name).is_some() {
+    while running::pids_of(name).is_some() {
         if Instant::now() >= deadline {
             return false;
         }

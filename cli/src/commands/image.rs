@@ -11,16 +11,20 @@ use super::DONE;
 use crate::args::{Format, ImageCommand};
 use crate::image::{self, Description, HandOver, iso, linux};
 use crate::keys;
-use crate::lab::default_image;
+use crate::options;
+use crate::paths::default_image;
 use crate::size::Size;
 
 pub(super) fn run(command: &ImageCommand) -> Result<u8> {
     match command {
         ImageCommand::Info { image, format } => info(image, *format),
         ImageCommand::Verify { image, key } => verify(image, key),
-        ImageCommand::Sign { image, key, output } => sign(image, key, output.as_deref().unwrap_or(image)),
+        ImageCommand::Sign { image, key, output, reseal } => {
+            sign(image, key, output.as_deref().unwrap_or(image), *reseal)
+        }
         ImageCommand::Linux { output, image } => kernel(&default_image(image.as_deref())?, output),
         ImageCommand::Iso { bundle, output, image, cmdline } => {
+            options::check("--cmdline", cmdline)?;
             disc(&default_image(image.as_deref())?, bundle, cmdline, output)
         }
     }
@@ -50,6 +54,7 @@ fn text(said: &Description) -> String {
         ("version", said.version.clone()),
         ("build", said.build.clone()),
         ("size", format!("{} ({} in memory)", size(said.file_bytes), size(said.memory_bytes))),
+        ("security", format!("version {}", said.security_version)),
         ("hand-over", versions),
     ];
     let rows = rows
@@ -83,9 +88,11 @@ fn verify(path: &Path, words: &[String]) -> Result<u8> {
     Ok(DONE)
 }
 
-fn sign(path: &Path, key: &Path, output: &Path) -> Result<u8> {
+fn sign(path: &Path, key: &Path, output: &Path, is_reseal: bool) -> Result<u8> {
     let key = keys::secret(key)?;
-    let signed = image::seal_anew(&image::read(path)?, Some(&key)).with_context(|| path.display().to_string())?;
+    let file = image::read(path)?;
+    let sealed = if is_reseal { image::reseal(&file, Some(&key)) } else { image::seal_anew(&file, Some(&key)) };
+    let signed = sealed.with_context(|| path.display().to_string())?;
     // Whoever reads it meanwhile finds the one or the other.
     let part = output.with_extension("part");
     fs::write(&part, &signed).and_then(|()| fs::rename(&part, output)).with_context(|| {
@@ -130,12 +137,14 @@ mod tests {
                 blocks: vec!["Vcpu".to_owned()],
             }],
             sha256: "00ff".to_owned(),
+            security_version: 7,
             signer: None,
             seal_error: None,
         };
         assert_eq!(
             text(&said),
             "version      0.1.0\nbuild        a1b2c3\nsize         800.0 KiB (1 MiB in memory)\n\
+             security     version 7\n\
              hand-over    reads and writes versions 1 to 2\n\
              \x20            version 2, sections: Host, Clock\n             version 2, blocks: Vcpu\n\
              SHA-256      00ff\nsignature    none: sealed, not signed\n"

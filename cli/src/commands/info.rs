@@ -2,8 +2,9 @@
 //! `baton info`: what host is running.
 
 use anyhow::Result;
-use wire::{ApicMode, HostInfo, Virtualization};
+use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
 
+use super::shipment::with_build;
 use super::{DONE, connect, seconds};
 use crate::args::{Format, Target};
 use crate::size::Size;
@@ -15,6 +16,21 @@ pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
         false => print!("{}", text(&info)),
     }
     Ok(DONE)
+}
+
+/// `baton info --vulnerabilities`.
+pub(super) fn vulnerabilities(target: &Target, format: Format) -> Result<u8> {
+    let rows = connect(target)?.vulnerabilities()?;
+    match format.json {
+        true => println!("{}", serde_json::to_string(&rows)?),
+        false => print!("{}", vulnerability_lines(&rows)),
+    }
+    Ok(DONE)
+}
+
+fn vulnerability_lines(rows: &[Vulnerability]) -> String {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    rows.iter().map(|Vulnerability { name, status }| format!("{name:<width$}  {status}\n")).collect()
 }
 
 fn text(info: &HostInfo) -> String {
@@ -29,7 +45,8 @@ fn text(info: &HostInfo) -> String {
         ApicMode::X2Apic => "x2APIC",
     };
     let rows = [
-        ("version", info.version.clone()),
+        ("version", with_build(&info.version, &info.build)),
+        ("security", security(info)),
         ("generation", info.generation.to_string()),
         ("up for", format!("{:.1} s", seconds(info.uptime_ns))),
         ("processors", info.processors.to_string()),
@@ -38,9 +55,30 @@ fn text(info: &HostInfo) -> String {
         ("guests by", virtualization.to_owned()),
         ("features", info.features.join(" ")),
         ("interrupts", interrupts.to_owned()),
+        ("unclaimed", unclaimed(info)),
         ("time stamps", format!("{:.3} MHz", info.tsc_hz as f64 / 1e6)),
     ];
     rows.iter().map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
+}
+
+/// The security version, and what the host demands of images that are to replace its own.
+fn security(info: &HostInfo) -> String {
+    let older = if info.permits_downgrade { "refused without --allow-downgrade" } else { "refused" };
+    let keys = match info.trusted_keys.len() {
+        0 => "no key is trusted, so no signature is wanted".to_owned(),
+        1 => "1 key is trusted".to_owned(),
+        count => format!("{count} keys are trusted"),
+    };
+    format!("version {}, older images are {older}; {keys}", info.security_version)
+}
+
+/// NMIs and interrupts that are no one's.
+fn unclaimed(info: &HostInfo) -> String {
+    let interrupts = match info.last_unexpected_vector {
+        Some(vector) => format!("{} interrupts (the last with vector {vector:#04x})", info.unexpected_interrupts),
+        None => "no interrupt".to_owned(),
+    };
+    format!("{} NMIs, {interrupts}", info.unclaimed_nmis)
 }
 
 #[cfg(test)]
@@ -48,26 +86,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn vulnerabilities_are_listed_by_name() {
+        let row = |name: &str, status: &str| Vulnerability { name: name.to_owned(), status: status.to_owned() };
+        let rows = [row("mds", "Not affected"), row("spectre_v2", "Mitigation: IBRS")];
+        assert_eq!(vulnerability_lines(&rows), "mds         Not affected\nspectre_v2  Mitigation: IBRS\n");
+        assert_eq!(vulnerability_lines(&[]), "");
+    }
+
+    #[test]
     fn a_host_is_described() {
-        let info = HostInfo {
-            version: "0.1.0".to_owned(),
-            image_bytes: 512 << 10,
-            processors: 2,
-            memory_total_bytes: 2 << 30,
-            memory_free_bytes: 1 << 30,
-            host_overhead_bytes: 9 << 20,
-            uptime_ns: 1_250_000_000,
-            virtualization: Virtualization::Svm,
-            features: vec![],
-            apic_mode: ApicMode::XApic,
-            tsc_hz: 1_000_000_000,
-            generation: 3,
-        };
+        let info = crate::testing::host_info();
         assert_eq!(
             text(&info),
-            "version      0.1.0\ngeneration   3\nup for       1.2 s\nprocessors   2\nmemory       2 GiB (1 GiB free)\n\
+            "version      0.1.0 (0123456789ab)\n\
+             security     version 5, older images are refused without --allow-downgrade; no key is trusted, so no \
+             signature is wanted\n\
+             generation   3\nup for       1.2 s\nprocessors   2\nmemory       2 GiB (1 GiB free)\n\
              host's own   9 MiB (image 512.0 KiB)\nguests by    AMD SVM with nested paging\nfeatures\n\
-             interrupts   xAPIC\ntime stamps  1000.000 MHz\n"
+             interrupts   xAPIC\nunclaimed    0 NMIs, no interrupt\ntime stamps  1000.000 MHz\n"
         );
+        let info = HostInfo { unclaimed_nmis: 2, unexpected_interrupts: 3, last_unexpected_vector: Some(0x50), ..info };
+        let line = "unclaimed    2 NMIs, 3 interrupts (the last with vector 0x50)\n";
+        assert!(text(&info).contains(line), "{}", text(&info));
     }
 }

@@ -7,7 +7,6 @@ use wire::{PciCost, PciFunction, PciRange, PciSurvey};
 
 use super::{DONE, connect};
 use crate::args::{Format, Target};
-use crate::size::Size;
 
 pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
     let (survey, functions) = connect(target)?.pci()?;
@@ -63,11 +62,8 @@ fn says(function: &PciFunction) -> String {
 }
 
 fn range(range: &PciRange) -> String {
-    let bytes = Size { bytes: range.bytes };
-    match range.is_ports {
-        true => format!("{} ports at {:#x}", range.bytes, range.address),
-        false => format!("{bytes} at {:#x}", range.address),
-    }
+    let space = if range.is_ports { "ports" } else { "memory" };
+    format!("{space} at {:#x}", range.address)
 }
 
 fn summary(survey: &PciSurvey, listed: usize) -> String {
@@ -99,8 +95,8 @@ mod tests {
             revision: 3,
             bus_behind: None,
             ranges: vec![
-                PciRange { is_ports: false, address: 0xfeb8_0000, bytes: 0x2_0000 },
-                PciRange { is_ports: true, address: 0xc040, bytes: 64 },
+                PciRange { is_ports: false, address: 0xfeb8_0000 },
+                PciRange { is_ports: true, address: 0xc040 },
             ],
             capabilities: vec![1, 5],
             problems: vec!["its capability list comes back to 0x40".to_owned()],
@@ -112,7 +108,8 @@ mod tests {
     fn a_function_is_a_row() {
         let text = table(&[network()]).to_string();
         let row = text.lines().nth(1).expect("a row");
-        let words = "0000:01:00.2 8086:100e 020000 31 9000 128.0 KiB at 0xfeb80000, 64 ports at 0xc040, MSI, its capability list comes back to 0x40";
+        let words = "0000:01:00.2 8086:100e 020000 31 9000 memory at 0xfeb80000, ports at 0xc040, MSI, its capability \
+                     list comes back to 0x40";
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), words.split_whitespace().collect::<Vec<_>>());
     }
 
@@ -123,8 +120,8 @@ mod tests {
         let survey = PciSurvey { policy, is_complete: true, functions: 57, before_guests, total };
         assert_eq!(
             summary(&survey, 57),
-            "57 functions probed (pci=lazy): 1700 accesses in 5000000 cycles, of which 0 accesses in 0 cycles before the first \
-             guest started"
+            "57 functions probed (pci=lazy): 1700 accesses in 5000000 cycles, of which 0 accesses in 0 cycles before \
+             the first guest started"
         );
         let under_way = PciSurvey { is_complete: false, before_guests: None, functions: 2000, ..survey };
         assert_eq!(

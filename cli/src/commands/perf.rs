@@ -64,7 +64,8 @@ fn figures_of_all(client: &mut Client, name: &str, vcpus: u32) -> Result<Vec<Vcp
     (0..vcpus).map(|vcpu| client.figures(name, vcpu)).collect()
 }
 
-/// What happened between two looks. What has become less has begun anew: with another image, or another run of the machine.
+/// What happened between two looks. What has become less has begun again: with another image, or another run of the
+/// machine.
 fn between(vcpu: u32, before: &VcpuPerf, after: &VcpuPerf) -> Span {
     let since = |before: u64, after: u64| after.checked_sub(before).unwrap_or(after);
     let had = |exit: &ExitCount| before.exits.iter().find(|had| had.kind == exit.kind).map_or(0, |had| had.count);

@@ -12,7 +12,7 @@ use wire::ProfilePage;
 use super::{DONE, connect, stat};
 use crate::args::{PerfArgs, PerfCommand};
 use crate::client::{Client, Taken};
-use crate::lab::default_image;
+use crate::paths::default_image;
 use crate::profile::{Stacks, draw};
 use crate::symbols::Symbols;
 

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `baton log` and `baton events`: what there is, and with `--follow` what comes.
 //!
-//! Records are numbered without gaps, those of the log by each processor. So a number that is missing is a record that was
-//! overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown again.
+//! Records are numbered without gaps, those of the log by each processor. So a number that is missing is a record that
+//! was overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown
+//! again.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 use wire::{Event, Level, LogRecord, Stream, Subscription};
 
 use super::{DONE, connect, seconds};
 use crate::args::{LogArgs, RecordArgs};
 use crate::client::{Client, Closed, Previous};
+use crate::output::output;
 
 /// How long one wait for the next record lasts.
 const WAIT: Duration = Duration::from_secs(3600);
@@ -76,7 +78,7 @@ impl Record for Event {
     }
 
     fn of_stream(stream: Stream<'static>) -> Option<Self> {
-        if let Stream::Event(event) = stream { Some(event) } else { None }
+        if let Stream::Event(event) = stream { Some(event.into_owned()) } else { None }
     }
 }
 
@@ -88,7 +90,8 @@ pub(super) fn log(args: &LogArgs) -> Result<u8> {
     show::<LogRecord<'static>>(&args.records, args.level, subscription)
 }
 
-/// What the host before this one left in memory: an epitaph if it panicked, its log if it was replaced without firmware.
+/// What the host before this one left in memory: an epitaph if it panicked, its log if it was replaced without
+/// firmware.
 fn previous(args: &RecordArgs, level: Option<Level>) -> Result<u8> {
     let mut client = connect(&args.target)?;
     let Previous { lines, log_until_ns } = client.previous()?;
@@ -97,7 +100,7 @@ fn previous(args: &RecordArgs, level: Option<Level>) -> Result<u8> {
     }
     for line in lines {
         let text = if args.format.json { serde_json::json!({ "line": line }).to_string() } else { line };
-        writeln!(io::stdout(), "{text}")?;
+        writeln!(output(), "{text}")?;
     }
     if let Some(until_ns) = log_until_ns {
         let mut printer = Printer { level, json: args.format.json, next: BTreeMap::new() };
@@ -139,15 +142,15 @@ fn show_all<R: Record>(client: &mut Client, printer: &mut Printer, is_wanted: im
     }
 }
 
-/// Shows what comes until the host ends.
+/// Shows what comes until the operator interrupts it. The end of the host is an error: a script that follows it is to
+/// know.
 fn follow<R: Record>(client: &mut Client, printer: &mut Printer) -> Result<u8> {
     loop {
-        let stream = match client.next(WAIT) {
-            Ok(stream) => stream,
-            Err(error) if error.is::<Closed>() => return Ok(DONE),
-            Err(error) => return Err(error),
-        };
-        if let Some(record) = stream.and_then(R::of_stream) {
+        let next = client.next(WAIT);
+        if next.as_ref().is_err_and(|error| error.is::<Closed>()) {
+            bail!("the host has ended, or its `baton up` has: nothing more comes; `baton up` shows how it ended");
+        }
+        if let Some(record) = next?.and_then(R::of_stream) {
             printer.print(&record)?;
         }
     }
@@ -164,7 +167,7 @@ struct Printer {
 
 impl Printer {
     fn print(&mut self, record: &impl Record) -> Result<()> {
-        self.lines(record)?.iter().try_for_each(|line| writeln!(io::stdout(), "{line}"))?;
+        self.lines(record)?.iter().try_for_each(|line| writeln!(output(), "{line}"))?;
         Ok(())
     }
 

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `baton restart`: the running image is replaced, and the new one tells how it went.
 
-use std::path::Path;
-
 use anyhow::{Result, bail};
 use wire::{ReplyBody, RequestBody, RestartReport};
 
-use super::shipment::{self, Shipment};
+use super::shipment::{self, Shipment, with_build};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 use crate::client::Client;
 use crate::size::Size;
 
-pub(super) fn run(target: &Target, bundle: Option<&Path>, image: Option<&Path>, format: Format) -> Result<u8> {
-    let shipment = Shipment::read(bundle, image)?;
+pub(super) fn run(target: &Target, shipment: Option<Shipment>, is_downgrade: bool, format: Format) -> Result<u8> {
     let mut client = connect(target)?;
     if let Some(shipment) = &shipment {
-        shipment.send(&mut client, format)?;
+        shipment.send(&mut client, is_downgrade, format)?;
     }
+    shipment::permit_downgrade(&mut client, is_downgrade)?;
     if !format.json {
-        println!("host {:?} is restarting: its guests end, and start anew", target.name);
+        println!("host {:?} is restarting: its guests end, and start again", target.name);
     }
     let report = restart(&mut client, shipment.is_some())?;
     match format.json {
@@ -39,8 +37,10 @@ fn restart(client: &mut Client, is_uploaded: bool) -> Result<RestartReport> {
 
 fn text(report: &RestartReport) -> String {
     let milliseconds = |nanoseconds: u64| format!("{:.1} ms", nanoseconds as f64 / 1e6);
+    let old = with_build(&report.old_version, &report.old_build);
+    let new = with_build(&report.new_version, &report.new_build);
     let rows = [
-        ("generation", format!("{} ({} -> {})", report.generation, report.old_version, report.new_version)),
+        ("generation", format!("{} ({old} -> {new})", report.generation)),
         ("host's gap", milliseconds(report.host_gap_ns)),
         ("guests' gap", report.machine_gap_ns.map_or("no guest was started".to_owned(), milliseconds)),
         ("processors", format!("{} ({} lost)", report.processors, report.processors_lost)),
@@ -80,9 +80,13 @@ mod tests {
             hashing_before_ns: 1_500_000,
             bytes_hashed_in_gap: 800 << 10,
             hashing_in_gap_ns: 1_400_000,
+            old_build: "a1b2c3".to_owned(),
+            new_build: "d4e5f6-dirty".to_owned(),
         };
-        let expected = "generation   2 (0.1.0 -> 0.2.0)\nhost's gap   3.2 ms\nguests' gap  71.0 ms\nprocessors   3 (1 lost)\n\
-             image        verify=sha256: 800.0 KiB hashed in 1.5 ms before guests stopped, 800.0 KiB hashed in 1.4 ms in the gap\n";
+        let expected = "generation   2 (0.1.0 (a1b2c3) -> 0.2.0 (d4e5f6-dirty))\nhost's gap   3.2 ms\nguests' gap  \
+                        71.0 ms\nprocessors   3 (1 lost)\n\
+             image        verify=sha256: 800.0 KiB hashed in 1.5 ms before guests stopped, 800.0 KiB hashed in 1.4 ms \
+             in the gap\n";
         assert_eq!(text(&report), expected);
         let early = RestartReport { verify: Verify::Early, bytes_hashed_in_gap: 0, ..report.clone() };
         assert!(

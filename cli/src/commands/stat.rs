@@ -21,7 +21,8 @@ const WIDTH_MASK: u64 = (1 << 48) - 1;
 /// The host counts on for 5 s without a question.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
-/// What one processor did in a stretch of time, in ticks of its time stamp counter. The host's, idle and all guests' ticks are all ticks.
+/// What one processor did in a stretch of time, in ticks of its time stamp counter. The host's, idle and all guests'
+/// ticks are all ticks.
 #[derive(Debug, PartialEq, Serialize)]
 struct Span {
     cpu: u32,
@@ -57,7 +58,7 @@ pub(super) fn run(target: &Target, seconds: f64, format: Format) -> Result<u8> {
         thread::sleep(left.min(ASK_EVERY));
         let now = figures_of_all(&mut client, &cpus)?;
         let spans = cpus.iter().zip(before.iter().zip(&now)).map(|(&cpu, (b, a))| between(cpu, &guests, b, a));
-        // Whose counters have begun anew need not be waited for.
+        // Whose counters have begun again need not be waited for.
         let spans = spans.collect::<Result<Vec<Span>>>()?;
         if left <= ASK_EVERY {
             break spans;
@@ -80,11 +81,11 @@ fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
 /// What happened between two looks.
 fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
     if after.began_ns != before.began_ns {
-        bail!("the counters of processor {cpu} have begun anew: it was offline, or the host was replaced; ask again");
+        bail!("the counters of processor {cpu} were reset: it was offline, or the host was replaced; ask again");
     }
     let had = |guest: u32, vcpu: u32| before.guests.iter().find(|had| (had.guest, had.vcpu) == (guest, vcpu));
     let guests = after.guests.iter().map(|now| {
-        // One that has come anew begins at zero.
+        // One that has come again begins at zero.
         let before = had(now.guest, now.vcpu).map_or(0, |had| had.ticks);
         let vm = names.get(now.guest as usize).cloned().unwrap_or_else(|| now.guest.to_string());
         GuestSpan { vm, vcpu: now.vcpu, ticks: now.ticks.checked_sub(before).unwrap_or(now.ticks) }

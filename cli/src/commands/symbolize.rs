@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::DONE;
-use crate::lab::default_image;
+use crate::output::output;
+use crate::paths::default_image;
 use crate::symbols::Symbols;
 
 pub(super) fn run(log: Option<&Path>, image: Option<&Path>) -> Result<u8> {
@@ -21,7 +22,7 @@ pub(super) fn run(log: Option<&Path>, image: Option<&Path>) -> Result<u8> {
             Box::new(BufReader::new(file))
         }
     };
-    let mut out = io::stdout().lock();
+    let mut out = output();
     let mut bytes = Vec::new();
     while reader.read_until(b'\n', &mut bytes)? > 0 {
         let line = String::from_utf8_lossy(&bytes);

@@ -20,7 +20,7 @@ const LINUX: View =
 const HOST: View = View { draws: |_| true, lists: |track| track != host::OVERVIEW, listed: "all processors" };
 
 /// Collects the runs, and shows them in the ways asked for: without any, on the terminal.
-pub fn run(args: &TimelineArgs) -> Result<u8> {
+pub(super) fn run(args: &TimelineArgs) -> Result<u8> {
     let picture = collect(args)?;
     if let Some(file) = &args.html {
         write(file, page::page(&picture)?.as_bytes())?;
@@ -64,12 +64,13 @@ fn ask(target: &Target, is_last_only: bool) -> Result<Vec<Run>> {
 }
 
 /// The boot of the host and its restarts, as far back as its timeline reaches.
-pub(crate) fn host_runs(client: &mut Client) -> Result<Vec<Run>> {
+pub fn host_runs(client: &mut Client) -> Result<Vec<Run>> {
     let guests = client.vms()?.into_iter().map(|vm| vm.name).collect();
     Ok(host::runs(&client.timeline()?, &host::Known { guests }))
 }
 
-pub(super) fn view_of(run: &Run) -> View {
+/// How a run is drawn on a terminal.
+pub fn view_of(run: &Run) -> View {
     if run.tracks.iter().any(|track| track.name == dmesg::GAPS) { LINUX } else { HOST }
 }
 

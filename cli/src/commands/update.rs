@@ -6,27 +6,33 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
-use super::shipment::{self, Shipment};
+use super::shipment::{self, Shipment, with_build};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 
-pub(super) fn run(
-    target: &Target,
-    shipment: Option<Shipment>,
-    is_previous: bool,
-    is_dry_run: bool,
-    format: Format,
-) -> Result<u8> {
+/// How the image is to be replaced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// By the one that ran before.
+    pub previous: bool,
+    /// Not at all: only tried.
+    pub dry_run: bool,
+    /// By an older one, too.
+    pub allow_downgrade: bool,
+}
+
+pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format: Format) -> Result<u8> {
     let mut client = connect(target)?;
     if let Some(shipment) = &shipment {
-        shipment.send(&mut client, format)?;
+        shipment.send(&mut client, how.allow_downgrade, format)?;
     }
     let by = match shipment {
         Some(_) => UpdateBy::Upload,
-        None if is_previous => UpdateBy::Previous,
+        None if how.previous => UpdateBy::Previous,
         None => UpdateBy::Bundle,
     };
-    let body = RequestBody::Update { is_dry_run, by };
+    shipment::permit_downgrade(&mut client, how.allow_downgrade)?;
+    let body = RequestBody::Update { is_dry_run: how.dry_run, by };
     let report = match shipment::request(&mut client, &body, by == UpdateBy::Upload)? {
         ReplyBody::Updated(report) => report,
         other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
@@ -38,11 +44,13 @@ pub(super) fn run(
     Ok(DONE)
 }
 
-pub(super) fn text(report: &UpdateReport) -> String {
+/// A report as people read it.
+pub fn text(report: &UpdateReport) -> String {
     let milliseconds = |nanoseconds: u64| format!("{:.1} ms", nanoseconds as f64 / 1e6);
-    let UpdateReport { generation, old_version, new_version, .. } = report;
+    let old = with_build(&report.old_version, &report.old_build);
+    let new = with_build(&report.new_version, &report.new_build);
     let (all, busy) = (milliseconds(report.preparation_ns), milliseconds(report.preparation_busy_ns));
-    let mut text = format!("generation   {generation} ({old_version} -> {new_version})\n");
+    let mut text = format!("generation   {} ({old} -> {new})\n", report.generation);
     text += &format!("preparation  {all}, of which {busy} on a processor\n");
     text += &format!("memory       {} KiB\n", report.memory_bytes / 1024);
     if report.is_dry_run {
@@ -88,7 +96,8 @@ mod tests {
             is_dry_run: true,
             generation: 2,
             old_version: "0.1.0".to_owned(),
-            new_version: "0.2.0".to_owned(),
+            new_version: "0.1.0".to_owned(),
+            new_build: "a1b2c3".to_owned(),
             preparation_ns: 40_250_000,
             preparation_busy_ns: 20_000_000,
             memory_bytes: 10 << 20,
@@ -98,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_trial_says_that_it_was_one() {
-        let expected = "generation   2 (0.1.0 -> 0.2.0)\n\
+        let expected = "generation   2 (0.1.0 -> 0.1.0 (a1b2c3))\n\
                         preparation  40.2 ms, of which 20.0 ms on a processor\n\
                         memory       10240 KiB\n\
                         a trial: the new image could go on from here; nothing was replaced\n";

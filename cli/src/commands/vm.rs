@@ -3,19 +3,26 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use wire::{Refusal, RefusalCode, RequestBody, VmInfo};
 
 use super::{DONE, connect, console, perf, seconds};
 use crate::args::{Format, Target, VmCommand, VmOrder};
 use crate::client::Client;
-use crate::dump;
+use crate::dump::{self, Interrupted};
 use crate::size::Size;
 use crate::suggest::did_you_mean;
+
+/// Status of a command that the operator has interrupted.
+const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
     let mut client = connect(target)?;
@@ -81,13 +88,25 @@ fn dump(client: &mut Client, name: &str, output: Option<&Path>) -> Result<u8> {
     let vcpus = client.vms()?.iter().find(|vm| vm.name == name).map_or(0, |vm| vm.vcpus);
     let path = output.map_or_else(|| PathBuf::from(format!("{name}.core")), Path::to_owned);
     let bar = io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(bar_style()));
-    let dumped = dump::dump(client, name, vcpus, &path, |done, total| {
+    let signal = Arc::new(AtomicBool::new(false));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(number, signal.clone())?;
+    }
+    let progress = |done, total| {
         if let Some(bar) = &bar {
             bar.set_length(total);
             bar.set_position(done);
         }
-    })?;
+    };
+    let dumped = dump::dump(client, name, vcpus, &path, progress, &|| signal.load(Ordering::Relaxed));
     bar.iter().for_each(ProgressBar::finish_and_clear);
+    let dumped = match dumped {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("baton: {error}");
+            return Ok(INTERRUPTED);
+        }
+        dumped => dumped?,
+    };
     let [memory, fetched] = [dumped.memory_bytes, dumped.fetched_bytes].map(|bytes| Size { bytes });
     println!("{}: {memory} of memory ({fetched} not zero), {} processors", path.display(), dumped.vcpus);
     Ok(DONE)

@@ -5,14 +5,15 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bundle::{PmuEvent, limits};
+use bundle::{PmuEvent, WhenDone, limits};
 use seal::PublicKey;
+use toml::de::DeValue;
 
-use super::schema::{Written, WrittenGuest, WrittenHost, WrittenTrust};
+use super::read::{Section, choice, flag, list, number, path, size, text};
 use super::{Config, Guest, Host, Image};
-use crate::keys;
 use crate::size::Size;
 use crate::suggest::did_you_mean;
+use crate::{keys, options};
 
 /// The name that stands before the host's own lines on the screen.
 const RESERVED_NAME: &str = "host";
@@ -20,111 +21,149 @@ const RESERVED_NAME: &str = "host";
 /// What stands for no image.
 const NO_IMAGE: &str = "none";
 
+/// What stands for keys that are not written.
+const USUAL_CPUS: u32 = 2;
+const USUAL_MEMORY: Size = Size::mebibytes(2048);
+const USUAL_WEIGHT: u32 = 100;
+const USUAL_HUNG_S: u32 = 10;
+
 /// The most processors of a lab machine.
 const MAX_CPUS: u32 = 255;
 
-pub(super) fn config(path: &Path, written: Written) -> Result<Config, String> {
-    if written.guest.is_empty() {
-        return Err("there are no guests; add a [[guest]] with name, kernel and memory".to_owned());
-    }
-    if written.guest.len() > limits::GUESTS {
-        return Err(format!("there are {} guests; at most {} are possible", written.guest.len(), limits::GUESTS));
-    }
+pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut names = HashSet::new();
-    let mut guests = Vec::new();
-    for written in written.guest {
-        let name = written.name.clone();
-        if !names.insert(name.clone()) {
-            return Err(format!("two guests are called {name:?}; rename one of them"));
+    let host = host(folder, root.table("host"));
+    let (trusted_keys, allow_downgrade) = trust(folder, root.table("trust"));
+    let sections = root.tables("guest");
+    check_count(&root, sections.len());
+    let (mut names, mut guests) = (HashSet::new(), Vec::new());
+    for section in sections {
+        guests.push(guest(folder, section, &mut names));
+    }
+    root.finish();
+    let guests = guests.into_iter().collect::<Option<Vec<_>>>()?;
+    Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, guests })
+}
+
+fn check_count(root: &Section<'_, '_>, guests: usize) {
+    if guests == 0 {
+        root.complain(None, "there are no guests; add a [[guest]] with name, kernel and memory");
+    }
+    if guests > limits::GUESTS {
+        root.complain(None, format_args!("there are {guests} guests; at most {} are possible", limits::GUESTS));
+    }
+}
+
+fn host(folder: &Path, mut section: Section<'_, '_>) -> Option<Host> {
+    let cpus = section.optional("cpus", number(1..=MAX_CPUS)).unwrap_or(USUAL_CPUS);
+    let memory = section.optional("memory", size).unwrap_or(USUAL_MEMORY);
+    let when_done = section.optional("when_done", choice).unwrap_or(WhenDone::PowerOff);
+    let cmdline = section.placed("cmdline", text);
+    if let Some((cmdline, at)) = &cmdline {
+        for bad in options::bad_options(cmdline) {
+            section.complain(Some(section.place_of(&bad.word, *at)), format_args!("cmdline: {}", bad.message));
         }
-        guests.push(guest(folder, written).map_err(|message| format!("guest {name:?}: {message}"))?);
     }
-    let host = host(folder, written.host).map_err(|message| format!("[host]: {message}"))?;
-    let trusted_keys = trusted_keys(folder, &written.trust).map_err(|message| format!("[trust]: {message}"))?;
-    Ok(Config { path: path.to_owned(), host, trusted_keys, guests })
-}
-
-fn host(folder: &Path, written: WrittenHost) -> Result<Host, String> {
-    if !(1..=MAX_CPUS).contains(&written.cpus) {
-        return Err(format!("cpus = {} is not possible; write 1 to {MAX_CPUS}", written.cpus));
-    }
-    let WrittenHost { cpus, when_done, cmdline, .. } = written;
-    let image = match written.image {
+    let image = match section.placed("image", path) {
         None => Image::Usual,
-        Some(path) if path.as_os_str() == NO_IMAGE => Image::None,
-        Some(path) => Image::File(file("image", &folder.join(path))?),
+        Some((path, _)) if path.as_os_str() == NO_IMAGE => Image::None,
+        Some((path, at)) => existing(&section, "image", &folder.join(path), at).map_or(Image::None, Image::File),
     };
-    Ok(Host { cpus, memory: size(&written.memory)?, when_done, cmdline, image })
+    section.finish();
+    Some(Host { cpus, memory, when_done, cmdline: cmdline.map(|(cmdline, _)| cmdline).unwrap_or_default(), image })
 }
 
-fn trusted_keys(folder: &Path, written: &WrittenTrust) -> Result<Vec<PublicKey>, String> {
+fn trust(folder: &Path, mut section: Section<'_, '_>) -> (Vec<PublicKey>, Option<bool>) {
     let most = limits::TRUSTED_KEYS;
-    if written.keys.len() > most {
-        return Err(format!("there are {} keys; at most {most} are possible", written.keys.len()));
+    let mut keys = Vec::new();
+    if let Some((words, at)) = section.placed("keys", list(text)) {
+        if words.len() > most {
+            section.complain(Some(at), format_args!("there are {} keys; at most {most} are possible", words.len()));
+        }
+        for word in words.iter().take(most) {
+            match keys::public(word, folder) {
+                Ok(key) => keys.push(key),
+                Err(message) => section.complain(Some(section.place_of(word, at)), message),
+            }
+        }
     }
-    written.keys.iter().map(|word| keys::public(word, folder)).collect()
+    let allow_downgrade = section.optional("allow_downgrade", flag);
+    section.finish();
+    (keys, allow_downgrade)
 }
 
-fn guest(folder: &Path, written: WrittenGuest) -> Result<Guest, String> {
-    check_name(&written.name)?;
-    check_numbers(&written)?;
-    let file = |key, path: &PathBuf| file(key, &folder.join(path));
+fn guest(folder: &Path, mut section: Section<'_, '_>, names: &mut HashSet<String>) -> Option<Guest> {
+    let name = section.required("name", text);
+    if let Some((name, at)) = &name {
+        section.set_label(format!("guest {name:?}: "));
+        check_name(&section, name, *at, names);
+    }
+    let kernel = section.required("kernel", path);
+    let kernel = kernel.and_then(|(path, at)| existing(&section, "kernel", &folder.join(path), at));
+    let initrd = section.placed("initrd", path);
+    let initrd = initrd.and_then(|(path, at)| existing(&section, "initrd", &folder.join(path), at));
+    let modules = modules(folder, &mut section);
+    let memory = section.required("memory", memory);
+    let cmdline = section.optional("cmdline", guest_cmdline).unwrap_or_default();
     let guest = Guest {
-        kernel: file("kernel", &written.kernel)?,
-        initrd: written.initrd.as_ref().map(|path| file("initrd", path)).transpose()?,
-        modules: written.modules.iter().map(|path| file("module", path)).collect::<Result<_, _>>()?,
-        memory: memory(&written.memory)?,
-        name: written.name,
-        cmdline: written.cmdline,
-        vcpus: written.vcpus,
-        debug_exit: written.debug_exit,
-        weight: written.weight,
-        on_panic: written.on_panic,
-        hung_s: written.hung_s,
-        pmu: written.pmu,
-        pmu_events: written.pmu_events.map(|events| pmu_events(&events)).transpose()?,
-        autostart: written.autostart,
+        vcpus: section.optional("vcpus", number(1..=limits::VCPUS)).unwrap_or(1),
+        debug_exit: section.optional("debug_exit", flag).unwrap_or(false),
+        weight: section.optional("weight", number(1..=limits::WEIGHT_MOST)).unwrap_or(USUAL_WEIGHT),
+        on_panic: section.optional("on_panic", choice).unwrap_or_default(),
+        hung_s: section.optional("hung_s", number(0..=limits::HUNG_MOST_S)).unwrap_or(USUAL_HUNG_S),
+        pmu: section.optional("pmu", choice).unwrap_or_default(),
+        pmu_events: section.optional("pmu_events", pmu_events),
+        autostart: section.optional("autostart", flag).unwrap_or(true),
+        memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
+        name: name.map(|(name, _)| name).unwrap_or_default(),
+        kernel: kernel.unwrap_or_default(),
+        initrd,
+        modules,
+        cmdline,
     };
-    check_fit(&guest)?;
-    Ok(guest)
+    if let Some((_, at)) = memory {
+        check_fit(&section, &guest, at);
+    }
+    section.finish();
+    Some(guest)
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+fn modules(folder: &Path, section: &mut Section<'_, '_>) -> Vec<PathBuf> {
+    let Some((paths, at)) = section.placed("modules", list(path)) else { return Vec::new() };
+    if paths.len() > limits::MODULES {
+        let most = limits::MODULES;
+        section.complain(Some(at), format_args!("{} modules; at most {most} are possible", paths.len()));
+    }
+    paths.iter().filter_map(|path| existing(section, "module", &folder.join(path), at)).collect()
+}
+
+fn check_name(section: &Section<'_, '_>, name: &str, at: usize, names: &mut HashSet<String>) {
     let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.len() > limits::GUEST_NAME_BYTES || !name.bytes().all(is_possible) {
         let most = limits::GUEST_NAME_BYTES;
-        return Err(format!("the name is not possible; write 1 to {most} letters, digits, '-', '_' and '.'"));
+        let hint = format!("write 1 to {most} letters, digits, '-', '_' and '.'");
+        section.complain(Some(at), format_args!("the name is not possible; {hint}"));
     }
     if name == RESERVED_NAME {
-        return Err("the name stands for the host's own lines; choose another".to_owned());
+        section.complain(Some(at), "the name stands for the host's own lines; choose another");
     }
-    Ok(())
+    if !names.insert(name.to_owned()) {
+        section.complain(Some(at), "another guest has the same name; rename one of them");
+    }
 }
 
-fn check_numbers(written: &WrittenGuest) -> Result<(), String> {
-    if !(1..=limits::VCPUS).contains(&written.vcpus) {
-        return Err(format!("vcpus = {} is not possible; write 1 to {}", written.vcpus, limits::VCPUS));
+fn guest_cmdline(value: &DeValue<'_>) -> Result<String, String> {
+    let cmdline = text(value)?;
+    if cmdline.len() > limits::CMDLINE_BYTES || cmdline.contains('\0') {
+        return Err(format!("is too long or holds a zero; at most {} bytes are possible", limits::CMDLINE_BYTES));
     }
-    if !(1..=limits::WEIGHT_MOST).contains(&written.weight) {
-        return Err(format!("weight = {} is not possible; write 1 to {}", written.weight, limits::WEIGHT_MOST));
-    }
-    if written.hung_s > limits::HUNG_MOST_S {
-        return Err(format!("hung_s = {} is not possible; write 0 to {}", written.hung_s, limits::HUNG_MOST_S));
-    }
-    if written.modules.len() > limits::MODULES {
-        return Err(format!("{} modules; at most {} are possible", written.modules.len(), limits::MODULES));
-    }
-    if written.cmdline.len() > limits::CMDLINE_BYTES || written.cmdline.contains('\0') {
-        return Err(format!("the cmdline is too long or holds a zero; at most {} bytes", limits::CMDLINE_BYTES));
-    }
-    Ok(())
+    Ok(cmdline)
 }
 
-fn pmu_events(written: &[String]) -> Result<Vec<PmuEvent>, String> {
-    let most = limits::PMU_EVENTS;
+fn pmu_events(value: &DeValue<'_>) -> Result<Vec<PmuEvent>, String> {
+    let (written, most) = (list(text)(value)?, limits::PMU_EVENTS);
     if written.len() > most {
-        return Err(format!("pmu_events names {} events; at most {most} are possible", written.len()));
+        return Err(format!("names {} events; at most {most} are possible", written.len()));
     }
     written.iter().map(|text| pmu_event(text)).collect()
 }
@@ -135,22 +174,30 @@ fn pmu_event(text: &str) -> Result<PmuEvent, String> {
     let (select, unit) = text.split_once(':').unwrap_or((text, "0"));
     match (u16::from_str_radix(select, 16), u8::from_str_radix(unit, 16)) {
         (Ok(select), Ok(unit)) if select <= MOST_SELECT => Ok(PmuEvent { select, unit }),
-        _ => Err(format!("pmu_events: {text:?} is no event; write its number and unit mask, hexadecimal: \"d1:20\"")),
+        _ => Err(format!("= {text:?} is no event; write its number and unit mask, hexadecimal: \"d1:20\"")),
     }
-}
-
-fn size(text: &str) -> Result<Size, String> {
-    text.parse().map_err(|error| format!("memory = {error}"))
 }
 
 /// A guest's memory.
-fn memory(text: &str) -> Result<Size, String> {
-    let size = size(text)?;
+fn memory(value: &DeValue<'_>) -> Result<Size, String> {
+    let size = size(value)?;
     let is_whole = size.bytes.is_multiple_of(limits::MEMORY_GRANULE_BYTES);
     if !is_whole || !(limits::MEMORY_LEAST_BYTES..=limits::MEMORY_MOST_BYTES).contains(&size.bytes) {
-        return Err(format!("memory = {text:?} is not possible; write whole MiB, from 1MiB to 128TiB"));
+        let written = value.as_str().unwrap_or_default();
+        return Err(format!("= {written:?} is not possible; write whole MiB, from 1MiB to 128TiB"));
     }
     Ok(size)
+}
+
+/// A file that can be read; what keeps it from that is noted.
+fn existing(section: &Section<'_, '_>, key: &str, path: &Path, at: usize) -> Option<PathBuf> {
+    match file(key, path) {
+        Ok(path) => Some(path),
+        Err(message) => {
+            section.complain(Some(at), message);
+            None
+        }
+    }
 }
 
 /// A file that can be read.
@@ -179,14 +226,15 @@ fn neighbour(path: &Path) -> String {
 }
 
 /// Kernel, initrd and modules fit the memory together.
-fn check_fit(guest: &Guest) -> Result<(), String> {
+fn check_fit(section: &Section<'_, '_>, guest: &Guest, at: usize) {
     let files = [&guest.kernel].into_iter().chain(&guest.initrd).chain(&guest.modules);
     let bytes: u64 = files.map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len())).sum();
     if bytes < guest.memory.bytes {
-        return Ok(());
+        return;
     }
     let what = if guest.initrd.is_some() { "kernel and initrd are" } else { "its files are" };
     let enough = Size::mebibytes((bytes * 2).div_ceil(1 << 20));
     let (files, memory) = (Size { bytes }, guest.memory);
-    Err(format!("{what} larger ({files}) than its memory ({memory}); raise memory, to {enough} or more"))
+    let hint = format!("raise memory, to {enough} or more");
+    section.complain(Some(at), format_args!("{what} larger ({files}) than its memory ({memory}); {hint}"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The core file around the memory: header, program headers, notes (System V ABI, chapters 4 and 5; the notes' contents as
-//! Linux's `elf_prstatus` and as QEMU's dump-guest-memory have them, which is what gdb and crash read).
+//! The core file around the memory: header, program headers, notes (System V ABI, chapters 4 and 5; the notes' contents
+//! as Linux's `elf_prstatus` and as QEMU's dump-guest-memory have them, which is what gdb and crash read).
 
 use std::io;
 use std::os::unix::fs::FileExt as _;

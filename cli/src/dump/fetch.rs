@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's memory over the control channel.
 //!
-//! The line is fast enough only if it never waits for the next question. So the memory is cut into shares, and each share
-//! has a question under way until it is done.
+//! The line is fast enough only if it never waits for the next question. So the memory is cut into shares, and each
+//! share has a question under way until it is done.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,16 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use wire::{ReplyBody, RequestBody, Response};
 
+use super::Interrupted;
 use super::image::Image;
 use crate::client::{Client, Closed};
 
 /// Questions under way. Their answers fit what the host keeps for a slow line, while nothing else wants it.
 const SHARES: u64 = 12;
 /// After so much silence, what was not answered is asked again: the host drops answers that find no room.
-const SILENCE: Duration = Duration::from_secs(5);
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
+/// How often it is seen whether the operator has interrupted.
+const TICK: Duration = Duration::from_millis(100);
 /// How often that is tried before the host is given up.
 const ATTEMPTS: u32 = 6;
 
@@ -33,10 +36,18 @@ struct Asked {
     shares: BTreeMap<u32, Share>,
     /// Since the last answer.
     silences: u32,
+    /// Of the silence that lasts.
+    ticks: u32,
 }
 
 /// Fetches all memory that is not zero into `image`; says how much that was.
-pub fn all(client: &mut Client, name: &str, image: &Image, mut progress: impl FnMut(u64, u64)) -> Result<u64> {
+pub fn all(
+    client: &mut Client,
+    name: &str,
+    image: &Image,
+    mut progress: impl FnMut(u64, u64),
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<u64> {
     let total: u64 = image.pieces.iter().map(|piece| piece.bytes).sum();
     let mut waiting: Vec<Share> = image.pieces.iter().flat_map(|piece| shares(piece.gpa, piece.bytes)).collect();
     let (mut done, mut fetched) = (0, 0);
@@ -49,6 +60,9 @@ pub fn all(client: &mut Client, name: &str, image: &Image, mut progress: impl Fn
         }
         if asked.shares.is_empty() {
             return Ok(fetched);
+        }
+        if is_interrupted() {
+            bail!(Interrupted);
         }
         let Some(response) = next_answer(client, name, &mut asked)? else { continue };
         let Some(share) = asked.shares.remove(&response.id) else { continue };
@@ -73,16 +87,21 @@ pub fn all(client: &mut Client, name: &str, image: &Image, mut progress: impl Fn
     }
 }
 
-/// The next answer; `None` where there was silence, and everything was asked again.
+/// The next answer; `None` where none has come so far. After long silence, everything is asked again.
 fn next_answer(client: &mut Client, name: &str, asked: &mut Asked) -> Result<Option<Response>> {
-    match client.answer(SILENCE) {
+    match client.answer(TICK) {
         Ok(response) => {
-            asked.silences = 0;
+            (asked.silences, asked.ticks) = (0, 0);
             Ok(Some(response))
         }
-        Err(error) if error.is::<Closed>() || asked.silences == ATTEMPTS => Err(error),
+        Err(error) if error.is::<Closed>() => Err(error),
+        Err(_) if TICK * (asked.ticks + 1) < SILENCE => {
+            asked.ticks += 1;
+            Ok(None)
+        }
+        Err(error) if asked.silences == ATTEMPTS => Err(error),
         Err(_) => {
-            asked.silences += 1;
+            (asked.silences, asked.ticks) = (asked.silences + 1, 0);
             for share in std::mem::take(&mut asked.shares).into_values() {
                 ask(client, name, share, asked)?;
             }

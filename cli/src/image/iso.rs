@@ -15,11 +15,12 @@ const MEND: &str = "on Debian: apt-get install grub-common grub-pc-bin grub-efi-
 const GRUB: &str = "/usr/lib/grub";
 const PLATFORMS: [(&str, &str); 2] = [("i386-pc", "BIOS"), ("x86_64-efi", "UEFI")];
 
-/// Makes a disc that starts `image` with `bundle` and the command line `cmdline`. Returns the kinds of firmware that boot it:
-/// those for which this machine has GRUB.
+/// Makes a disc that starts `image` with `bundle` and the command line `cmdline`. Returns the kinds of firmware that
+/// boot it: those for which this machine has GRUB.
 ///
 /// # Errors
-/// A file that cannot be read or written, a command line that GRUB cannot be given, no `grub-mkrescue`, or its complaint.
+/// A file that cannot be read or written, a command line that GRUB cannot be given, no `grub-mkrescue`, or its
+/// complaint.
 pub fn build(image: &Path, bundle: &Path, cmdline: &str, output: &Path) -> Result<Vec<&'static str>> {
     let is_here = |(platform, _): &(&str, &str)| Path::new(GRUB).join(platform).is_dir();
     let firmware: Vec<_> = PLATFORMS.into_iter().filter(is_here).map(|(_, name)| name).collect();

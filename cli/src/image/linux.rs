@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The image as a bzImage, for kexec, GRUB's `linux` and iPXE: the setup sectors that the image carries, and behind them its
-//! segments as they lie in memory.
+//! The image as a bzImage, for kexec, GRUB's `linux` and iPXE: the setup sectors that the image carries, and behind
+//! them its segments as they lie in memory.
 
 use object::Endianness;
 use object::elf::{FileHeader64, PT_LOAD};
@@ -27,7 +27,7 @@ pub enum LinuxImageError {
     #[error("this is no image of Baton, or a damaged one ({0}); take target/baton.elf, or build it with `make`")]
     BadElf(&'static str),
     /// It is older than the Linux entries.
-    #[error("this image has no Linux entry (section .setup); build it anew with `make`")]
+    #[error("this image has no Linux entry (section .setup); build it again with `make`")]
     NoSetup,
 }
 
@@ -131,6 +131,6 @@ mod tests {
         let mut elf = image();
         elf[at + 1] = b'x';
         let error = bzimage(&elf).expect_err("none");
-        assert_eq!(error.to_string(), "this image has no Linux entry (section .setup); build it anew with `make`");
+        assert_eq!(error.to_string(), "this image has no Linux entry (section .setup); build it again with `make`");
     }
 }

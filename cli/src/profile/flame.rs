@@ -64,8 +64,8 @@ fn drawn(name: &str, x: f64, y: usize, width: f64, samples: u64, total: u64) -> 
     let label: String = if letters < 3 { String::new() } else { name.chars().take(letters).collect() };
     let colour = colour(name);
     format!(
-        "<g><title>{}: {samples} samples, {:.2} %</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{}\" \
-         fill=\"{colour}\" rx=\"1\"/><text x=\"{:.2}\" y=\"{}\">{}</text></g>\n",
+        "<g><title>{}: {samples} samples, {:.2} %</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" \
+         height=\"{}\" fill=\"{colour}\" rx=\"1\"/><text x=\"{:.2}\" y=\"{}\">{}</text></g>\n",
         escape(name),
         share(samples, total) * 100.0,
         ROW - 1,

@@ -21,8 +21,8 @@ pub struct Stack {
 pub struct Stacks(pub Vec<Stack>);
 
 impl Stacks {
-    /// Of these samples' words, in an image whose code begins at `code`. `functions_at` gives the functions at an address, the
-    /// innermost first; `guest` a guest's name.
+    /// Of these samples' words, in an image whose code begins at `code`. `functions_at` gives the functions at an
+    /// address, the innermost first; `guest` a guest's name.
     pub fn of(
         words: &[u32],
         code: u64,

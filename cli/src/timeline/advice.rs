@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a gap in a Linux boot log is known to be, and what shortens it.
 //!
-//! A gap is known by the lines around it. The work that lies before a line is often announced by nothing: so most rules look at
-//! the line that ends the gap, some at the one that begins it.
+//! A gap is known by the lines around it. The work that lies before a line is often announced by nothing: so most rules
+//! look at the line that ends the gap, some at the one that begins it.
 
 /// Why a boot took time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,10 +103,12 @@ impl Cause {
         match self {
             Self::BringUp => "bring processors up in parallel: Linux 6.5 or later, where cpuhp.parallel is on",
             Self::StructPages => {
-                "write page metadata later and in parallel: a kernel with CONFIG_DEFERRED_STRUCT_PAGE_INIT; fewer page records"
+                "write page metadata later and in parallel: a kernel with CONFIG_DEFERRED_STRUCT_PAGE_INIT; fewer page \
+                 records"
             }
             Self::HugePages => {
-                "write no metadata for huge pages' tails: hugetlb_free_vmemmap=on with a kernel that skips them at boot (6.7 or later)"
+                "write no metadata for huge pages' tails: hugetlb_free_vmemmap=on with a kernel that skips them at \
+                 boot (6.7 or later)"
             }
             Self::Console => {
                 "send less through the serial line: quiet or loglevel=4, a higher baud rate, or no serial console"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The picture as trace events, which Perfetto and chrome://tracing open: complete events (`"ph": "X"`) and instant ones (`"i"`) with times in
-//! microseconds, a process for each run and a thread for each track.
+//! The picture as trace events, which Perfetto and chrome://tracing open: complete events (`"ph": "X"`) and instant
+//! ones (`"i"`) with times in microseconds, a process for each run and a thread for each track.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A Linux boot log as a run: which phase each moment belongs to, and the gaps between lines.
 //!
-//! A line carries the time at which it was printed. What happens between two lines is known only by both: the run's track
-//! `gaps` has a span for each pair, the track `phases` joins those that belong together.
+//! A line carries the time at which it was printed. What happens between two lines is known only by both: the run's
+//! track `gaps` has a span for each pair, the track `phases` joins those that belong together.
 
 use thiserror::Error;
 
@@ -25,7 +25,8 @@ const SHOWN_CHARACTERS: usize = 120;
 pub enum DmesgError {
     /// No or nearly no line has a time.
     #[error(
-        "{lines} lines with a time stamp like `[    0.123456]`: give the output of `dmesg` of a kernel with printk.time=1"
+        "{lines} lines with a time stamp like `[    0.123456]`: give the output of `dmesg` of a kernel with \
+         printk.time=1"
     )]
     NoTimes {
         /// Lines that have one.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host's timeline as runs: one for each image that has run since the machine was switched on, a track for each processor.
+//! A host's timeline as runs: one for each image that has run since the machine was switched on, a track for each
+//! processor.
 //!
-//! Begins and ends are put together by name and argument. A span that nothing ends lasts to the end of what is shown, and one whose
-//! beginning is gone began with it. What lies between the last thing that the old image did and the first that the new one did is
-//! on the new one's run: a restart is a picture of its own, from the moment at which it was asked for.
+//! Begins and ends are put together by name and argument. A span that nothing ends lasts to the end of what is shown,
+//! and one whose beginning is gone began with it. What lies between the last thing that the old image did and the first
+//! that the new one did is on the new one's run: a restart is a picture of its own, from the moment at which it was
+//! asked for.
 
 use timeline::{Argument, Kind, Name};
 use wire::TimelinePage;
@@ -96,7 +98,8 @@ fn lanes(pages: &[TimelinePage]) -> Vec<Lane> {
         }
     }
     lanes.retain(|lane| !lane.records.is_empty());
-    // What was recorded in one order may have happened in another: stamps are also written afterwards. Equal ones stay as they are.
+    // What was recorded in one order may have happened in another: stamps are also written afterwards. Equal ones stay
+    // as they are.
     lanes.iter_mut().for_each(|lane| lane.records.sort_by(|a, b| a.at_us.total_cmp(&b.at_us)));
     lanes
 }
@@ -165,8 +168,8 @@ fn update_overview(start: Start, (from, to): (f64, f64)) -> Track {
     Track { name: OVERVIEW.to_owned(), spans }
 }
 
-/// From the beginning to the first guest's first instruction, in the parts that matter: of a boot all of it, of a restart what
-/// comes before guests are stopped, and what comes after.
+/// From the beginning to the first guest's first instruction, in the parts that matter: of a boot all of it, of a
+/// restart what comes before guests are stopped, and what comes after.
 fn overview(lanes: &[Lane], start: Start, end_us: f64) -> Option<Track> {
     let first = |name: Name| {
         let records = lanes.iter().flat_map(|lane| &lane.records).filter(|record| record.name == name as u16);

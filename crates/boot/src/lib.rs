@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the boot loader told us: memory map, modules, command line and its typed options.
 //!
-//! Each boot protocol has a module that turns its structures into one neutral [`BootInfo`]; nothing behind it knows which
-//! protocol it was: PVH ([`pvh`]), Multiboot2 ([`multiboot2`]), the Linux boot protocol ([`linux`]). [`loader`] tells them apart.
+//! Each boot protocol has a module that turns its structures into one neutral [`BootInfo`]; nothing behind it knows
+//! which protocol it was: PVH ([`pvh`]), Multiboot2 ([`multiboot2`]), the Linux boot protocol ([`linux`]). [`loader`]
+//! tells them apart.
 //!
-//! What a loader says is an allegation. Every address, count and length is checked; the memory map is normalised, reserved
-//! winning over usable; what can be done without is left out and noted ([`Note`]), so that a wrong module or a wrong
-//! option does not stop the host. Refused is only what no host can start from.
+//! What a loader reports is untrusted input. Every address, count and length is checked; the memory map is normalised,
+//! reserved winning over usable; what can be done without is left out and noted ([`Note`]), so that a wrong module or a
+//! wrong option does not stop the host. Refused is only what no host can start from.
 //!
 //! Everything is copied into fixed-capacity structures: there is no heap yet, and the loader's memory may be reused.
 //! A [`BootInfo`] takes about 10 KiB.
@@ -27,7 +28,7 @@ pub mod pvh;
 pub use info::{BootInfo, COMMAND_LINE_BYTES, MAXIMUM_MODULES, MODULE_COMMAND_LINE_BYTES, Module, Note, Protocol};
 pub use memory_map::{MAXIMUM_REGIONS, MapBuilder, MemoryMap, Region, RegionKind, TooManyRegions};
 pub use options::{Complaint, OPTIONS, Options};
-pub use physical::PhysicalMemory;
+pub use physical::{PhysicalMemory, may_be_read};
 pub use units::{PhysAddr, PhysRange};
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Linux boot protocol, as kexec, GRUB's `linux`, iPXE and QEMU speak it: `boot_params`, whose address is in ESI at the
-//! 32-bit entry and in RSI at the 64-bit one. (The Linux kernel's documentation, "The Linux/x86 Boot Protocol", "Zero Page".)
+//! The Linux boot protocol, as kexec, GRUB's `linux`, iPXE and QEMU speak it: `boot_params`, whose address is in ESI at
+//! the 32-bit entry and in RSI at the 64-bit one. (The Linux kernel's documentation, "The Linux/x86 Boot Protocol",
+//! "Zero Page".)
 //!
 //! ```text
 //! boot_params  0x070 RSDP   0x0c0 bundle, its bytes, command line: upper halves   0x1c0 EFI   0x1e8 map entries
@@ -15,7 +16,7 @@ use units::{PHYSICAL_LIMIT, PhysAddr, PhysRange};
 
 use crate::info::{BootInfo, Module, Note, Protocol};
 use crate::memory_map::{MapBuilder, RegionKind, TooManyRegions};
-use crate::physical::{PhysicalMemory, Terminated, terminated, u32_at, u64_at};
+use crate::physical::{PhysicalMemory, Terminated, terminated, u32_at, u64_at, wide};
 
 mod efi;
 
@@ -72,7 +73,8 @@ impl fmt::Display for LinuxError {
             Self::Unreadable(address) => write!(f, "Linux boot_params at {address} cannot be read"),
             Self::NoHeader { found } => write!(
                 f,
-                "Linux boot_params have {found:#x} where \"HdrS\" should be: the loader has to copy the setup header there"
+                "Linux boot_params have {found:#x} where \"HdrS\" should be: the loader has to copy the setup header \
+                 there"
             ),
             Self::NoMemoryMap => f.write_str(
                 "Linux boot_params have no memory map: the firmware has no INT 15h E820h, or the loader left it out",
@@ -179,11 +181,6 @@ fn read_setup_data(memory: &impl PhysicalMemory, at: PhysAddr) -> Option<(u64, u
     let is_known = [setup_data::MORE_MAP, setup_data::EFI].contains(&kind);
     let content = || memory.bytes(at.checked_add(SETUP_DATA_BYTES as u64)?, bytes as usize);
     Some((next, kind, if is_known { content()? } else { &[] }))
-}
-
-/// A field with its upper half elsewhere.
-fn wide(params: &[u8], low: usize, high: usize) -> u64 {
-    u64::from(u32_at(params, high).unwrap_or_default()) << 32 | u64::from(u32_at(params, low).unwrap_or_default())
 }
 
 fn read_command_line(memory: &impl PhysicalMemory, params: &[u8], info: &mut BootInfo) {

@@ -2,8 +2,8 @@
 //! The memory map, normalised.
 //!
 //! Firmware's maps overlap, come unsorted, end inside pages and now and then wrap around the end of the address space.
-//! [`MapBuilder`] takes entries as they come; [`MemoryMap`] holds regions that are sorted, disjoint and whole pages. Where
-//! entries overlap, also within one page, the more restrictive kind wins.
+//! [`MapBuilder`] takes entries as they come; [`MemoryMap`] holds regions that are sorted, disjoint and whole pages.
+//! Where entries overlap, also within one page, the more restrictive kind wins.
 
 use core::fmt;
 
@@ -43,7 +43,8 @@ impl RegionKind {
         }
     }
 
-    /// The kind for a memory type of EFI's once its boot services have ended (UEFI 2.10, section 7.2); unknown ones are reserved.
+    /// The kind for a memory type of EFI's once its boot services have ended (UEFI 2.10, section 7.2); unknown ones are
+    /// reserved.
     pub const fn from_efi_type(number: u32) -> Self {
         match number {
             // Loader's, boot services', conventional.
@@ -150,8 +151,8 @@ pub struct MapBuilder {
 }
 
 impl MapBuilder {
-    /// Adds an entry. One without a byte inside the 52 bits of physical addresses is left out and counted; one that runs
-    /// past them is cut there.
+    /// Adds an entry. One without a byte inside the 52 bits of physical addresses is left out and counted; one that
+    /// runs past them is cut there.
     ///
     /// # Errors
     /// [`TooManyRegions`] if no further entry can be held.

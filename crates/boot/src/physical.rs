@@ -2,12 +2,25 @@
 //! Reading what the loader left in memory.
 
 use arrayvec::{ArrayString, ArrayVec};
-use units::{PAGE_BYTES, PhysAddr};
+use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
 /// Physical memory as far as it can be read: the hypervisor's boot mapping, or a test's array.
 pub trait PhysicalMemory {
     /// The `bytes` bytes from `start` on; `None` unless all of them can be read.
     fn bytes(&self, start: PhysAddr, bytes: usize) -> Option<&[u8]>;
+}
+
+/// The devices of every PC below 4 GiB that reading could disturb: the VGA's window, and from the I/O APICs to the
+/// local APICs' messages.
+const DEVICES: [(u64, u64); 2] = [(0xa_0000, 0xc_0000), (0xfec0_0000, 0xff00_0000)];
+
+/// Whether what a loader or firmware says is at `range` may be read there: not at 0, which means nowhere, not in the
+/// image itself, whose data change while they are read, and not in a PC's devices. The memory map, which says more, is
+/// itself one of these structures.
+pub fn may_be_read(range: PhysRange, image: PhysRange) -> bool {
+    let overlaps = |other: PhysRange| range.intersection(other).is_some();
+    let devices = DEVICES.iter().filter_map(|&(start, end)| PhysRange::new(PhysAddr(start), PhysAddr(end)));
+    range.start() != PhysAddr(0) && !overlaps(image) && !devices.into_iter().any(overlaps)
 }
 
 /// A little-endian field of a structure; `None` past its end.
@@ -20,14 +33,19 @@ pub(crate) fn u64_at(structure: &[u8], offset: usize) -> Option<u64> {
     structure.get(offset..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
+/// A little-endian field with its upper half elsewhere; what is past the end counts as 0.
+pub(crate) fn wide(structure: &[u8], low: usize, high: usize) -> u64 {
+    u64::from(u32_at(structure, high).unwrap_or_default()) << 32 | u64::from(u32_at(structure, low).unwrap_or_default())
+}
+
 /// A zero-terminated string, and whether more of it was there than fits.
 pub(crate) struct Terminated<const BYTES: usize> {
     pub(crate) text: ArrayString<BYTES>,
     pub(crate) cut: bool,
 }
 
-/// Reads a zero-terminated string, never beyond the page where it ends; bytes that are no UTF-8 become `?`. An address of
-/// zero is no string. `None` if some of it cannot be read.
+/// Reads a zero-terminated string, never beyond the page where it ends; bytes that are no UTF-8 become `?`. An address
+/// of zero is no string. `None` if some of it cannot be read.
 pub(crate) fn terminated<const BYTES: usize>(
     memory: &impl PhysicalMemory,
     start: PhysAddr,

@@ -5,7 +5,8 @@ use crate::state::{Phase, State};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new, fence};
 use crate::tsc::Exchange;
 
-/// When a processor got where, in ticks of the boot processor's clock as far as the difference is known. 0 is "not yet".
+/// When a processor got where, in ticks of the boot processor's clock as far as the difference is known. 0 is "not
+/// yet".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// It was told to start.
@@ -51,7 +52,8 @@ pub struct ClockSync {
     pub outcome: SyncOutcome,
     /// How many ticks it was behind the boot processor's; with [`SyncOutcome::Differs`], how many it is.
     pub skew: i64,
-    /// How wrong that can be: half the quickest round trip. Along a chain of processors that asked each other these add up.
+    /// How wrong that can be: half the quickest round trip. Along a chain of processors that asked each other these add
+    /// up.
     pub error: u64,
 }
 
@@ -213,9 +215,9 @@ impl ProcessorCell {
 
     /// The processor is about to sleep: it looks once more at what it waits for, and then does.
     ///
-    /// Whoever changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of the two, one
-    /// sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between write and look on
-    /// either side; store buffers would let both look too early without).
+    /// Whoever changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of the
+    /// two, one sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between write
+    /// and look on either side; store buffers would let both look too early without).
     pub(crate) fn lie_down(&self) {
         // All writes of this word are exchanges, so that each comes after whatever a late waker wrote.
         self.asleep.swap(1, Ordering::Relaxed);

@@ -2,9 +2,9 @@
 //! The boot processor's part: kick, then wait.
 //!
 //! [`BringUp::begin`] kicks and returns at once, so that the rest of the boot goes on while the others wake;
-//! [`BringUp::wait`] waits. Waiting is sleeping: whoever asks for the time, and the last to arrive, wakes the boot processor.
-//! Now and then it looks at some processors for one that stands still. What it looks at per turn does not grow with their
-//! number.
+//! [`BringUp::wait`] waits. Waiting is sleeping: whoever asks for the time, and the last to arrive, wakes the boot
+//! processor. Now and then it looks at some processors for one that stands still. What it looks at per turn does not
+//! grow with their number.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,8 +16,8 @@ use crate::follower::{release, tell_relatives};
 use crate::hardware::Kick;
 use crate::state::{Phase, State};
 
-/// Processors looked at per look: few, so that whoever asks for the time is not kept waiting by looks at lines that others
-/// have just written.
+/// Processors looked at per look: few, so that whoever asks for the time is not kept waiting by looks at lines that
+/// others have just written.
 const LOOKS: usize = 64;
 
 /// How bring-up went. What each processor waited for is in its cell ([`crate::Waits`]).
@@ -29,15 +29,15 @@ pub struct Summary {
     pub dead: Vec<(u32, Phase)>,
     /// When the first was kicked.
     pub began: u64,
-    /// When the boot processor had nothing left to do but wait; sending the start-up interrupts, where they were left until then,
-    /// is part of it.
+    /// When the boot processor had nothing left to do but wait; sending the start-up interrupts, where they were left
+    /// until then, is part of it.
     pub wait_began: u64,
     /// Ticks spent kicking, what was left of the delay after INIT included.
     pub kick_ticks: u64,
     /// Ticks spent waiting.
     pub wait_ticks: u64,
-    /// Ticks from the first kick until no processor was waited for: more than the two before where the boot processor did
-    /// something else in between.
+    /// Ticks from the first kick until no processor was waited for: more than the two before where the boot processor
+    /// did something else in between.
     pub total_ticks: u64,
 }
 
@@ -133,8 +133,8 @@ impl<'a> BringUp<'a> {
         self.summary.kick_ticks += hardware.now().wrapping_sub(began);
     }
 
-    /// Sleeps what is left of the delay after INIT, and sends the start-up interrupts; returns when. `None` where that has been
-    /// done before.
+    /// Sleeps what is left of the delay after INIT, and sends the start-up interrupts; returns when. `None` where that
+    /// has been done before.
     fn finish_kick(&mut self, places: Range<usize>, hardware: &mut impl Kick) -> Option<u64> {
         let began = hardware.now();
         let due = self.startup_due.take()?;
@@ -269,8 +269,8 @@ impl<'a> Watch<'a> {
         has_done
     }
 
-    /// Stays with one that asks, for a bounded while: the answer wakes it, its next question comes at once, and a quick answer
-    /// is a good one. Whether it had asked.
+    /// Stays with one that asks, for a bounded while: the answer wakes it, its next question comes at once, and a quick
+    /// answer is a good one. Whether it had asked.
     fn answer(&self, index: u32, hardware: &mut impl Kick) -> bool {
         let Some(cell) = self.crew.cell(index) else { return false };
         let (limits, mut has_answered) = (&self.crew.plan().limits, false);
@@ -365,8 +365,8 @@ fn permit_next_step(cell: &ProcessorCell, awaited: Phase) {
     }
 }
 
-/// The second start-up interrupt, for a processor that gave no sign; one that has started ignores it. A parked one whose
-/// parent did not wake it is released directly.
+/// The second start-up interrupt, for a processor that gave no sign; one that has started ignores it. A parked one
+/// whose parent did not wake it is released directly.
 fn kick_again(crew: &Crew<'_>, index: u32, hardware: &mut impl Kick) {
     if crew.plan().is_relayed() {
         release(crew, index, hardware.now(), |index| hardware.release(index));

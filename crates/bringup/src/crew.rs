@@ -193,8 +193,8 @@ impl<'a> Crew<'a> {
         let groups = groups.get(..processors.div_ceil(GROUP_PROCESSORS)).ok_or(too_few_groups)?;
         let package = plan.sync.package(apic_ids[0]);
         let is_one_package = apic_ids.iter().all(|apic_id| plan.sync.package(*apic_id) == package);
-        // Serially, those already settled are online before the next one asks. Processors that share fewer real ones cannot
-        // all execute at the same time, so they had better not try.
+        // Serially, those already settled are online before the next one asks. Processors that share fewer real ones
+        // cannot all execute at the same time, so they had better not try.
         let stays_to_answer = plan.policy != Policy::Serial
             && !plan.sync.shares_processors
             && plan.sync.expects_exchanges(is_one_package);
@@ -236,8 +236,8 @@ impl<'a> Crew<'a> {
         self.cell(index).map_or(State::Offline, ProcessorCell::state)
     }
 
-    /// Whether processors answer their children's questions about the time before they go online. Where they do not, the
-    /// boot processor answers all, one after the other.
+    /// Whether processors answer their children's questions about the time before they go online. Where they do not,
+    /// the boot processor answers all, one after the other.
     pub(crate) fn stays_to_answer(&self) -> bool {
         self.stays_to_answer
     }

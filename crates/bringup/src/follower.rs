@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A woken processor's own way, as a machine that is polled: each call does what can be done now and never waits, so that
-//! the processor itself can wait as it likes, and a model can step thousands of them.
+//! A woken processor's own way, as a machine that is polled: each call does what can be done now and never waits, so
+//! that the processor itself can wait as it likes, and a model can step thousands of them.
 //!
-//! A processor that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it says so
-//! and looks once more; whoever changes what it waits for looks whether it sleeps, and wakes it. What changes is: a
-//! permission, the partner's answer, and where parent and children stand.
+//! A processor that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
+//! says so and looks once more; whoever changes what it waits for looks whether it sleeps, and wakes it. What changes
+//! is: a permission, the partner's answer, and where parent and children stand.
 //!
 //! ```text
 //! arrive ─▶ (releases its children where parked processors wake each other)
@@ -23,7 +23,8 @@ use crate::tsc::{Decision, Estimate, Measurement, Patience, Progress, decide};
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
     Again,
-    /// Sleep until another processor [wakes](Wake::wake) this one, or until this time by its own clock; then poll again.
+    /// Sleep until another processor [wakes](Wake::wake) this one, or until this time by its own clock; then poll
+    /// again.
     Sleep {
         /// In ticks.
         until: u64,
@@ -68,7 +69,8 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// The calling processor gives its first sign of life; where parked processors wake each other, it wakes its children.
+    /// The calling processor gives its first sign of life; where parked processors wake each other, it wakes its
+    /// children.
     ///
     /// # Errors
     /// [`Refused`] if it may not go on.

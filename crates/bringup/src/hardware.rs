@@ -9,8 +9,8 @@ pub trait Clock {
 
 /// Ends others' sleep.
 pub trait Wake: Clock {
-    /// Wakes processor `index` from its sleep ([`Kick::sleep`], [`Next::Sleep`](crate::Next::Sleep)). If it does not sleep yet,
-    /// its next sleep ends at once: an interrupt that stays pending is just that.
+    /// Wakes processor `index` from its sleep ([`Kick::sleep`], [`Next::Sleep`](crate::Next::Sleep)). If it does not
+    /// sleep yet, its next sleep ends at once: an interrupt that stays pending is just that.
     fn wake(&mut self, index: u32);
 }
 
@@ -35,9 +35,9 @@ pub trait Kick: Wake {
     /// Sends the start-up interrupt to all processors but this one.
     fn broadcast_startup(&mut self, page: u8);
 
-    /// Sets the warm-reset vector (CMOS byte 0Fh and 40:67h; MP specification 1.4, B.4), for processors that take INIT as a
-    /// reset through the firmware. Called once before a batch is kicked. Nothing by default: processors with their APIC
-    /// inside do not look at it.
+    /// Sets the warm-reset vector (CMOS byte 0Fh and 40:67h; MP specification 1.4, B.4), for processors that take INIT
+    /// as a reset through the firmware. Called once before a batch is kicked. Nothing by default: processors with their
+    /// APIC inside do not look at it.
     fn set_reset_vector(&mut self, page: u8) {
         let _ = page;
     }
@@ -45,9 +45,9 @@ pub trait Kick: Wake {
     /// Takes the vector back. Called once after the batch.
     fn clear_reset_vector(&mut self) {}
 
-    /// Releases the parked processor with this number by its mailbox ([`ParkSlot::release`](crate::ParkSlot::release)), and
-    /// wakes it if it sleeps in a way that a write does not end. `false` if its mailbox makes no sense. May be called again
-    /// for a processor that did not answer.
+    /// Releases the parked processor with this number by its mailbox ([`ParkSlot::release`](crate::ParkSlot::release)),
+    /// and wakes it if it sleeps in a way that a write does not end. `false` if its mailbox makes no sense. May be
+    /// called again for a processor that did not answer.
     fn release(&mut self, index: u32) -> bool;
 
     /// A processor was given up. Where it was to come by its mailbox, the mailbox must not let it go any more

@@ -2,9 +2,9 @@
 //! Every processor at once.
 //!
 //! Waking a processor and waiting for it are two things. KICK is asynchronous and never waits for an answer; WAIT comes
-//! after all have been kicked, so that a host with 4,096 processors waits about as long as one with two. A processor goes
-//! its own way through the states ([`State`]) and writes down when; the boot processor looks on, answers questions about
-//! the time, and gives up those that stand still.
+//! after all have been kicked, so that a host with 4,096 processors waits about as long as one with two. A processor
+//! goes its own way through the states ([`State`]) and writes down when; the boot processor looks on, answers questions
+//! about the time, and gives up those that stand still.
 //!
 //! ```text
 //!                KICK                WAIT
@@ -12,9 +12,9 @@
 //!    Parked ────▲  └────────┴──────────┴──────────────────┴──▶ Dead(phase)
 //! ```
 //!
-//! One code path serves the three policies, which differ in two choices ([`Policy`]): how many are kicked before the first
-//! is waited for (serial: one), and what a kick is (an interrupt, or a write to the mailbox of a processor that the
-//! previous image parked).
+//! One code path serves the three policies, which differ in two choices ([`Policy`]): how many are kicked before the
+//! first is waited for (serial: one), and what a kick is (an interrupt, or a write to the mailbox of a processor that
+//! the previous image parked).
 //!
 //! Nothing here grows with the number of processors except what they do at the same time:
 //!
@@ -26,8 +26,8 @@
 //! | arrival | counted in groups of 64, so that neither the counter nor its reader is a queue ([`Group`]) |
 //! | waits per processor | worked out afterwards, from the stamps that the processors left ([`Waits`]) |
 //!
-//! Two processors never write the same word without compare-and-exchange: what moves a processor forward and what gives it
-//! up race for its state word, and one of them wins. So none is ever both online and dead. The unit tests try every
+//! Two processors never write the same word without compare-and-exchange: what moves a processor forward and what gives
+//! it up race for its state word, and one of them wins. So none is ever both online and dead. The unit tests try every
 //! interleaving of these races (loom).
 //!
 //! | module | what it holds |

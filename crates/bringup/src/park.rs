@@ -6,13 +6,14 @@
 //!                    └──────────┴── condemn ───────────┴──▶ Condemned
 //! ```
 //!
-//! The old image parks: each processor writes who it is and waits, by MONITOR and MWAIT on the slot's line, by HLT, or by
-//! PAUSE, reading nothing but its own line. The new image releases it by one write, with the page tables and the address to
-//! go on with. Several may release one processor (its parent in the tree, later the boot processor): one of them writes the
-//! entry, the others find it done. What was condemned is never taken, what was taken is never condemned.
+//! The old image parks: each processor writes who it is and waits, by MONITOR and MWAIT on the slot's line, by HLT, or
+//! by PAUSE, reading nothing but its own line. The new image releases it by one write, with the page tables and the
+//! address to go on with. Several may release one processor (its parent in the tree, later the boot processor): one of
+//! them writes the entry, the others find it done. What was condemned is never taken, what was taken is never
+//! condemned.
 //!
-//! Two images, perhaps of different versions, read the same bytes: layout and words are fixed, and the version counts up when
-//! they change.
+//! Two images, perhaps of different versions, read the same bytes: layout and words are fixed, and the version counts
+//! up when they change.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -168,7 +169,8 @@ impl ParkSlot {
         }
     }
 
-    /// The calling processor waits here from now on. Makes a valid slot of any bytes: the page's owner is the old image.
+    /// The calling processor waits here from now on. Makes a valid slot of any bytes: the page's owner is the old
+    /// image.
     pub fn park(&self, apic_id: u32) {
         self.magic.store(MAGIC, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
@@ -176,8 +178,8 @@ impl ParkSlot {
         self.state.store(word::PARKED, Ordering::Release);
     }
 
-    /// Readies the slot for a processor that will mark it parked itself: one that must first stand on pages that survive, and
-    /// from there on runs code that cannot call this crate.
+    /// Readies the slot for a processor that will mark it parked itself: one that must first stand on pages that
+    /// survive, and from there on runs code that cannot call this crate.
     pub fn expect(&self, apic_id: u32) {
         self.magic.store(MAGIC, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);

@@ -40,9 +40,9 @@ pub const UNIVERSAL_AFTER_INIT_US: u64 = 10_000;
 
 /// Microseconds from INIT to start-up interrupt.
 ///
-/// The 10 ms of the MP specification are for processors with an external APIC or of its time. Those that have their APIC
-/// inside latch a start-up interrupt that comes right after INIT: Intel's family 6 (since 1995) and what follows it, AMD's
-/// since family 0Fh, Hygon's. Of others nothing is known, so they get the 10 ms.
+/// The 10 ms of the MP specification are for processors with an external APIC or of its time. Those that have their
+/// APIC inside latch a start-up interrupt that comes right after INIT: Intel's family 6 (since 1995) and what follows
+/// it, AMD's since family 0Fh, Hygon's. Of others nothing is known, so they get the 10 ms.
 pub const fn after_init_us(vendor: Vendor, family: u32) -> u64 {
     match (vendor, family) {
         (Vendor::Intel, 6 | 0xf..) | (Vendor::Amd, 0xf..) | (Vendor::Hygon, 0x18..) => 0,
@@ -85,8 +85,8 @@ pub struct Limits {
     pub look: u64,
     /// The whole synchronisation.
     pub tsc_sync: u64,
-    /// From there to being online. Longer than `initialisation` and `tsc_sync` together: a processor that answers others'
-    /// questions about the time goes online only after these.
+    /// From there to being online. Longer than `initialisation` and `tsc_sync` together: a processor that answers
+    /// others' questions about the time goes online only after these.
     pub online: u64,
 }
 

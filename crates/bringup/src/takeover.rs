@@ -7,9 +7,9 @@
 //! whoever waits too long, or fails, anywhere ─▶ RolledBack: all stay, or go back
 //! ```
 //!
-//! One word decides, once: whoever restores last commits, whoever loses patience or fails rolls back, and one of them wins. A
-//! processor acts on what the word says, never on what it tried to make it say. So none goes on in the new image while another
-//! goes back, whatever the order in which they look.
+//! One word decides, once: whoever restores last commits, whoever loses patience or fails rolls back, and one of them
+//! wins. A processor acts on what the word says, never on what it tried to make it say. So none goes on in the new
+//! image while another goes back, whatever the order in which they look.
 //!
 //! Two images, perhaps of different versions, use the same words: [`crate::trial::VERSION`] counts for them, too.
 
@@ -38,7 +38,8 @@ pub enum Way {
 }
 
 const OPEN: u32 = 0;
-const COMMITTED: u32 = 1;
+/// The word at [`Takeover::VERDICT_OFFSET`] when every processor goes on in the new image.
+pub const COMMITTED: u32 = 1;
 const ROLLED_BACK: u32 = 2;
 
 /// The words.
@@ -58,6 +59,9 @@ pub struct Takeover {
 }
 
 impl Takeover {
+    /// Where the word is that decides, for code that cannot call this crate.
+    pub const VERDICT_OFFSET: usize = core::mem::offset_of!(Self, verdict);
+
     const_new! {
         /// One that nobody takes part in.
         {
@@ -124,7 +128,8 @@ impl Takeover {
         }
     }
 
-    /// A processor has restored its guests in the new image. The last one to do so commits; what holds then is returned.
+    /// A processor has restored its guests in the new image. The last one to do so commits; what holds then is
+    /// returned.
     pub fn has_restored(&self) -> Verdict {
         if self.restored.fetch_add(1, Ordering::AcqRel) + 1 == self.members() {
             self.decide(COMMITTED)

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor's page between two images, while the new one is on trial: the old image can take the processor back at any
-//! time, whatever the new one does with it.
+//! A processor's page between two images, while the new one is on trial: the old image can take the processor back at
+//! any time, whatever the new one does with it.
 //!
 //! ```text
 //! old image ──resume──▶ new image's registers ─ ─ any interrupt, exception or NMI, or the new image's own word ─ ─▶ old image
 //! ```
 //!
-//! The page holds both images' registers, and a GDT, a TSS and a stack for traps that belong to neither. The crossing's code
-//! exchanges the registers (`hypervisor/src/arch/crossing.S`); under its IDT every trap leads back to the old image, with the
-//! reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and RSI.
+//! The page holds both images' registers, and a GDT, a TSS and stacks for traps that belong to neither. The switch
+//! page's code exchanges the registers (`hypervisor/src/arch/crossing.S`); under its IDT every trap leads back to the
+//! old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and RSI.
 //!
-//! Two images, perhaps of different versions, read the same bytes: the layout is fixed, and [`VERSION`] counts up when it
-//! changes.
+//! The page's TSS is loaded while either IDT is: for a few instructions the old image's, and the new one's once that
+//! has taken over. So it names stacks for the gates of all three ([`TrialPage::set_interrupt_stack`]):
+//!
+//! | slot | for the gate of | stack |
+//! |---|---|---|
+//! | [`NMI_SLOT`] (1) | the page's NMI | in the page; images of old name it for all three, and a new image's TSS has one there, too |
+//! | 2, 3 | an image's own NMI and machine check | that image's |
+//! | [`CHECK_SLOT`] (4) | the page's machine check | in the page |
+//! | [`TRAP_SLOT`] (6) | all else of the page's | ends where [`TrialPage::first`] does |
+//!
+//! Two images, perhaps of different versions, read the same bytes: the layout is fixed up to the reason, and
+//! [`VERSION`] counts up when it changes. What is behind it is the old image's own.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Counts up when the layout or the meaning of a word changes. Since 2 an NMI may come for as long as an image has taken over and has
-/// not silenced the [watchdog](crate::watchdog), and is passed over then.
+/// Counts up when the layout or the meaning of a word changes. Since 2 an NMI may come for as long as an image has
+/// taken over and has not silenced the [watchdog](crate::watchdog), and is passed over then.
 pub const VERSION: u32 = 2;
 /// The page of the crossing in which [`crate::takeover::Takeover`] is.
 pub const TAKEOVER_PAGE: u64 = 3;
@@ -36,6 +46,16 @@ pub mod word {
     /// It has seen that all go back.
     pub const GOES_BACK: u64 = 3;
 }
+
+/// The slot of the page's TSS for an NMI under the page's IDT. It is one that the TSS of release 0.1.0 has, too: a new
+/// image may have loaded its own TSS before its own IDT.
+pub const NMI_SLOT: usize = 1;
+/// Likewise for a machine check.
+pub const CHECK_SLOT: usize = 4;
+/// Likewise for everything else.
+pub const TRAP_SLOT: usize = 6;
+/// Fault points on the way to the new image and back, counted from 1 (`hypervisor/src/arch/crossing.S`).
+pub const FAULT_POINTS: usize = 13;
 
 /// Steps of a processor from one image to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +113,7 @@ pub struct Cause {
     pub argument: AtomicU64,
 }
 
-/// The first registers of a new image, as the code that resumes it takes them from its stack.
+/// The registers of a new image: its first ones, and those with which it left the CPU last.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FirstFrame {
@@ -113,7 +133,7 @@ pub struct FirstFrame {
 pub struct TrialPage {
     /// Null, code (selector 8), data (16), TSS (24).
     pub gdt: [AtomicU64; 5],
-    /// The 64-bit TSS, whose first interrupt stack is the end of this page.
+    /// The 64-bit TSS.
     pub tss: [AtomicU64; 13],
     /// For GDTR and IDTR: a limit in the first two bytes, a base in the next eight.
     pub gdtr: [AtomicU64; 2],
@@ -129,7 +149,7 @@ pub struct TrialPage {
     pub new: Context,
     /// Why the processor came back.
     pub cause: Cause,
-    /// Where the new image begins.
+    /// Where the new image begins, and later where it goes on.
     pub first: FirstFrame,
     /// When the processor got how far, by [`Stamp`].
     pub stamps: [AtomicU64; STAMPS],
@@ -137,13 +157,42 @@ pub struct TrialPage {
     pub reason_bytes: AtomicU64,
     /// The reason in text.
     pub reason: [AtomicU8; REASON_BYTES],
-    /// For traps.
-    pub stack: [AtomicU64; STACK_WORDS],
+    /// NMI and machine check that came on the way back, by their vectors' bits.
+    pub pending: AtomicU64,
+    /// The old image's TR.
+    pub old_task: AtomicU64,
+    /// A self-test: the CPU waits at this fault point; 0 at none.
+    pub wait_step: AtomicU64,
+    /// Until an NMI or a machine check interrupts it, or for so many ticks.
+    pub wait_ticks: AtomicU64,
+    /// How often it has waited.
+    pub waits: AtomicU64,
+    /// NMIs and machine checks that interrupted the CPU on its way.
+    pub hits: AtomicU64,
+    /// For the last fault point, at which all registers are the new image's.
+    pub scratch: [AtomicU64; 4],
+    /// For the page's gates, from its end: NMI, machine check, the way back, the new image's first instructions.
+    pub stacks: [AtomicU64; STACK_WORDS],
 }
 
-const STACK_WORDS: usize = (PAGE_BYTES - 824) / 8;
+const STACKS_AT: usize = 904;
+const STACK_WORDS: usize = (PAGE_BYTES - STACKS_AT) / 8;
+const STACK_BYTES: usize = 768;
+/// Offsets of the stacks' ends.
+pub const NMI_STACK: usize = PAGE_BYTES;
+/// See [`NMI_STACK`].
+pub const CHECK_STACK: usize = NMI_STACK - STACK_BYTES;
+/// See [`NMI_STACK`].
+pub const WORK_STACK: usize = CHECK_STACK - STACK_BYTES;
+/// See [`NMI_STACK`].
+pub const FIRST_STACK: usize = WORK_STACK - STACK_BYTES;
+/// The end of the new image's registers, which traps push.
+pub const TRAP_STACK: usize = core::mem::offset_of!(TrialPage, first) + size_of::<FirstFrame>();
 
-const _: () = assert!(size_of::<TrialPage>() == PAGE_BYTES && core::mem::offset_of!(TrialPage, stack) == 824);
+const _: () = assert!(size_of::<TrialPage>() == PAGE_BYTES && core::mem::offset_of!(TrialPage, stacks) == STACKS_AT);
+// The processor aligns an interrupt stack to 16 bytes (AMD APM vol. 2, section 8.9.3): these are.
+const _: () = assert!(TRAP_STACK.is_multiple_of(16) && STACK_BYTES.is_multiple_of(16));
+const _: () = assert!(FIRST_STACK - STACK_BYTES >= STACKS_AT);
 
 impl TrialPage {
     /// Notes when the processor got so far.
@@ -151,11 +200,24 @@ impl TrialPage {
         self.stamps[stamp as usize].store(ticks, Ordering::Relaxed);
     }
 
-    /// Whether the new image had interrupts masked when the last NMI came: of what the processor pushes, the flags are the third word
-    /// from the stack's end (AMD APM vol. 2, section 8.9.3).
+    /// Whether the new image had interrupts masked when it left the CPU last: of what the processor pushes, the flags
+    /// are the third word (AMD APM vol. 2, section 8.9.3).
     pub fn were_interrupts_masked(&self) -> bool {
         const INTERRUPTS_OPEN: u64 = 1 << 9;
-        self.stack[STACK_WORDS - 3].load(Ordering::Relaxed) & INTERRUPTS_OPEN == 0
+        self.first.far[2].load(Ordering::Relaxed) & INTERRUPTS_OPEN == 0
+    }
+
+    /// Writes an interrupt stack's top into the TSS; slots count from 1. The first one's address is at offset 36 (AMD
+    /// APM vol. 2, figure 12-8). In two steps: not for a slot that a gate of the loaded IDT names. Nothing if there is
+    /// no such slot.
+    pub fn set_interrupt_stack(&self, slot: usize, top: u64) {
+        const SLOTS: core::ops::RangeInclusive<usize> = 1..=7;
+        if !SLOTS.contains(&slot) {
+            return;
+        }
+        let (low, high) = (&self.tss[slot + 3], &self.tss[slot + 4]);
+        low.store(low.load(Ordering::Relaxed) & u64::from(u32::MAX) | top << 32, Ordering::Relaxed);
+        high.store(high.load(Ordering::Relaxed) & !u64::from(u32::MAX) | top >> 32, Ordering::Relaxed);
     }
 
     /// Writes down why the new image gives up; what does not fit is cut.

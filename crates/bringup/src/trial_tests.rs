@@ -33,7 +33,14 @@ fn page() -> Box<TrialPage> {
         stamps: [const { AtomicU64::new(0) }; STAMPS],
         reason_bytes: AtomicU64::new(0),
         reason: [const { AtomicU8::new(0) }; REASON_BYTES],
-        stack: [const { AtomicU64::new(0) }; STACK_WORDS],
+        pending: AtomicU64::new(0),
+        old_task: AtomicU64::new(0),
+        wait_step: AtomicU64::new(0),
+        wait_ticks: AtomicU64::new(0),
+        waits: AtomicU64::new(0),
+        hits: AtomicU64::new(0),
+        scratch: [const { AtomicU64::new(0) }; 4],
+        stacks: [const { AtomicU64::new(0) }; STACK_WORDS],
     });
     assert_eq!(words.len() * 8, size_of_val(&*page));
     *page.reason_bytes.get_mut() = u64::MAX;
@@ -63,10 +70,40 @@ fn the_layout_changes_only_with_its_version() {
 fn the_flags_of_an_nmi_are_where_the_processor_pushes_them() {
     let page = page();
     let pushed = [0x1234, 0x8, 0x202, 0x7000, 0x10];
-    page.stack[STACK_WORDS - 5..].iter().zip(pushed).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    page.first.far.iter().zip(pushed).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     assert!(!page.were_interrupts_masked());
-    page.stack[STACK_WORDS - 3].store(0x2, Ordering::Relaxed);
+    page.first.far[2].store(0x2, Ordering::Relaxed);
     assert!(page.were_interrupts_masked());
+}
+
+/// The stacks of the TSS as a processor reads them: seven unaligned quadwords from offset 36 on.
+fn interrupt_stacks(page: &TrialPage) -> [u64; 7] {
+    let bytes: std::vec::Vec<u8> =
+        page.tss.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+    core::array::from_fn(|slot| {
+        u64::from_le_bytes(bytes[36 + slot * 8..44 + slot * 8].try_into().expect("eight bytes"))
+    })
+}
+
+#[test]
+fn each_interrupt_stack_is_where_the_processor_looks_for_it_and_changes_no_other() {
+    let page = page();
+    page.tss[12].store(104 << 48, Ordering::Relaxed);
+    let tops: [u64; 7] = core::array::from_fn(|slot| 0xffff_e000_1234_5000 + slot as u64 * 0x1_0000_0010);
+    for slot in [4, 1, 7, 2, 6, 3, 5] {
+        page.set_interrupt_stack(slot, u64::MAX);
+        page.set_interrupt_stack(slot, tops[slot - 1]);
+    }
+    assert_eq!(interrupt_stacks(&page), tops);
+    [0, 8, usize::MAX].iter().for_each(|slot| page.set_interrupt_stack(*slot, 1));
+    assert_eq!(interrupt_stacks(&page), tops);
+    assert_eq!(page.tss[12].load(Ordering::Relaxed) >> 48, 104);
+}
+
+#[test]
+fn traps_push_the_new_images_registers_where_they_are_resumed_from() {
+    // SS, RSP, RFLAGS, CS, RIP, an error code, a stub's return address, fifteen registers.
+    assert_eq!(TRAP_STACK - 22 * 8, offset_of!(TrialPage, first));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! What the boot processor stood waiting for, processor by processor.
 //!
 //! The boot processor waits for all at once, so its time must be shared out: it counts as waiting for the processors in
-//! their order, for each through its four phases, and what has happened by the time it comes to it costs nothing. Where it
-//! does wait for one after the other, that is exactly what it does. Worked out afterwards from what the processors wrote down.
+//! their order, for each through its four phases, and what has happened by the time it comes to it costs nothing. Where
+//! it does wait for one after the other, that is exactly what it does. Worked out afterwards from what the processors
+//! wrote down.
 
 use crate::cell::{ProcessorCell, Stamps};
 use crate::crew::{Crew, Policy};
@@ -28,7 +29,8 @@ impl Waits {
         self.first_sign.saturating_add(self.initialisation).saturating_add(self.tsc_sync).saturating_add(self.online)
     }
 
-    /// Moves `clock` on past what this processor did. A stamp in the past (one that counters apart made, too) costs nothing.
+    /// Moves `clock` on past what this processor did. A stamp in the past (one that counters apart made, too) costs
+    /// nothing.
     fn of(clock: &mut u64, stamps: &Stamps, state: State) -> Self {
         let mut until = |stamp: u64| {
             let waited = stamp.saturating_sub(*clock);
@@ -69,8 +71,8 @@ pub fn in_order<'a>(crew: &Crew<'a>, began: u64) -> impl Iterator<Item = (u32, W
     })
 }
 
-/// Ticks from `began` until the last of a crew's processors gave its first sign of life; 0 if all had. One that gave none
-/// counts until it was given up.
+/// Ticks from `began` until the last of a crew's processors gave its first sign of life; 0 if all had. One that gave
+/// none counts until it was given up.
 pub fn last_first_sign(crew: &Crew<'_>, began: u64) -> u64 {
     let of = |index| {
         let cell: &ProcessorCell = crew.cell(index)?;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A watchdog beside the processors: a timer of the HPET, whose interrupt an I/O APIC sends as an NMI.
 //!
-//! While a new image has a processor, nothing of the old one runs there. Another processor can look at the time and send an NMI; but there
-//! may be no other one, or all may stand still alike. The HPET counts whatever they do, and no mask holds an NMI back.
+//! While a new image has a processor, nothing of the old one runs there. Another processor can look at the time and
+//! send an NMI; but there may be no other one, or all may stand still alike. The HPET counts whatever they do, and no
+//! mask holds an NMI back.
 //!
 //! ```text
 //! HPET timer n ──edge──▶ I/O APIC input, NMI, the boot processor ──▶ the crossing's gate ──▶ old image
 //! ```
 //!
-//! Registers: IA-PC HPET Specification 1.0a, section 2.3. Everything is done with 32-bit accesses and the low half of the counter.
+//! Registers: IA-PC HPET Specification 1.0a, section 2.3. Everything is done with 32-bit accesses and the low half of
+//! the counter.
 
 /// The HPET's registers.
 pub trait Registers {
@@ -78,7 +80,7 @@ impl Watchdog {
         self.input
     }
 
-    /// It fires once after so many microseconds, counted anew from now.
+    /// It fires once after so many microseconds, counted again from now.
     pub fn arm(&self, registers: &impl Registers, us: u64) {
         let ticks = us.saturating_mul(FEMTOSECONDS_PER_US) / u64::from(self.period_femtoseconds);
         let ticks = ticks.clamp(LEAST_TICKS, MOST_TICKS) as u32;

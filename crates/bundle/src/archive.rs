@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cpio format called "newc": a chain of headers, names and contents, each padded to four bytes.
 //!
-//! A header is 110 characters: the magic `070701` and 13 numbers of eight hexadecimal digits each, of which only two matter
-//! here (cpio(5): the seventh is the content's length, the twelfth the name's length with its terminating zero).
+//! A header is 110 characters: the magic `070701` and 13 numbers of eight hexadecimal digits each, of which only two
+//! matter here (cpio(5): the seventh is the content's length, the twelfth the name's length with its terminating zero).
 
 use alloc::string::{String, ToString};
 use core::str;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CRC-32 as zlib has it, eight bytes at a time. Its tables are made for each file: in the image they would take more than their
-//! making takes time.
+//! CRC-32 as zlib has it, eight bytes at a time. Its tables are made for each file: in the image they would take more
+//! than their making takes time.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::manifest::{MANIFEST_VERSION, limits};
+use crate::manifest::{MANIFEST_VERSION, OLDEST_MANIFEST_VERSION, limits};
 
 /// A bundle that cannot be used, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,11 @@ impl fmt::Display for Problem {
             Self::TooManyFiles => write!(f, "there are more than {} files", limits::FILES),
             Self::NoManifest => write!(f, "the first entry is no manifest"),
             Self::UnknownVersion { found } => {
-                write!(f, "the manifest is of version {found}, this host reads version {MANIFEST_VERSION}")
+                write!(
+                    f,
+                    "the manifest is of version {found}, this host reads versions {OLDEST_MANIFEST_VERSION} to \
+                     {MANIFEST_VERSION}"
+                )
             }
             Self::BadChecksum { stated, computed } => {
                 write!(f, "its bytes are damaged (checksum {computed:#010x}, {stated:#010x} was written)")
@@ -124,13 +128,13 @@ impl Problem {
     fn mend(&self) -> &'static str {
         match self {
             Self::NoArchive | Self::NoManifest => "make one with `baton bundle host.toml -o FILE`",
-            Self::Truncated { .. } | Self::BadChecksum { .. } => "copy the bundle again, or make it anew",
+            Self::Truncated { .. } | Self::BadChecksum { .. } => "copy the bundle again, or make it again",
             Self::UnknownVersion { .. } => "make it with the tool of this host's release",
             Self::TooManyFiles | Self::TooManyGuests => "split it over several hosts",
             Self::FileTooLong => "use a smaller one",
             Self::TooManyKeys => "leave out of [trust] those that are not used any more",
-            Self::BadGuest { .. } => "correct it in host.toml and make the bundle anew",
-            _ => "make the bundle anew with `baton bundle`",
+            Self::BadGuest { .. } => "correct it in host.toml and make the bundle again",
+            _ => "make the bundle again with `baton bundle`",
         }
     }
 }

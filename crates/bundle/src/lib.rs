@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The boot bundle: everything a host needs besides its own image, in one file that any boot loader can hand over.
 //!
-//! A bundle is a cpio archive of the "newc" kind (what initramfs images are), so `cpio -t` lists it and firmware, GRUB and
-//! QEMU load it as they load an initrd:
+//! A bundle is a cpio archive of the "newc" kind (what initramfs images are), so `cpio -t` lists it and firmware, GRUB
+//! and QEMU load it as they load an initrd:
 //!
 //! ```text
 //! manifest          what to run: the tool's host.toml, compiled ([`Manifest`])
@@ -11,21 +11,23 @@
 //! TRAILER!!!
 //! ```
 //!
-//! The manifest lists every file with its length and CRC-32, so that the files can be checked one by one. The first entry
-//! holds, little endian:
+//! The manifest lists every file with its length and CRC-32, so that the files can be checked one by one. The first
+//! entry holds, little endian:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 4 | [`MANIFEST_MAGIC`] |
-//! | 2 | [`MANIFEST_VERSION`] |
-//! | n | the [`Manifest`] in postcard's encoding |
+//! | 2 | its version, from [`OLDEST_MANIFEST_VERSION`] to [`MANIFEST_VERSION`] |
+//! | n | the [`Manifest`] in postcard's encoding, and behind it what newer versions add |
 //! | 4 | CRC-32 (ISO HDLC) of the bytes above |
 //!
 //! [`Bundle::parse`] reads headers and manifest only: its cost does not grow with the size of the files, because every
-//! millisecond at boot is counted. [`Bundle::verify`] checks one file's bytes; [`Bundle::guest_files`] finds what a guest
-//! needs, so that a guest whose file is missing does not keep the others from running.
+//! millisecond at boot is counted. [`Bundle::verify`] checks one file's bytes; [`Bundle::guest_files`] finds what a
+//! guest needs, so that a guest whose file is missing does not keep the others from running.
 //!
-//! The bytes are allegations: nothing here panics, and every count and length is bounded ([`limits`]).
+//! A seal may stand behind the archive's trailer (`seal::judge_bundle`), which readers of the archive pass over.
+//!
+//! The bytes are untrusted input: nothing here panics, and every count and length is bounded ([`limits`]).
 #![no_std]
 #![warn(missing_docs)]
 
@@ -43,13 +45,10 @@ pub mod write;
 pub use checksum::crc32;
 pub use error::{BundleError, HeaderField, Problem};
 pub use manifest::{
-    Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_VERSION, Manifest, OnPanic, Pmu, PmuEvent,
-    WhenDone, limits,
+    Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest,
+    OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, WhenDone, limits,
 };
 pub use read::{Bundle, GuestFiles};
-
-/// The name of the first entry.
-pub const MANIFEST_NAME: &str = "manifest";
 
 #[cfg(test)]
 mod tests;

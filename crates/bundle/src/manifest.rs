@@ -6,11 +6,18 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+/// The name of the first entry.
+pub const MANIFEST_NAME: &str = "manifest";
+
 /// The first bytes of a manifest.
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
-/// Version of the manifest's encoding. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 4;
+/// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
+pub const MANIFEST_VERSION: u16 = 5;
+
+/// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in it,
+/// so that an update can lead to an image of that release and back.
+pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
 /// How much a bundle may hold.
 pub mod limits {
@@ -62,10 +69,37 @@ pub struct Manifest {
 pub struct HostConfig {
     /// What happens when no guest is left running.
     pub when_done: WhenDone,
-    /// The entry that holds Baton's own image, by which a restart replaces the running one. Without it none is possible.
+    /// The entry that holds Baton's own image, by which a restart replaces the running one. Without it none is
+    /// possible.
     pub image: Option<String>,
     /// Ed25519 public keys. Where there are any, only images that one of them has signed replace the running one.
     pub trusted_keys: Vec<[u8; 32]>,
+    /// Whether the operator may go to images of a lower security version; `None`: only where there are no keys.
+    #[serde(skip)]
+    pub allow_downgrade: Option<bool>,
+}
+
+/// What version 5 adds, behind the [`Manifest`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Added {
+    /// [`HostConfig::allow_downgrade`].
+    pub allow_downgrade: Option<bool>,
+}
+
+impl Manifest {
+    pub(crate) fn added(&self) -> Added {
+        Added { allow_downgrade: self.host.allow_downgrade }
+    }
+
+    pub(crate) fn with(mut self, added: Added) -> Self {
+        self.host.allow_downgrade = added.allow_downgrade;
+        self
+    }
+
+    /// The oldest version that says all that this manifest says.
+    pub(crate) fn version(&self) -> u16 {
+        if self.added() == Added::default() { OLDEST_MANIFEST_VERSION } else { MANIFEST_VERSION }
+    }
 }
 
 /// What the host does when no guest is left running.
@@ -116,7 +150,8 @@ pub struct GuestConfig {
 }
 
 impl GuestConfig {
-    /// A number that differs where what the bundle says of a guest differs: FNV-1a over its encoding. 0 if it cannot be encoded.
+    /// A number that differs where what the bundle says of a guest differs: FNV-1a over its encoding. 0 if it cannot be
+    /// encoded.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -135,7 +170,7 @@ pub enum OnPanic {
     Throttle,
     /// It is stopped, as if its power were cut.
     Stop,
-    /// It starts anew.
+    /// It starts again.
     Reset,
     /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes on.
     Dump,

@@ -6,9 +6,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::archive::{Entries, Entry};
+use crate::checksum::crc32;
 use crate::error::{BundleError, Problem};
-use crate::manifest::{FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_VERSION, Manifest, limits};
-use crate::{MANIFEST_NAME, crc32};
+use crate::manifest::{
+    Added, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, OLDEST_MANIFEST_VERSION,
+    limits,
+};
 
 mod check;
 
@@ -58,6 +61,29 @@ impl<'a> Bundle<'a> {
         check::manifest(&manifest).map_err(at_manifest)?;
         let files = match_files(&mut entries, &manifest.files)?;
         Ok(Self { manifest, files })
+    }
+
+    /// Checks the first bytes of a bundle that is still arriving, so that another file is refused before the rest of it
+    /// arrives.
+    ///
+    /// # Errors
+    /// No bundle begins so.
+    pub fn check_head(head: &[u8]) -> Result<(), BundleError> {
+        match Entries::new(head).next() {
+            Ok(Some(entry)) if entry.name == MANIFEST_NAME => Ok(()),
+            Ok(other) => Err(BundleError {
+                entry: other.map(|entry| entry.name.to_string()).unwrap_or_default(),
+                offset_bytes: 0,
+                problem: Problem::NoManifest,
+            }),
+            // What is missing may still come.
+            Err(BundleError { problem: Problem::Truncated { .. }, entry, .. })
+                if entry.is_empty() || entry == MANIFEST_NAME =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// What is to be run.
@@ -119,11 +145,20 @@ fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
         return Err(Problem::NoManifest);
     };
     match u16::from_le_bytes([low, high]) {
-        MANIFEST_VERSION => match postcard::take_from_bytes(encoded) {
+        OLDEST_MANIFEST_VERSION => match postcard::take_from_bytes(encoded) {
             Ok((manifest, [])) => Ok(manifest),
             _ => Err(Problem::Malformed),
         },
+        MANIFEST_VERSION => decode_newest(encoded).ok_or(Problem::Malformed),
         found => Err(Problem::UnknownVersion { found }),
+    }
+}
+
+fn decode_newest(encoded: &[u8]) -> Option<Manifest> {
+    let (manifest, rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
+    match postcard::take_from_bytes::<Added>(rest).ok()? {
+        (added, []) => Some(manifest.with(added)),
+        _ => None,
     }
 }
 

@@ -31,7 +31,8 @@ fn debian() -> GuestConfig {
     }
 }
 
-const HOST: HostConfig = HostConfig { when_done: WhenDone::DebugExit, image: None, trusted_keys: vec![] };
+const HOST: HostConfig =
+    HostConfig { when_done: WhenDone::DebugExit, image: None, trusted_keys: vec![], allow_downgrade: None };
 const FILES: [(&str, &[u8]); 3] = [("vmlinuz", b"kernel"), ("initrd.img", &[7; 301]), ("a.ko", b"")];
 
 fn sample() -> Vec<u8> {

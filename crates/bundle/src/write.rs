@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
-use crate::manifest::{FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_VERSION, Manifest};
+use crate::manifest::{FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION};
 use crate::{Bundle, MANIFEST_NAME, crc32};
 
 /// A regular file that its owner may read and write.
 const MODE: u32 = 0o100_644;
 
-/// Builds a bundle of `files` (name in the archive, content). What it returns has been parsed, so that a mistake is found
-/// where the bundle is made and not where it is booted; it depends on nothing but the arguments.
+/// Builds a bundle of `files` (name in the archive, content). What it returns has been parsed, so that a mistake is
+/// found where the bundle is made and not where it is booted; it depends on nothing but the arguments.
 pub fn build(host: HostConfig, guests: Vec<GuestConfig>, files: &[(&str, &[u8])]) -> Result<Vec<u8>, BundleError> {
     if let Some((name, _)) = files.iter().find(|(_, content)| u32::try_from(content.len()).is_err()) {
         return Err(BundleError { entry: name.to_string(), offset_bytes: 0, problem: Problem::FileTooLong });
@@ -40,8 +40,12 @@ pub fn build(host: HostConfig, guests: Vec<GuestConfig>, files: &[(&str, &[u8])]
 /// The content of the first entry.
 pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let mut content = MANIFEST_MAGIC.to_vec();
-    content.extend(MANIFEST_VERSION.to_le_bytes());
+    let version = manifest.version();
+    content.extend(version.to_le_bytes());
     content.extend(postcard::to_allocvec(manifest).unwrap_or_default());
+    if version > OLDEST_MANIFEST_VERSION {
+        content.extend(postcard::to_allocvec(&manifest.added()).unwrap_or_default());
+    }
     content.extend(crc32(&content).to_le_bytes());
     content
 }

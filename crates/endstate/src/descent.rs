@@ -7,24 +7,41 @@ use crate::sync::{AtomicU32, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Step {
+    /// The reason is noted, so that a step that fails does not take its place in the report.
+    Note = 0,
     /// The other processors are stopped.
-    Stop = 0,
+    Stop,
     /// The report is printed.
     Report,
     /// The epitaph is written.
     Epitaph,
     /// What the log holds back is printed.
     Flush,
+    /// What waits for the control channel is sent.
+    LastWords,
     /// Whoever watches over this machine is told.
     Notify,
     /// The last one: rest, reboot or exit, with everything that is still served.
     Rest,
-    /// Resting failed: the processor halts without serving anything.
+    /// Resting failed: the machine is reset or left where that was asked for, and nothing else is served.
+    Leave,
+    /// That failed, too, or was not asked for: the processor halts without serving anything.
     Halt,
 }
 
 impl Step {
-    const ALL: [Self; 7] = [Self::Stop, Self::Report, Self::Epitaph, Self::Flush, Self::Notify, Self::Rest, Self::Halt];
+    const ALL: [Self; 10] = [
+        Self::Note,
+        Self::Stop,
+        Self::Report,
+        Self::Epitaph,
+        Self::Flush,
+        Self::LastWords,
+        Self::Notify,
+        Self::Rest,
+        Self::Leave,
+        Self::Halt,
+    ];
 
     /// The step after this one; the last has none after it.
     pub fn next(self) -> Self {
@@ -32,9 +49,15 @@ impl Step {
     }
 }
 
+/// The watchdog finds the owner so often in one step: then it hangs there. More than once, since a slow console takes
+/// its time and an emulated CPU may wait for a core.
+const MOST_FOUND: u32 = 3;
+
 /// How far the owner is.
 pub struct Descent {
     step: AtomicU32,
+    /// How often the watchdog has found it in this step.
+    found: AtomicU32,
     falls: AtomicU32,
 }
 
@@ -53,13 +76,19 @@ impl Descent {
     crate::sync::const_new! {
         /// At the first step.
         {
-            Self { step: AtomicU32::new(Step::Stop as u32), falls: AtomicU32::new(0) }
+            Self { step: AtomicU32::new(Step::Note as u32), found: AtomicU32::new(0), falls: AtomicU32::new(0) }
         }
     }
 
     /// The owner is at `step` now.
     pub fn enter(&self, step: Step) {
+        self.found.store(0, Ordering::Relaxed);
         self.step.store(step as u32, Ordering::Release);
+    }
+
+    /// The watchdog has found the owner on its way. Returns whether it hangs in its current step.
+    pub fn note_found(&self) -> bool {
+        self.found.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FOUND
     }
 
     /// Where the owner is.

@@ -2,16 +2,18 @@
 //! The end of the host.
 //!
 //! ```text
-//! failure ──► claim ──► stop the others ──► report ──► epitaph ──► flush ──► notify ──► rest, or reboot
-//!   │           └── not the first: answer the roll call, rest           ▲
-//!   └── in one of these steps: a line, and on with the step after it ───┘
+//! failure ──► claim ──► note ──► stop the others ──► report ──► epitaph ──► flush ──► last words ──► notify ──► rest,
+//! or reboot
+//!   │           └── not the first: answer the roll call, rest                                   ▲
+//!   └── in one of these steps: a line, and on with the step after it ───────────────────────────┘
 //! ```
 //!
 //! - [`Ending`]: the first processor to fail owns the end, by one compare-and-swap; all others go quiet.
 //! - [`stop_others`]: an interrupt for everyone, an NMI for who does not answer it, and a name for who answers neither.
-//! - [`Descent`]: a failure within the end costs the step it came in, and can never start the end anew.
+//! - [`Descent`]: a failure within the end costs the step it came in, and can never start the end again.
 //! - [`Rest`], [`Watch`]: what a processor does for ever, and what the owner still listens to.
 //! - [`epitaph`]: what the next Baton finds in memory.
+//! - [`stray`]: NMIs and interrupts that nobody claims, which end nothing.
 //!
 //! No allocation, no lock, no clock of its own: everything here runs while any lock may be held, from any interrupt.
 #![no_std]
@@ -26,6 +28,7 @@ mod notice;
 mod rest;
 mod set;
 mod stop;
+pub mod stray;
 mod sync;
 mod watch;
 

@@ -90,6 +90,19 @@ fn a_processor_that_answers_at_any_moment_is_counted_once() {
 }
 
 #[test]
+fn a_step_hangs_when_it_is_found_three_times_and_each_step_is_counted_anew() {
+    model(|| {
+        let descent = Descent::new();
+        for step in [Step::Stop, Step::Report] {
+            descent.enter(step);
+            assert_eq!([(); 3].map(|()| descent.note_found()), [false, false, true], "{step:?}");
+        }
+        descent.fall();
+        assert!(!descent.note_found(), "the step after one that hangs has its own time");
+    });
+}
+
+#[test]
 fn a_failure_within_the_end_costs_its_step_and_only_the_first_says_so() {
     model(|| {
         let descent = Descent::new();
@@ -98,6 +111,10 @@ fn a_failure_within_the_end_costs_its_step_and_only_the_first_says_so() {
         assert_eq!((first.failed, first.resume, first.may_print), (Step::Report, Step::Epitaph, true));
         let second = descent.fall();
         assert_eq!((second.failed, second.resume, second.may_print), (Step::Epitaph, Step::Flush, false));
+        assert_eq!(descent.fall().resume, Step::LastWords);
+        assert_eq!(descent.fall().resume, Step::Notify);
+        assert_eq!(descent.fall().resume, Step::Rest);
+        assert_eq!(descent.fall().resume, Step::Leave, "the machine is reset or left all the same");
         for _ in 0..10 {
             descent.fall();
         }

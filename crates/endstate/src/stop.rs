@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stopping the other processors: first an interrupt, which those take that are in their loop or in a guest; then, for who
-//! has interrupts masked, an NMI; then nothing more than a name.
+//! Stopping the other processors: first an interrupt, which those take that are in their loop or in a guest; then, for
+//! who has interrupts masked, an NMI; then nothing more than a name.
 
 use crate::ending::Ending;
 use crate::set::ProcessorSet;

@@ -20,8 +20,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// The command behind a key. What is none is nothing: a line full of noise must not reboot a machine by accident more
-    /// often than noise holds the one letter.
+    /// The command behind a key. What is none is nothing: a line full of noise must not reboot a machine by accident
+    /// more often than noise holds the one letter.
     pub fn of_key(key: u8) -> Option<Self> {
         match key {
             b'b' => Some(Self::Reboot),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory as it is, but with a bad table of processors: for self-tests of a host on machines whose tables are good.
 //!
-//! The table is recognised when its name is read, which is the first that anybody reads of it. What is changed has a good
-//! checksum again, so that the table is believed.
+//! The table is recognised when its name is read, which is the first that anybody reads of it. What is changed has a
+//! good checksum again, so that the table is believed.
 
 use core::cell::RefCell;
 

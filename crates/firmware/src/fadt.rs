@@ -28,6 +28,8 @@ mod at {
     pub const X_PM1A_CONTROL: u32 = 172;
     pub const X_PM1B_CONTROL: u32 = 184;
     pub const X_PM_TIMER: u32 = 208;
+    pub const SLEEP_CONTROL: u32 = 244;
+    pub const SLEEP_STATUS: u32 = 256;
 }
 
 /// The timer counts 32 bits, else 24.
@@ -42,6 +44,9 @@ pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let flags = table.u32(at::FLAGS).unwrap_or(0);
     if flags & IS_HARDWARE_REDUCED == 0 {
         read_power_management(table, flags, tables);
+    } else {
+        tables.sleep_control = byte_register(table, at::SLEEP_CONTROL, Register::SleepControl, tables);
+        tables.sleep_status = byte_register(table, at::SLEEP_STATUS, Register::SleepStatus, tables);
     }
     if flags & HAS_RESET != 0 {
         tables.reset_register = reset_register(table, tables);
@@ -129,8 +134,13 @@ fn smi_command(table: &Table<'_>, tables: &mut Tables) -> Option<SmiCommand> {
 
 /// Section 4.8.3.6.
 fn reset_register(table: &Table<'_>, tables: &mut Tables) -> Option<ResetRegister> {
-    let place = GenericAddress::at(table, at::RESET)?;
     let value = table.u8(at::RESET_VALUE)?;
+    byte_register(table, at::RESET, Register::Reset, tables).map(|location| ResetRegister { location, value })
+}
+
+/// A register of eight bits, in any address space that is known.
+fn byte_register(table: &Table<'_>, offset: u32, register: Register, tables: &mut Tables) -> Option<Location> {
+    let place = GenericAddress::at(table, offset)?;
     let location = match place.space {
         GenericAddress::MEMORY => Some(Location::Memory(place.address)),
         GenericAddress::IO => place.port(1).map(Location::Port),
@@ -138,9 +148,9 @@ fn reset_register(table: &Table<'_>, tables: &mut Tables) -> Option<ResetRegiste
         _ => None,
     };
     if location.is_none() {
-        warn_unusable(tables, Register::Reset, place);
+        warn_unusable(tables, register, place);
     }
-    location.map(|location| ResetRegister { location, value })
+    location
 }
 
 /// Section 5.2.3.2, table of address spaces: offset, function and device are 16 bits each, lowest first.

@@ -6,8 +6,8 @@
 //!
 //! - every byte comes through [`PhysicalMemory`]; no pointer is ever made from an address that firmware wrote;
 //! - every length, count and loop has a bound ([`MAX_TABLES`], [`MAX_TABLE_BYTES`], the lists in [`Tables`]);
-//! - every table's checksum is verified before a field is believed, a field past the table's end is absent, and a bit that the
-//!   table's revision reserves means nothing;
+//! - every table's checksum is verified before a field is believed, a field past the table's end is absent, and a bit
+//!   that the table's revision reserves means nothing;
 //! - AML, the tables' byte code, is never interpreted: the one value needed from it is found by a [byte search](sleep).
 //!
 //! The `acpi` crate serves kernels that do run AML. It asks its user for 23 methods on AML's behalf, maps tables as raw
@@ -23,6 +23,7 @@
 //! | [`madt`] | processors, I/O APICs, interrupt overrides | 5.2.12 |
 //! | [`fadt`] | timer, sleep and reset registers | 5.2.9 |
 //! | [`sleep`] | the value that powers the machine off | 7.4.2, 20.2 |
+//! | [`power`] | what is written where to power off and to reset | 4.8.3 |
 //! | [`hpet`] | the high precision event timer | IA-PC HPET 1.0a, section 3.2.4 |
 //! | [`mcfg`] | PCI Express configuration space | PCI Firmware Specification 3.2, section 4.1.2 |
 //! | [`srat`] | which memory and processors are on which NUMA node | ACPI 6.5, section 5.2.16 |
@@ -39,9 +40,12 @@ pub mod fadt;
 pub mod hpet;
 pub mod madt;
 pub mod mcfg;
+mod memory;
+pub mod power;
 pub mod problem;
 pub mod register;
 pub mod root;
+mod signature;
 pub mod sleep;
 pub mod srat;
 pub mod table;
@@ -52,29 +56,15 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use problem::{Error, Fault, Problem, Register};
-pub use table::Signature;
+pub use memory::{PhysicalMemory, Unreadable};
+pub use problem::{Error, Fault, MAX_TABLES, Problem, Register};
+pub use signature::Signature;
+pub use table::MAX_TABLE_BYTES;
 pub use tables::{
     Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer, Processor, ResetRegister, SmiCommand, Tables,
 };
 
 use table::Table;
-
-/// A table larger than this is refused. Real ones reach some hundred KiB (the DSDT of a large server).
-pub const MAX_TABLE_BYTES: u32 = 4 << 20;
-/// Entries of the root table that are looked at.
-pub const MAX_TABLES: usize = 256;
-
-/// The machine's physical memory, as the caller can reach it.
-pub trait PhysicalMemory {
-    /// Copies the `into.len()` bytes from physical `address` on. What is not memory of the machine, or not mapped, is
-    /// [`Unreadable`]; `into` is then unspecified. The addresses come from firmware and may be anything.
-    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable>;
-}
-
-/// There is no memory, or no access to it, where a read was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreadable;
 
 /// Fills `tables` with what the firmware says, beginning from a clean slate.
 ///

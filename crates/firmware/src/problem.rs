@@ -3,7 +3,10 @@
 
 use core::fmt;
 
-use crate::{MAX_TABLES, Signature};
+use crate::signature::Signature;
+
+/// Entries of the root table that are looked at.
+pub const MAX_TABLES: usize = 256;
 
 /// Nothing is known of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +147,10 @@ pub enum Register {
     SmiCommand,
     /// Reset register.
     Reset,
+    /// Sleep control.
+    SleepControl,
+    /// Sleep status.
+    SleepStatus,
     /// High precision event timer.
     Hpet,
 }
@@ -156,6 +163,8 @@ impl fmt::Display for Register {
             Self::PmTimer => "power management timer",
             Self::SmiCommand => "SMI command",
             Self::Reset => "reset",
+            Self::SleepControl => "sleep control",
+            Self::SleepStatus => "sleep status",
             Self::Hpet => "event timer",
         })
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System resource affinity table: which memory and which processors are on which NUMA node (ACPI 6.5, section 5.2.16).
 //!
-//! Firmware numbers nodes by proximity domains, any 32-bit numbers; here they are numbered from 0, as they appear. Whether the
-//! memory exists is for whoever has the memory map.
+//! Firmware numbers nodes by proximity domains, any 32-bit numbers; here they are numbered from 0, as they appear.
+//! Whether the memory exists is for whoever has the memory map.
 
 use crate::table::{Signature, Table};
 use crate::{Fault, MemoryAffinity, Tables};

@@ -2,61 +2,21 @@
 //! One table's bytes, checked (ACPI 6.5, section 5.2.6).
 //!
 //! A [`Table`] is an address and a length whose bytes added up to zero when it was opened. Its fields are copied out
-//! when asked for; one that lies past the length is absent, which is also how older, shorter revisions of a table read. The
-//! revision itself is believed only where it gives reserved bits a meaning: firmware is known to understate it.
+//! when asked for; one that lies past the length is absent, which is also how older, shorter revisions of a table read.
+//! The revision itself is believed only where it gives reserved bits a meaning: firmware is known to understate it.
 
-use core::fmt;
+use crate::memory::PhysicalMemory;
+use crate::problem::Fault;
 
-use crate::{Fault, MAX_TABLE_BYTES, PhysicalMemory};
+pub use crate::signature::Signature;
+
+/// A table larger than this is refused. Real ones reach some hundred KiB (the DSDT of a large server).
+pub const MAX_TABLE_BYTES: u32 = 4 << 20;
 
 /// Bytes of the header that every table begins with.
 pub const HEADER_BYTES: u32 = 36;
 
 const REVISION_AT: u32 = 8;
-
-/// A table's four letter name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signature(pub [u8; 4]);
-
-impl Signature {
-    /// The root pointer, which has no four letter name of its own.
-    pub const RSDP: Self = Self(*b"RSDP");
-    /// Root table, 32-bit addresses.
-    pub const RSDT: Self = Self(*b"RSDT");
-    /// Root table, 64-bit addresses.
-    pub const XSDT: Self = Self(*b"XSDT");
-    /// Multiple APIC description table.
-    pub const MADT: Self = Self(*b"APIC");
-    /// Fixed ACPI description table.
-    pub const FADT: Self = Self(*b"FACP");
-    /// Differentiated system description table: AML.
-    pub const DSDT: Self = Self(*b"DSDT");
-    /// High precision event timer.
-    pub const HPET: Self = Self(*b"HPET");
-    /// PCI Express memory mapped configuration space.
-    pub const MCFG: Self = Self(*b"MCFG");
-    /// System resource affinity table: NUMA nodes.
-    pub const SRAT: Self = Self(*b"SRAT");
-
-    /// What it costs not to have this table.
-    pub(crate) const fn without_it(self) -> Option<&'static str> {
-        Some(match self {
-            Self::MADT => "only the processor that booted is used",
-            Self::FADT => "no timer port, no reset register, no power-off",
-            Self::DSDT => "no power-off",
-            Self::HPET => "time is measured by other means",
-            Self::MCFG => "PCI is configured through I/O ports",
-            Self::SRAT => "all memory counts as equally near",
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.escape_ascii())
-    }
-}
 
 /// A table that was all readable and added up to zero.
 #[derive(Clone, Copy)]

@@ -3,8 +3,9 @@
 
 use arrayvec::ArrayVec;
 
+use crate::register::GenericAddress;
 use crate::table::Table;
-use crate::{Fault, Problem, Signature};
+use crate::{Fault, Problem, Register, Signature};
 
 /// Processors kept.
 pub const MAX_PROCESSORS: usize = 1024;
@@ -49,6 +50,10 @@ pub struct Tables {
     pub sleep_s5_type: Option<u8>,
     /// SLP_TYP for PM1b control that powers the machine off; 0 to 7.
     pub sleep_s5_type_b: Option<u8>,
+    /// The sleep control register of a machine without PM1 registers, 8 bits.
+    pub sleep_control: Option<Location>,
+    /// Its sleep status register, 8 bits.
+    pub sleep_status: Option<Location>,
     /// What makes firmware hand the power management registers over, on machines where it has them after boot (SCI_EN
     /// in PM1a control is clear): without it a write of SLP_TYP may do nothing.
     pub acpi_enable: Option<SmiCommand>,
@@ -81,6 +86,8 @@ impl Tables {
             pm1b_control_port: None,
             sleep_s5_type: None,
             sleep_s5_type_b: None,
+            sleep_control: None,
+            sleep_status: None,
             acpi_enable: None,
             reset_register: None,
             mcfg: ArrayVec::new_const(),
@@ -104,6 +111,8 @@ impl Tables {
         self.pm1b_control_port = None;
         self.sleep_s5_type = None;
         self.sleep_s5_type_b = None;
+        self.sleep_control = None;
+        self.sleep_status = None;
         self.acpi_enable = None;
         self.reset_register = None;
         self.mcfg.clear();
@@ -117,6 +126,30 @@ impl Tables {
     pub fn isa_interrupt(&self, irq: u8) -> Override {
         let implied = Override { irq, gsi: u32::from(irq), is_level: false, is_active_low: false };
         self.overrides.iter().copied().find(|entry| entry.irq == irq).unwrap_or(implied)
+    }
+
+    /// Takes out the power registers in memory that `may_be_there` refuses by their physical address: what is usable
+    /// memory, or no address at all, is no register.
+    pub fn check_power_registers(&mut self, may_be_there: impl Fn(u64) -> bool) {
+        let reset = self.reset_register.map(|reset| reset.location);
+        let found = [
+            (Register::SleepControl, self.sleep_control),
+            (Register::SleepStatus, self.sleep_status),
+            (Register::Reset, reset),
+        ];
+        for (register, location) in found {
+            let Some(Location::Memory(address)) = location else { continue };
+            if may_be_there(address) {
+                continue;
+            }
+            match register {
+                Register::SleepControl => self.sleep_control = None,
+                Register::SleepStatus => self.sleep_status = None,
+                _ => self.reset_register = None,
+            }
+            let space = GenericAddress::MEMORY;
+            self.warn(Signature::FADT, Fault::UnusableRegister { register, space, address });
+        }
     }
 
     /// Notes a revision that there is not.

@@ -10,8 +10,8 @@ use crate::range::FrameRange;
 use crate::state::FrameState;
 
 impl Frames<'_> {
-    /// Takes what is in use already (image, modules, tables) out of free memory: every frame that `range` touches. Parts
-    /// that are not free memory are passed over. Free the memory later through [`FrameRange::adopt`].
+    /// Takes what is in use already (image, modules, tables) out of free memory: every frame that `range` touches.
+    /// Parts that are not free memory are passed over. Free the memory later through [`FrameRange::adopt`].
     ///
     /// # Errors
     /// [`TooManyExtents`] if free memory cannot be cut any further; nothing is reserved then.
@@ -101,8 +101,8 @@ impl Frames<'_> {
         Err(FreeError { range, reason })
     }
 
-    /// The best place inside `window`. One that would split an extent when there is no extent left for the second half is
-    /// passed over in favour of the next best.
+    /// The best place inside `window`. One that would split an extent when there is no extent left for the second half
+    /// is passed over in favour of the next best.
     pub(crate) fn allocate_in(&mut self, bytes: u64, alignment: PageSize, window: PhysRange) -> Option<FrameRange> {
         let mut refused = None;
         loop {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Physical memory: who owns which frames.
 //!
-//! The ledger ([`Frames`]) keeps memory as *extents*: sorted, disjoint ranges that never touch (two that would are one), in sets
-//! by who has them. Cost depends on how scattered memory is, never on how much there is: a machine of 512 GB starts as fast as
-//! one of 512 MB. A part of an extent gets a record of its own when it is split off.
+//! The ledger ([`Frames`]) keeps memory as *extents*: sorted, disjoint ranges that never touch (two that would are
+//! one), in sets by who has them. Cost depends on how scattered memory is, never on how much there is: a machine of 512
+//! GB starts as fast as one of 512 MB. A part of an extent gets a record of its own when it is split off.
 //!
 //! Whoever allocates holds a [`FrameRange`], which cannot be copied: a range has one owner, and giving it back consumes
 //! the proof of owning it. A range that is dropped is leaked, never handed out twice.
@@ -25,13 +25,14 @@
 //! | `guests` | memory for guests: set aside in huge frames, on one node, clean |
 //! | `scrub` | what guests have left is cleaned by whoever is idle |
 //! | `retire` | damaged memory |
+//! | `state`, `owner` | who can have a frame; who has it |
 //! | `room` | where the ledger itself is kept |
 //! | [`nodes`] | which memory is on which NUMA node |
 //! | [`records`] | a record of 64 bytes for each frame: the baselines, all written at once or deferred |
 //!
-//! Where a request is placed: at the end of an extent where it breaks the fewest whole 1 GiB and 2 MiB frames, then in the
-//! smallest such extent, so that small requests use up the crumbs and huge frames stay whole for guests; below 1 MiB only
-//! when nothing above it fits, since processors start there and little of it exists.
+//! Where a request is placed: at the end of an extent where it breaks the fewest whole 1 GiB and 2 MiB frames, then in
+//! the smallest such extent, so that small requests use up the crumbs and huge frames stay whole for guests; below 1
+//! MiB only when nothing above it fits, since processors start there and little of it exists.
 #![no_std]
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ mod extents;
 mod frames;
 mod guests;
 pub mod nodes;
+mod owner;
 mod place;
 mod range;
 pub mod records;

@@ -38,7 +38,8 @@ impl FrameRange {
         self.0.bytes()
     }
 
-    /// Parts it in two, the first of `bytes` bytes; `Err` gives it back unless both parts are whole frames, at least one.
+    /// Parts it in two, the first of `bytes` bytes; `Err` gives it back unless both parts are whole frames, at least
+    /// one.
     pub fn split(self, bytes: u64) -> Result<(Self, Self), Self> {
         let middle = self.0.start().checked_add(bytes).filter(|middle| middle.is_aligned(PAGE_BYTES));
         match middle

@@ -3,9 +3,9 @@
 //! against.
 //!
 //! Records are looked after in *blocks* of 512, those of a 2 MiB frame. A block is written when one of its frames first
-//! changes hands, or by whoever has time ([`Records::write_some`]), whichever comes first; before that all its frames are free.
-//! Where huge frames are kept whole ([`Tails::Omit`]), a 2 MiB frame that changes hands as a whole has its first record written
-//! and no other, until it is split; likewise one of 1 GiB.
+//! changes hands, or by whoever has time ([`Records::write_some`]), whichever comes first; before that all its frames
+//! are free. Where huge frames are kept whole ([`Tails::Omit`]), a 2 MiB frame that changes hands as a whole has its
+//! first record written and no other, until it is split; likewise one of 1 GiB.
 //!
 //! ```text
 //!             note (part)            note (whole, tails omitted)
@@ -20,7 +20,7 @@ mod zone;
 
 pub use block::Block;
 pub use record::{RECORD_BYTES, Record};
-pub use zone::{Shape, Zone};
+pub use zone::{Shape, Tails, Zone};
 
 use arrayvec::ArrayVec;
 use core::sync::atomic::{AtomicU64 as Counter, Ordering};
@@ -32,15 +32,6 @@ use crate::state::FrameState;
 pub const MAXIMUM_ZONES: usize = 48;
 /// Blocks that are written before it is looked whether there is something else to do: 1 MiB of records.
 const BLOCKS_AT_A_TIME: u64 = 32;
-
-/// Whether all 512 records of a 2 MiB frame are written that changes hands as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tails {
-    /// All of them: the baseline.
-    Write,
-    /// The first one only.
-    Omit,
-}
 
 /// Every frame's record. Shared by all processors; notes are made by whoever holds the ledger.
 #[derive(Debug)]
@@ -72,8 +63,8 @@ impl<'m> Records<'m> {
         Self { zones, tails, next: Counter::new(0), done: Counter::new(0), written: Counter::new(blocks) }
     }
 
-    /// Notes that `range` has changed hands. Waits for whoever is writing one of its blocks at that moment. One processor at a
-    /// time: whoever holds the ledger.
+    /// Notes that `range` has changed hands. Waits for whoever is writing one of its blocks at that moment. One
+    /// processor at a time: whoever holds the ledger.
     pub fn note(&self, range: PhysRange, state: FrameState) {
         for zone in &self.zones {
             if let Some(part) = zone.range().intersection(range) {

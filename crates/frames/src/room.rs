@@ -3,8 +3,8 @@
 
 use units::{PAGE_BYTES, PhysRange};
 
-/// The lowest whole frames of `usable` and `window` that hold `bytes` bytes and overlap nothing taken; `taken` gives a part of
-/// what it is asked for that is.
+/// The lowest whole frames of `usable` and `window` that hold `bytes` bytes and overlap nothing taken; `taken` gives a
+/// part of what it is asked for that is.
 pub fn find_room(
     usable: &[PhysRange],
     window: PhysRange,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that guests have left: cleaned a piece at a time by whoever is idle, so that the next guest need not wait for it.
+//! Memory that guests have left: cleaned a piece at a time by whoever is idle, so that the next guest need not wait for
+//! it.
 //!
-//! A piece that is being cleaned is in no set: nobody can be given it, so nobody's bytes are overwritten. What was never a
-//! guest's is not touched: a machine's memory may be far more than anybody will use.
+//! A piece that is being cleaned is in no set: nobody can be given it, so nobody's bytes are overwritten. What was
+//! never a guest's is not touched: a machine's memory may be far more than anybody will use.
 
 use units::{PAGE_BYTES, PhysRange};
 

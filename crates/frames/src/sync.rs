@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Atomics: the processor's own, and in unit tests loom's, which try every interleaving. (Unit tests may therefore touch
-//! records only inside `loom::model`; tests of a ledger with records are in `tests/`.)
+//! Atomics: the processor's own, and in unit tests loom's, which try every interleaving. (Unit tests may therefore
+//! touch records only inside `loom::model`; tests of a ledger with records are in `tests/`.)
 
 #[cfg(not(test))]
 pub(crate) use core::hint::spin_loop as pause;

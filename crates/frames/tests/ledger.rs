@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random requests against the ledger and against a naive model, one state and one byte of content per frame, under every
-//! policy, while other threads write records.
+//! Random requests against the ledger and against a naive model, one state and one byte of content per frame, under
+//! every policy, while other threads write records.
 
 use std::thread;
 
@@ -105,7 +105,8 @@ fn run(first: u64, frames: u64) -> PhysRange {
     range(first * FRAME, (first + frames).min(FRAMES as u64) * FRAME)
 }
 
-/// 12 MiB with a hole from 640 KiB to 1 MiB and another inside a huge frame; the nodes' border is inside a huge frame, too.
+/// 12 MiB with a hole from 640 KiB to 1 MiB and another inside a huge frame; the nodes' border is inside a huge frame,
+/// too.
 const MEMORY: [(u64, u64); 3] = [(0, 640 * KIB), (MIB, 5 * MIB), (5 * MIB + 2 * FRAME, 12 * MIB)];
 const BORDER: u64 = 7 * MIB;
 
@@ -334,7 +335,8 @@ proptest! {
     }
 }
 
-/// Every frame's record is written under both baselines, by one or by several; with whole huge frames their tails are not.
+/// Every frame's record is written under both baselines, by one or by several; with whole huge frames their tails are
+/// not.
 #[test]
 fn baselines_write_a_record_for_each_frame_and_omitted_tails_are_never_written() {
     let blocks = Room::new().records(Tails::Write).blocks();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks: pieces of state that are written after the record, each by whoever holds what is in it, all at the same time.
+//! Blocks: pieces of state that are written after the record, each by whoever holds what is in it, all at the same
+//! time.
 //!
-//! A block is whole pages. The first one has a [`BlockHeader`] and one structure of [`crate::state`]; what there is any number
-//! of begins with the second page. Memory for it is set aside and zeroed before guests stop; in between, a block takes some
-//! stores for its structure and a sum.
+//! A block is whole pages. The first one has a [`BlockHeader`] and one structure of [`crate::state`]; what there is any
+//! number of begins with the second page. Memory for it is set aside and zeroed before guests stop; in between, a block
+//! takes some stores for its structure and a sum.
 //!
-//! The sums guard against damage, not against malice: with 64-bit words `w`, `a += w` and `b += a` (Fletcher's checksum without
-//! the modulus). Any change within one word is found for certain. CRC-32, which the record has, would take ten times as long.
+//! The sums guard against damage, not against malice: with 64-bit words `w`, `a += w` and `b += a` (Fletcher's checksum
+//! without the modulus). Any change within one word is found for certain. CRC-32, which the record has, would take ten
+//! times as long.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -77,7 +79,8 @@ pub struct BlockMut<'a, T> {
 }
 
 impl<'a, T: BlockState> BlockMut<'a, T> {
-    /// A block in memory that is all its own, for a reader of this version. Its structure is zero, its tail what it was.
+    /// A block in memory that is all its own, for a reader of this version. Its structure is zero, its tail what it
+    /// was.
     ///
     /// # Errors
     /// [`BlockError::TooSmall`], or [`BlockError::OtherVersion`] for one that is not written.

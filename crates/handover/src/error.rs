@@ -67,7 +67,8 @@ impl fmt::Display for ImageError {
             Self::OtherVersions { oldest, newest } => {
                 write!(
                     f,
-                    "it reads hand-over versions {oldest} to {newest}, and this host writes {OLDEST_VERSION} to {VERSION}"
+                    "it reads hand-over versions {oldest} to {newest}, and this host writes {OLDEST_VERSION} to \
+                     {VERSION}"
                 )
             }
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image of Baton as the running one sees it: an ELF file that says in a note how it is entered from a running host, and
-//! which hand-over versions it reads.
+//! An image of Baton as the running one sees it: an ELF file that says in a note how it is entered from a running host,
+//! and which hand-over versions it reads.
 //!
-//! Images are linked at one virtual address, [`IMAGE_BASE`] plus 2 MiB, and can lie at any physical one: in a slot that begins
-//! at a multiple of 2 MiB. The ELF file's physical addresses count from 2 MiB; what lies there goes to the slot's start.
+//! Images are linked at one virtual address, [`IMAGE_BASE`] plus 2 MiB, and can lie at any physical one: in a slot that
+//! begins at a multiple of 2 MiB. The ELF file's physical addresses count from 2 MiB; what lies there goes to the
+//! slot's start.
 //!
 //! The note (ELF gABI, "Note Section") has the owner `Baton` and the type [`NOTE_TYPE`]; its content is a [`Note`].
 
@@ -32,18 +33,23 @@ pub const NOTE_TYPE: u32 = 1;
 pub const BUILD_TEXT_BYTES: usize = 24;
 /// What images know that do not say.
 const FIRST_TRIAL_VERSION: u32 = 1;
+/// The security version of images built from this source. A release that closes a hole raises it: a host refuses images
+/// whose number is lower than its own (`seal::Floor`). It lies in the image, so the seal's digest and signature cover
+/// it. Images without one, as those of release 0.1.0, count as 0.
+pub const SECURITY_VERSION: u32 = 1;
 /// Segments that an image may have; it has four.
 const MAX_SEGMENTS: usize = 16;
 const ELF_CLASS_64: u8 = 2;
 
-/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text and the version of the pages between two images that it
-/// knows (`bringup::trial`; images of old lack it, and know the first), and a later version may add more.
+/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
+/// images that it knows (`bringup::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
+/// later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Note {
     /// Virtual address of its warm entry: 64-bit mode, RDI the record's physical address, on the page tables of
-    /// [`crate::layout::Crossing::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is the address
-    /// of the processor's page (`bringup::trial`), and interrupts are open and lead back to the old image.
+    /// [`crate::layout::Crossing::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
+    /// the address of the processor's page (`bringup::trial`), and interrupts are open and lead back to the old image.
     pub entry: U64,
     /// The oldest hand-over version that it reads.
     pub oldest: U32,
@@ -87,6 +93,7 @@ pub struct Image {
 struct Said {
     build: ArrayString<BUILD_TEXT_BYTES>,
     trial_version: u32,
+    security_version: u32,
 }
 
 impl Image {
@@ -96,11 +103,16 @@ impl Image {
     /// [`ImageError`] with what is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         let image = Self::describe(bytes)?;
-        let (oldest, newest) = (image.note.oldest.get(), image.note.newest.get());
-        if common_version(oldest, newest).is_none() {
-            return Err(ImageError::OtherVersions { oldest, newest });
-        }
-        Ok(image)
+        image.check_versions().map(|()| image)
+    }
+
+    /// Whether there is a hand-over version that it reads and that is written here.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn check_versions(&self) -> Result<(), ImageError> {
+        let (oldest, newest) = (self.note.oldest.get(), self.note.newest.get());
+        common_version(oldest, newest).map(drop).ok_or(ImageError::OtherVersions { oldest, newest })
     }
 
     /// Reads an image as [`Image::parse`] does, whichever hand-over versions it reads: to tell people of it.
@@ -108,8 +120,34 @@ impl Image {
     /// # Errors
     /// [`ImageError`] with what is wrong.
     pub fn describe(bytes: &[u8]) -> Result<Self, ImageError> {
-        let (segments, note) = read(bytes)?;
-        let (note, said) = note.ok_or(ImageError::NoNote)?;
+        Self::of(read(bytes, bytes.len() as u64)?)
+    }
+
+    /// Reads what the first bytes of a file show of the image in it, so that a file that cannot be used is refused
+    /// before the rest of its `file_bytes` arrives. `None`: these bytes do not show enough yet.
+    ///
+    /// # Errors
+    /// [`ImageError`] with what is wrong.
+    pub fn describe_head(head: &[u8], file_bytes: u64) -> Result<Option<Self>, ImageError> {
+        let is_whole = head.len() as u64 >= file_bytes;
+        if !is_whole && head.len() < size_of::<FileHeader64<Endianness>>() {
+            return Ok(None);
+        }
+        let header = read_header(head)?;
+        let programs_bytes =
+            u64::from(header.e_phnum(Endianness::Little)) * size_of::<ProgramHeader64<Endianness>>() as u64;
+        let programs_end = header.e_phoff(Endianness::Little).saturating_add(programs_bytes);
+        if !is_whole && (head.len() as u64) < programs_end && programs_end <= file_bytes {
+            return Ok(None);
+        }
+        match read(head, file_bytes)? {
+            (_, NoteState::Ahead) => Ok(None),
+            found => Self::of(found).map(Some),
+        }
+    }
+
+    fn of((segments, note): Read) -> Result<Self, ImageError> {
+        let NoteState::Found(note, said) = note else { return Err(ImageError::NoNote) };
         let entry = note.entry.get();
         let is_entered = |segment: &Segment| {
             let start = IMAGE_BASE + LINKED_AT + segment.place;
@@ -127,8 +165,8 @@ impl Image {
         &self.note
     }
 
-    /// The version of the record that is written for it: the newest one that both know. `newest` is what the writer's own note
-    /// says. `None`: there is none.
+    /// The version of the record that is written for it: the newest one that both know. `newest` is what the writer's
+    /// own note says. `None`: there is none.
     pub fn version_to_write(&self, newest: u32) -> Option<u32> {
         common_version(self.note.oldest.get(), self.note.newest.get().min(newest))
     }
@@ -136,6 +174,11 @@ impl Image {
     /// The version of the pages between two images (`bringup::trial`) that it knows.
     pub fn trial_version(&self) -> u32 {
         self.said.trial_version
+    }
+
+    /// Its [`SECURITY_VERSION`]; 0 where it states none.
+    pub fn security_version(&self) -> u32 {
+        self.said.security_version
     }
 
     /// Bytes of memory it wants from its slot's start on.
@@ -148,8 +191,8 @@ impl Image {
         &self.said.build
     }
 
-    /// Fills a slot of at least [`Image::memory_bytes`] from the file that this image was read from: the segments, and zeroes
-    /// everywhere else. `false`, with nothing written, if the slot is smaller.
+    /// Fills a slot of at least [`Image::memory_bytes`] from the file that this image was read from: the segments, and
+    /// zeroes everywhere else. `false`, with nothing written, if the slot is smaller.
     pub fn place(&self, file: &[u8], slot: &mut [u8]) -> bool {
         if (slot.len() as u64) < self.memory_bytes {
             return false;
@@ -165,8 +208,8 @@ impl Image {
         true
     }
 
-    /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the slot: whoever
-    /// reads the whole file this way has read what will run.
+    /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the
+    /// slot: whoever reads the whole file this way has read what will run.
     pub fn placed<'a>(&self, file: &'a [u8], slot: &'a [u8], offset: u64) -> &'a [u8] {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let Some(next) = self.segments.iter().find(|segment| offset < segment.file_end()) else {
@@ -194,9 +237,19 @@ fn common_version(oldest: u32, newest: u32) -> Option<u32> {
     (version >= oldest && version >= OLDEST_VERSION).then_some(version)
 }
 
-type Read = (ArrayVec<Segment, MAX_SEGMENTS>, Option<(Note, Said)>);
+type Read = (ArrayVec<Segment, MAX_SEGMENTS>, NoteState);
 
-fn read(bytes: &[u8]) -> Result<Read, ImageError> {
+/// How far the note has been found.
+enum NoteState {
+    /// There is none in what has been read.
+    Missing,
+    /// It lies behind the bytes that are there.
+    Ahead,
+    /// The note, and what stands behind it.
+    Found(Note, Said),
+}
+
+fn read_header(bytes: &[u8]) -> Result<&FileHeader64<Endianness>, ImageError> {
     if bytes.get(4).is_some_and(|class| *class != ELF_CLASS_64) {
         return Err(ImageError::BadElf("it is not of the 64-bit class"));
     }
@@ -210,13 +263,19 @@ fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     if header.e_type(endian) != ET_EXEC {
         return Err(ImageError::BadElf("it is not linked for a fixed address"));
     }
+    Ok(header)
+}
+
+/// Reads a file of `file_bytes`, of which `bytes` are the first.
+fn read(bytes: &[u8], file_bytes: u64) -> Result<Read, ImageError> {
+    let (header, endian) = (read_header(bytes)?, Endianness::Little);
     let programs =
         header.program_headers(endian, bytes).map_err(|_| ImageError::BadElf("the program headers are cut off"))?;
-    let (mut segments, mut note) = (ArrayVec::<Segment, MAX_SEGMENTS>::new(), None);
+    let (mut segments, mut note) = (ArrayVec::<Segment, MAX_SEGMENTS>::new(), NoteState::Missing);
     for program in programs {
         match program.p_type(endian) {
-            PT_LOAD => add_segment(&mut segments, program, bytes)?,
-            PT_NOTE if note.is_none() => note = find_note(program, bytes)?,
+            PT_LOAD => add_segment(&mut segments, program, file_bytes)?,
+            PT_NOTE if matches!(note, NoteState::Missing) => note = find_note(program, bytes, file_bytes)?,
             _ => {}
         }
     }
@@ -231,7 +290,7 @@ fn read(bytes: &[u8]) -> Result<Read, ImageError> {
 fn add_segment(
     segments: &mut ArrayVec<Segment, MAX_SEGMENTS>,
     program: &ProgramHeader64<Endianness>,
-    bytes: &[u8],
+    present_bytes: u64,
 ) -> Result<(), ImageError> {
     let endian = Endianness::Little;
     let (file_offset, file_bytes) = (program.p_offset(endian), program.p_filesz(endian));
@@ -244,8 +303,8 @@ fn add_segment(
         return Err(bad("has more bytes in the file than in memory"));
     }
     let needed_bytes = file_offset.saturating_add(file_bytes);
-    if needed_bytes > bytes.len() as u64 {
-        return Err(ImageError::Truncated { needed_bytes, present_bytes: bytes.len() as u64 });
+    if needed_bytes > present_bytes {
+        return Err(ImageError::Truncated { needed_bytes, present_bytes });
     }
     let flags = program.p_flags(endian);
     if flags.0 & PF_W.0 != 0 && flags.0 & PF_X.0 != 0 {
@@ -275,18 +334,26 @@ fn add_segment(
     segments.try_push(segment).map_err(|_| ImageError::BadElf("it has more than 16 segments"))
 }
 
-fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8]) -> Result<Option<(Note, Said)>, ImageError> {
+fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8], file_bytes: u64) -> Result<NoteState, ImageError> {
     let endian = Endianness::Little;
+    let end = program.p_offset(endian).saturating_add(program.p_filesz(endian));
+    if end > bytes.len() as u64 && end <= file_bytes {
+        return Ok(NoteState::Ahead);
+    }
     let damaged = |_| ImageError::BadElf("its notes are damaged");
-    let Some(mut notes) = program.notes(endian, bytes).map_err(damaged)? else { return Ok(None) };
+    let Some(mut notes) = program.notes(endian, bytes).map_err(damaged)? else { return Ok(NoteState::Missing) };
     while let Some(note) = notes.next().map_err(damaged)? {
         if note.name() == NOTE_OWNER && note.n_type(endian) == NoteType(NOTE_TYPE) {
             let (note, more) = Note::read_from_prefix(note.desc()).map_err(|_| ImageError::BadNote)?;
             let build = more.get(..BUILD_TEXT_BYTES).map(unpadded).and_then(|text| ArrayString::from(text).ok());
-            let trial_version = more.get(BUILD_TEXT_BYTES..).and_then(|more| U32::read_from_prefix(more).ok());
-            let trial_version = trial_version.map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get());
-            return Ok(Some((note, Said { build: build.unwrap_or_default(), trial_version })));
+            let number = |at: usize| more.get(at..).and_then(|more| U32::read_from_prefix(more).ok());
+            let said = Said {
+                build: build.unwrap_or_default(),
+                trial_version: number(BUILD_TEXT_BYTES).map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get()),
+                security_version: number(BUILD_TEXT_BYTES + size_of::<U32>()).map_or(0, |(version, _)| version.get()),
+            };
+            return Ok(NoteState::Found(note, said));
         }
     }
-    Ok(None)
+    Ok(NoteState::Missing)
 }

@@ -4,7 +4,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::schema::Described;
+use crate::described::Described;
 
 /// Any number of structures, one behind the other.
 pub struct Items<'a, T> {

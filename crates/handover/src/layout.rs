@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of a record: its header, and what each section holds. Changing any of this raises [`VERSION`]; a test holds the
-//! bytes to it.
+//! The bytes of a record: its header, and what each section holds. Changing any of this raises [`VERSION`]; a test
+//! holds the bytes to it.
 
 pub mod guests;
 
@@ -8,18 +8,18 @@ use zerocopy::little_endian::{U32, U64};
 
 use crate::macros::{flags, numbered, plain};
 
+pub use crate::version::{OLDEST_VERSION, VERSION};
+
 /// What records begin with.
 pub const MAGIC: [u8; 8] = *b"BatnHand";
-/// The newest version that is written and read.
-pub const VERSION: u32 = 3;
-/// The oldest version that is written and read: the one before.
-pub const OLDEST_VERSION: u32 = VERSION - 1;
 /// Section flag: a reader that does not know this section refuses the record.
 pub const REQUIRED: u32 = 1;
 /// Bytes of an image's version in text, padded with zeroes.
 pub const VERSION_TEXT_BYTES: usize = 24;
 /// Bytes of a module's command line, padded with zeroes.
 pub const MODULE_LINE_BYTES: usize = 128;
+/// The most pieces of damaged memory in a record. Memory that fails in more places is for `bad-memory` and new modules.
+pub const MAX_RETIRED: usize = 64;
 
 plain! {
     /// The first bytes of a record.
@@ -70,7 +70,8 @@ plain! {
         pub start: U64 as "physical address",
         /// Its length.
         pub bytes: U64 as "bytes",
-        /// ACPI's number for what it is (1 usable, 2 reserved, 3 ACPI tables, 4 ACPI non-volatile, 5 unusable, 7 persistent).
+        /// ACPI's number for what it is (1 usable, 2 reserved, 3 ACPI tables, 4 ACPI non-volatile, 5 unusable, 7
+        /// persistent).
         pub kind: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
@@ -104,7 +105,8 @@ plain! {
         pub mailbox_version: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
-        /// Page tables that show the crossing, the new image at its link addresses and the first 4 GiB as the direct map.
+        /// Page tables that show the crossing, the new image at its link addresses and the first 4 GiB as the direct
+        /// map.
         pub root: U64 as "physical address",
     }
 
@@ -176,6 +178,15 @@ plain! {
         pub gap_ticks: U64 as "ticks",
     }
 
+    /// Memory that machine checks have found damaged: the new image uses it for nothing. What the option `bad-memory`
+    /// names is in the command line and not here.
+    pub struct Retired since 4 {
+        /// Its first byte: a multiple of 4 KiB.
+        pub start: U64 as "physical address",
+        /// Its length: a multiple of 4 KiB.
+        pub bytes: U64 as "bytes",
+    }
+
     /// Where one processor's part of the old image's log lies: a ring that describes itself (`klog::layout`).
     pub struct LogRing since 1 {
         /// Physical address of the first byte.
@@ -202,8 +213,8 @@ flags! {
         EVENTS = 2,
         /// Consoles are streamed.
         CONSOLES = 3,
-        /// The line is told: a new image goes on with it as it is, and no byte that waits there is lost. How many bytes it takes at
-        /// once (1 where it has no FIFO) is in bits 16 to 23.
+        /// The line is told: a new image goes on with it as it is, and no byte that waits there is lost. How many bytes
+        /// it takes at once (1 where it has no FIFO) is in bits 16 to 23.
         LINE = 4,
         /// Its bytes leave in a wire's time.
         IS_PACED = 5,
@@ -237,7 +248,7 @@ numbered! {
         Control = 11,
         /// [`LogRing`]s; may be passed over.
         Log = 12,
-        /// [`guests::Guest`]s, by their numbers. None where guests start anew.
+        /// [`guests::Guest`]s, by their numbers. None where guests start again.
         Guests = 13 since 2,
         /// [`guests::GuestMemory`], by rising address.
         GuestMemory = 14 since 2,
@@ -245,6 +256,10 @@ numbered! {
         Blocks = 15 since 2,
         /// One [`Checked`]; may be passed over.
         Checked = 20 since 2,
+        /// Which build the image is that hands over, as its note states it: UTF-8; may be passed over.
+        Build = 30 since 4,
+        /// [`Retired`] memory, at most [`MAX_RETIRED`] pieces; may be passed over.
+        Retired = 31 since 4,
     }
 
     /// Why there is a new image.
@@ -291,11 +306,13 @@ numbered! {
         Blocks = 5 since 2,
         /// Memory for the new image alone while the old one still owns the rest.
         Advance = 6 since 2,
-        /// The file that the new image was made from, its seal included, and in the last eight bytes its length: for as long as an image that came from it may be gone back to.
+        /// The file that the new image was made from, its seal included, and in the last eight bytes its length: for as
+        /// long as an image that came from it may be gone back to.
         File = 7 since 2,
         /// The file of the image that hands over: likewise.
         PreviousFile = 8 since 2,
-        /// Rings of the timeline, which describe themselves (`timeline::layout`): the new image goes on in them, where they lie.
+        /// Rings of the timeline, which describe themselves (`timeline::layout`): the new image goes on in them, where
+        /// they lie.
         Timeline = 20 since 2,
     }
 }
@@ -315,7 +332,9 @@ impl Kind {
     /// Whether it must be there.
     pub const fn presence(self) -> Presence {
         match self {
-            Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
+            Self::Stamps | Self::Control | Self::Log | Self::Checked | Self::Build | Self::Retired => {
+                Presence::Optional
+            }
             Self::Guests | Self::GuestMemory | Self::Blocks => Presence::Understood,
             _ => Presence::Required,
         }

@@ -12,19 +12,19 @@
 //!
 //! # The record
 //!
-//! A [`layout::Header`] with magic number, version, length and CRC-32, then sections: kind, flags, length, payload, padded to
-//! eight bytes. All numbers are little endian. Beside it there are [blocks](block): what guests change until the last moment,
-//! each written by the processor that has it. [`schema`] describes all of it.
+//! A [`layout::Header`] with magic number, version, length and CRC-32, then sections: kind, flags, length, payload,
+//! padded to eight bytes. All numbers are little endian. Beside it there are [blocks](block): what guests change until
+//! the last moment, each written by the processor that has it. [`schema`] describes all of it.
 //!
-//! - A reader accepts [`OLDEST_VERSION`] to [`VERSION`], the current one and the one before. A writer writes either: the newest
-//!   that the new image's note says it reads. An image that reads neither is refused while guests still run.
-//! - A structure may grow at its end with a version; the fields that are missing are zero, and zero means what was so before.
-//!   What has gone over once never moves or changes its meaning within a version.
-//! - Sections can be added without a new version as long as a reader may pass over them ([`layout::REQUIRED`] not set). A
-//!   reader refuses a required section that it does not know: what it says must not be lost.
+//! - A reader accepts [`OLDEST_VERSION`] to [`VERSION`], the current one and the one before. A writer writes either:
+//!   the newest that the new image's note says it reads. An image that reads neither is refused while guests still run.
+//! - A structure may grow at its end with a version; the fields that are missing are zero, and zero means what was so
+//!   before. What has gone over once never moves or changes its meaning within a version.
+//! - Sections can be added without a new version as long as a reader may pass over them ([`layout::REQUIRED`] not set).
+//!   A reader refuses a required section that it does not know: what it says must not be lost.
 //!
-//! What is read is an allegation, though it is one's predecessor's: what does not check is refused with the reason, and nothing
-//! here panics on anything.
+//! What is read is untrusted input, though the image before wrote it: what does not check is refused with the reason,
+//! and nothing here panics on anything.
 #![no_std]
 #![warn(missing_docs)]
 
@@ -32,6 +32,7 @@
 extern crate std;
 
 pub mod block;
+mod described;
 mod error;
 pub mod image;
 mod items;
@@ -40,23 +41,17 @@ mod macros;
 pub mod record;
 pub mod schema;
 pub mod state;
+mod version;
 pub mod write;
 
 pub use block::{BlockError, BlockMut, Owner};
 pub use error::{ImageError, RecordError};
 pub use image::Image;
 pub use items::Items;
-pub use layout::{Kind, OLDEST_VERSION, VERSION};
-pub use record::Record;
+pub use layout::Kind;
+pub use record::{MAX_RECORD_BYTES, Record};
+pub use version::{OLDEST_VERSION, VERSION};
 pub use write::{Full, Writer};
-
-use crc::{CRC_32_ISO_HDLC, Crc};
-
-/// The record's checksum.
-pub(crate) static CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
-
-/// The most bytes a record has: what the old image sets aside, and the new one reads at most.
-pub const MAX_RECORD_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How structures that go over are written down: once, with what each field is, its unit, and the version since which it is
-//! there. The bytes and their description ([`crate::schema`]) come from the same lines.
+//! How structures that go over are written down: once, with what each field is, its unit, and the version since which
+//! it is there. The bytes and their description ([`crate::schema`]) come from the same lines.
 
 /// Structures of plain bytes: `pub field: Type as "unit" since version`, where a field without `since` is as old as its
 /// structure.
@@ -14,10 +14,10 @@ macro_rules! plain {
         #[repr(C)]
         pub struct $name { $($(#[$field_attribute])* pub $field: $type,)* }
 
-        impl $crate::schema::Described for $name {
+        impl $crate::described::Described for $name {
             const NAME: &'static str = stringify!($name);
             const SINCE: u32 = $since;
-            const FIELDS: &'static [$crate::schema::Field] = &[$($crate::schema::Field {
+            const FIELDS: &'static [$crate::described::Field] = &[$($crate::described::Field {
                 name: stringify!($field),
                 type_name: stringify!($type),
                 unit: $unit,
@@ -27,7 +27,7 @@ macro_rules! plain {
             },)*];
         }
 
-        const _: () = $crate::schema::assert_grows_at_its_end(<$name as $crate::schema::Described>::FIELDS);
+        const _: () = $crate::described::assert_grows_at_its_end(<$name as $crate::described::Described>::FIELDS);
     )*};
 }
 
@@ -45,7 +45,7 @@ macro_rules! numbered {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            pub(crate) const NUMBERS: $crate::schema::Numbers = $crate::schema::Numbers {
+            pub(crate) const NUMBERS: $crate::described::Numbers = $crate::described::Numbers {
                 name: stringify!($name),
                 since: $since,
                 all: &[$((stringify!($variant), $number, $crate::macros::newer($since, &[$($variant_since)?]))),*],
@@ -69,7 +69,7 @@ macro_rules! flags {
             $($(#[$flag_attribute])* pub const $flag: $type = 1 << $bit;)*
             /// All that are defined.
             pub const ALL: $type = 0 $(| $flag)*;
-            pub(crate) const NUMBERS: $crate::schema::Numbers = $crate::schema::Numbers {
+            pub(crate) const NUMBERS: $crate::described::Numbers = $crate::described::Numbers {
                 name: stringify!($name),
                 since: $since,
                 all: &[$((stringify!($flag), $flag as u32, $crate::macros::newer($since, &[$($flag_since)?]))),*],

@@ -5,16 +5,18 @@ use units::{PAGE_BYTES, PHYSICAL_LIMIT, PhysAddr, PhysRange};
 use zerocopy::FromBytes as _;
 use zerocopy::little_endian::U32;
 
-use crate::MAX_RECORD_BYTES;
+use crate::described::Described;
 use crate::error::RecordError;
 use crate::items::Items;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
-    Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, MAGIC, Module, OLDEST_VERSION, Presence,
-    Processor, Purpose, REQUIRED, Region, SectionHeader, Stamps, VERSION,
+    Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_RETIRED, Module, OLDEST_VERSION,
+    Presence, Processor, Purpose, REQUIRED, Region, Retired, SectionHeader, Stamps, VERSION,
 };
-use crate::schema::Described;
 use crate::write::{PADDING_BYTES, checksum};
+
+/// The most bytes a record has: what the old image sets aside, and the new one reads at most.
+pub const MAX_RECORD_BYTES: usize = 256 * 1024;
 
 mod guests;
 
@@ -48,7 +50,7 @@ pub struct Record<'a> {
     pub control: Option<Control>,
     /// The old image's log, a ring for each processor that has one.
     pub log: Items<'a, LogRing>,
-    /// The guests, by their numbers; none where they start anew.
+    /// The guests, by their numbers; none where they start again.
     pub guests: Items<'a, Guest>,
     /// Memory of guests, by rising address.
     pub guest_memory: Items<'a, GuestMemory>,
@@ -58,6 +60,10 @@ pub struct Record<'a> {
     pub version: u32,
     /// How the new image was checked.
     pub checked: Option<Checked>,
+    /// Which build the image is that hands over; empty where it does not say.
+    pub build: &'a str,
+    /// Memory that machine checks have found damaged.
+    pub retired: Items<'a, Retired>,
 }
 
 /// The payloads by kind.
@@ -123,6 +129,12 @@ impl<'a> Record<'a> {
             guest_memory: found.all(Kind::GuestMemory)?,
             blocks: found.all(Kind::Blocks)?,
             version: found.version,
+            build: found
+                .payload(Kind::Build)
+                .ok()
+                .and_then(|bytes| core::str::from_utf8(bytes).ok())
+                .unwrap_or_default(),
+            retired: found.all(Kind::Retired)?,
         })
     }
 
@@ -132,6 +144,7 @@ impl<'a> Record<'a> {
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));
         let is_frames = |kept: Kept| range(kept.start.get(), kept.bytes.get()).is_some();
         let is_handing_over = !self.processors.is_empty();
+        let is_retired = |retired: Retired| range(retired.start.get(), retired.bytes.get()).is_some();
         let checks = [
             (is_slot && self.host.generation.get() > 1, Kind::Host),
             (!self.memory_map.is_empty(), Kind::MemoryMap),
@@ -140,6 +153,7 @@ impl<'a> Record<'a> {
             (is_handing_over, Kind::Processors),
             (self.kept.iter().all(is_frames), Kind::Kept),
             (self.log.iter().all(|ring| self.keeps(Purpose::Log, ring.start.get(), ring.bytes.get())), Kind::Log),
+            (self.retired.len() <= MAX_RETIRED && self.retired.iter().all(is_retired), Kind::Retired),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, kind)) => Err(RecordError::BadSection(*kind)),
@@ -162,6 +176,11 @@ impl<'a> Record<'a> {
     pub fn kept_for(&self, purpose: Purpose) -> impl Iterator<Item = PhysRange> + use<'a> {
         let of_it = self.kept.iter().filter(move |kept| kept.purpose.get() == purpose as u32);
         of_it.filter_map(|kept| range(kept.start.get(), kept.bytes.get()))
+    }
+
+    /// Memory that machine checks have found damaged.
+    pub fn retired_ranges(&self) -> impl Iterator<Item = PhysRange> + use<'a> {
+        self.retired.iter().filter_map(|retired| range(retired.start.get(), retired.bytes.get()))
     }
 
     /// All memory that must not be given to others: what is kept, and what guests have.

@@ -1,76 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record and its blocks hold, as a table: what `baton image info` prints, and what a test compares with the files
-//! in `schema/`, so that the format cannot change without a version.
+//! What a record and its blocks hold, as a table: what `baton image info` prints, and what a test compares with the
+//! files in `schema/`, so that the format cannot change without a version.
 
 use core::fmt;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
+use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
     CheckPolicy, Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, Module, Processor,
-    ProcessorState, Purpose, Reason, Region, SectionHeader, Stamps,
+    ProcessorState, Purpose, Reason, Region, Retired, SectionHeader, Stamps,
 };
 use crate::state::{self, BlockHeader, BlockKind};
-use crate::{OLDEST_VERSION, VERSION, layout};
+use crate::version::{OLDEST_VERSION, VERSION};
 
-/// A piece of plain bytes.
-pub trait Plain: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
-impl<T: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> Plain for T {}
-
-/// A structure that goes over, with its description.
-pub trait Described: Plain {
-    /// Its name.
-    const NAME: &'static str;
-    /// The first version that has it.
-    const SINCE: u32;
-    /// Its fields, in order. New ones come at the end, and zero is what they mean where they are missing.
-    const FIELDS: &'static [Field];
-
-    /// Its bytes in a version: the fields that this one has.
-    #[inline]
-    fn bytes_in(version: u32) -> usize {
-        if version >= VERSION {
-            return size_of::<Self>();
-        }
-        let there = Self::FIELDS.iter().filter(|field| field.since <= version);
-        there.map(|field| field.offset + field.bytes).max().unwrap_or(0)
-    }
-
-    /// What stands at the start of `bytes`, which a writer of this version wrote; fields that it did not have are zero.
-    fn read_in(version: u32, bytes: &[u8]) -> Option<Self> {
-        let there = bytes.get(..Self::bytes_in(version))?;
-        let mut whole = Self::new_zeroed();
-        whole.as_mut_bytes().get_mut(..there.len())?.copy_from_slice(there);
-        Some(whole)
-    }
-}
-
-/// One field of a structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// Its type. Numbers are little endian.
-    pub type_name: &'static str,
-    /// What it counts or is.
-    pub unit: &'static str,
-    /// The first version that has it.
-    pub since: u32,
-    /// Bytes before it.
-    pub offset: usize,
-    /// Its bytes.
-    pub bytes: usize,
-}
-
-/// A field stands where it stood in every version before: newer ones come behind older ones.
-pub(crate) const fn assert_grows_at_its_end(fields: &[Field]) {
-    let mut at = 1;
-    while at < fields.len() {
-        assert!(fields[at - 1].since <= fields[at].since, "a new field comes at the end");
-        at += 1;
-    }
-}
+pub use crate::described::{Described, Field, Numbers, Plain};
 
 /// What a part of the format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +43,8 @@ const fn structure<T: Described>(part: Part) -> Structure {
     Structure { part, name: T::NAME, since: T::SINCE, fields: T::FIELDS }
 }
 
-/// The whole format, sections and blocks by their numbers. The command line is text, and where the ACPI tables start is eight
-/// bytes or none: these have no structure.
+/// The whole format, sections and blocks by their numbers. The command line is text, and where the ACPI tables start is
+/// eight bytes or none: these have no structure.
 pub const STRUCTURES: &[Structure] = &[
     structure::<Header>(Part::Piece),
     structure::<SectionHeader>(Part::Piece),
@@ -119,6 +62,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<GuestMemory>(Part::Section(Kind::GuestMemory)),
     structure::<BlockPlace>(Part::Section(Kind::Blocks)),
     structure::<Checked>(Part::Section(Kind::Checked)),
+    structure::<Retired>(Part::Section(Kind::Retired)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),
@@ -134,6 +78,8 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::Turn>(Part::Piece),
     structure::<state::Watch>(Part::Piece),
     structure::<state::Pmu>(Part::Piece),
+    structure::<state::Speculation>(Part::Piece),
+    structure::<state::MoreNmis>(Part::Piece),
     structure::<state::Devices>(Part::Block(BlockKind::Devices)),
     structure::<state::Serial>(Part::Piece),
     structure::<state::Cmos>(Part::Piece),
@@ -143,17 +89,6 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::Console>(Part::Block(BlockKind::Console)),
     structure::<state::Late>(Part::Block(BlockKind::Late)),
 ];
-
-/// An enumeration whose numbers go over, or a field's flags.
-#[derive(Clone, Copy, Debug)]
-pub struct Numbers {
-    /// Its name.
-    pub name: &'static str,
-    /// The first version that has it.
-    pub since: u32,
-    /// Names, numbers, and the first version that has each.
-    pub all: &'static [(&'static str, u32, u32)],
-}
 
 /// All enumerations and flags.
 pub const NUMBERS: &[Numbers] = &[
@@ -171,8 +106,10 @@ pub const NUMBERS: &[Numbers] = &[
     layout::control_flag::NUMBERS,
     layout::guests::guest_flag::NUMBERS,
     state::policy_flag::NUMBERS,
+    state::later_policy::NUMBERS,
     state::event_flag::NUMBERS,
     state::mail_flag::NUMBERS,
+    state::more_nmi::NUMBERS,
     state::event_state::NUMBERS,
     state::watch_flag::NUMBERS,
     state::serial_flag::NUMBERS,

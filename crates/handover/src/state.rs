@@ -21,8 +21,8 @@ pub use vcpu::*;
 
 use zerocopy::little_endian::{U32, U64};
 
+use crate::described::Described;
 use crate::macros::{numbered, plain};
-use crate::schema::Described;
 
 plain! {
     /// What a block begins with.

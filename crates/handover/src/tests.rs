@@ -30,6 +30,8 @@ fn what_was_written_is_read() {
     assert!(record.guest_memory.iter().eq(sample.guest_memory.iter().copied()));
     assert!(record.blocks.iter().eq(sample.blocks.iter().copied()));
     assert_eq!(record.checked, Some(sample.checked));
+    assert!(record.retired.iter().eq(sample.retired.iter().copied()));
+    assert_eq!(record.retired_ranges().count(), sample.retired.len());
     assert_eq!(record.slot().start().0, sample.host.slot_start.get());
     assert_eq!(record.kept_ranges().count(), sample.kept.len() + sample.guest_memory.len());
     assert_eq!(record.kept_for(Purpose::Log).count(), 1);
@@ -37,11 +39,16 @@ fn what_was_written_is_read() {
 
 #[test]
 fn what_may_be_passed_over_may_be_missing() {
-    for left_out in [Kind::Stamps, Kind::Control, Kind::Log, Kind::Checked] {
+    for left_out in [Kind::Stamps, Kind::Control, Kind::Log, Kind::Checked, Kind::Retired] {
         let bytes = Sample::new().without(left_out);
         let record = Record::open(&bytes).expect("good without it");
-        let missing =
-            [record.stamps.is_none(), record.control.is_none(), record.log.is_empty(), record.checked.is_none()];
+        let missing = [
+            record.stamps.is_none(),
+            record.control.is_none(),
+            record.log.is_empty(),
+            record.checked.is_none(),
+            record.retired.is_empty(),
+        ];
         assert_eq!(missing.iter().filter(|is_missing| **is_missing).count(), 1);
     }
 }

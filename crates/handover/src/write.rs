@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writing a record.
 
+use crc::{CRC_32_ISO_HDLC, Crc};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
-use crate::CHECKSUM;
+use crate::described::Described;
 use crate::layout::{Header, Kind, MAGIC, Presence, REQUIRED, SectionHeader, VERSION};
-use crate::schema::Described;
+
+/// The record's checksum.
+pub(crate) static CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// Payloads are padded to this.
 pub(crate) const PADDING_BYTES: usize = 8;
@@ -37,8 +40,8 @@ impl<'a> Writer<'a> {
         Self::for_version(bytes, VERSION)
     }
 
-    /// A record for a reader of this version ([`crate::Image::version_to_write`]): sections and fields that it does not know
-    /// are left out.
+    /// A record for a reader of this version ([`crate::Image::version_to_write`]): sections and fields that it does not
+    /// know are left out.
     pub fn for_version(bytes: &'a mut [u8], version: u32) -> Self {
         Self { bytes, used: size_of::<Header>(), sections: 0, is_full: false, version }
     }

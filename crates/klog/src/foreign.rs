@@ -8,8 +8,8 @@ use crate::layout::*;
 use crate::reader::Cursor;
 use crate::reader::{Memory, Reach};
 
-/// A ring in memory that nobody writes any more. Read it with [`Cursor::next`] and [`Reach::Everything`]; whatever its words
-/// are, readers end, and what they show prints as lines.
+/// A ring in memory that nobody writes any more. Read it with [`Cursor::next`] and [`Reach::Everything`]; whatever its
+/// words are, readers end, and what they show prints as lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign<'a> {
     header: &'a [[u8; 8]; HEADER_WORDS],
@@ -37,7 +37,8 @@ impl fmt::Display for ForeignError {
             Self::Version { version } => {
                 write!(
                     f,
-                    "the log is of version {version}, and this image reads {VERSION}: read it with the image that wrote it"
+                    "the log is of version {version}, and this image reads {VERSION}: read it with the image that \
+                     wrote it"
                 )
             }
             Self::Damaged => f.write_str("the log's header is damaged: nothing in it can be found"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is where in a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that is
-//! given the frames can read it.
+//! What is where in a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that
+//! is given the frames can read it.
 //!
 //! | word | what |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | 10 | the place that a writer is about to reserve, or has reserved last |
 //! | 11–15 | 0 |
 //!
-//! Records follow, each a [`Heading`], the time in ticks, the module's name and the text without anything between them, filled
-//! up with zeroes to whole words. A record may run over the end to the beginning.
+//! Records follow, each a [`Heading`], the time in ticks, the module's name and the text without anything between them,
+//! filled up with zeroes to whole words. A record may run over the end to the beginning.
 
 use crate::level::Level;
 use crate::text::{MAXIMUM_MODULE_BYTES, MAXIMUM_TEXT_BYTES};
@@ -95,8 +95,8 @@ pub(crate) const fn advance(index: usize, by: usize, words: usize) -> usize {
     if next >= words { next - words } else { next }
 }
 
-/// A record's first word: sequence number (40 bits), bytes of text (8), bytes of the module's name (6), level (3), whether
-/// the record is complete (1); the last 6 bits are 0.
+/// A record's first word: sequence number (40 bits), bytes of text (8), bytes of the module's name (6), level (3),
+/// whether the record is complete (1); the last 6 bits are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heading(pub u64);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving: of a writer and a reader on two processors (loom), and of a writer with interrupts before each of its
-//! operations.
+//! Every interleaving: of a writer and a reader on two processors (loom), and of a writer with interrupts before each
+//! of its operations.
 //!
 //! The rings are as small as can be, so that two records of three words fill one.
 

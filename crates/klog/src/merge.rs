@@ -4,11 +4,11 @@
 use crate::reader::{Cursor, Memory, Peek, Reach, Step};
 use crate::record::Copied;
 
-/// A reader of up to `RINGS` rings, numbered from 0. Each step looks at every ring once: the work is bounded, and nothing is
-/// allocated.
+/// A reader of up to `RINGS` rings, numbered from 0. Each step looks at every ring once: the work is bounded, and
+/// nothing is allocated.
 ///
-/// The order is that of the time stamps among the records that are complete when it looks. A record that is completed later is
-/// not waited for.
+/// The order is that of the time stamps among the records that are complete when it looks. A record that is completed
+/// later is not waited for.
 #[derive(Clone, Debug)]
 pub struct Merge<const RINGS: usize> {
     cursors: [Cursor; RINGS],

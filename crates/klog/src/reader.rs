@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How records get out of a ring: copied first, believed afterwards.
 //!
-//! A reader takes nothing from the writer, not even its time: it copies the record at its cursor, and then looks whether the
-//! tail has passed that place meanwhile. If so the copy is worthless, and what lies between the cursor and the tail is counted
-//! as lost. Whatever is in the memory, a reader ends: each step brings its cursor nearer to the head, and there are only so
-//! many attempts.
+//! A reader takes nothing from the writer, not even its time: it copies the record at its cursor, and then looks
+//! whether the tail has passed that place meanwhile. If so the copy is worthless, and what lies between the cursor and
+//! the tail is counted as lost. Whatever is in the memory, a reader ends: each step brings its cursor nearer to the
+//! head, and there are only so many attempts.
 
 use crate::clock::Clock;
 use crate::layout::*;
@@ -108,8 +108,8 @@ impl Cursor {
         Self(Place::from_word(ring.header(HEADER_SEEN)))
     }
 
-    /// Record `sequence`; the oldest that is kept if that is newer, or if `sequence` is of a log that never came so far. As many
-    /// steps as there are records before it.
+    /// Record `sequence`; the oldest that is kept if that is newer, or if `sequence` is of a log that never came so
+    /// far. As many steps as there are records before it.
     pub fn at(ring: &impl Memory, sequence: u64) -> Self {
         let mut cursor = Self::oldest(ring);
         let limit = Place::from_word(ring.header(HEADER_SEEN));
@@ -162,8 +162,8 @@ impl Cursor {
         self.0.sequence
     }
 
-    /// Goes one step, and copies the record there `into` if there is one. Losses come as steps of their own, before the record
-    /// behind them.
+    /// Goes one step, and copies the record there `into` if there is one. Losses come as steps of their own, before the
+    /// record behind them.
     pub fn next(&mut self, ring: &impl Memory, reach: Reach, into: &mut Copied) -> Step {
         for _ in 0..ATTEMPTS {
             let limit = limit(ring, reach);

@@ -2,8 +2,8 @@
 //! One processor's ring, and how records get into it.
 //!
 //! Only its own processor writes, but in any context: an interrupt or NMI may come between any two instructions of a
-//! writer, and write a record itself. Such writers nest: the inner one is done before the outer one goes on. That is all the
-//! protocol needs; nobody waits for anybody.
+//! writer, and write a record itself. Such writers nest: the inner one is done before the outer one goes on. That is
+//! all the protocol needs; nobody waits for anybody.
 //!
 //! ```text
 //!        tail ──────────▶ floor ─────────────▶ head
@@ -13,16 +13,16 @@
 //! ```
 //!
 //! 1. The text is formatted on the stack: whatever that calls, the ring is not involved yet.
-//! 2. The oldest records make room: the tail moves. It never passes the floor, the head at the time when the outermost writer
-//!    began, because what lies behind that may not be complete. A record that finds no room there is refused: it takes a
-//!    number, and readers count it as lost like one that was overwritten.
-//! 3. One compare-and-exchange moves the head: number and words are the writer's. Its time was read just before, so that
-//!    times rise with the numbers. If an inner writer was faster, the exchange fails and 2 begins anew.
+//! 2. The oldest records make room: the tail moves. It never passes the floor, the head at the time when the outermost
+//!    writer began, because what lies behind that may not be complete. A record that finds no room there is refused: it
+//!    takes a number, and readers count it as lost like one that was overwritten.
+//! 3. One compare-and-exchange moves the head: number and words are the writer's. Its time was read just before, so
+//!    that times rise with the numbers. If an inner writer was faster, the exchange fails and 2 begins again.
 //! 4. Heading, time and text are stored; then the heading is marked complete.
 //! 5. The outermost writer publishes the head as seen: readers go so far and no further.
 //!
-//! Between 3 and 4 the heading is not in its place. An inner writer that comes just then puts one there, so that one who reads
-//! in an emergency, past what is seen, finds the way from each record to the next.
+//! Between 3 and 4 the heading is not in its place. An inner writer that comes just then puts one there, so that one
+//! who reads in an emergency, past what is seen, finds the way from each record to the next.
 
 use core::fmt;
 
@@ -75,8 +75,8 @@ impl<'a> Ring<'a> {
         Ok(ring)
     }
 
-    /// Counts on from another ring's records: the next one gets this number. Only for a ring that holds nothing, and before
-    /// anybody reads it; else it does nothing.
+    /// Counts on from another ring's records: the next one gets this number. Only for a ring that holds nothing, and
+    /// before anybody reads it; else it does nothing.
     pub fn count_from(&self, sequence: u64) {
         if self.header[HEADER_HEAD].load(Ordering::Relaxed) == 0 {
             let place = Place { sequence, index: 0 }.to_word();
@@ -86,8 +86,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// The ring's processor has been reset and begins anew: whatever it was writing will never be complete. Called by whoever
-    /// starts it, before it runs.
+    /// The ring's processor has been reset and begins again: whatever it was writing will never be complete. Called by
+    /// the code that starts it, before it runs.
     pub fn begin_anew(&self) {
         if self.header[HEADER_WRITERS].load(Ordering::Relaxed) > 0 {
             self.complete_reservation();
@@ -106,8 +106,8 @@ impl<'a> Ring<'a> {
         self.header[HEADER_CLOCK_HZ].store(clock.hz, Ordering::Relaxed);
     }
 
-    /// Appends a record and gives its number, counted from 0. Called by the ring's own processor only, in any context. Of the
-    /// module's path the last part is kept; `now` reads the processor's clock, in ticks.
+    /// Appends a record and gives its number, counted from 0. Called by the ring's own processor only, in any context.
+    /// Of the module's path the last part is kept; `now` reads the processor's clock, in ticks.
     #[inline]
     pub fn write(&self, level: Level, path: &str, text: fmt::Arguments<'_>, now: impl Fn() -> u64) -> u64 {
         let mut usual = Text::<USUAL_BYTES>::new();
@@ -191,8 +191,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Moves the tail until a record of `words` fits behind the head. One word always stays free: a full ring is not an empty
-    /// one.
+    /// Moves the tail until a record of `words` fits behind the head. One word always stays free: a full ring is not an
+    /// empty one.
     #[inline(always)]
     fn make_room(&self, head: Place, words: usize) -> bool {
         loop {
@@ -216,7 +216,8 @@ impl<'a> Ring<'a> {
 
     #[inline(always)]
     fn fill(&self, place: Place, heading: Heading, ticks: u64, text: &[[u8; 8]]) {
-        // Who reads a word that is stored from here on sees the tail that made room for it, and knows it is not what it was.
+        // Who reads a word that is stored from here on sees the tail that made room for it, and knows it is not what it
+        // was.
         fence(Ordering::Release);
         let (before, from) = self.data.split_at(place.index.min(self.data.len()));
         if let Some(([first, time, behind @ ..], _)) = from.split_at_checked(HEADING_WORDS + text.len()) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A record's text on its way into the ring: formatted once, into a few words of stack.
 //!
-//! Most texts are short, and are made of pieces of a few bytes. So the first attempt has little room, which is cleared by a few
-//! instructions, and pieces are copied without a call of memcpy; only what does not fit is formatted anew with room for all.
+//! Most texts are short, and are made of pieces of a few bytes. So the first attempt has little room, which is cleared
+//! by a few instructions, and pieces are copied without a call of memcpy; only what does not fit is formatted again
+//! with room for all.
 
 use core::fmt;
 
@@ -105,7 +106,7 @@ impl<const BYTES: usize> Text<BYTES> {
 impl<const BYTES: usize> fmt::Write for Text<BYTES> {
     #[inline]
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        // The smaller text is formatted anew if anything is cut, so what comes behind the cut does not matter there.
+        // The smaller text is formatted again if anything is cut, so what comes behind the cut does not matter there.
         let is_over = BYTES > MAXIMUM_TEXT_BYTES && (self.cut || self.used + part.len() > self.limit());
         if is_over || !self.append(part.as_bytes()) { self.append_what_fits(part) } else { Ok(()) }
     }
@@ -139,7 +140,8 @@ fn halves<const BYTES: usize>(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The last part of a module's path: what is behind the last colon. Every record's module is found so, eight bytes at a time.
+/// The last part of a module's path: what is behind the last colon. Every record's module is found so, eight bytes at a
+/// time.
 #[inline(always)]
 fn last_part(path: &[u8]) -> &[u8] {
     const ONES: u64 = u64::MAX / 0xff;

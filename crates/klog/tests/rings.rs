@@ -113,7 +113,7 @@ fn a_cursor_finds_a_record_by_its_number() {
     }
     assert_eq!(Cursor::at(ring.get(), 100), Cursor::newest(ring.get()));
     assert_eq!(Cursor::at(ring.get(), 0), Cursor::oldest(ring.get()));
-    assert_eq!(Cursor::at(ring.get(), 101), Cursor::oldest(ring.get()), "of a log that has begun anew since");
+    assert_eq!(Cursor::at(ring.get(), 101), Cursor::oldest(ring.get()), "of a log that has begun again since");
 }
 
 #[test]

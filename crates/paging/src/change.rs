@@ -6,12 +6,11 @@
 
 use core::marker::PhantomData;
 
-use units::PhysAddr;
+use units::{PageSize, PhysAddr};
 
 use crate::error::MapError;
 use crate::format::{Entry, Flags, Format};
 use crate::memory::TableMemory;
-use crate::tables::Tables;
 use crate::walk::{ROOT_LEVEL, Span, entry_bytes, index, page_size};
 
 const ENTRIES: usize = 512;
@@ -25,9 +24,10 @@ pub(crate) struct Change<'a, F, M> {
 }
 
 impl<'a, F: Format, M: TableMemory> Change<'a, F, M> {
-    pub(crate) fn new(memory: &'a mut M, tables: &Tables<F>) -> Self {
-        let largest_level = (1..=3).rfind(|level| page_size(*level) <= tables.largest).unwrap_or(1);
-        Self { memory, root: tables.root, largest_level, format: PhantomData }
+    /// Changes of the tables at `root`, which use pages up to `largest`.
+    pub(crate) fn new(memory: &'a mut M, root: PhysAddr, largest: PageSize) -> Self {
+        let largest_level = (1..=3).rfind(|level| page_size(*level) <= largest).unwrap_or(1);
+        Self { memory, root, largest_level, format: PhantomData }
     }
 
     /// Maps `span`, of which nothing is mapped. Where tables run out, a part stays mapped: the caller unmaps it.

@@ -34,8 +34,8 @@ pub enum Entry {
     Page(PhysAddr, Flags),
 }
 
-/// How entries are encoded and addresses counted. `level` is 1 for the entries that map 4 KiB, 2 for 2 MiB, 3 for 1 GiB,
-/// 4 for the root's. An all-zero entry is absent in every format.
+/// How entries are encoded and addresses counted. `level` is 1 for the entries that map 4 KiB, 2 for 2 MiB, 3 for 1
+/// GiB, 4 for the root's. An all-zero entry is absent in every format.
 pub trait Format {
     /// The entry that points to `table`, restricting nothing: the page's own entry decides.
     fn table(table: PhysAddr) -> u64;
@@ -50,12 +50,14 @@ pub trait Format {
     fn extend(low: u64) -> u64;
 }
 
-/// Entries of the processor's own long-mode tables (AMD APM vol 2, section 5.3); addresses are sign-extended from bit 47.
+/// Entries of the processor's own long-mode tables (AMD APM vol 2, section 5.3); addresses are sign-extended from
+/// bit 47.
 #[derive(Clone, Copy, Debug)]
 pub enum Host {}
 
-/// Entries of SVM's nested tables (AMD APM vol 2, section 15.25): the host's format, except that every access of a guest
-/// counts as a user access (15.25.5), so `USER` is always set, and that guest-physical addresses are not sign-extended.
+/// Entries of SVM's nested tables (AMD APM vol 2, section 15.25): the host's format, except that every access of a
+/// guest counts as a user access (15.25.5), so `USER` is always set, and that guest-physical addresses are not
+/// sign-extended.
 #[derive(Clone, Copy, Debug)]
 pub enum Nested {}
 

@@ -8,27 +8,15 @@ use units::{PAGE_BYTES, PHYSICAL_LIMIT, PageSize, PhysAddr};
 use crate::change::Change;
 use crate::error::MapError;
 use crate::format::{Entry, Flags, Format};
+use crate::mapping::Mapping;
 use crate::memory::TableMemory;
 use crate::walk::{self, LOW_BITS, ROOT_LEVEL, Span};
-
-/// One page, as found in the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// The address that is translated; from [`Tables::translate`], the one asked for.
-    pub address: u64,
-    /// What it translates to.
-    pub phys: PhysAddr,
-    /// What the page allows.
-    pub flags: Flags,
-    /// How large the page is.
-    pub size: PageSize,
-}
 
 /// A tree of page tables. The frames belong to it until [`Tables::free_all`]; dropping it leaks them, which is what a
 /// host does whose tables live as long as itself.
 #[derive(Debug)]
 pub struct Tables<F> {
-    pub(crate) root: PhysAddr,
+    root: PhysAddr,
     pub(crate) largest: PageSize,
     format: PhantomData<F>,
 }
@@ -71,7 +59,7 @@ impl<F: Format> Tables<F> {
         if let Some(taken) = walk::first::<F>(memory, self.root, span, |entry| entry != Entry::Absent) {
             return Err(MapError::AlreadyMapped { address: F::extend(taken) });
         }
-        let mut change = Change::<F, _>::new(memory, self);
+        let mut change = Change::<F, _>::new(memory, self.root, self.largest);
         change.map(span, phys, flags).inspect_err(|_| change.unmap(span))
     }
 
@@ -81,7 +69,7 @@ impl<F: Format> Tables<F> {
     /// Refused whole if any of it is not mapped, misaligned or out of range, or if a split finds no table.
     pub fn unmap(&mut self, memory: &mut impl TableMemory, address: u64, bytes: u64) -> Result<(), MapError> {
         let span = self.mapped_span(memory, address, bytes)?;
-        let mut change = Change::<F, _>::new(memory, self);
+        let mut change = Change::<F, _>::new(memory, self.root, self.largest);
         change.split(span)?;
         change.unmap(span);
         Ok(())
@@ -99,7 +87,7 @@ impl<F: Format> Tables<F> {
         flags: Flags,
     ) -> Result<(), MapError> {
         let span = self.mapped_span(memory, address, bytes)?;
-        let mut change = Change::<F, _>::new(memory, self);
+        let mut change = Change::<F, _>::new(memory, self.root, self.largest);
         change.split(span)?;
         change.protect(span, flags);
         Ok(())
@@ -125,7 +113,7 @@ impl<F: Format> Tables<F> {
 
     /// Hands back every table, the root included. Nothing may use these tables any longer.
     pub fn free_all(self, memory: &mut impl TableMemory) {
-        Change::<F, _>::new(memory, &self).free_tables(self.root, ROOT_LEVEL);
+        Change::<F, _>::new(memory, self.root, self.largest).free_tables(self.root, ROOT_LEVEL);
     }
 
     fn mapped_span(&self, memory: &impl TableMemory, address: u64, bytes: u64) -> Result<Span, MapError> {

@@ -4,8 +4,8 @@
 use units::{PageSize, PhysAddr};
 
 use crate::format::{Entry, Format};
+use crate::mapping::Mapping;
 use crate::memory::TableMemory;
-use crate::tables::Mapping;
 
 /// The level of the root's entries.
 pub(crate) const ROOT_LEVEL: u8 = 4;

@@ -100,7 +100,8 @@ pub struct EcamRange {
 }
 
 impl EcamRange {
-    /// The physical addresses at which its buses are: the first one, and the first one behind; `None` if there is no such memory.
+    /// The physical addresses at which its buses are: the first one, and the first one behind; `None` if there is no
+    /// such memory.
     pub fn addresses(&self) -> Option<(u64, u64)> {
         let start = self.base.checked_add(u64::from(self.first_bus) << BUS_SHIFT)?;
         let end = self.base.checked_add((u64::from(self.last_bus) + 1) << BUS_SHIFT)?;
@@ -127,8 +128,8 @@ pub enum Route {
     Ports(u32),
 }
 
-/// How to reach the four bytes at `register` (rounded down to a multiple of four) of a function: through memory where a range shows
-/// it, else through the ports; `None` where neither does.
+/// How to reach the four bytes at `register` (rounded down to a multiple of four) of a function: through memory where a
+/// range shows it, else through the ports; `None` where neither does.
 pub fn route(ranges: &[EcamRange], place: Bdf, register: u16) -> Option<Route> {
     let register = register & !3;
     if register >= FUNCTION_BYTES {

@@ -4,7 +4,7 @@
 use arrayvec::ArrayVec;
 
 use crate::config::Registers;
-use crate::function::{Problem, Problems};
+use crate::problem::{Problem, Problems};
 
 /// Capabilities that fit into the 192 bytes behind the header.
 pub const MAX_CAPABILITIES: usize = 48;
@@ -33,15 +33,15 @@ impl Capability {
     /// MSI-X.
     pub const MSI_X: u8 = 0x11;
 
-    /// Whether this is the PCI Express capability of a port that leads to one device and no other: a root port, or a switch's
-    /// port downwards (PCI Express Base 5.0, section 7.5.3.2).
+    /// Whether this is the PCI Express capability of a port that leads to one device and no other: a root port, or a
+    /// switch's port downwards (PCI Express Base 5.0, section 7.5.3.2).
     pub const fn is_of_a_port_downwards(self) -> bool {
         self.id == Self::EXPRESS && matches!(self.flags >> 4 & 0xf, 4 | 6)
     }
 }
 
-/// Follows the list from `pointer` on. It ends at a zero, or with a problem: at a capability met before, or at a pointer into the
-/// header.
+/// Follows the list from `pointer` on. It ends at a zero, or with a problem: at a capability met before, or at a
+/// pointer into the header.
 pub(crate) fn read_list(
     registers: &mut Registers<'_>,
     pointer: u8,

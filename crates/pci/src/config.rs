@@ -5,12 +5,11 @@ use core::ops::{Add, AddAssign};
 
 use crate::Bdf;
 
-/// The machine's configuration space. A register that nothing answers for reads as ones.
+/// The machine's configuration space, which is only read: a survey changes no function. A register that nothing answers
+/// for reads as ones.
 pub trait ConfigSpace {
     /// Reads the four bytes at `register`, a multiple of four.
     fn read(&mut self, place: Bdf, register: u16) -> u32;
-    /// Writes the four bytes at `register`, a multiple of four.
-    fn write(&mut self, place: Bdf, register: u16, value: u32);
     /// A clock, in ticks of the caller's choice.
     fn now(&mut self) -> u64;
     /// Waits a moment (about a microsecond) before a function that is not ready is asked again.
@@ -20,7 +19,7 @@ pub trait ConfigSpace {
 /// What a look costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Configuration registers read or written.
+    /// Configuration registers read.
     pub accesses: u32,
     /// Ticks of [`ConfigSpace::now`].
     pub ticks: u64,
@@ -61,11 +60,6 @@ impl<'a> Registers<'a> {
     pub(crate) fn read(&mut self, register: u16) -> u32 {
         self.accesses += 1;
         self.config.read(self.place, register & !3)
-    }
-
-    pub(crate) fn write(&mut self, register: u16, value: u32) {
-        self.accesses += 1;
-        self.config.write(self.place, register & !3, value);
     }
 
     pub(crate) fn pause(&mut self) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One function: what its header says (PCI Local Bus 3.0, chapter 6).
 
-use core::fmt;
-
 use arrayvec::ArrayVec;
 
 use crate::Bdf;
 use crate::bar::{self, Bar, MAX_BARS};
 use crate::capability::{self, Capability, MAX_CAPABILITIES};
 use crate::config::{Cost, Registers};
+use crate::problem::{Problem, Problems};
 
 const IDENTITY: u16 = 0x00;
 const COMMAND: u16 = 0x04;
@@ -20,7 +19,6 @@ const CAPABILITIES: u16 = 0x34;
 const HAS_CAPABILITIES: u32 = 1 << 20;
 /// The vendor identifier of a function that is there but not ready (PCI Express Base 5.0, section 2.3.2).
 const NOT_READY: u16 = 0x0001;
-const MAX_PROBLEMS: usize = 4;
 
 /// Who made a function, and what it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,14 +35,6 @@ pub struct Identity {
     pub interface: u8,
     /// Revision.
     pub revision: u8,
-}
-
-impl Identity {
-    /// Whether the machine itself may be using the function right now: bridges between it and its buses, its serial ports, its
-    /// interrupt controllers and timers. Their ranges are left alone: sizing takes them away for a moment.
-    const fn is_the_machines_own(self) -> bool {
-        matches!((self.class, self.subclass), (6 | 8, _) | (7, 0))
-    }
 }
 
 /// What kind of header a function has, and what only that kind tells.
@@ -64,72 +54,6 @@ pub enum Kind {
     },
     /// A header that no specification in use describes.
     Other(u8),
-}
-
-/// What is wrong with a function. It costs what the function would have told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// It was not ready for a millisecond.
-    NotReady,
-    /// It stopped to answer while it was read.
-    Vanished,
-    /// Its list of capabilities comes back to this register.
-    CapabilityLoop {
-        /// Where it was before.
-        register: u8,
-    },
-    /// Its list of capabilities leads into the header.
-    StrayCapability {
-        /// Where to.
-        register: u8,
-    },
-    /// A range of 64 bits begins in the last register.
-    HalfRange {
-        /// Which register.
-        index: u8,
-    },
-    /// A range whose length is no power of two, or that does not begin at a multiple of it.
-    AbsurdRange {
-        /// Which register.
-        index: u8,
-    },
-    /// A bridge to a bus that was met before, or to its own.
-    BridgeLoop {
-        /// The bus.
-        bus: u8,
-    },
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotReady => f.write_str("it was not ready within a millisecond"),
-            Self::Vanished => f.write_str("it stopped to answer while it was read"),
-            Self::CapabilityLoop { register } => write!(f, "its capability list comes back to {register:#x}"),
-            Self::StrayCapability { register } => {
-                write!(f, "its capability list leads into its header ({register:#x})")
-            }
-            Self::HalfRange { index } => write!(f, "a 64-bit range begins in its last register ({index})"),
-            Self::AbsurdRange { index } => write!(f, "its range {index} has an impossible length or place"),
-            Self::BridgeLoop { bus } => write!(f, "it leads to bus {bus:#04x}, which was met before"),
-        }
-    }
-}
-
-/// A few problems; more of one function are not told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems(ArrayVec<Problem, MAX_PROBLEMS>);
-
-impl Problems {
-    pub(crate) fn push(&mut self, problem: Problem) {
-        // More than four of one function teach nothing.
-        let _ = self.0.try_push(problem);
-    }
-
-    /// In the order in which they were met.
-    pub fn iter(&self) -> impl Iterator<Item = Problem> + '_ {
-        self.0.iter().copied()
-    }
 }
 
 /// A function that was probed.
@@ -209,8 +133,7 @@ pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function 
         capabilities = capability::read_list(registers, pointer, &mut problems);
     }
     let kind = match glance.header {
-        0 if glance.identity.is_the_machines_own() => Kind::Endpoint { bars: ArrayVec::new() },
-        0 => Kind::Endpoint { bars: bar::read_all(registers, status_and_command, &mut problems) },
+        0 => Kind::Endpoint { bars: bar::read_all(registers, &mut problems) },
         1 => {
             let [_, secondary, subordinate, _] = registers.read(BUSES).to_le_bytes();
             Kind::Bridge { secondary, subordinate }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PCI functions: which are there, what looking costs, and which need not be looked at before a guest runs.
 //!
-//! A configuration access is slow (it waits for a link, and in an emulator it leaves the virtual machine), and a boot that looks
-//! at every slot of every bus does thousands. What is looked at, and when, is a policy over one code path:
+//! A configuration access is slow (it waits for a link, and in an emulator it leaves the virtual machine), and a boot
+//! that looks at every slot of every bus does thousands. What is looked at, and when, is a policy over one code path:
 //!
 //! | [`Filter`] | before the guests run | after |
 //! |---|---|---|
@@ -13,11 +13,11 @@
 //! [`Scan`] does the work in steps of one function, so that whoever drives it is never away for long. Every access goes
 //! through [`ConfigSpace`] and is counted: a [`Function`] says what it cost to find out.
 //!
-//! What a function says of itself is an allegation: capability lists that loop, bridges that lead back, functions that never
+//! What a function reports is untrusted input: capability lists that loop, bridges that lead back, functions that never
 //! answer or vanish while they are read leave a [`Problem`] and cost a bounded number of accesses.
 //!
-//! The crate `pci_types` reads headers too; its access trait is `unsafe` to implement and its capability walk has no bound, and the
-//! handful of registers needed here is smaller than that seam.
+//! The crate `pci_types` reads headers too; its access trait is `unsafe` to implement and its capability walk has no
+//! bound, and the handful of registers needed here is smaller than that seam.
 //!
 //! | module | what | source |
 //! |---|---|---|
@@ -37,6 +37,7 @@ pub mod capability;
 mod config;
 pub mod filter;
 pub mod function;
+mod problem;
 pub mod scan;
 
 #[cfg(test)]
@@ -45,5 +46,6 @@ mod testing;
 pub use address::{Bdf, EcamRange, Route, route};
 pub use config::{ConfigSpace, Cost};
 pub use filter::{Filter, FilterError, Pattern};
-pub use function::{Function, Identity, Kind, Problem};
+pub use function::{Function, Identity, Kind};
+pub use problem::{Problem, Problems};
 pub use scan::{Scan, Step};

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The walk over buses and slots, a function at a time.
 //!
-//! Buses are found as their bridges are (PCI-to-PCI Bridge 1.2, chapter 3): firmware has numbered them. Every bus is walked at
-//! most once, whatever bridges say, so the walk ends after 256 buses of 32 devices of 8 functions at the latest. A function that is
-//! not ready is asked again in the next step, so that no step lasts longer than one function's registers.
+//! Buses are found as their bridges are (PCI-to-PCI Bridge 1.2, chapter 3): firmware has numbered them. Every bus is
+//! walked at most once, whatever bridges say, so the walk ends after 256 buses of 32 devices of 8 functions at the
+//! latest. A function that is not ready is asked again in the next step, so that no step lasts longer than one
+//! function's registers.
 //!
-//! Behind a PCI Express port there is one device. A bus to which no bridge leads (a second root, which only AML names) is not
-//! found, but a filter may name places on it.
+//! Behind a PCI Express port there is one device. A bus to which no bridge leads (a second root, which only AML names)
+//! is not found, but a filter may name places on it.
 
 use arrayvec::ArrayVec;
 
 use crate::config::{ConfigSpace, Cost, Registers};
 use crate::filter::MAX_PATTERNS;
-use crate::function::{self, Function, Glance, Kind, Problem, Sight};
+use crate::function::{self, Function, Glance, Kind, Sight};
+use crate::problem::Problem;
 use crate::{Bdf, Filter};
 
 /// How a walk stands after a step.
@@ -24,7 +26,8 @@ pub enum Step {
     Done,
 }
 
-/// How often a function that is not ready is asked: with pauses of a microsecond, a millisecond. Firmware has waited before.
+/// How often a function that is not ready is asked: with pauses of a microsecond, a millisecond. Firmware has waited
+/// before.
 const MAX_ASKS: u32 = 1000;
 
 /// A walk under way.

@@ -6,11 +6,10 @@ use std::vec::Vec;
 
 use crate::{Bdf, ConfigSpace};
 
-/// A function's 256 bytes, and which of their bits can be written.
+/// A function's 256 bytes.
 #[derive(Clone, Debug)]
 pub struct Chip {
     pub words: [u32; 64],
-    pub writable: [u32; 64],
     /// How often it says that it is not ready.
     pub not_ready: u32,
     /// After so many accesses it is gone.
@@ -24,9 +23,7 @@ impl Chip {
         words[1] = 0b11;
         words[2] = u32::from(class) << 16;
         words[3] = u32::from(header) << 16;
-        let mut writable = [0; 64];
-        writable[1] = 0x407;
-        Self { words, writable, not_ready: 0, vanishes_after: u32::MAX }
+        Self { words, not_ready: 0, vanishes_after: u32::MAX }
     }
 
     /// A bridge to a bus.
@@ -47,9 +44,8 @@ impl Chip {
     }
 
     /// With a register of an address range.
-    pub fn with_bar(mut self, index: usize, value: u32, writable: u32) -> Self {
+    pub fn with_bar(mut self, index: usize, value: u32) -> Self {
         self.words[4 + index] = value;
-        self.writable[4 + index] = writable;
         self
     }
 }
@@ -60,13 +56,12 @@ pub struct Machine {
     pub chips: BTreeMap<Bdf, Chip>,
     pub log: Vec<(Bdf, u16)>,
     pub pauses: u32,
-    pub writes: u32,
 }
 
 impl Machine {
     pub fn with(chips: impl IntoIterator<Item = (&'static str, Chip)>) -> Self {
         let chips = chips.into_iter().map(|(place, chip)| (place.parse().unwrap(), chip)).collect();
-        Self { chips, log: Vec::new(), pauses: 0, writes: 0 }
+        Self { chips, log: Vec::new(), pauses: 0 }
     }
 }
 
@@ -81,15 +76,6 @@ impl ConfigSpace for Machine {
             return 0xffff_0001;
         }
         chip.words[usize::from(register / 4) % 64]
-    }
-
-    fn write(&mut self, place: Bdf, register: u16, value: u32) {
-        self.log.push((place, register));
-        self.writes += 1;
-        let Some(chip) = self.chips.get_mut(&place) else { return };
-        let index = usize::from(register / 4) % 64;
-        let writable = chip.writable[index];
-        chip.words[index] = chip.words[index] & !writable | value & writable;
     }
 
     fn now(&mut self) -> u64 {

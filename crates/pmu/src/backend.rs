@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the rest needs of a processor's counters.
 
-use crate::guest::Vendor;
+use crate::vendor::Vendor;
 use crate::{Counter, CounterSet, Event, Width};
 
 /// A processor's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.

@@ -3,10 +3,11 @@
 //!
 //! | policy | a change of what is to be counted | a switch |
 //! |---|---|---|
-//! | [`Policy::Reprogram`], the baseline | the event is released and another created, for which all are scheduled anew | every event is released, and created again |
+//! | [`Policy::Reprogram`], the baseline | the event is released and another created, for which all are scheduled again | every event is released, and created again |
 //! | [`Policy::Direct`] | goes to the counter that the event has; only another event is created | values are saved and restored; an event that has not counted for a whole turn is released |
 //!
-//! Between [`Bank::switch_out`] and [`Bank::switch_in`] the counters are somebody else's, and nothing here touches them.
+//! Between [`Bank::switch_out`] and [`Bank::switch_in`] the counters are somebody else's, and nothing here touches
+//! them.
 
 mod policy;
 mod seating;
@@ -83,7 +84,7 @@ impl<B: Backend> Bank<B> {
         &mut self.backend
     }
 
-    /// Another thing about the counters: afterwards all that is to count is on them anew. Overflows have been taken.
+    /// Another thing about the counters: afterwards all that is to count is on them again. Overflows have been taken.
     pub fn change_backend(&mut self, change: impl FnOnce(&mut B)) {
         if !self.is_in {
             // The next turn schedules.
@@ -205,8 +206,8 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on these slots count again what they counted last, where that is kept and on a counter; returns those where it
-    /// is not.
+    /// From now on these slots count again what they counted last, where that is kept and on a counter; returns those
+    /// where it is not.
     #[inline(always)]
     pub fn resume_all(&mut self, resuming: u16) -> u16 {
         if self.policy == Policy::Reprogram || !self.is_in {

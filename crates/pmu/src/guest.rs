@@ -1,39 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
-//! What a guest writes is looked at once: reserved bits are refused as its processor would, what is new is told to the bank, what
-//! is not is left out. Its time is the time that it has run: the caller says how long that is at each call, in ticks.
+//! What a guest writes is looked at once: reserved bits are refused as its processor would, what is new is told to the
+//! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each call,
+//! in ticks.
 
 mod amd;
+mod amd_registers;
 mod filter;
 mod intel;
+mod intel_registers;
+mod numbering;
+mod saved;
+mod shown;
 mod state;
 mod view;
 
 use crate::bank::slots;
 use crate::event::{What, select};
-use crate::{Backend, Bank, Counter, CounterSet, Event, Policy, SLOTS, Width};
+use crate::{Backend, Bank, Counter, CounterSet, Event, Policy, SLOTS};
+use numbering::{Register, general, global_bit, slots_of_global};
 
 pub use filter::Filter;
-pub use intel::leaf as intel_leaf;
-pub use state::{BadState, State};
-pub use view::{Counts, View};
+pub use intel_registers::leaf as intel_leaf;
+pub(crate) use numbering::slot_of;
+pub use numbering::{AMD_GENERAL, INTEL_FIXED, INTEL_GENERAL};
+pub use saved::{BadState, State};
+pub use shown::{Counts, View};
 
-/// General counters of an Intel guest.
-pub const INTEL_GENERAL: usize = 8;
-/// Its counters of fixed purpose; their slots come behind the general ones.
-pub const INTEL_FIXED: usize = 3;
-/// Counters of an AMD guest.
-pub const AMD_GENERAL: usize = 6;
-
-/// Whose registers a guest sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vendor {
-    /// Architectural performance monitoring, version 2.
-    Intel,
-    /// Performance monitoring version 2, with the extension's and the older registers.
-    Amd,
-}
+pub use crate::refused::Refused;
+pub use crate::vendor::Vendor;
 
 /// What a guest is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,25 +40,6 @@ pub struct Config {
     pub policy: Policy,
     /// Events that may be counted.
     pub filter: Filter,
-}
-
-/// #GP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused;
-
-/// A register of the guest's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Register {
-    Select(usize),
-    /// As the older registers of Intel's are written: 32 bits, sign-extended.
-    ShortCounter(usize),
-    Counter(usize),
-    FixedControl,
-    GlobalControl,
-    GlobalStatus,
-    GlobalClear,
-    Capabilities,
-    DebugControl,
 }
 
 /// One virtual processor's counters.
@@ -156,7 +133,7 @@ impl<B: Backend> VirtualPmu<B> {
             Register::GlobalControl => self.global_control,
             Register::GlobalStatus => self.global_status,
             Register::GlobalClear => 0,
-            Register::Capabilities => intel::CAPABILITIES,
+            Register::Capabilities => intel_registers::CAPABILITIES,
             Register::DebugControl => self.debug_control,
         })
     }
@@ -169,8 +146,8 @@ impl<B: Backend> VirtualPmu<B> {
     pub fn write(&mut self, number: u32, value: u64, ticks: u64) -> Result<(), Refused> {
         self.run_until(ticks);
         match self.vendor {
-            Vendor::Intel => self.write_intel(intel::register(number).ok_or(Refused)?, value),
-            Vendor::Amd => self.write_amd(amd::register(number).ok_or(Refused)?, value),
+            Vendor::Intel => self.write_intel(intel_registers::register(number).ok_or(Refused)?, value),
+            Vendor::Amd => self.write_amd(amd_registers::register(number).ok_or(Refused)?, value),
         }
     }
 
@@ -181,7 +158,7 @@ impl<B: Backend> VirtualPmu<B> {
     #[inline(always)]
     pub fn read_counter(&mut self, counter: u32, ticks: u64) -> Result<u64, Refused> {
         let slot = match self.vendor {
-            Vendor::Intel => intel::slot_of_rdpmc(counter),
+            Vendor::Intel => intel_registers::slot_of_rdpmc(counter),
             Vendor::Amd => Some(counter as usize).filter(|&slot| slot < AMD_GENERAL),
         };
         let slot = slot.ok_or(Refused)?;
@@ -215,8 +192,8 @@ impl<B: Backend> VirtualPmu<B> {
         self.bank.ticks_to_overflow()
     }
 
-    /// The virtual processor is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`] says no
-    /// it need not be switched out.
+    /// The virtual processor is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`]
+    /// says no it need not be switched out.
     pub fn switch_in(&mut self, available: CounterSet, ticks: u64) {
         self.run_until(ticks);
         self.bank.switch_in(available);
@@ -231,8 +208,8 @@ impl<B: Backend> VirtualPmu<B> {
     #[inline(always)]
     fn register(&self, number: u32) -> Option<Register> {
         match self.vendor {
-            Vendor::Intel => intel::register(number),
-            Vendor::Amd => amd::register(number),
+            Vendor::Intel => intel_registers::register(number),
+            Vendor::Amd => amd_registers::register(number),
         }
     }
 
@@ -245,14 +222,14 @@ impl<B: Backend> VirtualPmu<B> {
                 self.interrupts = true;
             }
         }
-        if self.interrupts && self.debug_control & intel::FREEZE_ON_INTERRUPT != 0 {
+        if self.interrupts && self.debug_control & intel_registers::FREEZE_ON_INTERRUPT != 0 {
             self.set_global_control(0);
         }
     }
 
     fn interrupt_is_wanted(&self, slot: usize) -> bool {
         match slot.checked_sub(INTEL_GENERAL) {
-            Some(fixed) => intel::fixed_interrupts(self.fixed_control, fixed),
+            Some(fixed) => intel_registers::fixed_interrupts(self.fixed_control, fixed),
             None => self.selects[slot] & select::INTERRUPT != 0,
         }
     }
@@ -321,13 +298,13 @@ impl<B: Backend> VirtualPmu<B> {
     #[inline(always)]
     fn fixed_setting(&self, fixed: usize) -> u64 {
         let is_on = self.global_control & 1 << global_bit(INTEL_GENERAL + fixed) != 0;
-        if is_on { intel::fixed_modes(self.fixed_control, fixed) } else { 0 }
+        if is_on { intel_registers::fixed_modes(self.fixed_control, fixed) } else { 0 }
     }
 
     /// The event that the registers name for a slot, if it has a mode to count in and may be counted.
     fn event(&self, slot: usize) -> Option<Event> {
         let (event, number) = match slot.checked_sub(INTEL_GENERAL) {
-            Some(fixed) => intel::fixed_event(self.fixed_control, fixed)?,
+            Some(fixed) => intel_registers::fixed_event(self.fixed_control, fixed)?,
             None => {
                 let number = select::number(self.selects[slot]);
                 (select::event(self.selects[slot], self.what(number)), number)
@@ -355,36 +332,4 @@ impl<B: Backend> VirtualPmu<B> {
             (select, unit) => What::Vendor { select, unit },
         }
     }
-}
-
-/// The value's bits that a counter has.
-const fn cut(value: u64) -> u64 {
-    value & Width::USUAL.mask()
-}
-
-const fn general(vendor: Vendor) -> usize {
-    match vendor {
-        Vendor::Intel => INTEL_GENERAL,
-        Vendor::Amd => AMD_GENERAL,
-    }
-}
-
-/// A slot's bit in the global registers.
-const fn global_bit(slot: usize) -> u32 {
-    (if slot < INTEL_GENERAL { slot } else { slot - INTEL_GENERAL + Counter::FIRST_FIXED as usize }) as u32
-}
-
-/// The slot of one of a guest's counters.
-pub(crate) fn slot_of(counter: Counter) -> Option<usize> {
-    match counter.fixed_number() {
-        Some(fixed) => Some(INTEL_GENERAL + usize::from(fixed)).filter(|&slot| slot < SLOTS),
-        None => Some(usize::from(counter.index())).filter(|&slot| slot < INTEL_GENERAL),
-    }
-}
-
-/// Slots by their bits in the global registers.
-const fn slots_of_global(bits: u64) -> u16 {
-    let general = bits & ((1 << INTEL_GENERAL) - 1);
-    let fixed = bits >> Counter::FIRST_FIXED & ((1 << INTEL_FIXED) - 1);
-    (general | fixed << INTEL_GENERAL) as u16
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host counts with: `soft`, or the counters of its processors. One type for both, so that what stands on it is there once.
+//! What a host counts with: `soft`, or the counters of its processors. One type for both, so that what stands on it is
+//! there once.
 
 use crate::amd::{Amd, Description, Side};
-use crate::guest::Vendor;
 use crate::soft::Soft;
+use crate::vendor::Vendor;
 use crate::{Backend, Counter, CounterSet, Event, Msrs, Width};
 
 /// What the operator wants guests' events counted with.

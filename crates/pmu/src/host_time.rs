@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's own counters on one processor: a user like its guests, with a bank of events like theirs.
 //!
-//! What they count is the processor's time less its guests'. Its clock is therefore the ticks that were no guest's, which stands still
-//! while a guest executes, as a guest's stands still meanwhile.
+//! What they count is the processor's time less its guests'. Its clock is therefore the ticks that were no guest's,
+//! which stands still while a guest executes, as a guest's stands still meanwhile.
 
 use crate::{Backend as _, Bank, Event, MachineCounters, Policy, Source, What};
 
@@ -59,7 +59,7 @@ impl HostCounters {
     }
 
     fn run_until(&mut self, ticks: u64) {
-        // One that overflows begins anew, and nobody waits for it.
+        // One that overflows begins again, and nobody waits for it.
         let _ = self.0.overflows_until(ticks);
     }
 

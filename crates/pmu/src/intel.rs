@@ -3,23 +3,12 @@
 //!
 //! What counts is said by the global control register alone: a counter that is being set up never does.
 
+pub mod number;
+
 use crate::event::{Shape, What, select};
-use crate::guest::Vendor;
+use crate::vendor::Vendor;
 use crate::{Backend, Counter, CounterSet, Event, Msrs, SLOTS, Width, pebs};
 
-/// Registers.
-#[allow(missing_docs)]
-pub mod number {
-    pub const COUNTER: u32 = 0xc1;
-    pub const SELECT: u32 = 0x186;
-    pub const FIXED_COUNTER: u32 = 0x309;
-    pub const CAPABILITIES: u32 = 0x345;
-    pub const FIXED_CONTROL: u32 = 0x38d;
-    pub const GLOBAL_STATUS: u32 = 0x38e;
-    pub const GLOBAL_CONTROL: u32 = 0x38f;
-    pub const GLOBAL_CLEAR: u32 = 0x390;
-    pub const FULL_WIDTH_COUNTER: u32 = 0x4c1;
-}
 use number::*;
 
 /// Event select and unit mask of events that both vendors have (table 20-1).
@@ -57,8 +46,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// From the leaf's registers and PERF_CAPABILITIES; `None` where there are no global registers, or where values cannot be
-    /// written whole, so that a counter could not be given back what it had.
+    /// From the leaf's registers and PERF_CAPABILITIES; `None` where there are no global registers, or where values
+    /// cannot be written whole, so that a counter could not be given back what it had.
     pub fn from_cpuid(eax: u32, ebx: u32, edx: u32, capabilities: u64) -> Option<Self> {
         const WRITES_WHOLE: u64 = 1 << 13;
         let version = eax as u8;

@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's counters on an Intel processor, with PEBS, last branch records and top-down metrics where the processor has them.
+//! A guest's counters on an Intel processor, with PEBS, last branch records and top-down metrics where the processor
+//! has them.
 //!
 //! ```text
 //! switch_in ─► enter ─► the guest runs ─► leave ─► its accesses, answered ─► enter … leave ─► switch_out
 //! ```
-//! Nothing counts, records or samples for it outside of `enter` and `leave`; nothing of it is in the processor outside of
-//! `switch_in` and `switch_out`. Registers that several share (global control and status, the fixed counters' control, the
-//! selects) are taken apart here: each part's bits go to it, and what none takes is refused as the counters' own reserved bits are.
+//! Nothing counts, records or samples for it outside of `enter` and `leave`; nothing of it is in the processor outside
+//! of `switch_in` and `switch_out`. Registers that several share (global control and status, the fixed counters'
+//! control, the selects) are taken apart here: each part's bits go to it, and what none takes is refused as the
+//! counters' own reserved bits are.
 
+mod capabilities;
 mod shared;
+
+pub use capabilities::Capabilities;
 
 use crate::guest::{Config, Refused, VirtualPmu};
 use crate::intel::number::{CAPABILITIES, GLOBAL_STATUS};
 use crate::intel::{Description, Intel};
-use crate::lbr::{self, Lbr};
+use crate::lbr::Lbr;
 use crate::pebs::{self, Pebs};
 use crate::topdown::{self, RDPMC_METRICS, Topdown};
 use crate::{CounterSet, Msrs};
 
 /// RDPMC: a counter of fixed purpose.
 const RDPMC_SLOTS: u32 = 1 << 30 | 3;
-
-/// What a processor has beside its counters, each where it is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Capabilities {
-    /// Precise samples.
-    pub pebs: Option<pebs::Description>,
-    /// Last branch records.
-    pub lbr: Option<lbr::Description>,
-    /// Slots, and where they went.
-    pub topdown: bool,
-}
 
 /// One virtual processor's.
 #[derive(Clone, Debug)]
@@ -60,7 +54,7 @@ impl<M: Msrs + Clone> IntelGuest<M> {
             lbr: has.lbr.map(Lbr::new),
             topdown: has.topdown.then(Topdown::default),
             adaptive: CounterSet::EMPTY,
-            capabilities: shared::capabilities(has),
+            capabilities: capabilities::bits(has),
             interrupts: false,
         }
     }
@@ -86,7 +80,8 @@ impl<M: Msrs + Clone> IntelGuest<M> {
     /// WRMSR.
     ///
     /// # Errors
-    /// [`Refused`] if there is none of this number, it cannot be written, or a reserved bit is set; then nothing has changed.
+    /// [`Refused`] if there is none of this number, it cannot be written, or a reserved bit is set; then nothing has
+    /// changed.
     pub fn write(&mut self, number: u32, value: u64) -> Result<(), Refused> {
         match (&mut self.pebs, &mut self.lbr, &mut self.topdown) {
             (Some(pebs), _, _) if pebs.read(number).is_some() => {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Architectural last branch records: the processor keeps where the last branches came from and went to, the youngest as the
-//! first (Intel SDM vol. 3, chapter 19).
+//! Architectural last branch records: the processor keeps where the last branches came from and went to, the youngest
+//! as the first (Intel SDM vol. 3, chapter 19).
 //!
-//! They record while their user runs and at no other time: [`Lbr::leave`] stops them before the host branches. What is in them stays
-//! there from exit to exit, and is saved and taken out when the turn is another's. Who does not record is not loaded.
+//! They record while their user runs and at no other time: [`Lbr::leave`] stops them before the host branches. What is
+//! in them stays there from exit to exit, and is saved and taken out when the turn is another's. Who does not record is
+//! not loaded.
 
 use crate::Msrs;
-use crate::guest::Refused;
+use crate::refused::Refused;
 
 /// Registers.
 #[allow(missing_docs)]

@@ -40,10 +40,12 @@ pub mod intel;
 pub mod intel_guest;
 pub mod lbr;
 pub mod pebs;
+mod refused;
 pub mod schedule;
 pub mod soft;
 pub mod topdown;
 pub mod vcpu;
+mod vendor;
 
 pub use backend::{Backend, Msrs};
 pub use bank::{Bank, Policy, SLOTS};

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PEBS, Intel's precise samples: a counter that overflows has the processor write a record of what it just did into its user's
-//! memory, without an interrupt until the buffer is nearly full (Intel SDM vol. 3, sections 20.6.2.4 and 20.9).
+//! PEBS, Intel's precise samples: a counter that overflows has the processor write a record of what it just did into
+//! its user's memory, without an interrupt until the buffer is nearly full (Intel SDM vol. 3, sections 20.6.2.4
+//! and 20.9).
 //!
-//! The addresses are the user's own linear ones, translated as its accesses are: what it says there is read and written with
-//! its rights, by the processor alone, and never looked at here. That holds only while the user runs, so PEBS is off whenever it
-//! does not ([`Pebs::leave`]). And the records are by the processor's numbers of counters: only those count for the user whose
-//! event is on the counter of the same number, else another's event would write into its memory.
+//! The addresses are the user's own linear ones, translated as its accesses are: what it says there is read and written
+//! with its rights, by the processor alone, and never looked at here. That holds only while the user runs, so PEBS is
+//! off whenever it does not ([`Pebs::leave`]). And the records are by the processor's numbers of counters: only those
+//! count for the user whose event is on the counter of the same number, else another's event would write into its
+//! memory.
 
 mod layout;
 
 pub use layout::{Group, ds, record_bytes};
 
-use crate::guest::Refused;
+use crate::refused::Refused;
 use crate::{CounterSet, Msrs};
 
 /// Registers.
@@ -23,7 +25,8 @@ pub mod number {
 }
 use number::*;
 
-/// IA32_PERF_GLOBAL_STATUS: the buffer is full as far as its user wants to know. Written to the clear register, it clears it.
+/// IA32_PERF_GLOBAL_STATUS: the buffer is full as far as its user wants to know. Written to the clear register, it
+/// clears it.
 pub const STATUS_BUFFER: u64 = 1 << 62;
 /// IA32_PERFEVTSEL: a counter's records are as [`number::DATA_CONFIG`] says, not the shortest.
 pub const SELECT_ADAPTIVE: u64 = 1 << 34;
@@ -55,14 +58,15 @@ pub struct Enumeration {
     pub capabilities: u64,
     /// IA32_MISC_ENABLE.
     pub misc_enable: u64,
-    /// A record that meets a page missing in the nested tables waits for it, as any access does. No register says so: Ice Lake's
-    /// server processors and later ones do. On others a guest could lose records by it, or stop the processor.
+    /// A record that meets a page missing in the nested tables waits for it, as any access does. No register says so:
+    /// Ice Lake's server processors and later ones do. On others a guest could lose records by it, or stop the
+    /// processor.
     pub survives_nested_faults: bool,
 }
 
 impl Description {
-    /// `None` where a guest cannot have it. Only the adaptive records of format 4 and later are known here: whoever has the
-    /// faults in hand has those.
+    /// `None` where a guest cannot have it. Only the adaptive records of format 4 and later are known here: whoever has
+    /// the faults in hand has those.
     pub const fn find(
         enumeration: &Enumeration,
         counters: CounterSet,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which event gets which counter, where not every counter can count every event; and whose turn it is where there are more
-//! events than counters.
+//! Which event gets which counter, where not every counter can count every event; and whose turn it is where there are
+//! more events than counters.
 
 use crate::{Counter, CounterSet};
 
-/// Gives as many events as possible a counter each: a largest matching, found by augmenting paths. `able` has the counters that
-/// may count each event, empty for no event. An event that comes earlier is never left out for a later one.
+/// Gives as many events as possible a counter each: a largest matching, found by augmenting paths. `able` has the
+/// counters that may count each event, empty for no event. An event that comes earlier is never left out for a later
+/// one.
 pub fn assign<const N: usize>(able: &[CounterSet; N], available: CounterSet) -> [Option<Counter>; N] {
     let mut given = [None; N];
     for event in 0..N {
@@ -14,8 +15,8 @@ pub fn assign<const N: usize>(able: &[CounterSet; N], available: CounterSet) -> 
     given
 }
 
-/// Finds a counter for an event: a free one, or one whose event can go elsewhere. Each counter is looked at once, so that the
-/// recursion is no deeper than there are events.
+/// Finds a counter for an event: a free one, or one whose event can go elsewhere. Each counter is looked at once, so
+/// that the recursion is no deeper than there are events.
 fn place<const N: usize>(
     event: usize,
     able: &[CounterSet; N],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of a processor that has none: what follows from the time that a guest has run.
 //!
-//! Truly counted are cycles and reference cycles, in all modes at once: ticks of the time stamp counter that pass in the
-//! guest. Not counted is all else: instructions, caches, branches, one mode without the other, cycles by threshold.
+//! Truly counted are cycles and reference cycles, in all modes at once: ticks of the time stamp counter that pass in
+//! the guest. Not counted is all else: instructions, caches, branches, one mode without the other, cycles by threshold.
 
 use crate::event::{Modes, Shape, What};
 use crate::{Backend, Counter, CounterSet, Event, Width};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of counting, on time that a guest has run. What is on registers is tested against a model of them, in `sim`.
+//! The rules of counting, on time that a guest has run. What is on registers is tested against a model of them, in
+//! `sim`.
 
 mod counters;
 mod guests;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Intel's top-down metrics: of all issue slots, which a counter of its own counts, what share was retired, and where the others
-//! went (Intel SDM vol. 3, section 20.3.9.3).
+//! Intel's top-down metrics: of all issue slots, which a counter of its own counts, what share was retired, and where
+//! the others went (Intel SDM vol. 3, section 20.3.9.3).
 //!
-//! The processor gives each share in eight bits, as a fraction of what has been counted since both registers were written. Whoever
-//! puts such a share back at a switch rounds anew each time, and loses a turn too short to move it. So here the processor begins
-//! each time with nothing, and what it says is added up as slots, which do not round: the sum is off by no more than the
-//! shares' own last bit, after however many switches.
+//! The processor gives each share in eight bits, as a fraction of what has been counted since both registers were
+//! written. Whoever puts such a share back at a switch rounds again each time, and loses a turn too short to move it.
+//! So here the processor begins each time with nothing, and what it says is added up as slots, which do not round: the
+//! sum is off by no more than the shares' own last bit, after however many switches.
 
-use crate::guest::Refused;
 use crate::intel::number::{FIXED_CONTROL, FIXED_COUNTER, GLOBAL_CONTROL};
+use crate::refused::Refused;
 use crate::{Counter, Msrs, Width};
 
 /// The shares' register.
@@ -97,7 +97,8 @@ impl Topdown {
         }
     }
 
-    /// WRMSR of one of its registers. Shares are those of the slots that are in the counter: the counter is written first.
+    /// WRMSR of one of its registers. Shares are those of the slots that are in the counter: the counter is written
+    /// first.
     ///
     /// # Errors
     /// [`Refused`] if there is none of this number, or a reserved bit is set.

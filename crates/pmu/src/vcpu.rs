@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One virtual processor's counters on whatever its host counts with: [`VirtualPmu`], made once. What is called seldom is not inlined.
+//! One virtual processor's counters on whatever its host counts with: [`VirtualPmu`], made once. What is called seldom
+//! is not inlined.
 //!
 //! Those of `soft` go where the virtual processor goes. Those of a processor are its own from [`VcpuCounters::open`] to
 //! [`VcpuCounters::close`] on the processor that holds it.

@@ -38,7 +38,8 @@ impl Place {
         !self.is_inside.load(Ordering::Acquire)
     }
 
-    /// For the handler, which nothing interrupts that comes here, too: does something with the memory, if there is some.
+    /// For the handler, which nothing interrupts that comes here, too: does something with the memory, if there is
+    /// some.
     pub fn with(&self, use_it: impl FnOnce(u64)) {
         self.is_inside.store(true, Ordering::Relaxed);
         // Either this sees what was taken back, or who took it sees this.

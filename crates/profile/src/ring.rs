@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor's samples on their way from the handler that takes them to who reads them: one of each, neither waits. A sample that
-//! finds no room is lost, and counted.
+//! A processor's samples on their way from the handler that takes them to who reads them: one of each, neither waits. A
+//! sample that finds no room is lost, and counted.
 
 use crate::sample::words_of;
 use crate::sync::{AtomicU32, Ordering};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a sample is, in words of 32 bits.
 //!
-//! The first word's two lowest bits say what it is of; the rest is a number: the guest's, or how many words follow. These are
-//! addresses in the image's code, from its beginning, the instruction's first, then return addresses, nearest first.
+//! The first word's two lowest bits say what it is of; the rest is a number: the guest's, or how many words follow.
+//! These are addresses in the image's code, from its beginning, the instruction's first, then return addresses, nearest
+//! first.
 
 /// The most addresses of a sample; what lies further up is left out.
 pub const MOST_FRAMES: usize = 31;

@@ -10,7 +10,8 @@ pub const SILENCE_NS: u64 = 5_000_000_000;
 
 const US_PER_SECOND: u64 = 1_000_000;
 
-/// The time between two looks at a processor, if so many a second are wanted: at least one a second, and never more than the limits.
+/// The time between two looks at a processor, if so many a second are wanted: at least one a second, and never more
+/// than the limits.
 pub fn period_us(hz: u32, processors: u32) -> u64 {
     let wanted = US_PER_SECOND / u64::from(hz.clamp(1, MOST_HZ));
     wanted.max(u64::from(processors) * US_PER_SECOND / MOST_PER_SECOND)

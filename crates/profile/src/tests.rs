@@ -43,7 +43,8 @@ fn a_frame_pointer_that_cannot_be_one_ends_the_walk() {
     assert_eq!(walked(&[STACK, 1], STACK, 9), [1]);
 }
 
-/// The frames of code that was interrupted with the stack pointer at the stack's beginning, the frame pointer in it, by offset.
+/// The frames of code that was interrupted with the stack pointer at the stack's beginning, the frame pointer in it, by
+/// offset.
 fn frames_at(bytes: &[u8], words: &[u64], frame_pointer: u64) -> Vec<u32> {
     let interrupted = Interrupted { at: CODE + 1, bytes, stack_pointer: STACK, frame_pointer };
     let stack = STACK..STACK + 8 * words.len() as u64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a processor is asked to leave, and how that ends: the operator's side gives up waiting at the moment at which the
-//! processor may begin to go, and one of them wins.
+//! How a processor is asked to leave, and how that ends: the operator's side gives up waiting at the moment at which
+//! the processor may begin to go, and one of them wins.
 //!
 //! ```text
 //!          ask            begin            (halts)
@@ -125,8 +125,8 @@ impl Patience {
         self.deadline
     }
 
-    /// Looks how it stands with the order. Any answer but [`Verdict::Wait`] ends it: the processor may be asked again, unless
-    /// it is stuck.
+    /// Looks how it stands with the order. Any answer but [`Verdict::Wait`] ends it: the processor may be asked again,
+    /// unless it is stuck.
     pub fn judge(&mut self, order: &LeaveOrder, is_offline: bool, now: Ticks) -> Verdict {
         if is_offline {
             return Verdict::Left;

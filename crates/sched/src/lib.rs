@@ -12,14 +12,14 @@
 //!      └──────────────────┴────────────────────────────┘ block
 //! ```
 //!
-//! **Fair by weight.** An entity's virtual time is the time it has run divided by its weight; who has least runs next. So
-//! over any longer time each gets the processor in proportion to its weight, whatever the others do.
+//! **Fair by weight.** An entity's virtual time is the time it has run divided by its weight; who has least runs next.
+//! So over any longer time each gets the processor in proportion to its weight, whatever the others do.
 //!
 //! **Sleep is not saved up.** While an entity sleeps the others' virtual time goes on. It wakes at most
 //! [`SLEEPER_CREDIT_MS`] of its own running behind them: enough to run at once, too little to keep the others waiting.
 //!
-//! **Nothing to decide costs nothing.** An entity that is the only runnable one, as a pinned one always is, has no end of
-//! slice: the caller sets no alarm.
+//! **Nothing to decide costs nothing.** An entity that is the only runnable one, as a pinned one always is, has no end
+//! of slice: the caller sets no alarm.
 //!
 //! | module | what |
 //! |---|---|
@@ -42,13 +42,15 @@ pub mod placement;
 mod queue;
 mod sync;
 pub mod throttle;
+mod weight;
 mod whereabouts;
 
-pub use entity::{State, Times, Weight, WeightError};
+pub use entity::{State, Times};
 pub use leave::{LeaveOrder, Leaving, Patience, Verdict};
 pub use pace::{LEAST_SLICE_MS, PERIOD_MS, SLEEPER_CREDIT_MS, Ticks, WAKE_MARGIN_MS};
 pub use queue::{Choice, InsertError, MOST_SLOTS, RunQueue, Wakeup};
 pub use throttle::{Sliver, Throttle};
+pub use weight::{Weight, WeightError};
 pub use whereabouts::Whereabouts;
 
 #[cfg(test)]

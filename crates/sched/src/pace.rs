@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long things last: constants in milliseconds, and the same in ticks of the caller's clock.
 
-use crate::entity::Weight;
+use crate::weight::Weight;
 
 /// The time in which every runnable entity has its turn, if none of them would get less than [`LEAST_SLICE_MS`].
 pub const PERIOD_MS: u64 = 6;

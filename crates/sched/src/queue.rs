@@ -2,13 +2,15 @@
 //! One processor's queue.
 
 mod choosing;
+mod slots;
 
 use core::fmt;
 
-use choosing::slots_of;
+use slots::slots_of;
 
-use crate::entity::{Entity, State, Times, VirtualTime, Weight};
+use crate::entity::{Entity, State, Times, VirtualTime};
 use crate::pace::{Pace, Ticks};
+use crate::weight::Weight;
 
 /// The most slots a queue can have: one bit each.
 pub const MOST_SLOTS: usize = 64;
@@ -144,8 +146,8 @@ impl<const N: usize> RunQueue<N> {
         let (base, now, pace) = (self.base, self.now, self.pace);
         let Some((entity, virtual_time)) = self.entity_mut(slot) else { return Wakeup::Waits };
         entity.book_blocked(now);
-        // Of the time it slept while the others' virtual time went on to the base, only so much is still owed to it. What
-        // it has run too much it still owes.
+        // Of the time it slept while the others' virtual time went on to the base, only so much is still owed to it.
+        // What it has run too much it still owes.
         *virtual_time = base.saturating_sub(entity.virtual_span(pace.sleeper_credit)).max(*virtual_time);
         let due = virtual_time.saturating_add(entity.virtual_span(pace.wake_margin));
         self.total_weight += u32::from(entity.weight.get());

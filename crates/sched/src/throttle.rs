@@ -2,12 +2,14 @@
 //! A sliver of time: so much running in each window, sleep for the rest of it.
 //!
 //! A weight shares a processor among those that want it; whoever is alone has all of it, however small its weight. A
-//! throttle is for an entity that must not even have that: nothing comes of its running, and a processor that halts costs
-//! less than one that spins. It still gets a turn in every window, so that what it waits for (a time-out, a reset) happens.
+//! throttle is for an entity that must not even have that: nothing comes of its running, and a processor that halts
+//! costs less than one that spins. It still gets a turn in every window, so that what it waits for (a time-out, a
+//! reset) happens.
 //!
 //! How long a window is depends on what it waits for. A kernel that counts down to its reboot does so in delays of a
-//! millisecond, each of which begins when the one before has ended: asleep for a tenth of a second it would count one where
-//! there were a hundred. So it has a turn for each ([`Sliver::EveryMillisecond`]), which costs more, but not for long.
+//! millisecond, each of which begins when the one before has ended: asleep for a tenth of a second it would count one
+//! where there were a hundred. So it has a turn for each ([`Sliver::EveryMillisecond`]), which costs more, but not for
+//! long.
 
 use crate::pace::Ticks;
 

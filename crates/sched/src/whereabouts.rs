@@ -2,11 +2,13 @@
 //! On which processor somebody is who may move while others send them messages.
 //!
 //! A sender leaves its message where the receiver will look, then interrupts the processor on which the receiver is. A
-//! receiver that moves says so first, and looks for messages again where it has arrived. Each writes, then reads what the
-//! other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds the message,
-//! or the sender interrupts the new processor. So no message waits for an interrupt that went to the old one.
+//! receiver that moves says so first, and looks for messages again where it has arrived. Each writes, then reads what
+//! the other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds the
+//! message, or the sender interrupts the new processor. So no message waits for an interrupt that went to the old one.
+//! Every interleaving with the messages themselves is tried where those are: in `vm`,
+//! `machine/tests/interleavings.rs`.
 
-use crate::sync::{AtomicU32, Ordering, const_new, fence};
+use super::sync::{AtomicU32, Ordering, const_new, fence};
 
 /// The number of a processor.
 #[derive(Debug)]

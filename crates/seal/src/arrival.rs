@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that arrives in pieces, over a line that may lose or repeat some.
 //!
-//! The sender names length and SHA-256 first. Pieces are taken in order; one that is there already, or that lies beyond the next,
-//! is passed over, and the sender told where to go on: so it may send several before it hears of the first, and whoever comes
-//! back after a break finds what is there. The digest is computed as the bytes come, never over all of them at once.
+//! The sender names length and SHA-256 first. Pieces are taken in order; one that is there already, or that lies beyond
+//! the next, is passed over, and the sender told where to go on: so it may send several before it hears of the first,
+//! and whoever comes back after a break finds what is there. The digest is computed as the bytes come, never over all
+//! of them at once.
 
 use core::fmt;
 
+use crate::layout::SEAL_BYTES;
 use crate::sha256::{Compress, Digest, Sha256};
 
 /// What a sender says of a file before it sends it.
@@ -26,6 +28,8 @@ pub struct Arrival<E, Kind> {
     announced: Announced<Kind>,
     /// Of what is there.
     hash: Option<Sha256<E>>,
+    /// Of all but the last [`SEAL_BYTES`], once that is there.
+    content: Option<Digest>,
     /// When the last piece came, in whatever unit of time the caller has.
     touched: u64,
     patience: u64,
@@ -51,10 +55,10 @@ impl fmt::Display for ArrivalError {
 
 impl core::error::Error for ArrivalError {}
 
-impl<E: Compress, Kind: Copy + PartialEq> Arrival<E, Kind> {
+impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
     /// Nothing of the file is there yet. Once no piece has come for as long as `patience`, it counts as abandoned.
     pub fn new(engine: E, announced: Announced<Kind>, now: u64, patience: u64) -> Self {
-        Self { announced, hash: Some(Sha256::new(engine)), touched: now, patience }
+        Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
     }
 
     /// What was said of it.
@@ -72,6 +76,12 @@ impl<E: Compress, Kind: Copy + PartialEq> Arrival<E, Kind> {
         self.hash.is_none()
     }
 
+    /// The SHA-256 of all but the file's last [`SEAL_BYTES`], where a seal may be, once these bytes have arrived: they
+    /// need not be hashed again to judge the seal.
+    pub fn content_digest(&self) -> Option<&Digest> {
+        self.content.as_ref()
+    }
+
     /// Somebody still wants it.
     pub fn touch(&mut self, now: u64) {
         self.touched = now;
@@ -82,7 +92,8 @@ impl<E: Compress, Kind: Copy + PartialEq> Arrival<E, Kind> {
         self.touched.saturating_add(self.patience)
     }
 
-    /// Takes the piece at `offset` into `memory`, which has the announced length, if it is the next one. Says where to go on.
+    /// Takes the piece at `offset` into `memory`, which has the announced length, if it is the next one. Says where to
+    /// go on.
     ///
     /// # Errors
     /// The file is not what was announced: give it up.
@@ -94,7 +105,16 @@ impl<E: Compress, Kind: Copy + PartialEq> Arrival<E, Kind> {
         let end = end.ok_or(ArrivalError::TooLong)?;
         let place = memory.get_mut(next as usize..end as usize).ok_or(ArrivalError::TooLong)?;
         place.copy_from_slice(piece);
-        hash.update(piece);
+        let content_end = self.announced.bytes.saturating_sub(SEAL_BYTES as u64);
+        match content_end.checked_sub(next).filter(|_| content_end <= end) {
+            Some(before) => {
+                let (content, rest) = piece.split_at((before as usize).min(piece.len()));
+                hash.update(content);
+                self.content = Some(hash.clone().finish());
+                hash.update(rest);
+            }
+            None => hash.update(piece),
+        }
         if end == self.announced.bytes {
             self.finish()?;
         }

@@ -3,7 +3,7 @@
 
 use crate::error::SealError;
 use crate::key::PublicKey;
-use crate::layout::Seal;
+use crate::layout::{Seal, SealedKind};
 use crate::sha256::{Compress, Digest, Sha256};
 
 /// An image that is being hashed. Whoever steps it says where its bytes are, and how many may be taken at a time.
@@ -42,8 +42,9 @@ impl<E: Compress> Check<E> {
         self.hash.bytes()
     }
 
-    /// Takes at most `most_bytes` more; says whether that was all. `bytes_at` shows some of the image's bytes from a place on, at
-    /// least one; where it shows none, there is nothing more to take, and the digest will be another one than was sealed.
+    /// Takes at most `most_bytes` more; says whether that was all. `bytes_at` shows some of the image's bytes from a
+    /// place on, at least one; where it shows none, there is nothing more to take, and the digest will be another one
+    /// than was sealed.
     pub fn step<'a>(&mut self, most_bytes: u64, mut bytes_at: impl FnMut(u64) -> &'a [u8]) -> bool {
         let end = self.image_bytes.min(self.hash.bytes().saturating_add(most_bytes));
         while self.hash.bytes() < end {
@@ -101,5 +102,19 @@ impl Seal {
             Trust::Anybody => Ok(Origin::Unsigned),
             Trust::Keys(keys) => Err(SealError::Unsigned { keys: keys.len() }),
         }
+    }
+}
+
+/// Judges a bundle's file by the seal behind it, which a bundle may lack where the host has no keys. `digest` returns
+/// the SHA-256 of the content before the seal.
+///
+/// # Errors
+/// The bundle is not what was sealed, or nobody who is trusted has signed it.
+pub fn judge_bundle(file: &[u8], digest: impl FnOnce(&[u8]) -> Digest, trust: Trust<'_>) -> Result<Origin, SealError> {
+    match (Seal::split_kind(SealedKind::Bundle, file), trust) {
+        (Ok((content, seal)), _) => seal.judge(&digest(content), trust),
+        (Err(SealError::Missing), Trust::Anybody) => Ok(Origin::Unsigned),
+        (Err(SealError::Missing), Trust::Keys(keys)) => Err(SealError::Unsigned { keys: keys.len() }),
+        (Err(error), _) => Err(error),
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an image is not trusted, and why a text is no key.
+//! Why an image is not trusted.
 
 use core::fmt;
 
-use crate::key::{Hexadecimal, KeyId};
-use crate::layout::SEAL_VERSION;
+use crate::hexadecimal::Hexadecimal;
+use crate::key::KeyId;
 use crate::sha256::Digest;
+use crate::version::SEAL_VERSION;
 
 /// Why an image is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +57,26 @@ impl SealError {
             Self::Missing => "seal it with `baton image sign`, or build a bundle, which seals its image",
             Self::OtherVersion(_) => "use image and host of one release",
             Self::Malformed(_) | Self::OtherLength { .. } | Self::OtherDigest { .. } => {
-                "copy the image again, or seal it anew with `baton image sign`"
+                "copy the image again, or seal it again with `baton image sign`"
             }
             Self::Unsigned { .. } | Self::Untrusted { .. } => {
-                "sign it with one of the host's keys, or add the key to [trust] keys in host.toml and boot with that bundle"
+                "sign it with one of the host's keys, or add the key to [trust] keys in host.toml and boot with that \
+                 bundle"
             }
-            Self::BadSignature { .. } => "sign it anew with `baton image sign`",
+            Self::BadSignature { .. } => "sign it again with `baton image sign`",
+        }
+    }
+
+    /// What to do about it where a bundle's seal is meant.
+    pub fn mend_of_bundle(&self) -> &'static str {
+        match self {
+            Self::OtherVersion(_) => self.mend(),
+            Self::Missing | Self::Unsigned { .. } | Self::Untrusted { .. } | Self::BadSignature { .. } => {
+                "sign it with one of the host's keys: `baton bundle host.toml --sign KEY -o FILE`"
+            }
+            Self::Malformed(_) | Self::OtherLength { .. } | Self::OtherDigest { .. } => {
+                "copy the bundle again, or build it again with `baton bundle`"
+            }
         }
     }
 }
@@ -104,36 +119,3 @@ impl fmt::Display for Keys {
         write!(f, "{} key{}", self.0, if self.0 == 1 { "" } else { "s" })
     }
 }
-
-/// Why a text is no key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyError {
-    /// It does not begin as public keys do.
-    NoPrefix,
-    /// It does not begin as secret keys do.
-    NoSecretPrefix,
-    /// It is a secret key where a public one is wanted.
-    Secret,
-    /// What follows is not 64 hexadecimal digits.
-    BadDigits,
-    /// The bytes are no key of Ed25519, or one that anybody can sign for.
-    Weak,
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoPrefix => {
-                "it is no public key; one is written ed25519: and 64 hexadecimal digits (`baton key show`)"
-            }
-            Self::NoSecretPrefix => "it is no secret key; `baton key new FILE` makes one",
-            Self::Secret => {
-                "it is a secret key; give the public one (`baton key show FILE`), and keep this to yourself"
-            }
-            Self::BadDigits => "it has not 64 hexadecimal digits; copy it again",
-            Self::Weak => "these bytes are no key of Ed25519 that can be trusted; copy it again",
-        })
-    }
-}
-
-impl core::error::Error for KeyError {}

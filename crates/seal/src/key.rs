@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys as bytes and as text.
 //!
-//! A public key is written `ed25519:` and 64 hexadecimal digits, a secret one `ed25519-secret:` and 64. People tell keys apart
-//! by their first eight bytes ([`KeyId`]).
+//! A public key is written `ed25519:` and 64 hexadecimal digits, a secret one `ed25519-secret:` and 64. People tell
+//! keys apart by their first eight bytes ([`KeyId`]).
 
 use core::fmt;
 use core::str::FromStr;
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 
-use crate::error::KeyError;
+use crate::hexadecimal::Hexadecimal;
+use crate::key_error::KeyError;
 
 const PUBLIC_PREFIX: &str = "ed25519:";
 const SECRET_PREFIX: &str = "ed25519-secret:";
@@ -106,16 +107,6 @@ impl fmt::Display for PublicKey {
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Hexadecimal("", self.0).fmt(f)
-    }
-}
-
-/// A prefix and bytes in hexadecimal digits.
-pub(crate) struct Hexadecimal<const BYTES: usize>(pub &'static str, pub [u8; BYTES]);
-
-impl<const BYTES: usize> fmt::Display for Hexadecimal<BYTES> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)?;
-        self.1.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The seal's bytes: the last ones of an image's file.
+//! The seal's bytes: the last ones of an image's or a bundle's file.
 //!
 //! | from | bytes | what |
 //! |---|---|---|
-//! | 0 | 8 | length of the image before the seal |
-//! | 8 | 32 | SHA-256 of the image |
+//! | 0 | 8 | length of the content before the seal |
+//! | 8 | 32 | SHA-256 of the content |
 //! | 40 | 32 | the signer's Ed25519 public key; zeroes: nobody has signed |
 //! | 72 | 64 | the signature over what [`Seal::statement`] says; zeroes likewise |
 //! | 136 | 4 | length of the seal, 152 |
 //! | 140 | 4 | version of the seal, [`SEAL_VERSION`] |
-//! | 144 | 8 | `BatnSeal` |
+//! | 144 | 8 | `BatnSeal` behind an image, `BatnBndl` behind a bundle |
 //!
-//! The last 16 bytes are the same in every version, so that a seal of another one is told from none. Numbers are little endian.
+//! The last 16 bytes are the same in every version, so that a seal of another one is told from none. Numbers are little
+//! endian.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -19,17 +20,35 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::SealError;
 use crate::key::{PublicKey, SecretKey};
 use crate::sha256::{Digest, Portable, Sha256};
+use crate::version::SEAL_VERSION;
 
-/// The version that is written and read.
-pub const SEAL_VERSION: u32 = 1;
 /// Bytes of a seal.
 pub const SEAL_BYTES: usize = size_of::<Seal>();
-/// The last bytes of a sealed file.
-const MAGIC: [u8; 8] = *b"BatnSeal";
 /// Bytes that a signature is over.
-const STATEMENT_BYTES: usize = MAGIC.len() + 4 + 8 + 32;
+const STATEMENT_BYTES: usize = size_of::<Magic>() + 4 + 8 + 32;
 
-/// What stands behind an image.
+/// The last bytes of a sealed file.
+type Magic = [u8; 8];
+
+/// What a seal stands behind. The signature covers it, so that a signed file of one kind never passes for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedKind {
+    /// An image of Baton.
+    Image,
+    /// A boot bundle.
+    Bundle,
+}
+
+impl SealedKind {
+    const fn magic(self) -> Magic {
+        match self {
+            Self::Image => *b"BatnSeal",
+            Self::Bundle => *b"BatnBndl",
+        }
+    }
+}
+
+/// What stands behind an image or a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Seal {
@@ -46,16 +65,21 @@ pub struct Seal {
 pub struct End {
     bytes: U32,
     version: U32,
-    magic: [u8; 8],
+    magic: Magic,
 }
 
 impl Seal {
     /// The seal for `image`; signed where there is a key.
     pub fn of(image: &[u8], key: Option<&SecretKey>) -> Self {
+        Self::of_kind(SealedKind::Image, image, key)
+    }
+
+    /// The seal for content of this kind; signed where there is a key.
+    pub fn of_kind(kind: SealedKind, content: &[u8], key: Option<&SecretKey>) -> Self {
         let mut hash = Sha256::new(Portable);
-        hash.update(image);
-        let end = End { bytes: U32::new(SEAL_BYTES as u32), version: U32::new(SEAL_VERSION), magic: MAGIC };
-        let image_bytes = U64::new(image.len() as u64);
+        hash.update(content);
+        let end = End { bytes: U32::new(SEAL_BYTES as u32), version: U32::new(SEAL_VERSION), magic: kind.magic() };
+        let image_bytes = U64::new(content.len() as u64);
         let mut seal = Self { image_bytes, digest: hash.finish(), signer: [0; 32], signature: [0; 64], end };
         if let Some(key) = key {
             seal.signer = key.public().bytes();
@@ -69,8 +93,16 @@ impl Seal {
     /// # Errors
     /// There is no seal, or none that is understood.
     pub fn split(file: &[u8]) -> Result<(&[u8], &Self), SealError> {
+        Self::split_kind(SealedKind::Image, file)
+    }
+
+    /// Parts a file into content of this kind and the seal behind it.
+    ///
+    /// # Errors
+    /// There is no seal of this kind, or none that is understood.
+    pub fn split_kind(kind: SealedKind, file: &[u8]) -> Result<(&[u8], &Self), SealError> {
         let (_, end) = End::ref_from_suffix(file).map_err(|_| SealError::Missing)?;
-        if end.magic != MAGIC {
+        if end.magic != kind.magic() {
             return Err(SealError::Missing);
         }
         if end.version.get() != SEAL_VERSION {
@@ -106,7 +138,7 @@ impl Seal {
     /// What a signature is over: magic number, version, the image's length and digest.
     pub(crate) fn statement(&self) -> [u8; STATEMENT_BYTES] {
         let mut statement = [0; STATEMENT_BYTES];
-        let parts = [MAGIC.as_slice(), self.end.version.as_bytes(), self.image_bytes.as_bytes(), &self.digest];
+        let parts = [self.end.magic.as_slice(), self.end.version.as_bytes(), self.image_bytes.as_bytes(), &self.digest];
         let mut rest = &mut statement[..];
         for part in parts {
             let (place, behind) = rest.split_at_mut(part.len());

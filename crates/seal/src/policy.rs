@@ -7,8 +7,8 @@ use core::str::FromStr;
 /// When an image that is to replace the running one is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// When it is staged, and once more in the restart's gap, because what was staged may have been written to since: the
-    /// baseline, and what kexec's purgatory does.
+    /// When it is staged, and once more in the restart's gap, because what was staged may have been written to since:
+    /// the baseline, and what kexec's purgatory does.
     Sha256,
     /// When it is staged, once the frames it lies in can be written no more; nothing is left to do in the gap.
     #[default]
@@ -18,8 +18,8 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// What is done on a host that trusts these keys, or none: keys mean that only what they have signed may run, so that
-    /// nothing goes unchecked.
+    /// What is done on a host that trusts these keys, or none: keys mean that only what they have signed may run, so
+    /// that nothing goes unchecked.
     pub fn on_a_host_with_keys(self, has_keys: bool) -> Self {
         if has_keys && self == Self::None { Self::Early } else { self }
     }

@@ -2,7 +2,9 @@
 //! Rules of seals, keys and digests.
 
 mod arrivals;
+mod bundles;
 mod digests;
+mod floors;
 mod keys;
 mod seals;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What it takes to carry a virtual processor and its guest's devices from one image to the next, without the machine: so many
-//! times one step, for a counter of instructions (`docs/bench.md`, "Live update").
+//! What it takes to carry a virtual processor and its guest's devices from one image to the next, without the machine:
+//! so many times one step, for a counter of instructions (`docs/bench.md`, "Live update").
 //!
 //! `carry STEP TIMES`, where the step is `nothing`, `save`, `restore`, `save-devices` or `restore-devices`.
 
@@ -52,7 +52,7 @@ fn guest() -> Guest {
 fn save(guest: &Guest, block: &mut BlockMut<'_, VcpuState>) {
     let (state, _) = block.parts().expect("it was begun");
     guest.machine.save_vcpu(&guest.vcpu, &guest.processor, state);
-    guest.machine.save_mail(0, &mut state.mail);
+    guest.machine.save_mail(0, state);
     block.finish(AREA_BYTES).expect("there is room");
 }
 

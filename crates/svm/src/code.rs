@@ -3,12 +3,16 @@
 
 use vm::addr::{AccessSize, Gpa};
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
+use vm::vcpu::Exception;
 
 use crate::vmcb::Control;
 
 #[allow(missing_docs)]
 pub mod number {
     pub const CR8_WRITE: u64 = 0x18;
+    pub const FIRST_EXCEPTION: u64 = 0x40;
+    pub const LAST_EXCEPTION: u64 = 0x5f;
+    pub const MACHINE_CHECK: u64 = 0x40 + 18;
     pub const INTR: u64 = 0x60;
     pub const NMI: u64 = 0x61;
     pub const SMI: u64 = 0x62;
@@ -42,7 +46,9 @@ pub mod number {
     pub const XSETBV: u64 = 0x8d;
     pub const RDPRU: u64 = 0x8e;
     pub const NESTED_PAGE_FAULT: u64 = 0x400;
+    /// VMEXIT_INVALID is −1: processors and QEMU until 9 write all 64 bits, QEMU 10 the lower 32.
     pub const INVALID: u64 = u64::MAX;
+    pub const INVALID_32: u64 = u32::MAX as u64;
 }
 
 /// What the exit recorded in `control` means.
@@ -57,6 +63,7 @@ pub fn decode(control: &Control) -> Exit {
         number::INTR => Exit::HostInterrupt,
         number::VINTR => Exit::InterruptWindow,
         number::NMI => Exit::HostNmi,
+        number::MACHINE_CHECK => Exit::MachineCheck,
         number::IRET => Exit::InterruptReturn,
         number::PAUSE => Exit::Pause,
         // SMIs and INITs for the host: still pending, taken as soon as the host opens its window.
@@ -71,9 +78,30 @@ pub fn decode(control: &Control) -> Exit {
         number::RSM | number::INVLPGA => Exit::AbsentInstruction,
         number::VMRUN..=number::SKINIT => Exit::AbsentInstruction,
         number::MONITOR..=number::MWAIT_ARMED | number::RDPRU => Exit::AbsentInstruction,
-        number::INVALID => Exit::EntryRefused,
+        number::INVALID | number::INVALID_32 => Exit::EntryRefused,
+        code @ number::FIRST_EXCEPTION..=number::LAST_EXCEPTION => exception(code, control),
         code => Exit::Unknown { code },
     }
+}
+
+/// EXITINFO1 and EXITINFO2 of an intercepted exception (section 15.12): the error code; for #PF the address, which is
+/// not in CR2 yet. For #DB, DR6 is already as the guest's handler is to find it.
+fn exception(code: u64, control: &Control) -> Exit {
+    const DEBUG: u8 = 1;
+    const PAGE_FAULT: u8 = 14;
+    const NON_MASKABLE: u8 = 2;
+    const MACHINE_CHECK: u8 = 18;
+    /// #DF, #TS, #NP, #SS, #GP, #PF, #AC push an error code (section 8.2).
+    const WITH_ERROR_CODE: u32 = 1 << 8 | 0x1f << 10 | 1 << 17;
+    let (vector, error) = ((code - number::FIRST_EXCEPTION) as u8, control.exit_info_1 as u32);
+    Exit::Exception(match vector {
+        DEBUG => Exception::Debug,
+        PAGE_FAULT => Exception::PageFault { code: error, address: control.exit_info_2 },
+        // No exception by which a guest leaves for itself.
+        NON_MASKABLE | MACHINE_CHECK => return Exit::Unknown { code },
+        vector if WITH_ERROR_CODE & 1 << vector != 0 => Exception::Fault { vector, code: Some(error) },
+        vector => Exception::Fault { vector, code: None },
+    })
 }
 
 /// EXITINFO1 and EXITINFO2 of IOIO (section 15.10.2).

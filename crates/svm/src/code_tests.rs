@@ -2,6 +2,7 @@
 use proptest::prelude::*;
 use vm::addr::{AccessSize, Gpa};
 use vm::exit::{Exit, MemoryAccess};
+use vm::vcpu::Exception;
 
 use super::{decode, number};
 use crate::vmcb::Vmcb;
@@ -48,6 +49,11 @@ fn a_nested_page_fault_tells_fetches_writes_and_reads_apart() {
 }
 
 #[test]
+fn a_machine_check_is_an_exit_of_its_own_and_no_unknown_one() {
+    assert_eq!(exit(0x52, 0, 0), Exit::MachineCheck);
+}
+
+#[test]
 fn both_ways_to_read_the_clock_are_one_exit() {
     assert_eq!(exit(0x6e, 0, 0), Exit::ClockRead);
     assert_eq!(exit(0x87, 0, 0), Exit::ClockRead);
@@ -64,6 +70,22 @@ fn instructions_that_need_svm_do_not_exist_for_a_guest() {
 fn the_end_of_an_nmis_handler_and_a_spinning_processor_are_told() {
     assert_eq!(exit(0x74, 0, 0), Exit::InterruptReturn);
     assert_eq!(exit(0x77, 0, 0), Exit::Pause);
+}
+
+#[test]
+fn a_refused_entry_is_known_in_both_widths_of_its_code() {
+    assert_eq!(exit(u64::MAX, 0, 0), Exit::EntryRefused);
+    assert_eq!(exit(0xffff_ffff, 0, 0), Exit::EntryRefused);
+}
+
+#[test]
+fn an_intercepted_exception_comes_with_its_error_code_and_address() {
+    assert_eq!(exit(0x41, 0, 0), Exit::Exception(Exception::Debug));
+    assert_eq!(exit(0x51, 0, 0), Exit::Exception(Exception::Fault { vector: 17, code: Some(0) }));
+    assert_eq!(exit(0x4d, 0x18, 0), Exit::Exception(Exception::Fault { vector: 13, code: Some(0x18) }));
+    assert_eq!(exit(0x46, 0x18, 0), Exit::Exception(Exception::Fault { vector: 6, code: None }));
+    assert_eq!(exit(0x4e, 6, 0x1234), Exit::Exception(Exception::PageFault { code: 6, address: 0x1234 }));
+    assert_eq!(exit(0x42, 0, 0), Exit::Unknown { code: 0x42 }, "an NMI has an exit of its own");
 }
 
 proptest! {

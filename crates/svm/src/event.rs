@@ -7,10 +7,11 @@
 //! | external interrupt | the virtual interrupt, not intercepted: the processor takes it before the guest's first instruction, since the guest could take one | 15.21.4 |
 //! | interrupt window | the virtual interrupt, intercepted: an exit as soon as the guest can take one | 15.21.4 |
 //!
-//! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU forgets to note that it has delivered one
-//! from EVENTINJ (`helper_vmrun`, up to at least version 10), and delivers it once more when something asynchronous happens to the
-//! emulated processor, say a changed memory map: whatever the guest does then, and with interrupts off. So EVENTINJ never has an
-//! external interrupt. Where the virtual interrupt is needed for another one, the guest's local APIC takes the first back.
+//! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU forgets to note that it has
+//! delivered one from EVENTINJ (`helper_vmrun`, up to at least version 10), and delivers it once more when something
+//! asynchronous happens to the emulated processor, say a changed memory map: whatever the guest does then, and with
+//! interrupts off. So EVENTINJ never has an external interrupt. Where the virtual interrupt is needed for another one,
+//! the guest's local APIC takes the first back.
 
 use vm::vcpu::{Event, Exception};
 
@@ -58,9 +59,9 @@ pub fn forget(control: &mut Control) {
     control.intercept_misc1.remove(Misc1::VINTR);
 }
 
-/// After an exit: an event whose delivery it interrupted is delivered anew, except a software interrupt or trap where RIP still points
-/// at its instruction (no next-RIP save): the guest executes that again by itself. A virtual interrupt that the guest has not taken
-/// stands where it stood.
+/// After an exit: an event whose delivery it interrupted is delivered again, except a software interrupt or trap where
+/// RIP still points at its instruction (no next-RIP save): the guest executes that again by itself. A virtual interrupt
+/// that the guest has not taken stands where it stood.
 #[inline]
 pub fn take_back(control: &mut Control, has_next_rip: bool) {
     let info = control.exit_interrupt_info;
@@ -94,8 +95,14 @@ pub fn withdraw(control: &mut Control) -> Option<u8> {
     Some(offered.vector())
 }
 
-/// An exit as soon as the guest can take an interrupt, behind what EVENTINJ delivers; or none. An interrupt that is offered keeps its
-/// place, see [`withdraw`].
+/// EVENTINJ delivers nothing any more. Returns whether it would have delivered an NMI.
+pub fn drop_injection(control: &mut Control) -> bool {
+    let dropped = core::mem::replace(&mut control.event_injection, EventInjection::new());
+    dropped.is_valid() && dropped.kind() == event_type::NMI
+}
+
+/// An exit as soon as the guest can take an interrupt, behind what EVENTINJ delivers; or none. An interrupt that is
+/// offered keeps its place, see [`withdraw`].
 #[inline]
 pub fn request_window(control: &mut Control, wanted: bool) {
     let now = control.virtual_interrupt;
@@ -128,10 +135,14 @@ fn encode(event: Event) -> EventInjection {
     match event {
         Event::Interrupt(vector) => injection.with_kind(event_type::INTERRUPT).with_vector(vector),
         Event::Nmi => injection.with_kind(event_type::NMI).with_vector(2),
-        Event::Exception(Exception::Debug) => exception(1),
+        Event::Exception(Exception::Debug | Exception::SingleStep) => exception(1),
+        Event::Exception(Exception::DivideError) => exception(0),
         Event::Exception(Exception::InvalidOpcode) => exception(6),
+        Event::Exception(Exception::StackFault(code)) => with_code(12, code),
         Event::Exception(Exception::GeneralProtection(code)) => with_code(13, code),
         Event::Exception(Exception::PageFault { code, .. }) => with_code(14, code),
+        Event::Exception(Exception::Fault { vector, code: Some(code) }) => with_code(vector, code),
+        Event::Exception(Exception::Fault { vector, code: None }) => exception(vector),
     }
 }
 

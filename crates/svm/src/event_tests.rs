@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::prelude::{Just, Strategy, TestCaseError, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use vm::vcpu::{Event, Exception};
 
 use super::{deliver, forget, redeliver, request_window, take_back, undelivered, withdraw};
 use crate::intercept::Misc1;
-use crate::vmcb::{Clean, Control, EventInjection, Vmcb, event_type};
+use crate::vmcb::{Clean, Control, EventInjection, VirtualInterrupt, Vmcb, event_type};
 
 fn control() -> Control {
     let mut control = Vmcb::zeroed().control;
@@ -100,6 +100,7 @@ fn what_is_forgotten_is_neither_delivered_nor_waited_for() {
 enum Step {
     Deliver(u8),
     Fault,
+    Withdraw,
     Window(bool),
     LeaveAtOnce,
     LeaveHalfWay,
@@ -110,6 +111,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (32u8..=255).prop_map(Step::Deliver),
         Just(Step::Fault),
+        Just(Step::Withdraw),
         any::<bool>().prop_map(Step::Window),
         Just(Step::LeaveAtOnce),
         Just(Step::LeaveHalfWay),
@@ -117,46 +119,95 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-proptest! {
-    /// Each event is delivered once, in whatever way it is told of, and windows stand when they are wanted.
-    #[test]
-    fn an_event_is_neither_lost_nor_delivered_twice(steps in proptest::collection::vec(step(), 1..40)) {
-        let mut control = control();
-        let mut expected = EventInjection::new();
-        let mut is_wanted = false;
-        for step in steps {
-            match step {
-                Step::Deliver(vector) if !expected.is_valid() => {
-                    deliver(&mut control, Event::Interrupt(vector));
-                    expected = interrupt(vector);
-                    // The machine says anew what it waits for.
-                    request_window(&mut control, is_wanted);
-                }
-                Step::Fault if !expected.is_valid() => {
-                    deliver(&mut control, Event::Exception(Exception::InvalidOpcode));
-                    expected = undelivered(&control);
-                }
-                Step::Deliver(_) | Step::Fault => {}
-                Step::Window(wanted) => {
-                    request_window(&mut control, wanted);
-                    is_wanted = wanted;
-                }
-                // The processor leaves EVENTINJ as it is and says that nothing was under way: it was never looked at.
-                Step::LeaveAtOnce => {
-                    let waits = control.event_injection;
-                    leave(&mut control, waits);
-                }
-                Step::LeaveHalfWay => leave(&mut control, expected),
-                Step::Enter => {
-                    if !control.intercept_misc1.contains(Misc1::VINTR) {
-                        control.virtual_interrupt.set_is_pending(false);
-                    }
-                    leave(&mut control, EventInjection::new());
-                    expected = EventInjection::new();
+/// A control block, and what is expected of it.
+struct Model {
+    control: Control,
+    /// What the next entry delivers.
+    expected: EventInjection,
+    is_wanted: bool,
+    /// What the CPU has last seen of the block.
+    seen: (VirtualInterrupt, Misc1),
+}
+
+impl Model {
+    fn new() -> Self {
+        let control = control();
+        let seen = (control.virtual_interrupt, control.intercept_misc1);
+        Self { control, expected: EventInjection::new(), is_wanted: false, seen }
+    }
+
+    fn apply(&mut self, step: Step) {
+        let expects_interrupt = self.expected.is_valid() && self.expected.kind() == event_type::INTERRUPT;
+        match step {
+            Step::Deliver(vector) if !self.expected.is_valid() => {
+                deliver(&mut self.control, Event::Interrupt(vector));
+                self.expected = interrupt(vector);
+            }
+            Step::Fault if !self.expected.is_valid() => {
+                deliver(&mut self.control, Event::Exception(Exception::InvalidOpcode));
+                self.expected = undelivered(&self.control);
+            }
+            Step::Deliver(_) | Step::Fault => {}
+            Step::Withdraw => {
+                let offered = expects_interrupt.then_some(self.expected.vector());
+                assert_eq!(withdraw(&mut self.control), offered);
+                if expects_interrupt {
+                    self.expected = EventInjection::new();
                 }
             }
-            prop_assert_eq!(undelivered(&control), expected);
-            prop_assert!(!is_wanted || control.virtual_interrupt.is_pending() || !control.intercept_misc1.contains(Misc1::VINTR));
+            Step::Window(wanted) => self.is_wanted = wanted,
+            // The CPU reports in EXITINTINFO what EVENTINJ held, and an offered interrupt is still pending.
+            Step::LeaveAtOnce => {
+                let waits = self.control.event_injection;
+                self.leave(waits);
+            }
+            Step::LeaveHalfWay => self.leave(self.expected),
+            Step::Enter => {
+                // An intercepted one stays pending: its exit comes before it is taken (15.21.4).
+                if !self.control.intercept_misc1.contains(Misc1::VINTR) {
+                    self.control.virtual_interrupt.set_is_pending(false);
+                }
+                self.leave(EventInjection::new());
+                self.expected = EventInjection::new();
+            }
+        }
+    }
+
+    fn leave(&mut self, info: EventInjection) {
+        self.seen = (self.control.virtual_interrupt, self.control.intercept_misc1);
+        leave(&mut self.control, info);
+    }
+
+    /// The machine prepares an entry, as it does before each: an event is delivered once, and the window stands exactly
+    /// while it is wanted and no interrupt is offered. A virtual interrupt is one or the other, and is never
+    /// intercepted for nothing.
+    fn prepare(&mut self) -> Result<(), TestCaseError> {
+        request_window(&mut self.control, self.is_wanted);
+        prop_assert_eq!(undelivered(&self.control), self.expected);
+        let is_offered = self.expected.is_valid() && self.expected.kind() == event_type::INTERRUPT;
+        let has_window = self.is_wanted && !is_offered;
+        let now = self.control.virtual_interrupt;
+        prop_assert_eq!(self.control.intercept_misc1.contains(Misc1::VINTR), has_window);
+        prop_assert_eq!(now.is_pending(), has_window || is_offered);
+        prop_assert!(!now.is_pending() || now.ignore_tpr(), "CR8 is the local APIC's to heed");
+        let (seen_interrupt, seen_intercepts) = self.seen;
+        let clean = self.control.clean;
+        prop_assert!(now == seen_interrupt || !clean.contains(Clean::VIRTUAL_INTERRUPT), "the CPU is to read it");
+        let is_intercept_seen = self.control.intercept_misc1 == seen_intercepts;
+        prop_assert!(is_intercept_seen || !clean.contains(Clean::INTERCEPTS), "the CPU is to read them");
+        Ok(())
+    }
+}
+
+proptest! {
+    /// Each event is delivered once, in whatever way it is reported, and a window stands exactly when it is wanted and
+    /// nothing is offered.
+    #[test]
+    fn an_event_is_neither_lost_nor_delivered_twice(steps in proptest::collection::vec(step(), 1..40)) {
+        let mut model = Model::new();
+        for step in steps {
+            model.apply(step);
+            model.prepare()?;
         }
     }
 

@@ -27,6 +27,28 @@ pub fn fill_msr_map(map: &mut [u8], owned: &[u32]) {
     }
 }
 
+/// What passes without an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Writes. Reads still leave the guest.
+    Write,
+    /// Reads and writes.
+    Both,
+}
+
+/// Makes accesses of one more register pass.
+pub fn let_through(map: &mut [u8], msr: u32, pass: Pass) {
+    let bits = match pass {
+        Pass::Write => 0b10,
+        Pass::Both => 0b11,
+    };
+    if let Some(bit) = msr_bit(msr)
+        && let Some(byte) = map.get_mut(bit / 8)
+    {
+        *byte &= !(bits << (bit % 8));
+    }
+}
+
 /// Makes `map` intercept every port.
 pub fn fill_io_map(map: &mut [u8]) {
     map.fill(0xff);
@@ -43,6 +65,16 @@ mod tests {
         assert_eq!(msr_bit(0xc000_0100), Some(0x800 * 8 + 0x200));
         assert_eq!(msr_bit(0xc001_0117), Some(0x1000 * 8 + 0x22e));
         assert_eq!(msr_bit(0x4b56_4d01), None);
+    }
+
+    #[test]
+    fn a_write_can_pass_where_a_read_does_not() {
+        let mut map = [0; MSR_MAP_BYTES];
+        fill_msr_map(&mut map, &[]);
+        let_through(&mut map, 0x49, Pass::Write);
+        let_through(&mut map, 0x48, Pass::Both);
+        let bits = |msr| map[msr_bit(msr).unwrap() / 8] >> (msr_bit(msr).unwrap() % 8) & 3;
+        assert_eq!([0x47, 0x48, 0x49, 0x4a].map(bits), [3, 0, 1, 3]);
     }
 
     #[test]

@@ -8,18 +8,19 @@ use core::ops::DerefMut;
 use handover::state::Registers;
 use vm::devices::StateError;
 use vm::exit::Exit;
-use vm::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
+use vm::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, dr6, efer};
 
-use crate::Features;
 use crate::code;
 use crate::event;
+use crate::features::Features;
 use crate::intercept;
+use crate::refusal;
 use crate::vmcb::{Clean, VirtualInterrupt, Vmcb, VmcbSegment, tlb};
 
 /// EFLAGS.RF and the shadow bit both end with the instruction that handlers have emulated.
 const INTERRUPT_SHADOW: u64 = 1;
-/// DR6.BS: the debug exception is a single step's.
-const DR6_SINGLE_STEP: u64 = 1 << 14;
+/// DR7.GD: an access to a debug register is #DB, whose delivery clears the bit (section 13.1.1.4).
+const DR7_GENERAL_DETECT: u64 = 1 << 13;
 /// PAUSEs in a row that mean that a lock's holder does not run (section 15.14.4): far more than one takes that does.
 const PAUSES_OF_A_SPIN: u16 = 4096;
 /// PAUSEs further apart, in cycles, are not of one spin. Processors without the threshold ignore it.
@@ -51,7 +52,25 @@ pub struct Switched {
     pub guest_ticks: u64,
     /// Whose it is, for whoever interrupts the world switch.
     pub owner: Owner,
+    /// SPEC_CTRL in the guest and in the host, for a world switch that exchanges it.
+    pub spec_ctrl: SpecCtrl,
 }
+
+/// What the world switch writes to SPEC_CTRL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SpecCtrl {
+    /// Before the entry.
+    pub in_guest: u64,
+    /// After the exit.
+    pub in_host: u64,
+}
+
+// `switch.S` knows them by number.
+const _: () = {
+    assert!(core::mem::offset_of!(Switched, guest_ticks) == 16 * 8);
+    assert!(core::mem::offset_of!(Switched, spec_ctrl) == 19 * 8);
+};
 
 /// Whose registers the world switch exchanges.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +93,8 @@ pub struct Vcpu<B> {
     counts_time_for_host: bool,
     /// XCR0 as the guest has it; the hypervisor loads it.
     xcr0: u64,
+    /// SPEC_CTRL as the guest has it, where VMRUN does not exchange it.
+    spec_ctrl: u64,
     features: Features,
 }
 
@@ -87,8 +108,9 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         }
         prepare_save(&mut vmcb, entry);
         vmcb.save.g_pat = PAT_AFTER_RESET;
-        let switched = Switched { gprs: entry.gprs, guest_ticks: 0, owner: Owner::default() };
-        Self { vmcb, switched, counts_time: false, counts_time_for_host: false, xcr0: 1, features }
+        let switched =
+            Switched { gprs: entry.gprs, guest_ticks: 0, owner: Owner::default(), spec_ctrl: SpecCtrl::default() };
+        Self { vmcb, switched, counts_time: false, counts_time_for_host: false, xcr0: 1, spec_ctrl: 0, features }
     }
 
     /// The registers that VMRUN does not load, for the world switch.
@@ -111,8 +133,9 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         &self.vmcb
     }
 
-    /// It is on another processor from now on, and has this address space identifier there: what was translated under it is
-    /// flushed at the next entry, and nothing that the processor has kept of this control block counts (section 15.15).
+    /// It is on another processor from now on, and has this address space identifier there: what was translated under
+    /// it is flushed at the next entry, and nothing that the processor has kept of this control block counts
+    /// (section 15.15).
     pub fn arrive(&mut self, asid: u32) {
         self.vmcb.control.asid = asid;
         self.vmcb.control.clean = Clean::empty();
@@ -124,8 +147,8 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         self.vmcb.control.tlb_control = if self.features.flush_by_asid { tlb::FLUSH_THIS_ASID } else { tlb::FLUSH_ALL };
     }
 
-    /// What the last run of the guest ended with. Call once after each #VMEXIT: it also takes back an event whose delivery
-    /// the exit interrupted.
+    /// What the last run of the guest ended with. Call once after each #VMEXIT: it also takes back an event whose
+    /// delivery the exit interrupted.
     pub fn after_exit(&mut self) -> Exit {
         let control = &mut self.vmcb.control;
         control.tlb_control = tlb::KEEP;
@@ -141,6 +164,7 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
 
 fn prepare_control(vmcb: &mut Vmcb, asid: u32, tables: Tables) {
     let control = &mut vmcb.control;
+    control.intercept_exceptions = intercept::EXCEPTIONS;
     control.intercept_misc1 = intercept::MISC1;
     control.intercept_misc2 = intercept::MISC2;
     control.iopm_base = tables.io_map;
@@ -232,6 +256,19 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
         self.vmcb.save.cr4
     }
 
+    fn dr6(&self) -> u64 {
+        self.vmcb.save.dr6
+    }
+
+    fn set_dr6(&mut self, value: u64) {
+        self.vmcb.save.dr6 = value;
+        self.touched(Clean::DEBUG_REGISTERS);
+    }
+
+    fn dr7(&self) -> u64 {
+        self.vmcb.save.dr7
+    }
+
     #[inline]
     fn efer(&self) -> u64 {
         self.vmcb.save.efer & !efer::SVME
@@ -295,8 +332,9 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
             self.vmcb.save.cr2 = address;
             self.touched(Clean::CR2);
         }
-        if event == Event::Exception(Exception::Debug) {
-            self.vmcb.save.dr6 |= DR6_SINGLE_STEP;
+        if let Event::Exception(debug @ (Exception::Debug | Exception::SingleStep)) = event {
+            self.vmcb.save.dr6 |= if debug == Exception::SingleStep { dr6::BS } else { 0 };
+            self.vmcb.save.dr7 &= !DR7_GENERAL_DETECT;
             self.touched(Clean::DEBUG_REGISTERS);
         }
     }
@@ -340,6 +378,14 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
         event::withdraw(&mut self.vmcb.control)
     }
 
+    fn refusal(&self) -> Option<&'static str> {
+        refusal::reason(&self.vmcb)
+    }
+
+    fn drop_event(&mut self) -> bool {
+        event::drop_injection(&mut self.vmcb.control)
+    }
+
     #[inline]
     fn request_interrupt_window(&mut self, wanted: bool) {
         event::request_window(&mut self.vmcb.control, wanted);
@@ -357,6 +403,11 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
 
     fn watch_interrupt_return(&mut self, wanted: bool) {
         self.vmcb.control.intercept_misc1.set(intercept::Misc1::IRET, wanted);
+        self.touched(Clean::INTERCEPTS);
+    }
+
+    fn watch_faults(&mut self, wanted: bool) {
+        self.vmcb.control.intercept_exceptions.set(intercept::FAULTS, wanted);
         self.touched(Clean::INTERCEPTS);
     }
 
@@ -390,6 +441,7 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
         self.switched.gprs = entry.gprs;
         self.vmcb.save.cpl = 0;
         self.vmcb.save.cr2 = 0;
+        self.set_spec_ctrl(0);
         self.vmcb.control.interrupt_shadow = 0;
         event::forget(&mut self.vmcb.control);
         self.vmcb.control.clean = Clean::empty();
@@ -407,6 +459,18 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
         self.xcr0 = from.xcr0.get();
         self.flush_tlb();
         Ok(())
+    }
+
+    fn spec_ctrl(&self) -> u64 {
+        if self.features.virtual_spec_ctrl { self.vmcb.save.spec_ctrl } else { self.spec_ctrl }
+    }
+
+    fn set_spec_ctrl(&mut self, value: u64) {
+        if self.features.virtual_spec_ctrl {
+            self.vmcb.save.spec_ctrl = value;
+        } else {
+            self.spec_ctrl = value;
+        }
     }
 
     #[inline]

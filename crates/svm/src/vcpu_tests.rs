@@ -4,10 +4,12 @@ use std::boxed::Box;
 use vm::exit::Exit;
 use vm::vcpu::{EntryState, Event, Exception, Gpr, Segment, SegmentName, TableRegister, VcpuState, cr0, efer};
 
+use zerocopy::IntoBytes as _;
+
 use super::{Tables, Vcpu};
 use crate::Features;
 use crate::code::number;
-use crate::intercept::Misc1;
+use crate::intercept::{Exceptions, Misc1};
 use crate::vmcb::{Clean, EventInjection, Vmcb, event_type};
 
 const FEATURES: Features = Features {
@@ -18,6 +20,7 @@ const FEATURES: Features = Features {
     flush_by_asid: true,
     clean_bits: true,
     pause_filter: false,
+    virtual_spec_ctrl: false,
 };
 
 fn entry() -> EntryState {
@@ -57,6 +60,13 @@ fn a_new_processor_is_in_the_state_the_loader_described() {
     assert_eq!(vcpu.segment(SegmentName::Cs).selector, 0x10);
     assert_eq!(vcpu.segment(SegmentName::Gs).selector, 0x18);
     assert_eq!(vcpu.vmcb().save.rflags, 2);
+}
+
+/// Otherwise the guest's own handler would get it, or without one a triple fault that looks like the guest's.
+#[test]
+fn a_machine_check_leaves_every_guest() {
+    let bytes = vcpu().vmcb().as_bytes()[8..12].to_vec();
+    assert_eq!(bytes[2] & 1 << 2, 1 << 2, "offset 008h, bit 18");
 }
 
 #[test]
@@ -189,10 +199,49 @@ fn an_iret_is_intercepted_while_it_is_watched_for() {
 fn a_single_steps_exception_says_so() {
     let mut vcpu = vcpu();
     vcpu.after_exit();
-    vcpu.inject(Event::Exception(Exception::Debug));
+    vcpu.inject(Event::Exception(Exception::SingleStep));
     assert_eq!(vcpu.vmcb().control.event_injection.vector(), 1);
     assert_eq!(vcpu.vmcb().save.dr6, 0xffff_4ff0);
     assert!(!vcpu.vmcb().control.clean.contains(Clean::DEBUG_REGISTERS));
+}
+
+#[test]
+fn a_guest_leaves_for_debug_exceptions_and_alignment_checks_alone() {
+    let intercepted = vcpu().vmcb().control.intercept_exceptions;
+    assert!(intercepted.contains(Exceptions::DB | Exceptions::AC));
+    assert!((intercepted - Exceptions::DB - Exceptions::AC - Exceptions::MC).is_empty());
+}
+
+#[test]
+fn a_debug_exception_of_the_guests_keeps_its_causes_and_ends_general_detect() {
+    let mut vcpu = vcpu();
+    (vcpu.vmcb.save.dr6, vcpu.vmcb.save.dr7) = (0xffff_0ff1, 0x2402);
+    vcpu.after_exit();
+    vcpu.inject(Event::Exception(Exception::Debug));
+    let (control, save) = (&vcpu.vmcb().control, &vcpu.vmcb().save);
+    assert_eq!((control.event_injection.vector(), control.event_injection.has_error_code()), (1, false));
+    assert_eq!((save.dr6, save.dr7), (0xffff_0ff1, 0x402));
+    assert!(!control.clean.contains(Clean::DEBUG_REGISTERS));
+}
+
+#[test]
+fn an_alignment_check_is_injected_with_its_error_code() {
+    let mut vcpu = vcpu();
+    vcpu.inject(Event::Exception(Exception::Fault { vector: 17, code: Some(0) }));
+    let injected = vcpu.vmcb().control.event_injection;
+    assert_eq!((injected.vector(), injected.kind(), injected.error_code()), (17, event_type::EXCEPTION, 0));
+    assert!(injected.is_valid() && injected.has_error_code());
+}
+
+#[test]
+fn an_event_that_is_dropped_is_not_delivered_and_an_nmi_is_named() {
+    for (event, is_nmi) in [(Event::Nmi, true), (Event::Exception(Exception::InvalidOpcode), false)] {
+        let mut vcpu = vcpu();
+        vcpu.inject(event);
+        assert_eq!(vcpu.drop_event(), is_nmi);
+        assert!(!vcpu.event_pending());
+    }
+    assert!(!vcpu().drop_event(), "there is none");
 }
 
 #[test]
@@ -213,4 +262,15 @@ fn an_emulated_instruction_ends_the_resume_flag() {
     vcpu.vmcb.save.rflags |= 1 << 16;
     vcpu.set_rip(0x10);
     assert_eq!(vcpu.vmcb().save.rflags & 1 << 16, 0);
+}
+
+#[test]
+fn spec_ctrl_is_the_control_blocks_where_the_cpu_exchanges_it() {
+    for virtual_spec_ctrl in [false, true] {
+        let mut vcpu = vcpu_with(Features { virtual_spec_ctrl, ..FEATURES });
+        vcpu.set_spec_ctrl(4);
+        assert_eq!((vcpu.spec_ctrl(), vcpu.vmcb().save.spec_ctrl), (4, if virtual_spec_ctrl { 4 } else { 0 }));
+        vcpu.reset(&entry());
+        assert_eq!((vcpu.spec_ctrl(), vcpu.vmcb().save.spec_ctrl), (0, 0));
+    }
 }

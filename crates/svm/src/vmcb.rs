@@ -8,7 +8,7 @@ use core::mem::{offset_of, size_of};
 use vm::vcpu::Segment;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::intercept::{Misc1, Misc2};
+use crate::intercept::{Exceptions, Misc1, Misc2};
 
 /// One control block: a page the processor reads at VMRUN and writes at #VMEXIT.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -33,7 +33,7 @@ impl Vmcb {
 pub struct Control {
     pub intercept_cr: u32,
     pub intercept_dr: u32,
-    pub intercept_exceptions: u32,
+    pub intercept_exceptions: Exceptions,
     pub intercept_misc1: Misc1,
     pub intercept_misc2: Misc2,
     pub intercept_misc3: u32,
@@ -107,7 +107,10 @@ pub struct Save {
     reserved_248: [u8; 0x20],
     pub g_pat: u64,
     pub debug_control: u64,
-    reserved_278: [u8; 0x988],
+    reserved_278: [u8; 0x68],
+    /// The guest's SPEC_CTRL, where the CPU exchanges it.
+    pub spec_ctrl: u64,
+    reserved_2e8: [u8; 0x918],
 }
 
 const _: () = {
@@ -129,6 +132,7 @@ const _: () = {
     assert!(offset_of!(Save, rax) == 0x1f8);
     assert!(offset_of!(Save, cr2) == 0x240);
     assert!(offset_of!(Save, g_pat) == 0x268);
+    assert!(offset_of!(Save, spec_ctrl) == 0x2e0);
 };
 
 /// A segment or table register as the block stores it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is where in a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that is
-//! given the frames can go on in it.
+//! What is where in a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that
+//! is given the frames can go on in it.
 //!
 //! | word | what |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | 3 | the number that the next record gets |
 //! | 4–7 | 0 |
 //!
-//! Records follow, two words each: the stamp in ticks, and from the low end the name's number (12 bits), the kind (4), the
-//! argument (24), the low bits of the record's own number (24). A second word of 0 is that of no record.
+//! Records follow, two words each: the stamp in ticks, and from the low end the name's number (12 bits), the kind (4),
+//! the argument (24), the low bits of the record's own number (24). A second word of 0 is that of no record.
 
 /// `BATNTIME`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BATNTIME");

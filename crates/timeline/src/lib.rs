@@ -8,11 +8,12 @@
 //! ```
 //!
 //! A record has 16 bytes: a stamp, a [`Name`]'s number, what it is ([`Kind`]), and one number more. Writing one takes
-//! fifty instructions from call to return (`bench log`), no lock, no memory and no division, in any context; the oldest record
-//! makes way. Names are numbers that are never given another meaning: an image writes them, a tool of any release reads them.
+//! fifty instructions from call to return (`bench log`), no lock, no memory and no division, in any context; the oldest
+//! record makes way. Names are numbers that are never given another meaning: an image writes them, a tool of any
+//! release reads them.
 //!
-//! A ring describes itself ([`mod@layout`]), and the image that comes next goes on in it where it lies ([`Ring::adopt`]): a
-//! span may begin in one image and end in the next, and so the gap between them is on the picture.
+//! A ring describes itself ([`mod@layout`]), and the image that comes next goes on in it where it lies
+//! ([`Ring::adopt`]): a span may begin in one image and end in the next, and so the gap between them is on the picture.
 //!
 //! | module | what it holds |
 //! |---|---|

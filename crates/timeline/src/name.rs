@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What spans and instants are called. A number is never given another meaning, and a new name never an old number, so that
-//! rings outlive the release that wrote them.
+//! What spans and instants are called. A number is never given another meaning, and a new name never an old number, so
+//! that rings outlive the release that wrote them.
 
 /// What a record's argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One processor's ring: how records get in and out.
 //!
-//! A writer takes a number by one addition, and with it a place that nobody else writes until the ring has gone round. So it may
-//! be interrupted between any two instructions by one that records too, and two processors may even write one ring (the
-//! boot's first moments do).
+//! A writer takes a number by one addition, and with it a place that nobody else writes until the ring has gone round.
+//! So it may be interrupted between any two instructions by one that records too, and two processors may even write one
+//! ring (the boot's first moments do).
 //!
 //! ```text
 //! writer: number ─▶ second word 0 ─▶ stamp ─▶ second word, with the number's low bits

@@ -11,8 +11,8 @@ pub trait Hardware {
     /// Writes a register.
     fn write(&mut self, register: Register, value: u8);
 
-    /// Writes `bytes` to one register in their order. Where one instruction can do that (`rep outsb`), a hypervisor below
-    /// us leaves its guest once for all of them.
+    /// Writes `bytes` to one register in their order. Where one instruction can do that (`rep outsb`), a hypervisor
+    /// below us leaves its guest once for all of them.
     fn write_burst(&mut self, register: Register, bytes: &[u8]) {
         for &byte in bytes {
             self.write(register, byte);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A 16550 or compatible UART: found out, set up, and fed byte by byte or by the FIFO.
 //!
-//! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. Whoever waits for each byte spends a processor on
-//! a wire; whoever fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead of 32.
+//! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. Whoever waits for each byte spends a
+//! processor on a wire; whoever fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead
+//! of 32.
 //!
 //! ```text
 //! probe ──► Found { depth, is_paced }      who it is, how much its FIFO takes, whether it keeps to the wire's time
@@ -13,11 +14,11 @@
 //!
 //! Both [`Policy`]s go this one way; they differ in how many bytes may follow a look. After a look that found the
 //! transmitter empty, as many bytes may be written as the FIFO holds, in however many calls ([`Uart::offer`] remembers
-//! what is left): lines that end in the middle of a FIFO cost no further look. On a UART that keeps to the wire's time, no
-//! look is taken before the FIFO can be empty, so that status reads that take long are few.
+//! what is left): lines that end in the middle of a FIFO cost no further look. On a UART that keeps to the wire's time,
+//! no look is taken before the FIFO can be empty, so that status reads that take long are few.
 //!
-//! What the registers say is an allegation: every wait is bounded by a multiple of the wire's own time, and a UART that
-//! stands still longer is dropped, counted, and looked at again rarely.
+//! What the registers hold is untrusted input: every wait is bounded by a multiple of the wire's own time, and a UART
+//! that stands still longer is dropped, counted, and looked at again rarely.
 //!
 //! The registers: PC16550D data sheet (National Semiconductor, June 1995), section 8; TL16C750 data sheet (Texas
 //! Instruments) for the FIFO of 64 bytes.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finding out what is there, and setting it up.
 //!
-//! Presence: a bus that nobody drives reads as ones, or as what was written last. So a pattern goes to the scratch register
-//! and something else to another register in between; an 8250, which has no scratch register, is known by its modem lines
-//! in loopback. The FIFO: what the identification register claims is counted in loopback, where the line stays silent:
-//! as many bytes as it should hold are written at once, and must come back in their order.
+//! Presence: a bus that nobody drives reads as ones, or as what was written last. So a pattern goes to the scratch
+//! register and something else to another register in between; an 8250, which has no scratch register, is known by its
+//! modem lines in loopback. The FIFO: what the identification register claims is counted in loopback, where the line
+//! stays silent: as many bytes as it should hold are written at once, and must come back in their order.
 
 use core::fmt;
 
@@ -109,8 +109,8 @@ pub(crate) fn probe(hardware: &mut impl Hardware, rate: Rate, peer: Peer) -> Res
     Ok(Found { depth, is_paced, rate })
 }
 
-/// Writes something else in between, so that a bus that remembers is not taken for a register. Leaves all interrupts off
-/// and the modem lines in loopback.
+/// Writes something else in between, so that a bus that remembers is not taken for a register. Leaves all interrupts
+/// off and the modem lines in loopback.
 fn has_scratch(hardware: &mut impl Hardware) -> bool {
     let mut keeps = |pattern, register, value| {
         hardware.write(Register::Scratch, pattern);
@@ -122,7 +122,8 @@ fn has_scratch(hardware: &mut impl Hardware) -> bool {
     first && second
 }
 
-/// In loopback the four outputs are the four inputs (section 8.8): READY shows as bit 5 of the status, REQUEST as bit 4.
+/// In loopback the four outputs are the four inputs (section 8.8): READY shows as bit 5 of the status, REQUEST as
+/// bit 4.
 fn mirrors_modem_lines(hardware: &mut impl Hardware) -> bool {
     let mut shows = |lines: ModemControl, expected| {
         hardware.write(Register::ModemControl, (ModemControl::LOOPBACK | lines).bits());
@@ -151,10 +152,10 @@ fn set_up(hardware: &mut impl Hardware, rate: Rate) -> FifoDepth {
     }
 }
 
-/// Sends as many bytes as the FIFO should hold to ourselves: what comes back is what it holds. One byte goes first, to keep
-/// the shift register busy, which would take another; where giving takes longer than a byte does on the wire, those that left
-/// meanwhile made room for as many, and do not count. A UART that loops nothing back is believed. Also says whether bytes
-/// take the wire's time.
+/// Sends as many bytes as the FIFO should hold to ourselves: what comes back is what it holds. One byte goes first, to
+/// keep the shift register busy, which would take another; where giving takes longer than a byte does on the wire,
+/// those that left meanwhile made room for as many, and do not count. A UART that loops nothing back is believed. Also
+/// says whether bytes take the wire's time.
 fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoDepth, bool) {
     let mut bytes = [0; MAX_DEPTH];
     let bytes = &mut bytes[..claimed.bytes()];

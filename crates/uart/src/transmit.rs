@@ -92,8 +92,8 @@ impl<H: Hardware> Uart<H> {
         self.offer_within(bytes, Patience::USUAL)
     }
 
-    /// Sends `bytes`, waiting for room at most as long as `patience` says. Says how many it took: fewer than all only if it
-    /// is absent or dropped; those are counted.
+    /// Sends `bytes`, waiting for room at most as long as `patience` says. Says how many it took: fewer than all only
+    /// if it is absent or dropped; those are counted.
     pub fn send(&mut self, bytes: &[u8], patience: Patience) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -162,6 +162,14 @@ impl<H: Hardware> Uart<H> {
         self.empty_at_ns = None;
     }
 
+    /// Whether it was dropped or not, it is sent to again as to one that lives: what follows are last words, which
+    /// are not given up because it stood still a moment ago.
+    pub fn retry(&mut self) {
+        if self.health != Health::Absent {
+            (self.health, self.wait, self.empty_at_ns) = (Health::Alive, None, None);
+        }
+    }
+
     fn offer_within(&mut self, bytes: &[u8], patience: Patience) -> usize {
         if bytes.is_empty() || (self.credit == 0 && !self.is_empty_now(patience)) {
             return 0;
@@ -186,8 +194,8 @@ impl<H: Hardware> Uart<H> {
         })
     }
 
-    /// Whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if it has not
-    /// been for too long.
+    /// Whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if it has
+    /// not been for too long.
     fn is_empty_now(&mut self, patience: Patience) -> bool {
         if !self.is_looked_at() {
             return false;

@@ -21,8 +21,8 @@ impl Wait {
         Self { began_ns: hardware.now_ns(), looks: 0 }
     }
 
-    /// Looked in vain once more: whether it has lasted longer than `limit_ns` by now, by the clock or, without one, by the
-    /// number of looks.
+    /// Looked in vain once more: whether it has lasted longer than `limit_ns` by now, by the clock or, without one, by
+    /// the number of looks.
     pub fn is_over(&mut self, hardware: &mut impl Hardware, limit_ns: u64) -> bool {
         self.looks += 1;
         let by_looks_ns = self.looks.saturating_mul(LEAST_ACCESS_NS);

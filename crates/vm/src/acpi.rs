@@ -7,9 +7,9 @@
 //!               └► MCFG           PCI configuration space in memory
 //! ```
 //!
-//! Hardware-reduced means: no PM timer, no SCI, no fixed buttons, no 8259 and no 8254 to look for, which is also what the
-//! machine has. The tables are bytes for one place, [`layout::ACPI_TABLES`], inside the area that every kernel scans for the
-//! RSDP; they never change while the guest runs.
+//! Hardware-reduced means: no PM timer, no SCI, no fixed buttons, no 8259 and no 8254 to look for, which is also what
+//! the machine has. The tables are bytes for one place, [`layout::ACPI_TABLES`], inside the area that every kernel
+//! scans for the RSDP; they never change while the guest runs.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -22,17 +22,15 @@ use acpi_tables::mcfg::MCFG;
 use acpi_tables::rsdp::Rsdp;
 use acpi_tables::xsdt::XSDT;
 
+use self::oem::{OEM, OEM_REVISION, OEM_TABLE};
 use crate::layout;
 
 mod dsdt;
+mod oem;
 mod x2apic;
 
 #[cfg(test)]
 mod tests;
-
-const OEM: [u8; 6] = *b"BATON ";
-const OEM_TABLE: [u8; 8] = *b"BATONVM ";
-const OEM_REVISION: u32 = 1;
 
 /// Virtual processors that the tables have room for.
 pub const MAX_VCPUS: u32 = 4096;

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// A guest-physical address: an allegation until [`crate::memory::GuestMemory`] has checked it.
+/// A guest-physical address: untrusted input until [`crate::memory::GuestMemory`] has checked it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Gpa(pub u64);
 

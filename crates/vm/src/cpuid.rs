@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What CPUID tells a guest, as a pure function of what the host has.
 //!
-//! A [`CpuidTable`] is made once per guest from the host's leaves ([`CpuidSource`]) and the policy tables in [`features`]:
-//! a bit is shown as the host has it, always, or never; a bit that no table names is never shown. An exit then only looks
-//! up: [`CpuidTable::lookup`] indexes an array and patches the few values that change while a processor runs (its APIC
-//! identifier, OSXSAVE, the size of its extended state).
+//! A [`CpuidTable`] is made once per guest from the host's leaves ([`CpuidSource`]) and the policy tables in
+//! [`features`]: a bit is shown as the host has it, always, or never; a bit that no table names is never shown. An exit
+//! then only looks up: [`CpuidTable::lookup`] indexes an array and patches the few values that change while a processor
+//! runs (its APIC identifier, OSXSAVE, the size of its extended state).
 //!
 //! | leaves | what the guest sees |
 //! |---|---|
@@ -12,15 +12,20 @@
 //! | 0x4000_0000–0x4000_0010 | KVM's signature: its clock, its steal time, its EOI flag, frequencies |
 //! | 0x8000_0000–0x8000_0022 | as the host, less what is not virtualized |
 //!
-//! A guest that is given performance counters sees a processor of the vendor whose they are: see [`CpuidTable::show_counters`].
+//! A guest that is given performance counters sees a processor of the vendor whose they are: see
+//! [`CpuidTable::show_counters`].
 //!
 //! All others read as zero (AMD APM vol. 3, appendix E; Intel SDM vol. 2, CPUID).
 
 mod counters;
 mod extended_state;
 pub mod features;
+pub use extended_state::{AREA_BYTES, fitting};
 mod saved;
+mod source;
 mod topology;
+
+pub use source::{CpuidResult, CpuidSource};
 
 #[cfg(test)]
 mod tests;
@@ -29,29 +34,8 @@ use crate::devices::GeneralProtection;
 use crate::vcpu::{cr4, efer};
 use extended_state::ExtendedState;
 use features::{Feature, shown};
+use source::{EXTENDED, Host};
 use topology::{CACHE_LEAVES, Topology};
-
-/// The four registers that CPUID returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
-pub struct CpuidResult {
-    pub eax: u32,
-    pub ebx: u32,
-    pub ecx: u32,
-    pub edx: u32,
-}
-
-/// Where the host's leaves come from: the instruction, or a table in tests.
-pub trait CpuidSource {
-    /// What the host's CPUID returns for a leaf and subleaf.
-    fn leaf(&self, leaf: u32, subleaf: u32) -> CpuidResult;
-}
-
-impl<F: Fn(u32, u32) -> CpuidResult> CpuidSource for F {
-    fn leaf(&self, leaf: u32, subleaf: u32) -> CpuidResult {
-        self(leaf, subleaf)
-    }
-}
 
 /// What the table depends on beside the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +57,26 @@ pub struct CpuidView {
     pub cr4: u64,
     /// Its XCR0.
     pub xcr0: u64,
+    /// Its local APIC is disabled (APIC_BASE): CPUID has no APIC then (AMD APM vol. 2, section 16.3.1).
+    pub has_no_apic: bool,
 }
 
-const EXTENDED: u32 = 0x8000_0000;
+/// Registers that control speculation (AMD APM vol. 2, section 3.2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Speculation {
+    /// The bits of SPEC_CTRL; 0 where there is no such register.
+    pub spec_ctrl: u64,
+    /// PRED_CMD takes an indirect branch prediction barrier.
+    pub has_ibpb: bool,
+}
+
+impl Speculation {
+    /// Whether there is any such register.
+    pub const fn is_offered(self) -> bool {
+        self.spec_ctrl != 0 || self.has_ibpb
+    }
+}
+
 const HYPERVISOR: u32 = 0x4000_0000;
 /// The least number of basic leaves shown: up to the x2APIC identifier.
 const LEAST_BASIC: u32 = 0xb;
@@ -93,6 +94,9 @@ const KVM_SIGNATURE: [u32; 3] = [0x4b4d_564b, 0x564b_4d56, 0x4d];
 /// Leaf 1, EBX: brand index and CLFLUSH line size; the rest is topology.
 const LEAF_1_EBX: u32 = 0xffff;
 const OSXSAVE: u32 = 1 << 27;
+/// Leaves 1 and 0x8000_0001, EDX.
+const APIC: u32 = 1 << 9;
+const EXTENDED_FEATURES: u32 = 0x8000_0001;
 /// Always Running APIC Timer.
 const ARAT: u32 = 1 << 2;
 const INVARIANT_TSC: u32 = 1 << 8;
@@ -149,6 +153,7 @@ impl CpuidTable {
             HYPERVISOR..=MOST_HYPERVISOR => indexed(&self.hypervisor, leaf - HYPERVISOR),
             0x8000_001d => indexed(&self.amd_caches, subleaf),
             0x8000_001e if self.shows_amd_topology() => self.topology.amd_leaf(view.apic_id),
+            EXTENDED_FEATURES if view.has_no_apic => without_apic(self.extended[1]),
             EXTENDED..=MOST_EXTENDED => indexed(&self.extended, leaf - EXTENDED),
             _ => CpuidResult::default(),
         }
@@ -179,13 +184,32 @@ impl CpuidTable {
             | if_shown(features::FFXSR, efer::FFXSR)
     }
 
+    /// The registers that control speculation, as far as the guest is told of them.
+    pub fn speculation(&self) -> Speculation {
+        let has = |bit: u32| self.extended[8].ebx & (1 << bit) != 0;
+        let named = [(features::IBRS, 0), (features::STIBP, 1), (features::SSBD, 2), (features::PSFD, 7)];
+        let bits = named.iter().filter(|(feature, _)| has(*feature)).map(|(_, bit)| 1 << bit);
+        Speculation { spec_ctrl: bits.sum(), has_ibpb: has(features::IBPB) }
+    }
+
     fn processor(&self, view: &CpuidView) -> CpuidResult {
         let mut leaf = self.basic[1];
         leaf.ebx |= (view.apic_id & 0xff) << 24;
         if view.cr4 & cr4::OSXSAVE != 0 {
             leaf.ecx |= OSXSAVE;
         }
-        leaf
+        if view.has_no_apic { without_apic(leaf) } else { leaf }
+    }
+
+    /// Whether the processor that is shown is AMD's, or one like it.
+    pub fn is_amd(&self) -> bool {
+        host_is_amd_like(&self.basic[0])
+    }
+
+    /// Bits of a physical address.
+    pub fn physical_bits(&self) -> u32 {
+        const LEAST: u32 = 36;
+        (self.extended[8].eax & 0xff).max(LEAST)
     }
 
     fn shows_amd_topology(&self) -> bool {
@@ -225,7 +249,9 @@ impl CpuidTable {
         let ebx = shown(features::LEAF_8000_0008_EBX, sizes.ebx);
         self.extended[8] = CpuidResult { eax: sizes.eax, ebx, ecx: self.topology.amd_core_count(), edx: 0 };
         self.extended[0x1a].eax = host.leaf(EXTENDED + 0x1a, 0).eax & VECTOR_WIDTHS;
-        self.extended[0x21].eax = shown(features::LEAF_8000_0021_EAX, host.leaf(EXTENDED + 0x21, 0).eax);
+        let more = host.leaf(EXTENDED + 0x21, 0);
+        self.extended[0x21].eax = shown(features::LEAF_8000_0021_EAX, more.eax);
+        self.extended[0x21].ecx = shown(features::LEAF_8000_0021_ECX, more.ecx);
         if self.shows_amd_topology() {
             self.amd_caches = self.topology.caches(|subleaf| host.leaf(EXTENDED + 0x1d, subleaf), false);
         }
@@ -240,6 +266,12 @@ impl CpuidTable {
             edx: shown(features::LEAF_8000_0001_EDX, host.edx),
         }
     }
+}
+
+/// An answer of leaf 1 or leaf 0x8000_0001 while the local APIC is disabled. Intel's second leaf has no such bit,
+/// whatever it is there.
+fn without_apic(leaf: CpuidResult) -> CpuidResult {
+    CpuidResult { edx: leaf.edx & !APIC, ..leaf }
 }
 
 /// AMD and Hygon count cores in leaf 0x8000_0008 and say so with CmpLegacy.
@@ -269,23 +301,4 @@ fn structured_features(host: &Host<'_, impl CpuidSource>) -> [CpuidResult; 2] {
         edx: shown(edx, host.edx),
     };
     [CpuidResult { eax: last, ..pick(features::LEAF_7_0, first) }, pick(features::LEAF_7_1, second)]
-}
-
-/// The host's leaves, zero where it has none (Intel's processors answer those with their last leaf).
-struct Host<'a, S> {
-    source: &'a S,
-    most_basic: u32,
-    most_extended: u32,
-}
-
-impl<'a, S: CpuidSource> Host<'a, S> {
-    fn new(source: &'a S) -> Self {
-        let (most_basic, most_extended) = (source.leaf(0, 0).eax, source.leaf(EXTENDED, 0).eax);
-        Self { source, most_basic, most_extended }
-    }
-
-    fn leaf(&self, leaf: u32, subleaf: u32) -> CpuidResult {
-        let most = if leaf < EXTENDED { self.most_basic } else { self.most_extended };
-        if leaf <= most { self.source.leaf(leaf, subleaf) } else { CpuidResult::default() }
-    }
 }

@@ -1,62 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions that touch device registers in memory: decoded, carried out on a bus, written back.
+//! Emulates instructions that access device registers in memory: decodes, loads and stores, writes results back.
 //!
-//! Compilers and kernels reach device registers with moves, a few with arithmetic on memory or string instructions; those
-//! are all here. Anything else is refused by name, and the caller decides what becomes of the guest.
+//! Compilers and kernels access device registers with moves, some with arithmetic, bit operations, string instructions
+//! or vector moves. Those are emulated here. Any other instruction is refused by name, and the caller decides about the
+//! guest.
+//!
+//! All parts of all operands are translated before the first of them is loaded: a device register may change by being
+//! read, and an instruction that faults must not have done anything.
 
+mod access;
+mod address;
 mod alu;
+mod bits;
+mod compare_exchange;
 mod kind;
+mod multiply;
+mod operand;
 mod recent;
+mod refused;
 mod register;
+mod shift;
+mod stack;
+mod step;
 mod string;
+mod vector;
+mod vector_file;
+mod vector_move;
 
-use iced_x86::{Code, Instruction, OpKind};
+use iced_x86::OpKind;
 
 use self::kind::Kind;
+use self::step::{Step, next_rip, sign_extend};
 use crate::addr::{AccessSize, Gpa};
 use crate::instruction;
 use crate::memory::GuestMemory;
-use crate::vcpu::{Exception, Gpr, VcpuState};
+use crate::vcpu::{Exception, VcpuState};
+use crate::walk::Purpose;
 
+pub use self::access::Access;
 pub use self::recent::Recent;
+pub use self::refused::Refused;
 pub use self::register::write_sized as write_register;
-pub use self::string::port_string;
+pub use self::step::MemoryBus;
+pub use self::string::{PortString, port_string};
+pub use self::vector_file::{VectorFile, VectorWrite};
 
-/// Where loads and stores of an emulated instruction go.
-pub trait MemoryBus {
-    /// What a load sees.
-    fn load(&mut self, gpa: Gpa, size: AccessSize) -> u64;
-    /// A store.
-    fn store(&mut self, gpa: Gpa, size: AccessSize, value: u64);
-}
-
-/// Why an instruction was not carried out; the guest's state is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The guest gets this exception.
-    Exception(Exception),
-    /// An instruction that has no business with device registers.
-    Unsupported(Code),
-}
-
-impl From<Exception> for Refused {
-    fn from(exception: Exception) -> Self {
-        Self::Exception(exception)
-    }
-}
-
-/// An instruction that touches memory, decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    instruction: Instruction,
-    kind: Kind,
-    size: AccessSize,
-}
-
-/// The instruction at RIP.
+/// Decodes the instruction at RIP.
 ///
 /// # Errors
-/// It cannot be read, or is none that is carried out here.
+/// It cannot be read, or it is not emulated.
 pub fn decode(
     vcpu: &impl VcpuState,
     memory: &(impl GuestMemory + ?Sized),
@@ -67,36 +59,40 @@ pub fn decode(
     if let Some(access) = recent.find(&bytes, bitness, vcpu.rip()) {
         return Ok(access);
     }
-    let instruction = instruction::decode(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
-    let (kind, size) = kind::of(&instruction)?;
-    let access = Access { instruction, kind, size };
+    let access = match vector::decode(&bytes, bitness, vcpu.rip())? {
+        Some(access) => access,
+        None => {
+            let instruction = instruction::decode(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
+            let (kind, size) = kind::of(&instruction)?;
+            Access { instruction, kind, size }
+        }
+    };
     recent.keep(bytes, bitness, access);
     Ok(access)
 }
 
-/// Carries out the instruction at RIP, whose memory operand the processor found at `gpa`, and moves RIP on.
+/// Emulates the instruction at RIP, for which the CPU found no memory at `gpa`, and moves RIP on.
 pub fn access(
     vcpu: &mut impl VcpuState,
     memory: &(impl GuestMemory + ?Sized),
     gpa: Gpa,
     Access { instruction, kind, size }: &Access,
-    bus: &mut impl MemoryBus,
+    bus: &mut (impl MemoryBus + VectorFile),
 ) -> Result<(), Refused> {
-    let at = (gpa, *size);
+    let mut step = Step { vcpu, memory, bus, instruction, size: *size, fault: gpa };
     match *kind {
-        Kind::Move => mov(vcpu, instruction, at, bus)?,
-        Kind::ZeroExtend => extend(vcpu, instruction, at, bus, |value, _| value)?,
-        Kind::SignExtend | Kind::SignExtendDoubleword => extend(vcpu, instruction, at, bus, sign_extend)?,
-        Kind::Store => return string::store(vcpu, instruction, at, bus),
-        Kind::Copy => return string::copy(vcpu, memory, instruction, at, bus),
-        Kind::Exchange => alu::exchange(vcpu, instruction, at, bus)?,
-        Kind::Arithmetic(operation) => alu::access(vcpu, instruction, operation, at, bus)?,
+        Kind::Move => step.mov()?,
+        Kind::MoveSwapped => step.mov_swapped()?,
+        Kind::ZeroExtend => step.extend(|value, _| value)?,
+        Kind::SignExtend => step.extend(sign_extend)?,
+        Kind::Arithmetic(operation) => step.arithmetic(operation)?,
+        other => return step.seldom(other),
     }
-    vcpu.set_rip(instruction.next_ip());
+    step.finish();
     Ok(())
 }
 
-/// Carries out the MOV to CR8 at RIP and moves RIP on. A priority of more than four bits is #GP.
+/// Emulates the MOV to CR8 at RIP and moves RIP on. A priority of more than four bits is #GP.
 pub fn write_task_priority(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<(), Refused> {
     let bytes = instruction::fetch(vcpu, memory)?;
     let instruction = instruction::decode_task_priority_write(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
@@ -107,55 +103,110 @@ pub fn write_task_priority(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory
     Ok(())
 }
 
-fn mov(
-    vcpu: &mut impl VcpuState,
-    instruction: &Instruction,
-    (gpa, size): (Gpa, AccessSize),
-    bus: &mut impl MemoryBus,
-) -> Result<(), Refused> {
-    if instruction.op0_kind() == OpKind::Register {
-        let target = register::of(instruction, 0)?;
-        let value = bus.load(gpa, size);
-        target.write(vcpu, value);
-    } else {
-        let value = source(vcpu, instruction, 1)?;
-        bus.store(gpa, size, value & size.mask());
+impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+    /// The kinds that drivers seldom use on device registers: kept out of the path of the others.
+    #[cold]
+    fn seldom(mut self, kind: Kind) -> Result<(), Refused> {
+        match kind {
+            Kind::ConditionalMove => self.conditional_move()?,
+            Kind::ConditionalSet => self.conditional_set()?,
+            Kind::Exchange => self.exchange()?,
+            Kind::ExchangeAdd => self.exchange_add()?,
+            Kind::CompareExchange => self.compare_exchange()?,
+            Kind::CompareExchangePair => self.compare_exchange_pair()?,
+            Kind::Unary(operation) => self.unary(operation)?,
+            Kind::Shift(shift) => self.shift(shift)?,
+            Kind::DoubleShift(direction) => self.double_shift(direction)?,
+            Kind::Bit(operation) => self.bit(operation)?,
+            Kind::BitScan(scan) => self.bit_scan(scan)?,
+            Kind::Multiply(sign) => self.multiply(sign)?,
+            Kind::Divide(sign) => self.divide(sign)?,
+            Kind::Push => self.push()?,
+            Kind::Pop => self.pop()?,
+            Kind::Vector(part) => self.vector(part)?,
+            Kind::String(string) => return self.string(string),
+            Kind::Move | Kind::MoveSwapped | Kind::ZeroExtend | Kind::SignExtend | Kind::Arithmetic(_) => {}
+        }
+        self.finish();
+        Ok(())
     }
-    Ok(())
-}
 
-fn extend(
-    vcpu: &mut impl VcpuState,
-    instruction: &Instruction,
-    (gpa, size): (Gpa, AccessSize),
-    bus: &mut impl MemoryBus,
-    widen: impl Fn(u64, AccessSize) -> u64,
-) -> Result<(), Refused> {
-    let target = register::of(instruction, 0)?;
-    let value = bus.load(gpa, size);
-    target.write(vcpu, widen(value & size.mask(), size));
-    Ok(())
-}
-
-fn sign_extend(value: u64, size: AccessSize) -> u64 {
-    let unused = 64 - 8 * size.bytes() as u32;
-    ((value << unused) as i64 >> unused) as u64
-}
-
-/// The value of a register or immediate operand.
-fn source(vcpu: &impl VcpuState, instruction: &Instruction, operand: u32) -> Result<u64, Refused> {
-    match instruction.op_kind(operand) {
-        OpKind::Register => Ok(register::of(instruction, operand)?.read(vcpu)),
-        OpKind::Memory => Err(Refused::Unsupported(instruction.code())),
-        _ => instruction.try_immediate(operand).map_err(|_| Refused::Unsupported(instruction.code())),
+    /// Moves RIP past the instruction.
+    #[inline]
+    fn finish(&mut self) {
+        let next = next_rip(self.instruction);
+        self.vcpu.set_rip(next);
     }
-}
 
-/// Counts RCX (in the instruction's address width) down by one; says whether a repeated instruction goes on.
-fn count_down(vcpu: &mut impl VcpuState, address_size: AccessSize) -> bool {
-    let left = vcpu.gpr_sized(Gpr::Rcx, address_size).wrapping_sub(1) & address_size.mask();
-    register::write_sized(vcpu, Gpr::Rcx, address_size, left);
-    left != 0
+    /// MOV and MOVNTI.
+    #[inline]
+    fn mov(&mut self) -> Result<(), Refused> {
+        if self.instruction.op0_kind() == OpKind::Register {
+            let target = register::of(self.instruction, 0)?;
+            let span = self.operand(Purpose::Read)?;
+            let value = self.load(span);
+            target.write(self.vcpu, value);
+        } else {
+            let value = self.source(1)?;
+            let span = self.operand(Purpose::Write)?;
+            self.store(span, value);
+        }
+        Ok(())
+    }
+
+    /// MOVBE.
+    fn mov_swapped(&mut self) -> Result<(), Refused> {
+        let swapped = |value: u64, size: AccessSize| value.swap_bytes() >> (64 - 8 * size.bytes());
+        if self.instruction.op0_kind() == OpKind::Register {
+            let target = register::of(self.instruction, 0)?;
+            let span = self.operand(Purpose::Read)?;
+            let value = self.load(span);
+            target.write(self.vcpu, swapped(value, self.size));
+        } else {
+            let value = self.source(1)?;
+            let span = self.operand(Purpose::Write)?;
+            self.store(span, swapped(value, self.size));
+        }
+        Ok(())
+    }
+
+    /// MOVZX, MOVSX and MOVSXD.
+    fn extend(&mut self, widen: impl Fn(u64, AccessSize) -> u64) -> Result<(), Refused> {
+        let target = register::of(self.instruction, 0)?;
+        let span = self.operand(Purpose::Read)?;
+        let value = self.load(span);
+        target.write(self.vcpu, widen(value, self.size));
+        Ok(())
+    }
+
+    /// CMOVcc: the load takes place whatever the condition, and a 32-bit register's upper half is cleared.
+    fn conditional_move(&mut self) -> Result<(), Refused> {
+        let target = register::of(self.instruction, 0)?;
+        let span = self.operand(Purpose::Read)?;
+        let loaded = self.load(span);
+        let value = if alu::is_met(self.instruction, self.vcpu.rflags()) { loaded } else { target.read(self.vcpu) };
+        target.write(self.vcpu, value);
+        Ok(())
+    }
+
+    /// SETcc.
+    fn conditional_set(&mut self) -> Result<(), Refused> {
+        let span = self.operand(Purpose::Write)?;
+        let is_met = alu::is_met(self.instruction, self.vcpu.rflags());
+        self.store(span, is_met.into());
+        Ok(())
+    }
+
+    /// The value of a register or immediate operand, in the width of the operand in memory.
+    fn source(&self, operand: u32) -> Result<u64, Refused> {
+        let unsupported = Refused::Unsupported(self.instruction.code());
+        let value = match self.instruction.op_kind(operand) {
+            OpKind::Register => register::of(self.instruction, operand)?.read(self.vcpu),
+            OpKind::Memory => return Err(unsupported),
+            _ => self.instruction.try_immediate(operand).map_err(|_| unsupported)?,
+        };
+        Ok(value & self.size.mask())
+    }
 }
 
 #[cfg(test)]

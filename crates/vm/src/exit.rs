@@ -4,6 +4,7 @@
 //! One place per extension decodes into this enum (for SVM: the `svm` crate); one `match` answers it.
 
 use crate::addr::{AccessSize, Gpa};
+use crate::vcpu::Exception;
 
 /// Why the processor left the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +27,14 @@ pub enum Exit {
     InterruptReturn,
     /// The guest has executed PAUSE so often in a row that it waits for another processor.
     Pause,
+    /// The guest has raised this exception, which has not been delivered; for #DB, DR6 already has its causes.
+    Exception(Exception),
     /// A physical interrupt wants the host; it is still pending.
     HostInterrupt,
     /// A physical NMI wants the host; it is still pending.
     HostNmi,
+    /// A machine check interrupted the guest. Nobody has handled it yet.
+    MachineCheck,
     /// The guest executed VMCALL or VMMCALL.
     Hypercall,
     /// The guest executed XSETBV.

@@ -2,8 +2,8 @@
 //! The instruction a guest left at: its bytes, its length, its decoding.
 //!
 //! Processors with next-RIP save and decode assists say both; the others (and emulators) make the hypervisor read the
-//! guest's memory, as here. The guest may change the bytes meanwhile: whatever is read is treated as the instruction, and
-//! harms nobody but the guest.
+//! guest's memory, as here. The guest may change the bytes meanwhile: whatever is read is treated as the instruction,
+//! and harms nobody but the guest.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
 
@@ -39,6 +39,12 @@ impl Bytes {
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.count]
     }
+}
+
+/// Has the decoder make its tables, 100 KB on the heap, once for all guests. It would do so when it is first used,
+/// which is on the path of an exit.
+pub(crate) fn prepare() {
+    let _ = Decoder::new(64, &[], DecoderOptions::NONE);
 }
 
 /// The mode instructions are decoded in: 16, 32 or 64.
@@ -127,11 +133,11 @@ impl Usual {
     }
 }
 
-/// Moves RIP past the instruction the guest left at. If the bytes at RIP are just its `usual` encoding, nothing needs to be
-/// decoded.
+/// Moves RIP past the instruction the guest left at. If the bytes at RIP are just its `usual` encoding, nothing needs
+/// to be decoded.
 ///
-/// The error is the exception that the guest gets instead: a page fault if its instruction is not there any more, #UD if
-/// it is none any more.
+/// The error is the exception that the guest gets instead: a page fault if its instruction is not there any more, #UD
+/// if it is none any more.
 #[inline(always)]
 pub fn skip(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: Usual) -> Result<(), Exception> {
     let next = match vcpu.next_rip() {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! KVM's paravirtual clock: how an unmodified Linux reads the time without an exit.
 //!
-//! The guest names an area of its memory by MSR; the monitor writes there how the time stamp counter becomes nanoseconds:
+//! The guest names an area of its memory by MSR; the monitor writes there how the time stamp counter becomes
+//! nanoseconds:
 //!
 //! ```text
 //! now = system_time + ((tsc - tsc_timestamp) shifted by shift) * multiplier / 2^32
 //! ```
 //!
-//! The version is odd while an area is being written; a reader tries again until it has seen the same even version before
-//! and after. With `is_stable` all processors' areas agree and Linux reads them in user space. (Linux documentation,
-//! "KVM-specific MSRs"; the layout is `pvclock-abi.h`'s.)
+//! The version is odd while an area is being written; a reader tries again until it has seen the same even version
+//! before and after. With `is_stable` all processors' areas agree and Linux reads them in user space. (Linux
+//! documentation, "KVM-specific MSRs"; the layout is `pvclock-abi.h`'s.)
 
 use core::sync::atomic::{Ordering, fence};
 

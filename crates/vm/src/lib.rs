@@ -2,8 +2,8 @@
 //! A guest's machine: what a virtual processor can meet outside itself.
 //!
 //! The hypervisor turns a processor's exit into an [`exit::Exit`]; this crate answers it. Nothing here knows which
-//! virtualization extension runs the guest, touches hardware or needs `unsafe`: a whole machine can be built, driven and
-//! fuzzed on a laptop.
+//! virtualization extension runs the guest, touches hardware or needs `unsafe`: a whole machine can be built, driven
+//! and fuzzed on a laptop.
 //!
 //! | module | what |
 //! |---|---|
@@ -23,6 +23,7 @@ extern crate std;
 pub mod acpi;
 pub mod addr;
 pub mod cpuid;
+pub mod cr4;
 pub mod devices;
 pub mod emulate;
 pub mod exit;

@@ -12,6 +12,7 @@
 //! What belongs to one virtual processor is in [`Processor`] and needs no lock; what its processors share is in
 //! [`Devices`]. Time, the console and the real alarm come from the [`Host`].
 
+mod activity;
 mod counters;
 mod counting;
 mod exits;
@@ -19,12 +20,16 @@ mod interrupts;
 mod mailbox;
 mod msrs;
 mod nmi;
+mod others;
 mod ports;
 mod reason;
 mod registers;
 mod saved;
 mod startup;
 mod steal;
+mod step;
+mod stepping;
+mod sync;
 mod watch;
 
 use alloc::sync::Arc;
@@ -34,7 +39,7 @@ use core::sync::atomic::AtomicUsize;
 use pmu::VcpuCounters;
 use spin::Mutex;
 
-use crate::cpuid::CpuidTable;
+use crate::cpuid::{CpuidTable, Speculation};
 use crate::devices::GuestTsc;
 use crate::devices::cmos::Cmos;
 use crate::devices::debug_exit::DebugExit;
@@ -44,8 +49,8 @@ use crate::devices::pci::PciBus;
 use crate::devices::power::Power;
 use crate::devices::pvpanic::{PanicEvent, Pvpanic};
 use crate::devices::serial::Serial;
-use crate::emulate::Recent;
-use crate::instruction::Bytes;
+use crate::emulate::{Recent, VectorWrite};
+use crate::instruction::{self, Bytes};
 use crate::kvmclock::{SharedArea, TscScale, VcpuClock};
 use crate::memory::GuestMemory;
 use crate::msr::PlainMsrs;
@@ -53,11 +58,15 @@ use crate::steal_time::StealTime;
 
 use mailbox::Mailbox;
 use nmi::Nmi;
+use stepping::Step;
 
+pub use activity::Activity;
 pub use counters::{Counters, ExitKind};
+pub use others::Others;
 pub use saved::{Full, check_area, note_initial_x87};
-pub use startup::Activity;
-pub use watch::Others;
+
+/// When the next counter overflows: none does.
+const NEVER: u64 = u64::MAX;
 
 /// What a machine needs of the hypervisor while it answers an exit.
 pub trait Host {
@@ -71,10 +80,17 @@ pub trait Host {
     fn console_input(&mut self) -> Option<u8>;
     /// Makes another virtual processor of the guest look at its interrupts: it leaves the guest, or wakes up.
     fn kick(&mut self, vcpu: usize);
+    /// Makes the processor leave the guest after its next entry has delivered an event, before the guest executes
+    /// anything.
+    fn leave_at_once(&mut self);
     /// Interrupts the processor when its time stamp counter reaches `deadline`; `None`: not at all.
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
+    /// A vector register of the vCPU, see [`crate::emulate::VectorFile`].
+    fn vector(&self, register: u8) -> [u64; 4];
+    /// Sets a vector register of the vCPU, see [`crate::emulate::VectorFile`].
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite);
 }
 
 /// What becomes of the virtual processor after an exit.
@@ -84,12 +100,15 @@ pub enum Outcome {
     Resume,
     /// It waits for an interrupt.
     Idle,
-    /// It runs on, but whether its time is counted has changed: see [`crate::vcpu::VcpuState::count_time`].
+    /// It runs on, but by another way in and out: whether its time is counted (see
+    /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
     CountsOtherwise,
     /// It spins, and runs on: it would rather that whoever it waits for had its processor.
     Yield,
     /// The hypervisor has to look at its own interrupts; then it runs on.
     HostInterrupt,
+    /// The hypervisor has to handle a machine check, and to decide whether the guest runs on.
+    MachineCheck,
     /// The guest ends.
     Stop(Stop),
 }
@@ -99,7 +118,7 @@ pub enum Outcome {
 pub enum Stop {
     /// It powered off.
     PowerOff,
-    /// It wants to start anew.
+    /// It wants to start again.
     Reset,
     /// It wrote this to the debug-exit port.
     DebugExit(u32),
@@ -112,14 +131,14 @@ pub enum Stop {
 /// What a guest did that no machine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Its processor state is one that cannot run.
-    BadState,
+    /// Its processor state is one that cannot run, for this reason if it is known.
+    BadState(Option<&'static str>),
     /// It used an instruction on a device's registers that this hypervisor does not carry out.
     Instruction(Bytes),
     /// Its page tables lead to an address where there is no memory.
     PageTables(crate::addr::Gpa),
-    /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this address,
-    /// where there is no memory.
+    /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this
+    /// address, where there is no memory.
     Delivery(crate::addr::Gpa),
     /// It halted with interrupts off: nothing can wake it.
     HaltedForever,
@@ -137,10 +156,14 @@ pub struct Machine<M> {
     devices: Mutex<Devices>,
     /// One per virtual processor; the index is its APIC identifier.
     mailboxes: Vec<Mailbox>,
+    /// Whether MISC_ENABLE is there, which is Intel's.
+    has_misc_enable: bool,
     /// Virtual processors that an interrupt from inside the guest can reach.
     alive: AtomicUsize,
     /// Virtual processors that have halted with interrupts off.
     deaf: AtomicUsize,
+    /// LFENCE serializes on the host.
+    lfence_serializes: bool,
 }
 
 /// Devices that more than one processor can reach.
@@ -188,6 +211,8 @@ pub struct Processor {
     /// The flag is set: the interrupt in service may end without an exit.
     eoi_flag_is_set: bool,
     nmi: Nmi,
+    /// An instruction that is being stepped over; only from the preparation of an entry to the exit.
+    step: Option<Step>,
     activity: Activity,
     /// The host's time stamp counter at the guest's time 0.
     tsc_at_start: u64,
@@ -199,6 +224,8 @@ pub struct Processor {
     clock_read_at: Option<u64>,
     /// Instructions on device registers that it has used lately.
     recent: Recent,
+    /// The last instruction on a device register was not emulated: the guest executes it again.
+    is_executed_again: bool,
     counters: Arc<Counters>,
     /// Its performance counters, if it has any.
     pmu: Option<VcpuCounters>,
@@ -215,8 +242,10 @@ pub struct Processor {
 impl<M: GuestMemory> Machine<M> {
     /// A machine after power-on, with memory that a loader has filled.
     pub fn new(memory: M, config: MachineConfig) -> Self {
+        instruction::prepare();
         Self {
             memory,
+            has_misc_enable: !config.cpuid.is_amd(),
             cpuid: config.cpuid,
             scale: config.scale,
             boot_unix_ns: config.boot_unix_ns,
@@ -232,7 +261,18 @@ impl<M: GuestMemory> Machine<M> {
             mailboxes: (0..config.vcpus).map(|id| Mailbox::new(Lapic::new(id, id == 0).addressing())).collect(),
             alive: AtomicUsize::new(1),
             deaf: AtomicUsize::new(0),
+            lfence_serializes: true,
         }
+    }
+
+    /// Whether LFENCE serializes on the host, as the guest's DE_CFG says. It does unless this is called.
+    pub fn set_lfence_serializes(&mut self, holds: bool) {
+        self.lfence_serializes = holds;
+    }
+
+    /// The registers that control speculation, as far as the guest was told of them.
+    pub fn speculation(&self) -> Speculation {
+        self.cpuid.speculation()
     }
 
     /// The guest's memory.
@@ -259,17 +299,19 @@ impl Processor {
             eoi_flag: SharedArea::default(),
             eoi_flag_is_set: false,
             nmi: Nmi::new(),
+            step: None,
             activity: if is_bootstrap { Activity::Running } else { Activity::WaitingForStartup },
             tsc_at_start,
             tsc_offset: tsc_at_start.wrapping_neg(),
             alarm: None,
             clock_read_at: None,
             recent: Recent::default(),
+            is_executed_again: false,
             counters,
             pmu: None,
             counts: false,
             counters_switch: CountersSwitch::default(),
-            overflow_at: counting::NEVER,
+            overflow_at: NEVER,
             overflow_alarm: None,
         }
     }

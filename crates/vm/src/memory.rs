@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Access to a guest's memory.
 //!
-//! Another virtual processor may write the same bytes at the same time, so nothing is ever borrowed out of guest memory:
-//! bytes are copied in or out, and what was copied out is checked after the copy, never before.
+//! Another virtual processor may write the same bytes at the same time, so nothing is ever borrowed out of guest
+//! memory: bytes are copied in or out, and what was copied out is checked after the copy, never before.
 
 use core::fmt;
 
-use crate::addr::Gpa;
+use crate::addr::{AccessSize, Gpa};
 
 /// The range `[gpa, gpa + bytes)` is not all guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,10 @@ pub trait GuestMemory {
         self.read(gpa, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
+
+    /// Replaces `old` by `new` in one locked access if it is there still; says whether it was. For entries of page
+    /// tables: an aligned doubleword or quadword.
+    fn compare_exchange(&self, gpa: Gpa, size: AccessSize, old: u64, new: u64) -> Result<bool, OutOfRange>;
 
     /// Bytes of guest memory in all (holes not counted).
     fn size_bytes(&self) -> u64;

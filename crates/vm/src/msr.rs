@@ -8,6 +8,8 @@
 //! | TSC, system time, wall clock | the guest's clock |
 //! | steal time | the processor's share of the real one |
 //! | DEBUGCTL, performance counters | [`pmu::guest::VirtualPmu`], where the guest has one |
+//! | SPEC_CTRL | the processor's state, where CPUID shows it; PRED_CMD is written without an exit then |
+//! | DE_CFG | the machine: whether LFENCE serializes here |
 //! | EFER, PAT | the processor's state, after [`check_efer`] and [`check_pat`] |
 //! | [`MsrClass::Plain`] | [`PlainMsrs`] here: constants, and values that only read back what was written |
 //! | [`MsrClass::Absent`] | nobody else: #GP |
@@ -15,6 +17,7 @@
 //! What a guest may write to a plain register is as narrow as Linux allows: writing what is already there always works,
 //! changing a bit that means nothing here is #GP. (AMD APM vol. 2, appendix A; Intel SDM vol. 4.)
 
+use crate::cpuid::Speculation;
 use crate::devices::{GeneralProtection, StateError};
 use crate::vcpu::{cr0, efer};
 
@@ -29,6 +32,8 @@ pub mod number {
     pub const KVM_SYSTEM_TIME_OLD: u32 = 0x12;
     pub const PLATFORM_ID: u32 = 0x17;
     pub const APIC_BASE: u32 = 0x1b;
+    pub const SPEC_CTRL: u32 = 0x48;
+    pub const PRED_CMD: u32 = 0x49;
     pub const MICROCODE_REVISION: u32 = 0x8b;
     pub const PLATFORM_INFO: u32 = 0xce;
     pub const MTRR_CAP: u32 = 0xfe;
@@ -57,6 +62,8 @@ pub mod number {
     pub const GS_BASE: u32 = 0xc000_0101;
     pub const KERNEL_GS_BASE: u32 = 0xc000_0102;
     pub const TSC_AUX: u32 = 0xc000_0103;
+    pub const PERF_CTL0: u32 = 0xc001_0000;
+    pub const PERF_CTR3: u32 = 0xc001_0007;
     pub const SYSCFG: u32 = 0xc001_0010;
     pub const HWCR: u32 = 0xc001_0015;
     pub const TOP_MEM: u32 = 0xc001_001a;
@@ -97,7 +104,7 @@ const MCG_STATUS_WRITABLE: u64 = 0b111;
 /// VM_CR: SVM disabled, and locked so.
 const VM_CR_VALUE: u64 = 1 << 4 | 1 << 3;
 /// DE_CFG: LFENCE serializes.
-const DE_CFG_VALUE: u64 = 1 << 1;
+pub const DE_CFG_LFENCE_SERIALIZES: u64 = 1 << 1;
 
 /// Who answers for a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +131,10 @@ pub enum MsrClass {
     Efer,
     /// The page attribute table: [`check_pat`].
     Pat,
+    /// What speculation is held back: where CPUID shows it.
+    SpecCtrl,
+    /// AMD's decoder configuration: whether LFENCE serializes.
+    DeCfg,
     /// DEBUGCTL: what an overflow of a performance counter does is all that there is of it.
     DebugControl,
     /// [`PlainMsrs`].
@@ -168,6 +179,8 @@ pub const fn classify(msr: u32) -> MsrClass {
         KVM_STEAL_TIME => MsrClass::StealTime,
         KVM_PV_EOI => MsrClass::PvEoi,
         DEBUG_CTL => MsrClass::DebugControl,
+        SPEC_CTRL => MsrClass::SpecCtrl,
+        DE_CFG => MsrClass::DeCfg,
         _ => match classify_plain(msr) {
             Some(plain) => MsrClass::Plain(plain),
             None => MsrClass::Absent,
@@ -185,7 +198,6 @@ const fn classify_plain(msr: u32) -> Option<PlainMsr> {
         NB_CFG => PlainMsr::NbCfg,
         MTRR_CAP => PlainMsr::Constant(MTRR_CAP_VALUE),
         VM_CR => PlainMsr::Constant(VM_CR_VALUE),
-        DE_CFG => PlainMsr::Constant(DE_CFG_VALUE),
         PLATFORM_ID | PLATFORM_INFO | MCG_CAP => PlainMsr::Constant(0),
         SYSCFG | TOP_MEM | TOP_MEM2 | INT_PENDING | MMIO_CONFIG_BASE | SMM_ADDR | BU_CFG2 => PlainMsr::Constant(0),
         _ => return None,
@@ -201,6 +213,11 @@ pub const fn check_efer(current: u64, wanted: u64, cr0: u64, supported: u64) -> 
         return Err(GeneralProtection);
     }
     Ok(wanted & !efer::LMA | current & efer::LMA)
+}
+
+/// Refuses bits of SPEC_CTRL that the guest is not told of, and the register where there is none.
+pub fn check_spec_ctrl(value: u64, offered: Speculation) -> Result<(), GeneralProtection> {
+    if offered.spec_ctrl != 0 && value & !offered.spec_ctrl == 0 { Ok(()) } else { Err(GeneralProtection) }
 }
 
 /// Refuses memory types that the page attribute table does not know (AMD APM vol. 2, table 7-9).

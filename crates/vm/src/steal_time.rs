@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! KVM's steal time: how a guest learns for how long its processor wanted to run and others had the real one.
 //!
-//! The guest names 64 bytes of its memory by MSR. Its kernel then takes the stolen time off what it charges its tasks, and
-//! does not spin for a lock whose owner is not running:
+//! The guest names 64 bytes of its memory by MSR. Its kernel then takes the stolen time off what it charges its tasks,
+//! and does not spin for a lock whose owner is not running:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! | 16 | the processor has been preempted |
 //! | 17–63 | zero |
 //!
-//! (Linux documentation, "KVM-specific MSRs", MSR_KVM_STEAL_TIME.) The number only ever grows, also when a kernel takes its
-//! processor off line and on again, or another kernel takes over with an area of its own: a kernel that saw it shrink
-//! would take the difference for centuries. So it goes on from what the area holds, and time stolen while there is no area
-//! is not told.
+//! (Linux documentation, "KVM-specific MSRs", MSR_KVM_STEAL_TIME.) The number only ever grows, also when a kernel takes
+//! its processor off line and on again, or another kernel takes over with an area of its own: a kernel that saw it
+//! shrink would take the difference for centuries. So it goes on from what the area holds, and time stolen while there
+//! is no area is not told.
 
 use core::sync::atomic::{Ordering, fence};
 
@@ -75,8 +75,8 @@ impl StealTime {
         self.state.msr
     }
 
-    /// The processor has the real one again, of which others had `stolen_ns` in all so far: tells the guest, if it wants
-    /// to know. An area outside of guest memory is the guest's loss: the error is for the log.
+    /// The processor has the real one again, of which others had `stolen_ns` in all so far: tells the guest, if it
+    /// wants to know. An area outside of guest memory is the guest's loss: the error is for the log.
     pub fn publish(&mut self, memory: &impl GuestMemory, stolen_ns: u64) -> Result<(), OutOfRange> {
         let more_ns = stolen_ns.saturating_sub(self.state.stolen_ns);
         self.state.stolen_ns = stolen_ns;
@@ -94,8 +94,8 @@ impl StealTime {
         Ok(())
     }
 
-    /// The processor loses the real one although it wants to run: others need not spin for locks that it holds. The next
-    /// [`StealTime::publish`] takes this back.
+    /// The processor loses the real one although it wants to run: others need not spin for locks that it holds. The
+    /// next [`StealTime::publish`] takes this back.
     pub fn mark_preempted(&self, memory: &impl GuestMemory) -> Result<(), OutOfRange> {
         let Some(area) = self.area() else { return Ok(()) };
         memory.write(Gpa(area.0 | PREEMPTED_OFFSET), &[PREEMPTED])

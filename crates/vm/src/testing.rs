@@ -7,9 +7,10 @@ use std::vec::Vec;
 
 use handover::state::{Registers, SegmentRegister, event_flag};
 
-use crate::addr::Gpa;
+use crate::addr::{AccessSize, Gpa};
 use crate::devices::StateError;
 use crate::devices::pvpanic::PanicEvent;
+use crate::emulate::VectorWrite;
 use crate::machine::Host;
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
@@ -44,6 +45,16 @@ impl GuestMemory for FakeMemory {
         Ok(())
     }
 
+    fn compare_exchange(&self, gpa: Gpa, size: AccessSize, old: u64, new: u64) -> Result<bool, OutOfRange> {
+        let mut bytes = [0; 8];
+        self.read(gpa, &mut bytes[..size.bytes()])?;
+        let is_equal = u64::from_le_bytes(bytes) == old;
+        if is_equal {
+            self.write(gpa, &new.to_le_bytes()[..size.bytes()])?;
+        }
+        Ok(is_equal)
+    }
+
     fn size_bytes(&self) -> u64 {
         self.0.borrow().len() as u64
     }
@@ -67,9 +78,12 @@ pub struct FakeVcpu {
     pub cr2: u64,
     pub cr3: u64,
     pub cr4: u64,
+    pub dr6: u64,
+    pub dr7: u64,
     pub efer: u64,
     pub pat: u64,
     pub xcr0: u64,
+    pub spec_ctrl: u64,
     pub cpl: u8,
     pub segments: [Segment; 8],
     pub gdtr: TableRegister,
@@ -83,6 +97,8 @@ pub struct FakeVcpu {
     pub window_requested: bool,
     pub task_priority_watched: bool,
     pub interrupt_return_watched: bool,
+    pub refusal: Option<&'static str>,
+    pub faults_watched: bool,
     pub clock_reads_watched: bool,
     pub task_priority: u8,
     pub is_in_interrupt_shadow: bool,
@@ -134,6 +150,15 @@ impl VcpuState for FakeVcpu {
     }
     fn cr4(&self) -> u64 {
         self.cr4
+    }
+    fn dr6(&self) -> u64 {
+        self.dr6
+    }
+    fn set_dr6(&mut self, value: u64) {
+        self.dr6 = value;
+    }
+    fn dr7(&self) -> u64 {
+        self.dr7
     }
     fn efer(&self) -> u64 {
         self.efer & !efer::SVME
@@ -199,6 +224,15 @@ impl VcpuState for FakeVcpu {
             _ => None,
         }
     }
+    fn refusal(&self) -> Option<&'static str> {
+        self.refusal
+    }
+    fn drop_event(&mut self) -> bool {
+        match self.injected {
+            None | Some(Event::Interrupt(_)) => false,
+            Some(_) => self.injected.take() == Some(Event::Nmi),
+        }
+    }
     fn request_interrupt_window(&mut self, wanted: bool) {
         self.window_requested = wanted;
     }
@@ -207,6 +241,9 @@ impl VcpuState for FakeVcpu {
     }
     fn watch_interrupt_return(&mut self, wanted: bool) {
         self.interrupt_return_watched = wanted;
+    }
+    fn watch_faults(&mut self, wanted: bool) {
+        self.faults_watched = wanted;
     }
     fn watch_clock_reads(&mut self, wanted: bool) {
         self.clock_reads_watched = wanted;
@@ -240,6 +277,7 @@ impl VcpuState for FakeVcpu {
         (into.rip, into.rflags) = (number(self.rip), number(self.rflags));
         (into.cr0, into.cr2) = (number(self.cr0), number(self.cr2));
         (into.cr3, into.cr4) = (number(self.cr3), number(self.cr4));
+        (into.dr6, into.dr7) = (number(self.dr6), number(self.dr7));
         (into.efer, into.pat) = (number(self.efer()), number(self.pat));
         (into.xcr0, into.kernel_gs_base) = (number(self.xcr0), number(self.kernel_gs_base));
         into.segments = self.segments.map(Into::into);
@@ -260,6 +298,8 @@ impl VcpuState for FakeVcpu {
             cr2: from.cr2.get(),
             cr3: from.cr3.get(),
             cr4: from.cr4.get(),
+            dr6: from.dr6.get(),
+            dr7: from.dr7.get(),
             efer: from.efer.get() | svme,
             pat: from.pat.get(),
             xcr0: from.xcr0.get(),
@@ -275,6 +315,12 @@ impl VcpuState for FakeVcpu {
             ..Self::default()
         };
         Ok(())
+    }
+    fn spec_ctrl(&self) -> u64 {
+        self.spec_ctrl
+    }
+    fn set_spec_ctrl(&mut self, value: u64) {
+        self.spec_ctrl = value;
     }
     fn xcr0(&self) -> u64 {
         self.xcr0
@@ -294,13 +340,16 @@ fn save_event(event: Option<Event>, into: &mut Registers) {
         None => return (into.event_kind, into.event_vector, into.event_flags, into.event_code) = (0, 0, 0, 0.into()),
         Some(Event::Interrupt(vector)) => (INTERRUPT, vector, None),
         Some(Event::Nmi) => (NMI, 2, None),
-        Some(Event::Exception(Exception::Debug)) => (EXCEPTION, 1, None),
+        Some(Event::Exception(Exception::Debug | Exception::SingleStep)) => (EXCEPTION, 1, None),
+        Some(Event::Exception(Exception::DivideError)) => (EXCEPTION, 0, None),
         Some(Event::Exception(Exception::InvalidOpcode)) => (EXCEPTION, 6, None),
+        Some(Event::Exception(Exception::StackFault(code))) => (EXCEPTION, 12, Some(code)),
         Some(Event::Exception(Exception::GeneralProtection(code))) => (EXCEPTION, 13, Some(code)),
         Some(Event::Exception(Exception::PageFault { code, address })) => {
             into.cr2 = address.into();
             (EXCEPTION, 14, Some(code))
         }
+        Some(Event::Exception(Exception::Fault { vector, code })) => (EXCEPTION, vector, code),
     };
     let has_code = if code.is_some() { event_flag::HAS_CODE } else { 0 };
     (into.event_kind, into.event_vector) = (kind, vector);
@@ -316,9 +365,15 @@ fn restored_event(from: &Registers) -> Result<Option<Event>, StateError> {
         (INTERRUPT, vector) => Event::Interrupt(vector),
         (NMI, _) => Event::Nmi,
         (EXCEPTION, 1) => Event::Exception(Exception::Debug),
+        (EXCEPTION, 0) => Event::Exception(Exception::DivideError),
+        (EXCEPTION, 12) => Event::Exception(Exception::StackFault(code)),
         (EXCEPTION, 6) => Event::Exception(Exception::InvalidOpcode),
         (EXCEPTION, 13) => Event::Exception(Exception::GeneralProtection(code)),
         (EXCEPTION, 14) => Event::Exception(Exception::PageFault { code, address: from.cr2.get() }),
+        (EXCEPTION, vector @ 3..32) => {
+            let has_code = from.event_flags & event_flag::HAS_CODE != 0;
+            Event::Exception(Exception::Fault { vector, code: has_code.then_some(code) })
+        }
         _ => return Err(StateError { field: "registers.event", reason: "this fake has no such event" }),
     }))
 }
@@ -334,8 +389,11 @@ pub struct FakeHost {
     pub panics: Vec<PanicEvent>,
     /// What the operator has typed and the guest has not taken.
     pub typed: VecDeque<u8>,
+    /// How often the next entry was to be left at once.
+    pub left_at_once: u32,
     /// Virtual processors that were to look at their interrupts.
     pub kicked: Vec<usize>,
+    pub vectors: [[u64; 4]; 16],
 }
 
 impl Host for FakeHost {
@@ -354,10 +412,25 @@ impl Host for FakeHost {
     fn kick(&mut self, vcpu: usize) {
         self.kicked.push(vcpu);
     }
+    fn leave_at_once(&mut self) {
+        self.left_at_once += 1;
+    }
     fn set_alarm(&mut self, deadline: Option<u64>) {
         self.alarm = deadline;
     }
     fn panicked(&mut self, event: PanicEvent) {
         self.panics.push(event);
+    }
+    fn vector(&self, register: u8) -> [u64; 4] {
+        self.vectors[usize::from(register)]
+    }
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
+        let [low, high, ..] = value;
+        let [.., third, fourth] = self.vectors[usize::from(register)];
+        self.vectors[usize::from(register)] = match write {
+            VectorWrite::Keep => [low, high, third, fourth],
+            VectorWrite::Clear => [low, high, 0, 0],
+            VectorWrite::Whole => value,
+        };
     }
 }

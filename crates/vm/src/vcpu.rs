@@ -74,8 +74,8 @@ pub enum SegmentName {
 pub struct Segment {
     /// The visible selector.
     pub selector: u16,
-    /// Attributes: bits 0–7 are descriptor bits 40–47 (type, S, DPL, P), bits 8–11 are descriptor bits 52–55 (AVL, L, D/B,
-    /// G): the VMCB's packed form (AMD APM vol. 2, section 15.5.1).
+    /// Attributes: bits 0–7 are descriptor bits 40–47 (type, S, DPL, P), bits 8–11 are descriptor bits 52–55 (AVL, L,
+    /// D/B, G): the VMCB's packed form (AMD APM vol. 2, section 15.5.1).
     pub attributes: u16,
     /// Limit in bytes, granularity applied.
     pub limit: u32,
@@ -113,10 +113,16 @@ impl From<TableRegister> for SegmentRegister {
 /// Exceptions that handlers raise in the guest. The error code, where there is one, comes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exception {
-    /// #DB: single step or breakpoint after an emulated instruction.
+    /// #DB whose causes DR6 already has.
     Debug,
+    /// #DB of a single step over an emulated instruction: DR6.BS is set with it.
+    SingleStep,
+    /// #DE: a division by zero, or one whose quotient does not fit.
+    DivideError,
     /// #UD: the instruction does not exist here.
     InvalidOpcode,
+    /// #SS with its error code.
+    StackFault(u32),
     /// #GP with its error code.
     GeneralProtection(u32),
     /// #PF with its error code and the address for CR2.
@@ -126,6 +132,21 @@ pub enum Exception {
         /// The linear address that faulted.
         address: u64,
     },
+    /// Another fault that the guest raised by itself, with its error code if it has one.
+    Fault {
+        /// The vector.
+        vector: u8,
+        /// The error code.
+        code: Option<u32>,
+    },
+}
+
+impl Exception {
+    /// Whether it is a fault for certain: the instruction is executed again after it (AMD APM vol. 2, section 8.2). #DB
+    /// can be either.
+    pub const fn is_fault(self) -> bool {
+        !matches!(self, Self::Debug | Self::SingleStep)
+    }
 }
 
 /// What is put into the guest at its next entry.
@@ -149,6 +170,12 @@ bitflags! {
         const INTERRUPT = 1 << 9;
         /// Direction: string instructions count down.
         const DIRECTION = 1 << 10;
+        /// Nested task: IRET switches tasks.
+        const NESTED_TASK = 1 << 14;
+        /// Virtual-8086 mode.
+        const VIRTUAL_8086 = 1 << 17;
+        /// Alignment checks; with SMAP: supervisor code may access user pages.
+        const ALIGNMENT_CHECK = 1 << 18;
         /// Resume flag.
         const RESUME = 1 << 16;
         const _ = !0;
@@ -179,6 +206,20 @@ pub mod cr4 {
     pub const LA57: u64 = 1 << 12;
     /// XSAVE enabled by the operating system.
     pub const OSXSAVE: u64 = 1 << 18;
+    /// Supervisor mode access prevention.
+    pub const SMAP: u64 = 1 << 21;
+}
+
+/// Debug status register bits (AMD APM vol. 2, section 13.1.1.3).
+pub mod dr6 {
+    /// Breakpoints 0 to 3.
+    pub const BREAKPOINTS: u64 = 0xf;
+    /// A debug register was accessed.
+    pub const BD: u64 = 1 << 13;
+    /// Single step.
+    pub const BS: u64 = 1 << 14;
+    /// A task switch.
+    pub const BT: u64 = 1 << 15;
 }
 
 /// EFER bits.
@@ -219,6 +260,12 @@ pub trait VcpuState {
     fn cr3(&self) -> u64;
     /// CR4.
     fn cr4(&self) -> u64;
+    /// DR6.
+    fn dr6(&self) -> u64;
+    /// Sets DR6.
+    fn set_dr6(&mut self, value: u64);
+    /// DR7.
+    fn dr7(&self) -> u64;
     /// EFER as the guest sees it (without SVME).
     fn efer(&self) -> u64;
     /// Sets EFER as the guest sees it.
@@ -241,7 +288,8 @@ pub trait VcpuState {
     fn next_rip(&self) -> Option<u64>;
     /// Instruction bytes at RIP as the processor fetched them (decode assists); empty where it does not say.
     fn instruction_bytes(&self) -> &[u8];
-    /// Puts an event into the guest at its next entry; #DB is a single step's, and DR6 says so. One at a time: the caller has checked [`Self::event_pending`].
+    /// Puts an event into the guest at its next entry. #DB clears DR7.GD, as its delivery does. One at a time: the
+    /// caller has checked [`Self::event_pending`].
     fn inject(&mut self, event: Event);
     /// Whether an event already waits for the next entry.
     fn event_pending(&self) -> bool;
@@ -257,16 +305,23 @@ pub trait VcpuState {
     fn set_task_priority(&mut self, priority: u8);
     /// The external interrupt that waits for the next entry, which does not deliver it any more.
     fn withdraw_interrupt(&mut self) -> Option<u8>;
-    /// Asks for (or withdraws) an exit as soon as the guest can take an interrupt. One that waits for the next entry keeps its place:
-    /// there is no window beside it.
+    /// Why the processor has refused to enter the guest, as far as its state tells.
+    fn refusal(&self) -> Option<&'static str>;
+    /// Drops an exception, software interrupt or NMI that waits for the next entry. Returns whether it was an NMI.
+    fn drop_event(&mut self) -> bool;
+    /// Asks for (or withdraws) an exit as soon as the guest can take an interrupt. One that waits for the next entry
+    /// keeps its place: there is no window beside it.
     fn request_interrupt_window(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest writes its task priority (CR8).
     fn watch_task_priority(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest is about to execute IRET.
     fn watch_interrupt_return(&mut self, wanted: bool);
+    /// Asks for (or withdraws) an exit when the guest raises a fault of whatever kind.
+    fn watch_faults(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit before the guest reads its time stamp counter.
     fn watch_clock_reads(&mut self, wanted: bool);
-    /// Asks for (or withdraws) the count of the guest's time, for its own counters; so long as nobody asks it costs nothing.
+    /// Asks for (or withdraws) the count of the guest's time, for its own counters; so long as nobody asks it costs
+    /// nothing.
     fn count_time(&mut self, wanted: bool);
     /// The same for the host's counters.
     fn count_time_for_host(&mut self, wanted: bool);
@@ -274,7 +329,7 @@ pub trait VcpuState {
     fn guest_ticks(&self) -> u64;
     /// Sets what is added to the time stamp counter as the guest reads it.
     fn set_tsc_offset(&mut self, ticks: u64);
-    /// Starts anew in `entry`: everything but the page attribute table, XCR0 and the time stamp counter.
+    /// Starts again in `entry`: everything but the page attribute table, XCR0 and the time stamp counter.
     fn reset(&mut self, entry: &EntryState);
     /// Fills the hand-over's registers: all that an entry loads and an exit stores.
     fn save(&self, into: &mut Registers);
@@ -283,6 +338,10 @@ pub trait VcpuState {
     /// # Errors
     /// [`StateError`] if no processor can enter a guest with them; then nothing has changed.
     fn restore(&mut self, from: &Registers) -> Result<(), StateError>;
+    /// SPEC_CTRL as the guest has it.
+    fn spec_ctrl(&self) -> u64;
+    /// Sets SPEC_CTRL as the guest sees it; the value has been checked.
+    fn set_spec_ctrl(&mut self, value: u64);
     /// XCR0 as the guest has it.
     fn xcr0(&self) -> u64;
     /// Sets XCR0 as the guest's XSETBV asked; the value has been checked.

@@ -5,9 +5,9 @@ use super::{Purpose, inspect, translate};
 use crate::addr::Gpa;
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
-use crate::vcpu::{Exception, cr0, cr4, efer};
+use crate::vcpu::{Exception, Rflags, cr0, cr4, efer};
 
-fn long_mode(cr3: u64) -> FakeVcpu {
+pub(super) fn long_mode(cr3: u64) -> FakeVcpu {
     FakeVcpu {
         cr0: cr0::PE | cr0::PG | cr0::WP,
         cr3,
@@ -17,7 +17,7 @@ fn long_mode(cr3: u64) -> FakeVcpu {
     }
 }
 
-fn memory_with(entries: &[(u64, u64)]) -> FakeMemory {
+pub(super) fn memory_with(entries: &[(u64, u64)]) -> FakeMemory {
     let memory = FakeMemory::new(0x10000);
     for &(gpa, entry) in entries {
         memory.write(Gpa(gpa), &entry.to_le_bytes()).unwrap();
@@ -26,14 +26,17 @@ fn memory_with(entries: &[(u64, u64)]) -> FakeMemory {
 }
 
 /// One 4 KiB page at linear 0x40_3000 → 0x9000, with the rights given.
-fn four_levels(rights: u64) -> FakeMemory {
+pub(super) fn four_levels(rights: u64) -> FakeMemory {
     memory_with(&[(0x1000, 0x2007), (0x2000, 0x3007), (0x3010, 0x4007), (0x4018, 0x9000 | rights)])
 }
 
 #[test]
 fn without_paging_an_address_is_itself() {
-    let vcpu = FakeVcpu::default();
-    assert_eq!(translate(&vcpu, &FakeMemory::new(16), 0x1234, Purpose::Read), Ok(Gpa(0x1234)));
+    // Nor are there rights to check.
+    for cr4 in [0, cr4::SMAP] {
+        let vcpu = FakeVcpu { cr4, ..FakeVcpu::default() };
+        assert_eq!(translate(&vcpu, &FakeMemory::new(16), 0x1234, Purpose::Read), Ok(Gpa(0x1234)));
+    }
 }
 
 #[test]
@@ -68,6 +71,22 @@ fn user_code_needs_a_user_page() {
     let fault = Err(Exception::PageFault { code: 5, address: 0x40_3000 });
     assert_eq!(translate(&vcpu, &four_levels(3), 0x40_3000, Purpose::Read), fault);
     assert_eq!(translate(&vcpu, &four_levels(3), 0x40_3000, Purpose::Inspect), Ok(Gpa(0x9000)));
+}
+
+#[test]
+fn supervisor_mode_access_prevention_keeps_the_kernel_from_user_pages() {
+    let mut vcpu = long_mode(0x1000);
+    vcpu.cr4 |= cr4::SMAP;
+    for (purpose, code) in [(Purpose::Read, 1), (Purpose::Write, 3)] {
+        let fault = Err(Exception::PageFault { code, address: 0x40_3000 });
+        assert_eq!(translate(&vcpu, &four_levels(7), 0x40_3000, purpose), fault);
+        assert_eq!(translate(&vcpu, &four_levels(3), 0x40_3000, purpose), Ok(Gpa(0x9000)), "a supervisor page");
+    }
+    assert_eq!(translate(&vcpu, &four_levels(7), 0x40_3000, Purpose::Inspect), Ok(Gpa(0x9000)));
+    vcpu.rflags = Rflags::ALIGNMENT_CHECK.bits();
+    assert_eq!(translate(&vcpu, &four_levels(7), 0x40_3000, Purpose::Read), Ok(Gpa(0x9000)), "RFLAGS.AC permits it");
+    let user = FakeVcpu { cpl: 3, rflags: 0, ..vcpu };
+    assert_eq!(translate(&user, &four_levels(7), 0x40_3000, Purpose::Read), Ok(Gpa(0x9000)));
 }
 
 #[test]

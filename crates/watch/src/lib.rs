@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a guest's kernel has panicked or hangs, told from outside.
 //!
-//! A kernel that has panicked halts its other processors with interrupts off and spins on the last one for ever, in a delay
-//! loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a processor that others
-//! could use, and says nothing. A [`Watch`] looks at one virtual processor every [`SAMPLE_MS`], and only while it never
-//! waits: a healthy guest goes idle before its first sample is due, and costs nothing.
+//! A kernel that has panicked halts its other processors with interrupts off and spins on the last one for ever, in a
+//! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a processor
+//! that others could use, and says nothing. A [`Watch`] looks at one virtual processor every [`SAMPLE_MS`], and only
+//! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text
 //!            a sample like the one before            enough of them
@@ -13,8 +13,8 @@
 //!      └── I/O, HLT, user mode, another address space, other code ──────┘  lifts a throttle at once
 //! ```
 //!
-//! **What speaks for a spin.** Of two successive samples in kernel mode, in one address space, without I/O and without HLT
-//! in between:
+//! **What speaks for a spin.** Of two successive samples in kernel mode, in one address space, without I/O and without
+//! HLT in between:
 //!
 //! | sign | what | who else shows it |
 //! |---|---|---|
@@ -26,25 +26,27 @@
 //!
 //! **What is concluded** ([`Circumstances`] say what the rest of the guest does):
 //!
-//! - [`Diagnosis::Panicked`] after [`ENOUGH`] signs of a clock loop, if no other virtual processor can run; or after as many
-//!   of standing still, if moreover another one has halted with interrupts off, for good.
+//! - [`Diagnosis::Panicked`] after [`ENOUGH`] signs of a clock loop, if no other virtual processor can run; or after as
+//!   many of standing still, if moreover another one has halted with interrupts off, for good.
 //! - [`Diagnosis::Hung`], whatever the others do, if interrupts were off at every sample for the guest's own limit.
 //! - A guest that reported its panic itself needs no proof: two samples without I/O in between are enough.
 //!
-//! So a kernel that idles by polling on its only processor is not accused: standing still with interrupts on is no proof
-//! there. It is if all other processors have been taken off line *and* it polls: that guess would be wrong, and so may be
-//! the one about a driver that waits for longer than half a second in one delay loop. The price of a wrong guess is bounded:
-//! a throttled processor is sampled at the end of each of its turns, and goes on at full speed after the first one that
-//! shows it elsewhere. And each wrong guess doubles the signs that the next one takes, up to [`MOST_DOUBT`] times.
+//! So a kernel that idles by polling on its only processor is not accused: standing still with interrupts on is no
+//! proof there. It is if all other processors have been taken off line *and* it polls: that guess would be wrong, and
+//! so may be the one about a driver that waits for longer than half a second in one delay loop. The price of a wrong
+//! guess is bounded: a throttled processor is sampled at the end of each of its turns, and goes on at full speed after
+//! the first one that shows it elsewhere. And each wrong guess doubles the signs that the next one takes, up to
+//! [`MOST_DOUBT`] times.
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
+pub mod lease;
 mod sample;
 mod streak;
 
-pub use sample::{Circumstances, Sample, Sign};
+pub use sample::{CODE_BYTES, Circumstances, LOOP_BYTES, STACK_BYTES, Sample, Sign};
 
 use streak::Streak;
 
@@ -54,13 +56,6 @@ pub const SAMPLE_MS: u64 = 80;
 pub const ENOUGH: u32 = 5;
 /// How often wrong guesses double [`ENOUGH`].
 pub const MOST_DOUBT: u32 = 6;
-/// The size of a delay loop's code, its calls not counted.
-pub const LOOP_BYTES: u64 = 256;
-/// How far code may reach that spins in more than one function.
-pub const CODE_BYTES: u64 = 4096;
-/// How far stack pointers may be apart that belong to one call of a loop.
-pub const STACK_BYTES: u64 = 512;
-
 /// What is the matter with a virtual processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagnosis {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is seen of a virtual processor from outside.
 
-use crate::{CODE_BYTES, LOOP_BYTES, STACK_BYTES};
+/// The size of a delay loop's code, its calls not counted.
+pub const LOOP_BYTES: u64 = 256;
+/// How far code may reach that spins in more than one function.
+pub const CODE_BYTES: u64 = 4096;
+/// How far stack pointers may be apart that belong to one call of a loop.
+pub const STACK_BYTES: u64 = 512;
 
 /// One look at a virtual processor, between two stretches of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

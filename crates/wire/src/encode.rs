@@ -24,8 +24,8 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
-/// Writes `frame` into `buffer` as it goes onto the stream, delimiter included, and returns the bytes written. A buffer of
-/// [`MAX_FRAME_BYTES`] always suffices; more is never used.
+/// Writes `frame` into `buffer` as it goes onto the stream, delimiter included, and returns the bytes written. A buffer
+/// of [`MAX_FRAME_BYTES`] always suffices; more is never used.
 pub fn encode<'b>(frame: &Frame<'_>, buffer: &'b mut [u8]) -> Result<&'b [u8], EncodeError> {
     encode_value(&(VERSION, frame), buffer)
 }

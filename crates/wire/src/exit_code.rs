@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a host in the lab tells its emulator how it ended.
 //!
-//! QEMU's `isa-debug-exit` device ends the emulator with status `(value << 1) | 1` once `value` is written to its port. Host
-//! and lab share the values here. A status that is none of these is the emulator's own: 0 for a machine that powered itself
-//! off, 1 for a bad command line, a signal's number for a killed one.
+//! QEMU's `isa-debug-exit` device ends the emulator with status `(value << 1) | 1` once `value` is written to its port.
+//! Host and lab share the values here. A status that is none of these is the emulator's own: 0 for a machine that
+//! powered itself off, 1 for a bad command line, a signal's number for a killed one.
 
 /// The I/O port of the device, four bytes wide.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Request, Response, Stream};
 
 /// Version of the message format. Any change to any message's encoding raises it; a test holds the encodings to it.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// The longest frame on the stream in bytes: stuffing, checksum and delimiter included.
 pub const MAX_FRAME_BYTES: usize = 4096;
@@ -18,11 +18,14 @@ pub const MAX_NAME_BYTES: usize = 32;
 /// The longest text of a log record in bytes; see [`crate::bounded`].
 pub const MAX_TEXT_BYTES: usize = 1024;
 
-/// The longest reason, mend or module name in bytes.
+/// The longest reason, hint or module name in bytes.
 pub const MAX_REASON_BYTES: usize = 256;
 
 /// The most console bytes one message carries, either way.
 pub const MAX_CONSOLE_BYTES: usize = 1024;
+
+/// The longest that a machine is held for somebody who asks nothing, in milliseconds.
+pub const MAX_HOLD_MS: u32 = 60_000;
 
 /// The most bytes of a file that one message carries: what a frame has room for.
 pub const MAX_UPLOAD_BYTES: usize = 4032;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The conversation without memory, for a host that has ended: no allocation, small buffers, few questions.
 //!
-//! [`Listener`] understands the questions that need no more than numbers, and of all others the number that their answer
-//! must carry. [`Reply`] writes answers that [`crate::Decoder`] reads as any others: what it writes is compared with
-//! [`crate::encode`]'s in tests.
+//! [`Listener`] understands the questions that need no more than numbers, and of all others the number that their
+//! answer must carry. [`Reply`] writes answers that [`crate::Decoder`] reads as any others: what it writes is compared
+//! with [`crate::encode`]'s in tests.
 
 use serde::Serialize;
 
@@ -134,6 +134,15 @@ pub struct BorrowedInfo<'a> {
     pub apic_mode: crate::ApicMode,
     pub tsc_hz: u64,
     pub generation: u64,
+    pub build: &'a str,
+    pub security_version: u32,
+    pub permits_downgrade: bool,
+    pub oldest_handover: u32,
+    pub newest_handover: u32,
+    pub trusted_keys: &'a [&'a str],
+    pub unclaimed_nmis: u64,
+    pub unexpected_interrupts: u64,
+    pub last_unexpected_vector: Option<u8>,
 }
 
 /// An answer.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages between the baton tool and the hypervisor.
 //!
-//! Both sides speak over a stream of bytes that may lose, add or garble some (a serial port; in the lab a Unix socket). So
-//! every message travels in a frame that says where it ends, which version of this page it follows and whether it arrived
-//! whole; a receiver that lost its place finds it again at the next delimiter.
+//! Both sides speak over a stream of bytes that may lose, add or garble some (a serial port; in the lab a Unix socket).
+//! So every message travels in a frame that says where it ends, which version of this page it follows and whether it
+//! arrived whole; a receiver that lost its place finds it again at the next delimiter.
 //!
 //! # A frame
 //!
@@ -14,20 +14,20 @@
 //! | 4 | CRC-32 (ISO HDLC, as zlib has it) of the bytes above, little endian |
 //!
 //! These bytes are stuffed with COBS (consistent overhead byte stuffing), which takes the zeroes out, and one zero byte
-//! ends the frame. Nothing on the stream is longer than [`MAX_FRAME_BYTES`]. Empty frames mean nothing: a sender may put
-//! a zero in front of its first frame to end whatever noise was on the line before.
+//! ends the frame. Nothing on the stream is longer than [`MAX_FRAME_BYTES`]. Empty frames mean nothing: a sender may
+//! put a zero in front of its first frame to end whatever noise was on the line before.
 //!
-//! The first byte, the checksum and the stuffing are the same in every version, so that a receiver can tell a message of
-//! another version ([`FrameError::UnknownVersion`]) from a damaged one ([`FrameError::BadChecksum`]).
+//! The first byte, the checksum and the stuffing are the same in every version, so that a receiver can tell a message
+//! of another version ([`FrameError::UnknownVersion`]) from a damaged one ([`FrameError::BadChecksum`]).
 //!
 //! # The conversation
 //!
-//! The tool sends [`Request`]s with a number of its choice; the host answers each with one [`Response`] of the same number.
-//! What was subscribed to arrives in between as [`Stream`]. Everything of unbounded length (lists, logs) is asked for in
-//! pages, see [`page`].
+//! The tool sends [`Request`]s with a number of its choice; the host answers each with one [`Response`] of the same
+//! number. What was subscribed to arrives in between as [`Stream`]. Everything of unbounded length (lists, logs) is
+//! asked for in pages, see [`page`].
 //!
-//! Sending allocates nothing ([`encode`] writes into the caller's buffer, [`Stream`] borrows its text); receiving owns what
-//! it received.
+//! Sending allocates nothing ([`encode`] writes into the caller's buffer, [`Stream`] borrows its text); receiving owns
+//! what it received.
 #![no_std]
 #![warn(missing_docs)]
 
@@ -40,6 +40,7 @@ mod encode;
 pub mod exit_code;
 mod frame;
 pub mod frugal;
+pub mod history;
 pub mod page;
 mod reply;
 mod request;
@@ -48,15 +49,15 @@ mod stream;
 pub use decode::{Decoder, FrameError};
 pub use encode::{EncodeError, bounded, encode};
 pub use frame::{
-    Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES, MAX_UPLOAD_BYTES,
-    VERSION,
+    Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES,
+    MAX_UPLOAD_BYTES, VERSION,
 };
 pub use reply::{
     ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
-    MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MemoryRange, PciCost, PciFunction, PciPolicy, PciRange, PciSurvey,
-    PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response, RestartReport,
-    SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters,
-    Verify, Virtualization, VmInfo, VmState,
+    MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, PciCost, PciFunction, PciPolicy, PciRange,
+    PciSurvey, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response,
+    RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf,
+    VcpuRegisters, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};

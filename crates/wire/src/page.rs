@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists that may be longer than a frame are sent in pages: the sender takes as many items as fit, the receiver asks again
-//! from where the page ended.
+//! Lists that may be longer than a frame are sent in pages: the sender takes as many items as fit, the receiver asks
+//! again from where the page ended.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::MAX_FRAME_BYTES;
 
-/// Bytes that a page's items may take together. The rest of the frame is for what stands around them (less than 64 bytes:
-/// version, numbers, checksum) and for stuffing (one byte per 254, delimiter).
+/// Bytes that a page's items may take together. The rest of the frame is for what stands around them (less than 64
+/// bytes: version, numbers, checksum) and for stuffing (one byte per 254, delimiter).
 pub const PAGE_BYTES: usize = MAX_FRAME_BYTES - 128;
 
 /// The first items that fit a frame together, at most `limit`.

@@ -21,12 +21,14 @@ mod update;
 
 pub use cpu::{CpuInfo, CpuState, CpuVcpu};
 pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
-pub use info::{ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState};
+pub use info::{
+    ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState, Vulnerability,
+};
 pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
 pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
-pub use update::{UpdateReport, UpdateSteps};
+pub use update::{MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
 /// The answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +58,8 @@ pub enum ReplyBody {
     Layout(Vec<MemoryRange>),
     /// To [`crate::RequestBody::VmRegisters`].
     Registers(Box<VcpuRegisters>),
-    /// To [`crate::RequestBody::VmMemory`]. What lies before `gpa` and what lies between the last byte and `next_gpa` is zero.
+    /// To [`crate::RequestBody::VmMemory`]. What lies before `gpa` and what lies between the last byte and `next_gpa`
+    /// is zero.
     Memory {
         /// Where the bytes begin.
         gpa: u64,
@@ -134,6 +137,8 @@ pub enum ReplyBody {
         /// The latest figures that have been taken; `None` where there are none yet.
         latest: Option<CpuPerf>,
     },
+    /// To [`crate::RequestBody::Vulnerabilities`]: all of them; none where the host does not run guests.
+    Vulnerabilities(Vec<Vulnerability>),
 }
 
 /// Why a request was not carried out; nothing has changed.

@@ -48,7 +48,7 @@ pub enum RequestBody {
         /// Which.
         name: String,
     },
-    /// Start a machine anew from its kernel, whatever it does now.
+    /// Start a machine again from its kernel, whatever it does now.
     VmReset {
         /// Which.
         name: String,
@@ -114,13 +114,14 @@ pub enum RequestBody {
         /// Which, by number.
         index: u32,
     },
-    /// What the host before this one left in memory when it ended, or was replaced. Answered by [`crate::ReplyBody::Epitaph`].
+    /// What the host before this one left in memory when it ended, or was replaced. Answered by
+    /// [`crate::ReplyBody::Epitaph`].
     Epitaph {
         /// The first line wanted, counted from 0.
         from_line: u32,
     },
-    /// Replace the running image by the one in the bundle, without firmware; machines start anew. Answered by the new image,
-    /// with [`crate::ReplyBody::Restarted`]; a refusal comes from the old one, which runs on.
+    /// Replace the running image by the one in the bundle, without firmware; machines start again. Answered by the new
+    /// image, with [`crate::ReplyBody::Restarted`]; a refusal comes from the old one, which runs on.
     Restart,
     /// Where time went. Answered by [`crate::ReplyBody::Timeline`].
     Timeline {
@@ -142,7 +143,8 @@ pub enum RequestBody {
         /// Its SHA-256.
         sha256: [u8; 32],
     },
-    /// The file's next bytes. Answered by [`crate::ReplyBody::Received`]; bytes that are not the next ones are passed over.
+    /// The file's next bytes. Answered by [`crate::ReplyBody::Received`]; bytes that are not the next ones are passed
+    /// over.
     UploadData {
         /// Where in the file they belong.
         offset: u64,
@@ -154,8 +156,8 @@ pub enum RequestBody {
     /// As [`RequestBody::Restart`], with the file that has been sent: a bundle, with the image and the machines that it
     /// holds, or an image alone. A file that is refused stays until it is dropped.
     RestartUploaded,
-    /// Replace the running image while machines run, by the one in the bundle or by the file that has been sent. Answered with
-    /// [`crate::ReplyBody::Updated`].
+    /// Replace the running image while machines run, by the one in the bundle or by the file that has been sent.
+    /// Answered with [`crate::ReplyBody::Updated`].
     Update {
         /// Only try how far the new image comes while nothing has stopped, and keep the old one.
         is_dry_run: bool,
@@ -170,8 +172,8 @@ pub enum RequestBody {
         /// Which processor.
         vcpu: u32,
     },
-    /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that nobody asks for
-    /// for five seconds ends, and so does one whose image is to be replaced.
+    /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that
+    /// nobody asks for for five seconds ends, and so does one whose image is to be replaced.
     ProfileBegin {
         /// Who takes it: a number of the sender's choice.
         by: u32,
@@ -185,12 +187,27 @@ pub enum RequestBody {
         /// Take no more: the profile is over once there are none left to tell.
         is_end: bool,
     },
-    /// Have the host's own counters of a processor read, where it is. Answered at once by [`crate::ReplyBody::CpuPerf`], with what there
-    /// is: ask again until that is new enough. They are begun with the first question, and end after five seconds without one.
+    /// Have the host's own counters of a processor read, where it is. Answered at once by
+    /// [`crate::ReplyBody::CpuPerf`], with what there is: ask again until that is new enough. They are begun with the
+    /// first question, and end after five seconds without one.
     CpuPerf {
         /// Which, by number.
         index: u32,
     },
+    /// The next order to restart or to update, if it comes within ten seconds, may go to an image of a lower security
+    /// version. Refused where the host's policy permits no downgrade.
+    PermitDowngrade,
+    /// Halt a machine's processors where they are, as [`RequestBody::VmPause`], for somebody who reads it: it goes on
+    /// by itself once its layout, registers and memory have not been asked for so long. A client that pauses or resumes
+    /// it meanwhile decides from then on.
+    VmHold {
+        /// Which.
+        name: String,
+        /// Milliseconds without a question after which it goes on: at most [`crate::MAX_HOLD_MS`].
+        ms: u32,
+    },
+    /// How the host stands to speculation vulnerabilities. Answered by [`crate::ReplyBody::Vulnerabilities`].
+    Vulnerabilities,
 }
 
 /// Which image is to replace the running one.

@@ -14,7 +14,7 @@ pub enum Stream<'a> {
     /// A record was logged.
     Log(LogRecord<'a>),
     /// An event occurred.
-    Event(Event),
+    Event(Cow<'a, Event>),
     /// A machine wrote to its console.
     Console {
         /// Which machine.
@@ -93,7 +93,7 @@ pub enum EventKind {
     VmPaused { name: String },
     /// The machine goes on.
     VmResumed { name: String },
-    /// The machine starts anew.
+    /// The machine starts again.
     VmReset { name: String },
     /// The machine's kernel has panicked: it said so, or it was seen from outside.
     VmPanicked { name: String },
@@ -119,6 +119,10 @@ pub enum EventKind {
     HostRestarts { generation: u64 },
     /// An image has taken over from the one before, machines running.
     HostUpdated { generation: u64 },
+    /// Which image took the place of which: version and build of each.
+    ImageReplaced { old: String, new: String },
+    /// The hardware has reported an error on `cpu`: in how many polls of this bank since the last report.
+    HardwareError { cpu: u32, bank: u32, status: u64, address: Option<u64>, is_corrected: bool, polls: u16 },
 }
 
 impl fmt::Display for EventKind {
@@ -126,6 +130,7 @@ impl fmt::Display for EventKind {
         match self {
             Self::HostReady => write!(f, "host ready"),
             Self::HostUpdated { generation } => write!(f, "host updated to generation {generation}"),
+            Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),
             Self::VmStarted { name } => write!(f, "{name} started"),
@@ -143,6 +148,12 @@ impl fmt::Display for EventKind {
             Self::CpuOnline { index } => write!(f, "processor {index} is online"),
             Self::CpuOffline { index } => write!(f, "processor {index} is offline"),
             Self::CpuFailed { index, reason } => write!(f, "processor {index}: {reason}"),
+            Self::HardwareError { cpu, bank, status, address, is_corrected, polls } => {
+                let how = if *is_corrected { "corrected" } else { "uncorrected" };
+                write!(f, "cpu{cpu}: {how} hardware error in bank {bank}, status {status:#018x}")?;
+                address.map_or(Ok(()), |address| write!(f, ", address {address:#x}"))?;
+                if *polls > 1 { write!(f, ", found in {polls} polls since the last report") } else { Ok(()) }
+            }
         }
     }
 }

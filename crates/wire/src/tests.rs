@@ -4,6 +4,7 @@
 mod decoding;
 mod frugal;
 mod golden;
+mod history;
 mod paging;
 mod properties;
 mod samples;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles and options that are not as they should be: the host says so in one line with the mend, stays, and runs what it
-//! can.
+//! Bundles and options that are not as they should be: the host says so in one line with a hint, stays, and runs what
+//! it can.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ fn is_refused(mut host: Host, parts: &[&str]) -> Result<()> {
 
 /// A guest that is good in a bundle beside one that will be spoilt, whose kernel is no other's.
 fn good_and_bad() -> Result<Recipe> {
-    Ok(Recipe::new().linux(GOOD, "heartbeat:50")?.guest(tiny(BAD, "hostile", "do=hang-cli")?))
+    Ok(Recipe::new().beating(GOOD)?.guest(tiny(BAD, "hostile", "do=hang-cli")?))
 }
 
 fn a_host_without_a_bundle_stays() -> Result<()> {
@@ -61,7 +61,7 @@ fn a_truncated_bundle_is_refused() -> Result<()> {
 fn a_damaged_manifest_is_refused() -> Result<()> {
     let recipe = good_and_bad()?;
     let mut bundle = recipe.bundle()?;
-    let at = bundle.windows(9).position(|window| window == b"heartbeat").context("the manifest names the tasks")?;
+    let at = bundle.windows(7).position(|window| window == b"do=beat").context("the manifest names the tasks")?;
     bundle[at] ^= 1;
     is_refused(recipe.start_with(Some(&bundle))?, &["bundle refused", "manifest", "damaged", "copy the bundle again"])
 }
@@ -72,6 +72,7 @@ fn fails_beside_good(host: &mut Host, parts: &[&str]) -> Result<()> {
     ensure!(parts.iter().all(|part| reason.contains(part)), "{reason}");
     host.says(&[&reason])?;
     host.beats(GOOD, 5)?;
+    host.seen.no_heartbeat_is_missing(GOOD)?;
     Ok(())
 }
 
@@ -97,7 +98,7 @@ fn a_missing_kernel_keeps_only_its_guest_from_running() -> Result<()> {
     let files: Vec<_> = names.map(|name| bundle.file(name).map(|bytes| (name, bytes))).collect::<Result<_, _>>()?;
     let spoilt = bundle::write::build(manifest.host.clone(), manifest.guests.clone(), &files)?;
     let mut host = recipe.start_with(Some(&spoilt))?;
-    fails_beside_good(&mut host, &["missing.elf", "no such file", "make the bundle anew"])?;
+    fails_beside_good(&mut host, &["missing.elf", "no such file", "make the bundle again"])?;
     host.powers_off()
 }
 
@@ -111,7 +112,7 @@ fn impossible_guests_fail_beside_one_that_runs() -> Result<()> {
     let initrd = Guest { initrd: Some(large), memory: Size::mebibytes(64), ..linux("cramped", Kernel::Default, "")? };
     let initrd = Guest { memory: Size::mebibytes(16), ..initrd };
     let greedy = Guest { memory: Size::mebibytes(4096), ..linux("greedy", Kernel::Default, "")? };
-    let recipe = Recipe::new().cpus(4).linux(GOOD, "heartbeat:50")?.guest(program("text", text));
+    let recipe = Recipe::new().cpus(4).beating(GOOD)?.guest(program("text", text));
     let mut host = recipe.guest(initrd).guest(greedy).start()?;
     host.beats(GOOD, 1)?;
     let cases: [(&str, &[&str]); 3] = [
@@ -125,14 +126,15 @@ fn impossible_guests_fail_beside_one_that_runs() -> Result<()> {
         host.says(&[name, &reason])?;
     }
     host.beats(GOOD, 5)?;
+    host.seen.no_heartbeat_is_missing(GOOD)?;
     ensure!(host.vm(GOOD)?.state == VmState::Running, "{}", host.seen);
     host.powers_off()
 }
 
 fn impossible_options_are_named_and_ignored() -> Result<()> {
     let options = "loglevel=debug cpus=0 selftest=fire apic=x2apic quiet log";
-    let mut host = Recipe::new().on(Emulator::System).options(options).hostile(GOOD, "list")?.start()?;
-    host.event(&wire::EventKind::VmDebugExit { name: GOOD.into(), code: 0x10 })?;
+    let mut host = Recipe::new().on(Emulator::System).options(options).hostile(BAD, "list")?.beating(GOOD)?.start()?;
+    host.event(&wire::EventKind::VmDebugExit { name: BAD.into(), code: 0x10 })?;
     let complaints: [&[&str]; 5] = [
         &["loglevel=debug", "unknown and ignored"],
         &["cpus=0 is ignored", "takes all or a number from 1"],
@@ -143,6 +145,8 @@ fn impossible_options_are_named_and_ignored() -> Result<()> {
     for parts in complaints {
         host.says(parts)?;
     }
+    host.beats(GOOD, 5)?;
+    host.seen.no_heartbeat_is_missing(GOOD)?;
     ensure!(built("baton.elf").is_ok() && host.client()?.info()?.processors == 2, "{}", host.seen);
     host.powers_off()
 }

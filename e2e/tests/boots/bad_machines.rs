@@ -2,17 +2,20 @@
 //! Machines that lack something: the host says what, and stays where it can.
 
 use anyhow::{Result, ensure};
-use baton::lab::Ending;
 use baton::size::Size;
+use e2e::host::Host;
 use e2e::recipe::Recipe;
-use wire::Virtualization;
+use lab::Ending;
+use wire::{RequestBody, Virtualization};
 
 use super::Rule;
+use super::update::update;
 
 pub const RULES: &[Rule] = &[
     ("without_svm_no_guest_runs_and_the_host_stays", without_svm_no_guest_runs_and_the_host_stays),
     ("without_nested_paging_no_guest_runs_and_the_host_stays", without_nested_paging_no_guest_runs_and_the_host_stays),
     ("an_absent_x2apic_is_done_without", an_absent_x2apic_is_done_without),
+    ("without_an_hpet_the_pm_timer_tells_the_rate_and_updates_say_what_nothing_watches", without_an_hpet),
     ("a_guest_that_does_not_fit_the_machine_fails", a_guest_that_does_not_fit_the_machine_fails),
     ("a_machine_too_small_for_the_host_is_told_so", a_machine_too_small_for_the_host_is_told_so),
     ("without_a_table_of_processors_one_runs_guests", without_a_table_of_processors_one_runs_guests),
@@ -21,10 +24,10 @@ pub const RULES: &[Rule] = &[
     ("a_processor_that_does_not_exist_is_named_and_done_without", a_processor_that_does_not_exist_is_done_without),
 ];
 
-const GUEST: &str = "debian";
+const GUEST: &str = "guest";
 
 fn lacks(processor: &'static str, what: &str) -> Result<()> {
-    let mut host = Recipe { processor, ..Recipe::new() }.linux(GUEST, "poweroff")?.start()?;
+    let mut host = Recipe { processor, ..Recipe::new() }.greeting(GUEST)?.start()?;
     let reason = host.failure(GUEST)?;
     ensure!(reason.contains(what) && reason.contains("in QEMU: -cpu max"), "{reason}");
     host.says(&[&reason])?;
@@ -44,15 +47,42 @@ fn without_nested_paging_no_guest_runs_and_the_host_stays() -> Result<()> {
 
 fn an_absent_x2apic_is_done_without() -> Result<()> {
     let recipe = Recipe { processor: "max,-x2apic", ..Recipe::new() }.options("apic=x2apic");
-    let mut host = recipe.powers_off().linux(GUEST, "poweroff")?.start()?;
+    let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
     host.says(&["apic=x2apic", "xAPIC mode is used"])?;
     host.greets(GUEST)?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     Ok(())
 }
 
+/// The rate is that of a machine with an HPET, guests go on over an update, and the log states what nothing watches
+/// then.
+fn without_an_hpet() -> Result<()> {
+    const NOTHING_WATCHES: [&str; 2] = ["update: nothing watches the new image while", "no HPET timer"];
+    let (with, mut host) = rate_measured_against("the HPET", Recipe::new())?;
+    update(&mut host)?;
+    ensure!(!host.seen.host_said(&NOTHING_WATCHES), "it has an HPET:\n{}", host.seen);
+    host.powers_off()?;
+    let recipe = Recipe::new().with(["-machine".into(), "hpet=off".into()]);
+    let (without, mut host) = rate_measured_against("the ACPI PM timer", recipe)?;
+    ensure!(with.abs_diff(without) < with / 100, "{with} Hz by the HPET, {without} Hz by the PM timer");
+    update(&mut host)?;
+    host.beats(GUEST, 3)?;
+    host.says(&NOTHING_WATCHES)?;
+    let refusal = host.refusal(RequestBody::ProfileBegin { by: 1, hz: 100 })?;
+    ensure!(refusal.to_string().contains("HPET"), "{refusal}");
+    host.powers_off()
+}
+
+/// A host whose guest beats, and its time stamp counter's rate.
+fn rate_measured_against(clock: &str, recipe: Recipe) -> Result<(u64, Host)> {
+    let mut host = recipe.options("tsc=skip").beating(GUEST)?.start()?;
+    host.says(&["clock: TSC at", &format!("MHz, measured against {clock}")])?;
+    host.beats(GUEST, 3)?;
+    Ok((host.client()?.info()?.tsc_hz, host))
+}
+
 fn a_guest_that_does_not_fit_the_machine_fails() -> Result<()> {
-    let mut host = Recipe { memory: Size::mebibytes(128), ..Recipe::new() }.linux(GUEST, "poweroff")?.start()?;
+    let mut host = Recipe { memory: Size::mebibytes(16), ..Recipe::new() }.greeting(GUEST)?.start()?;
     let reason = host.failure(GUEST)?;
     ensure!(reason.contains("give it less or the host more"), "{reason}");
     host.is_up()?;
@@ -70,7 +100,7 @@ fn a_machine_too_small_for_the_host_is_told_so() -> Result<()> {
 /// Of four processors so many run a guest where their table is damaged in this way; the log says what was wrong.
 fn runs_despite(damage: &str, online: u32, complaints: &[&[&str]]) -> Result<()> {
     let recipe = Recipe::new().cpus(4).options(&format!("selftest=madt:{damage}"));
-    let mut host = recipe.powers_off().linux(GUEST, "poweroff")?.start()?;
+    let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
     host.says(&[&format!("processors: {online} online")])?;
     host.greets(GUEST)?;
     for parts in complaints {

@@ -39,11 +39,12 @@ fn byte_by_byte_the_storm_arrives_as_well() -> Result<()> {
     storm("byte", 2)
 }
 
-/// Logs the storm on two processors with a guest each. No stretch with interrupts off takes more accesses than one fill.
+/// Logs the storm on two processors with a guest each. No stretch with interrupts off takes more accesses than one
+/// fill.
 fn storm(policy: &str, fill_accesses: u64) -> Result<()> {
     let options = format!("selftest=log-storm console={policy}");
     let recipe = Recipe::new().cpus(2).options(&options);
-    let mut host = recipe.linux("a", "heartbeat:50")?.linux("b", "heartbeat:50")?.start()?;
+    let mut host = recipe.beating("a")?.beating("b")?.start()?;
     host.says(&["storm: over"])?;
     let mut seen = BTreeSet::new();
     for line in host.seen.host.iter().filter(|line| line.contains("storm: storm ")) {
@@ -89,8 +90,8 @@ fn both_policies_print_the_same_log() -> Result<()> {
     Ok(())
 }
 
-/// What a host without guests logs until it has ended, without times and rates. It does not probe PCI while it is idle, which may or may
-/// not be done by then.
+/// What a host without guests logs until it has ended, without times and rates. It does not probe PCI while it is idle,
+/// which may or may not be done by then.
 fn log_of(policy: &str) -> Result<Vec<String>> {
     let mut host = Recipe::new().cpus(1).options(&format!("console=ttyS0,{policy} pci=all")).start_with(None)?;
     host.is_ready()?;
@@ -101,7 +102,7 @@ fn log_of(policy: &str) -> Result<Vec<String>> {
 }
 
 fn a_host_without_com1_boots_on() -> Result<()> {
-    let mut host = BareHost::start_without_com1(&Recipe::new().linux("debian", "heartbeat:100")?)?;
+    let mut host = BareHost::start_without_com1(&Recipe::new().beating("debian")?)?;
     ensure!(host.info()?.processors == 2);
     let before = host.first_vm()?;
     ensure!(matches!(before.state, VmState::Loading | VmState::Running), "{before:?}");

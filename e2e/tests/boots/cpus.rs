@@ -33,8 +33,8 @@ const TURNS: u32 = 10;
 /// The longest that one thread of a guest may stand still, in milliseconds: far from what its kernel complains of.
 const LONGEST_PAUSE_MS: u64 = 5_000;
 
-/// A host of so many processors. Comparing clocks is bring-up's business and wants an emulator with processors to spare: where
-/// it has none, one that comes may be given up in that step.
+/// A host of so many processors. Comparing clocks is bring-up's business and wants an emulator with processors to
+/// spare: where it has none, one that comes may be given up in that step.
 fn host_of(cpus: u32) -> Recipe {
     Recipe::new().cpus(cpus).options("tsc=skip")
 }
@@ -186,7 +186,7 @@ fn guests_that_move_keep_their_registers() -> Result<()> {
 
 fn a_paused_guest_and_one_at_its_prompt_move() -> Result<()> {
     let recipe = host_of(3).guest(tiny("first", "keeper", "do=wait")?);
-    let mut host = recipe.linux("beats", "heartbeat:50")?.linux("types", "shell")?.start()?;
+    let mut host = recipe.beating("beats")?.linux("types", "shell")?.start()?;
     host.beats("beats", 1)?;
     host.guest_says("types", "# ")?;
     host.order(RequestBody::VmPause { name: "beats".into() })?;
@@ -241,7 +241,7 @@ fn guests_start_and_end_where_their_processor_has_gone() -> Result<()> {
 }
 
 fn what_cannot_leave_or_come_is_refused() -> Result<()> {
-    let mut host = Recipe::new().cpus(2).linux("debian", "heartbeat:100")?.start()?;
+    let mut host = Recipe::new().cpus(2).beating("debian")?.start()?;
     let cases = [
         (RequestBody::CpuOffline { index: 0 }, RefusalCode::WrongState, "serves the control channel"),
         (RequestBody::CpuOnline { index: 0 }, RefusalCode::WrongState, "processor 0 is online"),
@@ -289,7 +289,7 @@ fn a_processor_stays_where_the_others_have_no_room() -> Result<()> {
 fn a_host_uses_the_processors_it_is_told() -> Result<()> {
     use CpuState::{Offline, Online};
     let recipe = Recipe::new().cpus(4).options("cpu=2,9");
-    let mut host = recipe.linux("a", "heartbeat:100")?.linux("b", "heartbeat:100")?.start()?;
+    let mut host = recipe.beating("a")?.beating("b")?.start()?;
     host.says(&["option cpu: there is no processor 9; this machine has 0 to 3"])?;
     host.says(&["option cpu: processor 0 boots the host and is used too"])?;
     host.beats("a", 1)?;
@@ -312,7 +312,7 @@ fn a_host_uses_the_processors_it_is_told() -> Result<()> {
 }
 
 fn coming_and_going_a_hundred_times_takes_no_memory() -> Result<()> {
-    let mut host = host_of(3).linux("debian", "heartbeat:100")?.linux("other", "heartbeat:100")?.start()?;
+    let mut host = host_of(3).beating("debian")?.beating("other")?.start()?;
     host.greets("debian")?;
     host.greets("other")?;
     let mut free = 0;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use baton::image::linux;
-use baton::lab::initramfs::{self, Next};
-use baton::lab::{Ending, Machine};
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel, built, uefi};
 use e2e::recipe::{Recipe, tiny};
+use lab::initramfs::{self, Next};
+use lab::{Ending, Machine};
 
 use super::Rule;
 

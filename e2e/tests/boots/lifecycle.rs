@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use baton::lab::Ending;
 use e2e::host::Host;
-use e2e::recipe::{Recipe, folder, linux, program};
+use e2e::recipe::{Recipe, folder, program};
 use e2e::transcript::Transcript;
-use e2e::{code, dmesg, place::Kernel};
+use e2e::{code, dmesg};
+use lab::Ending;
 use wire::{EventKind, RefusalCode, RequestBody, VmState};
 
 use super::Rule;
@@ -19,17 +19,15 @@ pub const RULES: &[Rule] = &[
     ("a_guest_is_reset_stopped_and_started_beside_another", a_guest_is_reset_stopped_and_started_beside_another),
     ("a_shell_answers_what_is_typed", a_shell_answers_what_is_typed),
     ("a_guest_that_reboots_comes_back", a_guest_that_reboots_comes_back),
-    ("a_panicking_guest_that_reboots_comes_back", a_panicking_guest_that_reboots_comes_back),
-    ("a_panicked_guest_that_stays_can_be_stopped", a_panicked_guest_that_stays_can_be_stopped),
     ("a_panic_that_is_reported_is_an_event_and_a_state", a_panic_that_is_reported_is_an_event_and_a_state),
 ];
 
 const A: &str = "a";
 const B: &str = "b";
 
-/// Two Linux guests with a heartbeat, both alive.
+/// Two guests with a heartbeat, both alive.
 fn pair() -> Result<Host> {
-    let mut host = Recipe::new().linux(A, "heartbeat:50")?.linux(B, "heartbeat:50")?.start()?;
+    let mut host = Recipe::new().beating(A)?.beating(B)?.start()?;
     host.beats(A, 1)?;
     host.beats(B, 1)?;
     Ok(host)
@@ -109,10 +107,7 @@ fn a_guest_is_reset_stopped_and_started_beside_another() -> Result<()> {
     host.order(RequestBody::VmStart { name: named(A) })?;
     host.greets(A)?;
     let used = free.saturating_sub(host.client()?.info()?.memory_free_bytes);
-    ensure!(
-        used >= 256 << 20,
-        "a guest of 256 MiB takes {used} bytes, so its memory was not given back when it stopped"
-    );
+    ensure!(used >= 16 << 20, "a guest of 16 MiB takes {used} bytes, so its memory was not given back when it stopped");
     is_unbroken(&host.seen, B)?;
     host.powers_off()
 }
@@ -134,37 +129,13 @@ fn a_shell_answers_what_is_typed() -> Result<()> {
 }
 
 fn a_guest_that_reboots_comes_back() -> Result<()> {
-    let mut host = Recipe::new().linux(A, "reboot")?.linux(B, "heartbeat:50")?.start()?;
-    for _ in 0..2 {
-        host.greets(A)?;
-        host.event(&EventKind::VmReset { name: named(A) })?;
-    }
+    let mut host = Recipe::new().linux(A, "reboot")?.beating(B)?.start()?;
+    host.greets(A)?;
+    host.event(&EventKind::VmReset { name: named(A) })?;
     host.greets(A)?;
     host.order(RequestBody::VmStop { name: named(A) })?;
     host.state(A, VmState::Stopped)?;
     host.beats(B, 1)?;
-    is_unbroken(&host.seen, B)?;
-    host.powers_off()
-}
-
-fn a_panicking_guest_that_reboots_comes_back() -> Result<()> {
-    let mut guest = linux(A, Kernel::Default, "panic")?;
-    guest.cmdline.push_str(" panic=1");
-    let mut host = Recipe::new().guest(guest).start()?;
-    host.guest_says(A, "Kernel panic - not syncing")?;
-    host.event(&EventKind::VmReset { name: named(A) })?;
-    host.greets(A)?;
-    host.powers_off()
-}
-
-/// The kernels of this machine have no driver for the panic device built in, so such a guest just runs on, asleep.
-fn a_panicked_guest_that_stays_can_be_stopped() -> Result<()> {
-    let mut host = Recipe::new().linux(A, "panic")?.linux(B, "heartbeat:50")?.start()?;
-    host.guest_says(A, "end Kernel panic")?;
-    host.beats(B, 10)?;
-    host.order(RequestBody::VmStop { name: named(A) })?;
-    host.state(A, VmState::Stopped)?;
-    host.beats(B, 10)?;
     is_unbroken(&host.seen, B)?;
     host.powers_off()
 }
@@ -175,7 +146,7 @@ fn a_panic_that_is_reported_is_an_event_and_a_state() -> Result<()> {
     let kernel = folder.path().join("panics");
     // mov dx, 0x505; mov al, 1; out dx, al; and then spin.
     std::fs::write(&kernel, code::multiboot(&[0x66, 0xba, 0x05, 0x05, 0xb0, 0x01, 0xee, 0xeb, 0xfe]))?;
-    let mut host = Recipe::new().guest(program(A, kernel)).linux(B, "heartbeat:50")?.start()?;
+    let mut host = Recipe::new().guest(program(A, kernel)).beating(B)?.start()?;
     host.event(&EventKind::VmPanicked { name: named(A) })?;
     let vm = host.state(A, VmState::Panicked)?;
     ensure!(vm.reason.is_some(), "{vm:?}");

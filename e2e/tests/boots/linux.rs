@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use baton::config::Guest;
-use baton::lab::Ending;
 use e2e::dmesg;
 use e2e::place::{Emulator, Kernel};
 use e2e::recipe::{Recipe, linux};
+use lab::Ending;
 use libtest_mimic::Trial;
 use wire::ApicMode;
 
@@ -40,7 +40,8 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn reaches_userspace(kernel: Kernel, emulator: Emulator, options: &str, apic: Option<ApicMode>) -> Result<()> {
-    let guest = linux("debian", kernel, "poweroff")?;
+    // All that the kernel has to say.
+    let guest = Guest { cmdline: "console=ttyS0 agent=poweroff".into(), ..linux("debian", kernel, "poweroff")? };
     let mut host = Recipe::new().on(emulator).options(options).powers_off().guest(guest).start()?;
     let info = host.client()?.info()?;
     ensure!(apic.is_none_or(|apic| apic == info.apic_mode), "the host drives its APIC as {:?}", info.apic_mode);

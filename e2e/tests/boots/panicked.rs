@@ -21,8 +21,12 @@ pub const RULES: &[Rule] = &[
     ("a_panicked_guest_is_stopped_where_that_is_wanted", a_panicked_guest_is_stopped_where_that_is_wanted),
     ("a_panicked_guest_is_reset_where_that_is_wanted", a_panicked_guest_is_reset_where_that_is_wanted),
     ("a_panicked_guest_is_held_until_it_is_resumed", a_panicked_guest_is_held_until_it_is_resumed),
-    ("busy_guests_are_left_alone", busy_guests_are_left_alone),
+    ("busy_guests_are_left_alone", || busy_guests_are_left_alone(BUSY_TIME)),
 ];
+
+/// For the long suite.
+pub const LONG_RULES: &[Rule] =
+    &[("busy_guests_are_left_alone_for_long", || busy_guests_are_left_alone(LONG_BUSY_TIME))];
 
 /// For machines with gdb.
 pub const GDB_RULES: &[Rule] = &[
@@ -33,20 +37,33 @@ pub const GDB_RULES: &[Rule] = &[
 const A: &str = "a";
 const B: &str = "b";
 /// How long busy guests are watched; `bench guest-panic --minutes 60` watches them for an hour.
-const BUSY_TIME: Duration = Duration::from_secs(30);
+const BUSY_TIME: Duration = Duration::from_secs(10);
+const LONG_BUSY_TIME: Duration = Duration::from_secs(60);
 
-/// Linux panics with one processor and with four, with a driver that reports it and without, to stay and to reboot.
+/// Linux panics with one processor or four, reports it by a driver or not, and reboots or stays.
+type Panics = (u32, bool, bool);
+
+/// Each of these at least once.
+const USUAL: [Panics; 3] = [(1, false, true), (4, false, false), (1, true, false)];
+/// The other combinations, for the long suite.
+const OTHERS: [Panics; 5] = [(1, false, false), (1, true, true), (4, false, true), (4, true, false), (4, true, true)];
+
 pub fn trials() -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for vcpus in [1, 4] {
-        for (driver, reports) in [("without the driver", false), ("with the driver", true)] {
-            let name = format!("a kernel of {vcpus} that panicked {driver} is noticed and throttled");
-            trials.push(super::trial("panicked", &name, move || stays(vcpus, reports)));
-            let name = format!("a kernel of {vcpus} that panicked {driver} reboots itself all the same");
-            trials.push(super::trial("panicked", &name, move || reboots(vcpus, reports)));
-        }
-    }
-    trials
+    USUAL.into_iter().map(|it| super::trial("panicked", &name(it), move || panics_so(it))).collect()
+}
+
+pub fn long_trials() -> Vec<Trial> {
+    OTHERS.into_iter().map(|it| super::long_trial("panicked", &name(it), move || panics_so(it))).collect()
+}
+
+fn name((vcpus, reports, reboots): Panics) -> String {
+    let driver = if reports { "with the driver" } else { "without the driver" };
+    let then = if reboots { "reboots itself all the same" } else { "is noticed and throttled" };
+    format!("a kernel of {vcpus} that panicked {driver} {then}")
+}
+
+fn panics_so((vcpus, reports, reboots): Panics) -> Result<()> {
+    if reboots { self::reboots(vcpus, reports) } else { stays(vcpus, reports) }
 }
 
 fn named(name: &str) -> String {
@@ -62,7 +79,7 @@ fn panics(vcpus: u32, reports: bool, seconds: u32) -> Result<Guest> {
 
 /// A guest that panics beside one that is well.
 fn beside_another(guest: Guest) -> Result<Host> {
-    Recipe::new().guest(guest).linux(B, "heartbeat:50")?.start()
+    Recipe::new().guest(guest).beating(B)?.start()
 }
 
 fn stays(vcpus: u32, reports: bool) -> Result<()> {
@@ -85,6 +102,8 @@ fn stays(vcpus: u32, reports: bool) -> Result<()> {
     host.order(RequestBody::VmReset { name: named(A) })?;
     host.event(&EventKind::VmReset { name: named(A) })?;
     host.event(&EventKind::VmPanicked { name: named(A) })?;
+    host.order(RequestBody::VmStop { name: named(A) })?;
+    host.state(A, VmState::Stopped)?;
     ensure!(!is_accused(&host, B), "{}", host.seen);
     host.powers_off()
 }
@@ -122,6 +141,7 @@ fn a_guest_that_hangs_is_noticed_and_throttled() -> Result<()> {
     host.order(RequestBody::VmStop { name: named(A) })?;
     let vm = host.state(A, VmState::Stopped)?;
     ensure!(vm.throttled_since_ns.is_none(), "{vm:?}");
+    host.seen.no_heartbeat_is_missing(B)?;
     host.powers_off()
 }
 
@@ -143,6 +163,7 @@ fn a_wrong_guess_is_taken_back() -> Result<()> {
     host.guest_says(A, "x")?;
     let vm = host.state(A, VmState::Running)?;
     ensure!(vm.throttled_since_ns.is_none(), "{vm:?}");
+    host.seen.no_heartbeat_is_missing(B)?;
     host.powers_off()
 }
 
@@ -198,8 +219,8 @@ fn a_panicked_guest_is_held_until_it_is_resumed() -> Result<()> {
     host.powers_off()
 }
 
-/// Spin loops, user space that polls, a kernel that idles by polling, and a mix of everything: half a minute of it.
-fn busy_guests_are_left_alone() -> Result<()> {
+/// Spin loops, user space that polls, a kernel that idles by polling, and a mix of everything.
+fn busy_guests_are_left_alone(time: Duration) -> Result<()> {
     let busy = |name: &str, vcpus, tasks: &str, option: &str| -> Result<Guest> {
         let mut guest = Guest { vcpus, ..linux(name, Kernel::Default, tasks)? };
         guest.cmdline.push_str(option);
@@ -213,11 +234,11 @@ fn busy_guests_are_left_alone() -> Result<()> {
         .guest(busy("mix", 2, &format!("mix:{for_ever}"), "")?)
         .guest(busy("idle", 1, "wait", " idle=poll")?)
         .start()?;
-    host.allow(BUSY_TIME + Duration::from_secs(120));
+    host.allow(time + Duration::from_secs(120));
     for name in ["spin", "poll", "mix", "idle"] {
         host.greets(name)?;
     }
-    host.listen(BUSY_TIME);
+    host.listen(time);
     for name in ["spin", "poll", "mix", "idle"] {
         ensure!(!is_accused(&host, name), "{name} is well:\n{}", host.seen);
         let vm = host.vm(name).with_context(|| host.seen.to_string())?;
@@ -242,7 +263,7 @@ fn gdb_finds_a_guests_registers_and_memory_in_its_core() -> Result<()> {
     host.event(&EventKind::VmStarted { name: named(A) })?;
     host.beats(B, 3)?;
     let core = folder.path().join("a.core");
-    let dumped = baton::dump::dump(&mut host.client()?, A, 1, &core, |_, _| ())?;
+    let dumped = baton::dump::dump(&mut host.client()?, A, 1, &core, |_, _| (), &|| false)?;
     ensure!(dumped.memory_bytes >= 16 << 20 && dumped.fetched_bytes < 1 << 20, "{dumped:?}");
     let said = gdb::ask(&core, &["info registers rax rbx rcx rbp", "x/1xw 0x500000", "x/2xb $rip"])?;
     for expected in ["0x22221111", "0x44443333", "0x66665555", "0x8887777", "0x500000:\t0x44443333", "0xeb\t0xfe"] {
@@ -262,7 +283,7 @@ fn gdb_finds_what_a_held_guest_maps() -> Result<()> {
     let folder = folder()?;
     let core = folder.path().join("a.core");
     let mut client = host.client()?;
-    let dumped = baton::dump::dump(&mut client, A, 1, &core, |_, _| ())?;
+    let dumped = baton::dump::dump(&mut client, A, 1, &core, |_, _| (), &|| false)?;
     ensure!(dumped.mappings > 0, "{dumped:?}");
     let ReplyBody::Registers(registers) = client.request(RequestBody::VmRegisters { name: named(A), vcpu: 0 })? else {
         anyhow::bail!("the host has no registers of a held guest");
@@ -276,5 +297,7 @@ fn gdb_finds_what_a_held_guest_maps() -> Result<()> {
     ensure!(is_loop && !said.contains("Cannot access"), "gdb does not find its loop:\n{said}");
     // Whoever is held stays held until somebody says how it goes on.
     host.state(A, VmState::Hung)?;
+    host.beats(B, 3)?;
+    host.seen.no_heartbeat_is_missing(B)?;
     host.powers_off()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use baton::client::{Client, Taken};
 use baton::config::Guest;
-use baton::lab::default_image;
+use baton::paths::default_image;
 use baton::profile::Stacks;
 use baton::symbols::Symbols;
 use bundle::{OnPanic, Pmu};
@@ -28,7 +28,7 @@ const GUEST: &str = "watch";
 /// It checks its own counters' counts for as long as it runs, with exits all the time.
 const ALL_AGREE: &str = "overflows, all agree";
 const CPUS: u32 = 2;
-/// The machine may be given little time: so often it is looked at anew for what has not been seen.
+/// The machine may be given little time: so often it is looked at again for what has not been seen.
 const ROUNDS: usize = 30;
 
 fn busy_host() -> Result<Host> {

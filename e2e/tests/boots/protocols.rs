@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every protocol by which a loader enters the image, with the loaders that speak it: each host runs its guest. (PVH is what all
-//! other tests boot by.)
+//! Every protocol by which a loader enters the image, with the loaders that speak it: each host runs its guest. (PVH is
+//! what all other tests boot by.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use baton::image::{iso, linux};
-use baton::lab::{Ending, Machine};
 use e2e::host::Host;
 use e2e::place::{built, uefi};
 use e2e::recipe::{Recipe, tiny};
+use lab::{Ending, Machine};
 
 use super::Rule;
 
@@ -18,6 +18,9 @@ pub const RULES: &[Rule] = &[
     ("qemu_starts_it_as_a_linux_kernel", qemu_starts_it_as_a_linux_kernel),
     ("a_command_line_for_linux_may_be_long", a_command_line_for_linux_may_be_long),
 ];
+
+/// For the long suite.
+pub const LONG_RULES: &[Rule] = &[("ipxe_starts_it_from_the_network", ipxe_starts_it_from_the_network)];
 
 /// Those that want `grub-mkrescue`.
 pub const GRUB_RULES: &[Rule] = &[
@@ -36,13 +39,14 @@ fn recipe() -> Result<Recipe> {
     Ok(Recipe::new().options(OPTIONS).powers_off().guest(tiny(GUEST, "keeper", "do=fresh")?))
 }
 
-/// The host came by the protocol that its log calls so, to this place; all processors and the guest run, in this image and in
-/// the next.
+/// The host came by the protocol that its log calls so, to this place; all processors and the guest run, in this image
+/// and in the next.
 fn runs_its_guest(host: &mut Host, protocol: &str, place: &str) -> Result<()> {
     host.says(&[&format!("starts at {place}, loaded by {protocol}")])?;
     host.guest_says(GUEST, "keeper: fresh: ok")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
-    // What the guest said first is gone where the tool is not heard by then: firmware may read what is meant for the host.
+    // What the guest said first is gone where the tool is not heard by then: firmware may read what is meant for the
+    // host.
     let well = format!("{GUEST} ended through its debug-exit port with 0x10");
     for said in ["processors: 2 online", &well] {
         let times = host.seen.host.iter().filter(|line| line.contains(said)).count();
@@ -71,6 +75,24 @@ fn a_command_line_for_linux_may_be_long() -> Result<()> {
     let recipe = recipe()?.options(&format!("{OPTIONS} {}", "cpus=2 ".repeat(250)));
     let change = |folder: &Path, machine| Ok(Machine { image: bzimage(folder)?, ..machine });
     let mut host = recipe.start_changed(Some(&recipe.bundle()?), change)?;
+    runs_its_guest(&mut host, "the Linux boot protocol", "0x200000")
+}
+
+/// The network card's own iPXE gets a script, the image and the bundle from QEMU's TFTP server.
+fn ipxe_starts_it_from_the_network() -> Result<()> {
+    let recipe = recipe()?;
+    let mut host = recipe.start_changed(Some(&recipe.bundle()?), |folder, machine| {
+        bzimage(folder)?;
+        let script = format!("#!ipxe\nkernel baton.bzimage {}\ninitrd bundle\nboot\n", machine.cmdline);
+        fs::write(folder.join("boot.ipxe"), script)?;
+        // There is nothing else to start from.
+        let disc = folder.join("empty.iso");
+        fs::write(&disc, [0; 2048])?;
+        let network = format!("user,id=network,tftp={},bootfile=boot.ipxe", folder.display());
+        let card = ["-netdev", &network, "-device", "e1000,netdev=network,bootindex=1"].map(Into::into);
+        let extra = machine.extra.iter().cloned().chain(card).collect();
+        Ok(Machine { disc: Some(disc), extra, ..machine })
+    })?;
     runs_its_guest(&mut host, "the Linux boot protocol", "0x200000")
 }
 

@@ -2,10 +2,10 @@
 //! The host's own end, on purpose: what it prints is enough to know what happened and where.
 
 use anyhow::{Context as _, Result, ensure};
-use baton::lab::Ending;
 use baton::symbols::Symbols;
 use e2e::place::built;
 use e2e::recipe::Recipe;
+use lab::Ending;
 
 use super::Rule;
 

@@ -14,35 +14,51 @@ use e2e::recipe::{Recipe, linux};
 use libtest_mimic::Trial;
 use wire::{EventKind, VmState};
 
+use super::Rule;
+
 /// A guest's tasks under stress; it ends by powering off.
 const TASKS: &str = "stress:1000,replug:1,stress:300,steal,poweroff";
 /// The same for guests of one processor.
 const TASKS_OF_ONE: &str = "stress:1000,steal,poweroff";
 
-/// Every kernel with eight processors, and both beside each other with fewer.
-pub fn trials() -> Vec<Trial> {
+pub const RULES: &[Rule] = &[
+    ("two_guests_of_four_share_two", two_guests_of_four_share_two),
+    ("an_nmi_reaches_every_processor_and_stops_the_others_in_a_panic", an_nmi_reaches_every_processor),
+];
+
+fn two_guests_of_four_share_two() -> Result<()> {
+    bear_stress(Recipe::new(), &[("first", 4, Kernel::Default), ("second", 4, Kernel::Default)])
+}
+
+/// Every kernel with eight processors, and both beside each other with fewer: on processors that take turns, and on
+/// concurrent ones.
+pub fn long_trials() -> Vec<Trial> {
     let kernels: Vec<Kernel> = [Kernel::V6_1, Kernel::V6_12].into_iter().filter(|it| it.file().is_ok()).collect();
     let kernels = if kernels.is_empty() { vec![Kernel::Default] } else { kernels };
     let (first, last) = (kernels[0], kernels[kernels.len() - 1]);
+    let machines =
+        [("processors that take turns", Recipe::new()), ("concurrent processors", Recipe::new().concurrent())];
     let mut trials = Vec::new();
-    for kernel in kernels {
-        let name = kernel.name();
-        let eight = format!("{name} of eight processors on two bears stress and replugging");
-        trials.push(super::trial("stress", &eight, move || bear_stress(&[("eight", 8, kernel)])));
+    for (machine, recipe) in machines {
+        for &kernel in &kernels {
+            let name = format!("{} of eight processors on two {machine} bears stress and replugging", kernel.name());
+            let recipe = recipe.clone();
+            trials.push(super::long_trial("stress", &name, move || bear_stress(recipe, &[("eight", 8, kernel)])));
+        }
+        let (one, other) = (recipe.clone(), recipe);
+        let three = [("one", 1, last), ("two", 2, first), ("four", 4, last)];
+        let name = format!("guests of one, two and four on two {machine} bear it beside each other");
+        trials.push(super::long_trial("stress", &name, move || bear_stress(one, &three)));
+        let fours = [("first", 4, first), ("second", 4, last)];
+        let name = format!("two guests of four share two {machine}");
+        trials.push(super::long_trial("stress", &name, move || bear_stress(other, &fours)));
     }
-    let three = [("one", 1, last), ("two", 2, first), ("four", 4, last)];
-    let rule = "guests_of_one_two_and_four_bear_it_beside_each_other";
-    trials.push(super::trial("stress", rule, move || bear_stress(&three)));
-    let fours = [("first", 4, first), ("second", 4, last)];
-    trials.push(super::trial("stress", "two_guests_of_four_share_two", move || bear_stress(&fours)));
-    let rule = "an_nmi_reaches_every_processor_and_stops_the_others_in_a_panic";
-    trials.push(super::trial("stress", rule, an_nmi_reaches_every_processor));
     trials
 }
 
 /// Guests, by name, processors and kernel, that share the two processors of a host.
-fn bear_stress(guests: &[(&str, u32, Kernel)]) -> Result<()> {
-    let mut recipe = Recipe { memory: Size::mebibytes(2048), ..Recipe::new().cpus(2) };
+fn bear_stress(recipe: Recipe, guests: &[(&str, u32, Kernel)]) -> Result<()> {
+    let mut recipe = Recipe { memory: Size::mebibytes(2048), ..recipe.cpus(2) };
     for &(name, vcpus, kernel) in guests {
         let tasks = if vcpus == 1 { TASKS_OF_ONE } else { TASKS };
         recipe = recipe.guest(Guest { vcpus, ..linux(name, kernel, tasks)? });
@@ -51,6 +67,11 @@ fn bear_stress(guests: &[(&str, u32, Kernel)]) -> Result<()> {
     host.limit(Duration::from_secs(240));
     for &(name, vcpus, _) in guests {
         host.guest_says(name, &format!("processors  {vcpus} ("))?;
+        let vm = host.vm(name)?;
+        let is_placed = vm.processors.len() == vcpus as usize && vm.processors.iter().all(|&at| at < 2);
+        ensure!(is_placed || vm.state != VmState::Running, "{vm:?}");
+    }
+    for &(name, vcpus, _) in guests {
         host.event(&EventKind::VmStopped { name: name.to_owned(), reason: "powered off".into() })?;
         bore_it(&host, name, vcpus)?;
     }
@@ -81,8 +102,8 @@ fn stolen_ms(host: &Host, name: &str) -> Result<u64> {
     line.and_then(|ms| ms.parse().ok()).with_context(|| format!("{name} did not say what was stolen:\n{console}"))
 }
 
-/// The kernel asks each processor for a backtrace by NMI. Then it panics as it would with a crash kernel, which stops all
-/// other processors by NMI, and reboots.
+/// The kernel asks each processor for a backtrace by NMI. Then it panics as it would with a crash kernel, which stops
+/// all other processors by NMI, and reboots.
 fn an_nmi_reaches_every_processor() -> Result<()> {
     const PROCESSORS: u32 = 4;
     let guest = linux("debian", Kernel::Default, "backtrace,panic")?;
@@ -96,7 +117,6 @@ fn an_nmi_reaches_every_processor() -> Result<()> {
     }
     host.event(&EventKind::VmPanicked { name: "debian".into() })?;
     host.event(&EventKind::VmReset { name: "debian".into() })?;
-    host.greets("debian")?;
     ensure!(host.vm("debian")?.state != VmState::Failed, "{}", host.seen);
     host.powers_off()
 }

@@ -99,7 +99,8 @@ fn is_a_boot(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The gap is on the picture of each processor: the boot processor's crossing, and the others parked from one image to the next.
+/// The gap is on the picture of each processor: the boot processor's crossing, and the others parked from one image to
+/// the next.
 fn is_a_restart(run: &Run) -> Result<()> {
     let gap = the(run, OVERVIEW, "no guest runs")?;
     let inside = |span: &Span| {
@@ -135,7 +136,8 @@ fn updates(host: &mut Host) -> Result<UpdateReport> {
     bail!("{ATTEMPTS} updates in a row waited too long for a processor: {}", host.seen)
 }
 
-/// Each processor's steps follow each other without a hole from when it left its guests until it is back, as long as was told.
+/// Each processor's steps follow each other without a hole from when it left its guests until it is back, as long as
+/// was told.
 fn an_update_is_on_it() -> Result<()> {
     let recipe = Recipe::new().options("tsc=skip").guest(tiny(GUEST, "keeper", "do=fresh,wait")?);
     let mut host = recipe.start()?;

@@ -73,8 +73,9 @@ impl fmt::Display for UnknownTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, poll:MS, mix:MS, compute:MS, \
-             churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace and wait, separated by commas",
+            "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, poll:MS, mix:MS, \
+             compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace and wait, separated \
+             by commas",
             self.0
         )
     }

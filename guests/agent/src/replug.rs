@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors taken away from the running kernel and given back to it (Linux Documentation/core-api/cpu_hotplug.rst), while
-//! others compute.
+//! Processors taken away from the running kernel and given back to it (Linux Documentation/core-api/cpu_hotplug.rst),
+//! while others compute.
 
 use crate::{say, stress};
 use std::fs;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All processors busy with each other, as a machine whose interrupts between processors get lost or come late would not
-//! survive.
+//! All processors busy with each other, as a machine whose interrupts between processors get lost or come late would
+//! not survive.
 //!
-//! On each processor, bound to it, run three threads: one computes and checks what it has computed, one makes all others
-//! pass a memory barrier (membarrier(2), private and expedited: an interrupt to every processor that runs this process), and
-//! one passes a ball to the next processor's by a futex, which wakes it up where it sleeps.
+//! On each processor, bound to it, run three threads: one computes and checks what it has computed, one makes all
+//! others pass a memory barrier (membarrier(2), private and expedited: an interrupt to every processor that runs this
+//! process), and one passes a ball to the next processor's by a futex, which wakes it up where it sleeps.
 
 use crate::say;
 use rustix::thread::futex::{self, Flags};
@@ -88,8 +88,8 @@ fn on_all(processors: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
     })
 }
 
-/// Whether a thread that has done so much may end: its time is over, and it has done something. A processor that is shared
-/// may have come to it late.
+/// Whether a thread that has done so much may end: its time is over, and it has done something. A processor that is
+/// shared may have come to it late.
 fn is_over(end: Instant, done: u64) -> bool {
     Instant::now() >= end && done > 0
 }

@@ -87,7 +87,8 @@ pub fn write(register: Register, value: u32) {
     }
 }
 
-/// Sends an interrupt: the low half of the interrupt command register, and the destination (32 bits in x2APIC mode, else 8).
+/// Sends an interrupt: the low half of the interrupt command register, and the destination (32 bits in x2APIC mode,
+/// else 8).
 pub fn send(destination: u32, command: u32) {
     if is_x2apic() {
         let command = u64::from(destination) << 32 | u64::from(command);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Doing what may raise an exception, and living on.
 //!
-//! An exception in an attempt lets execution go on behind the attempt, with the stack as it was before, as by `longjmp`.
+//! An exception in an attempt lets execution go on behind the attempt, with the stack as it was before, as by
+//! `longjmp`.
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,8 @@ global_asm!(
     r#"
     .text
     .global tiny_attempt, tiny_recover
-    // tiny_attempt(function, argument): calls function(argument); all ones when it came back, else what tiny_recover got.
+    // tiny_attempt(function, argument): calls function(argument); all ones when it came back, else what tiny_recover
+    // got.
 tiny_attempt:
     push rbx
     push rbp
@@ -80,8 +82,9 @@ pub fn attempt<T>(action: impl FnOnce() -> T) -> Result<T, Exception> {
     }
     let function = trampoline::<T, _>(&action);
     let mut cell = (Some(action), None);
-    // SAFETY: the function gets the cell it was made for. An exception leaves its frames behind without unwinding: nothing
-    // in them needs dropping, as the doc comment demands, and the callee-saved registers are put back by tiny_attempt.
+    // SAFETY: the function gets the cell it was made for. An exception leaves its frames behind without unwinding:
+    // nothing in them needs dropping, as the doc comment demands, and the callee-saved registers are put back by
+    // tiny_attempt.
     let ended = unsafe { tiny_attempt(function, (&raw mut cell).cast()) };
     match (ended, cell.1) {
         (u64::MAX, Some(result)) => Ok(result),

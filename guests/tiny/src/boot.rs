@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a Multiboot loader (Multiboot 0.6.96) to 64-bit code.
 //!
-//! The loader starts `tiny_entry` in 32-bit protected mode without paging, EBX pointing at its information. The entry maps
-//! the first 4 GiB one to one with 2 MiB pages (so that the interrupt controllers' registers are in reach), loads a
-//! descriptor table, turns long mode on and calls `tiny_main`.
+//! The loader starts `tiny_entry` in 32-bit protected mode without paging, EBX pointing at its information. The entry
+//! maps the first 4 GiB one to one with 2 MiB pages (so that the interrupt controllers' registers are in reach), loads
+//! a descriptor table, turns long mode on and calls `tiny_main`.
 
 use core::arch::global_asm;
 use core::ops::Range;
@@ -135,8 +135,8 @@ fn field(flag: u32, offset: usize) -> Option<u32> {
     (flags & 1 << flag != 0).then_some(value)
 }
 
-/// Memory that is nobody's: from behind the program to the end of what follows 1 MiB without a hole, in whole pages. Empty
-/// when the loader does not say how much there is.
+/// Memory that is nobody's: from behind the program to the end of what follows 1 MiB without a hole, in whole pages.
+/// Empty when the loader does not say how much there is.
 pub fn free_memory() -> Range<u64> {
     const PAGE_BYTES: u64 = 4096;
     let start = (&raw const tiny_image_end as u64).next_multiple_of(PAGE_BYTES);
@@ -148,8 +148,8 @@ pub fn free_memory() -> Range<u64> {
 pub fn command_line() -> &'static str {
     let Some(address) = field(2, 16) else { return "" };
     let text = address as usize as *const u8;
-    // SAFETY: flag 2 says that a zero-terminated text is at the address; no more than 4 KiB from there are looked at, all
-    // mapped, and nothing writes there after the loader.
+    // SAFETY: flag 2 says that a zero-terminated text is at the address; no more than 4 KiB from there are looked at,
+    // all mapped, and nothing writes there after the loader.
     let bytes = unsafe { slice::from_raw_parts(text, COMMAND_LINE_LIMIT) };
     let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(0);
     str::from_utf8(&bytes[..length]).unwrap_or("")

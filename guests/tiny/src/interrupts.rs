@@ -102,8 +102,8 @@ struct Table(UnsafeCell<[[u64; 2]; 256]>);
 unsafe impl Sync for Table {}
 static TABLE: Table = Table(UnsafeCell::new([[0; 2]; 256]));
 
-/// Loads the interrupt descriptor table, and masks the two 8259s of a machine that has them: their vectors after reset are
-/// those of exceptions.
+/// Loads the interrupt descriptor table, and masks the two 8259s of a machine that has them: their vectors after reset
+/// are those of exceptions.
 pub fn install() {
     [0x21, 0xa1].into_iter().for_each(|mask| outb(mask, 0xff));
     let stubs = &raw const tiny_vectors as u64;
@@ -120,8 +120,8 @@ pub fn load_table() {
     load(TABLE.0.get() as u64, (size_of::<Table>() - 1) as u16);
 }
 
-/// Calls a function with the address that was interrupted whenever this vector comes, on whatever processor. An exception
-/// without an error code is over with that.
+/// Calls a function with the address that was interrupted whenever this vector comes, on whatever processor. An
+/// exception without an error code is over with that.
 pub fn hook(vector: u8, function: fn(u64)) {
     HOOKS[vector as usize].store(function as usize, Ordering::Release);
 }
@@ -130,6 +130,18 @@ pub fn hook(vector: u8, function: fn(u64)) {
 pub fn install_timed() {
     // SAFETY: one processor, and called with interrupts off: nobody else looks at the table.
     unsafe { (*TABLE.0.get())[TIMED_VECTOR as usize] = gate(&raw const tiny_timed_vector as u64) };
+}
+
+/// The address of a vector's handler.
+pub fn handler(vector: u8) -> u64 {
+    &raw const tiny_vectors as u64 + 16 * u64::from(vector)
+}
+
+/// Gives a vector the first stack of the task state segment's interrupt stack table (AMD APM vol. 2, section 8.9.4),
+/// which [`crate::user::allow`] has set up.
+pub fn use_interrupt_stack(vector: u8) {
+    // SAFETY: one processor, and called with interrupts off: nobody else looks at the table.
+    unsafe { (*TABLE.0.get())[vector as usize][0] |= 1 << 32 };
 }
 
 /// Loads a descriptor table register with an address and a limit.
@@ -171,8 +183,8 @@ extern "C" fn tiny_interrupt(behind_call: u64, pushed: *const u64) {
     }
     if vector >= FIRST_INTERRUPT || vector == NON_MASKABLE {
         COUNTS[smp::current()][vector].fetch_add(1, Ordering::Relaxed);
-        // A spurious interrupt wants no end, but one does no harm: handlers are never interrupted, so nothing else that it
-        // could end is in service.
+        // A spurious interrupt wants no end, but one does no harm: handlers are never interrupted, so nothing else that
+        // it could end is in service.
         if vector != NON_MASKABLE {
             apic::write(apic::Register::EndOfInterrupt, 0);
         }

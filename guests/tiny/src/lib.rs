@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the tiny guests share: a Multiboot entry into 64-bit mode, a console, exceptions that can be survived, an end.
 //!
-//! A tiny guest is one processor (more if it wakes them: [`smp`]), all memory below 4 GiB mapped one to one, and a `main` that gets the command line and
-//! returns a [`Verdict`]. It shares no code with Baton, not even register definitions, so that a mistake there cannot
-//! hide behind the same mistake here.
+//! A tiny guest is one processor (more if it wakes them: [`smp`]), all memory below 4 GiB mapped one to one, and a
+//! `main` that gets the command line and returns a [`Verdict`]. It shares no code with Baton, not even register
+//! definitions, so that a mistake there cannot hide behind the same mistake here.
 //!
 //! ```text
 //! loader → boot.rs (32-bit, page tables, 64-bit) → start() → main(command line) → end(verdict)
 //!                                  interrupts.rs ↗ every exception and interrupt
 //! ```
 #![no_std]
-// A guest is the program of a machine of its own, not part of the host: to touch ports, registers and page tables is its
-// whole purpose, and what it breaks is its own.
+// A guest is the program of a machine of its own, not part of the host: to touch ports, registers and page tables is
+// its whole purpose, and what it breaks is its own.
 #![allow(unsafe_code)]
 
 pub mod answers;

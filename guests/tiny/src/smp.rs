@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More processors than one: waking them by INIT and start-up interrupts, and giving them work (Intel SDM vol. 3, section
+//! More processors than one: waking them by INIT and start-up interrupts, and giving them work (Intel SDM vol. 3,
+//! section
 //! 9.4; AMD APM vol. 2, section 14.1.5).
 //!
 //! A processor's number is its local APIC's identifier; the first one's is 0. The others share the first one's page

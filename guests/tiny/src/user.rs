@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Instructions at privilege level 3 (AMD APM vol. 2, sections 4.8 and 8.9), for the first processor.
 //!
-//! Whatever ends them is an exception, which comes to level 0 on the task state segment's stack and ends the attempt under way.
+//! Whatever ends them is an exception, which comes to level 0 on the task state segment's stack and ends the attempt
+//! under way.
 
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,8 @@ const USER: u64 = 1 << 2;
 const PAGES: usize = 8;
 /// Of the level 0 stack's pointer in the task state segment, in words of 32 bits.
 const STACK_POINTER_AT: usize = 1;
+/// Likewise, of the first pointer in its interrupt stack table.
+const INTERRUPT_STACK_AT: usize = 9;
 
 global_asm!(
     r#"
@@ -52,6 +55,7 @@ static VALUE: AtomicU64 = AtomicU64::new(0);
 struct Stack([u8; STACK_BYTES]);
 static mut USER_STACK: Stack = Stack([0; STACK_BYTES]);
 static mut KERNEL_STACK: Stack = Stack([0; STACK_BYTES]);
+static mut INTERRUPT_STACK: Stack = Stack([0; STACK_BYTES]);
 /// The task state segment (AMD APM vol. 2, section 12.2.5): of interest is the stack for exceptions at level 3.
 static mut TASK_STATE: [u32; 26] = [0; 26];
 /// None, code and data of level 0 as at boot, data and code of level 3, the task state segment's two words.
@@ -63,12 +67,15 @@ pub fn allow() {
     let limit = (size_of::<[u32; 26]>() - 1) as u64;
     let (task, stack) = (&raw const TASK_STATE as u64, top(&raw const KERNEL_STACK));
     let low = limit | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
-    // SAFETY: one processor, interrupts off: nobody else looks at these tables, and no reference to them exists. The descriptors
-    // that are loaded already stay as they are. Nothing more of the first pages can break than the program itself may.
+    // SAFETY: one processor, interrupts off: nobody else looks at these tables, and no reference to them exists. The
+    // descriptors that are loaded already stay as they are. Nothing more of the first pages can break than the program
+    // itself may.
     unsafe {
         let task_state = (&raw mut TASK_STATE).cast::<u32>();
         task_state.add(STACK_POINTER_AT).write(stack as u32);
         task_state.add(STACK_POINTER_AT + 1).write((stack >> 32) as u32);
+        task_state.add(INTERRUPT_STACK_AT).write(interrupt_stack_top() as u32);
+        task_state.add(INTERRUPT_STACK_AT + 1).write((interrupt_stack_top() >> 32) as u32);
         let descriptors = (&raw mut DESCRIPTORS).cast::<u64>();
         descriptors.add(5).write(low);
         descriptors.add(6).write(task >> 32);
@@ -82,12 +89,17 @@ pub fn allow() {
     load_tables();
 }
 
+/// Where the stack begins that a vector has after [`crate::interrupts::use_interrupt_stack`].
+pub fn interrupt_stack_top() -> u64 {
+    top(&raw const INTERRUPT_STACK)
+}
+
 fn load_tables() {
     let mut pointer = [0_u8; 10];
     pointer[..2].copy_from_slice(&((size_of::<[u64; 7]>() - 1) as u16).to_le_bytes());
     pointer[2..].copy_from_slice(&(&raw const DESCRIPTORS as u64).to_le_bytes());
-    // SAFETY: the table has the descriptors in use at their places; the root of the page tables is the one in force, with
-    // entries that allow more than before.
+    // SAFETY: the table has the descriptors in use at their places; the root of the page tables is the one in force,
+    // with entries that allow more than before.
     unsafe {
         asm!(
             "lgdt [{pointer}]",

@@ -55,20 +55,38 @@ pub enum Mode {
     X2apic,
 }
 
-/// Chooses the mode for all processors: x2APIC where the processor has it, unless asked otherwise. `Err` if x2APIC is asked
-/// for and absent; xAPIC mode is used then.
-pub fn choose(wanted: Option<Mode>) -> Result<Mode, Mode> {
+/// Why the mode that was asked for is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotChosen {
+    /// The CPU has no x2APIC mode.
+    NoX2apic,
+    /// Firmware has left x2APIC mode on.
+    X2apicIsOn,
+}
+
+/// Chooses the mode for all CPUs: x2APIC where they have it, unless asked otherwise. The mode that firmware has left on
+/// is kept if it is x2APIC: leaving it would take each CPU through a disabled APIC (Intel SDM vol. 3, section 11.12.5),
+/// and those with identifiers above 254 could not follow.
+///
+/// # Errors
+/// What was asked for cannot be; the mode that is used instead is [`mode`]'s.
+pub fn choose(wanted: Option<Mode>) -> Result<(), NotChosen> {
     let has_x2apic = cpu::cpuid(1, 0).ecx & (1 << 21) != 0;
+    // SAFETY: every x86-64 processor has the register; reading it has no effect.
+    let base = unsafe { cpu::read_msr(MSR_APIC_BASE) };
+    let is_on = has_x2apic && base & APIC_BASE_ENABLE != 0 && base & APIC_BASE_X2APIC != 0;
     let mode = match wanted {
-        Some(Mode::Xapic) => Mode::Xapic,
+        Some(Mode::Xapic) if !is_on => Mode::Xapic,
         _ if has_x2apic => Mode::X2apic,
         _ => Mode::Xapic,
     };
     IS_X2APIC.store(mode == Mode::X2apic, Ordering::Relaxed);
-    // SAFETY: every x86-64 processor has the register; reading it has no effect.
-    let base = unsafe { cpu::read_msr(MSR_APIC_BASE) };
     PHYSICAL.store(base & 0x000f_ffff_ffff_f000, Ordering::Relaxed);
-    if wanted == Some(Mode::X2apic) && mode == Mode::Xapic { Err(mode) } else { Ok(mode) }
+    match wanted {
+        Some(Mode::X2apic) if mode == Mode::Xapic => Err(NotChosen::NoX2apic),
+        Some(Mode::Xapic) if mode == Mode::X2apic => Err(NotChosen::X2apicIsOn),
+        _ => Ok(()),
+    }
 }
 
 /// The mode in use.
@@ -98,6 +116,14 @@ pub fn enable() {
     write(register::SPURIOUS, 0x100 | u32::from(vector::SPURIOUS));
 }
 
+/// Lets LINT1 interrupt the calling CPU by an NMI: a PC's chipset reports its errors there (Intel MultiProcessor
+/// Specification 1.4, section 5.3.2; Intel SDM vol. 3, section 11.5.1). For the boot CPU, once an NMI has a stack of
+/// its own.
+pub fn open_nmi_line() {
+    const NMI: u32 = 0b100 << 8;
+    write(register::LVT_LINT1, NMI);
+}
+
 /// The calling processor's identifier.
 pub fn id() -> u32 {
     let raw = read(register::ID);
@@ -120,9 +146,9 @@ pub fn send_init(apic_id: u32) {
     command(apic_id, 0x4500);
 }
 
-/// Sends INIT to all processors but this one, in whichever mode the firmware left this one's APIC: it is software-disabled
-/// perhaps, and sends all the same (Intel SDM vol. 3, section 11.4.7.2). For the boot page tables, before anything is chosen.
-/// Whether it was sent.
+/// Sends INIT to all processors but this one, in whichever mode the firmware left this one's APIC: it is
+/// software-disabled perhaps, and sends all the same (Intel SDM vol. 3, section 11.4.7.2). For the boot page tables,
+/// before anything is chosen. Whether it was sent.
 pub fn broadcast_init_at_boot() -> bool {
     const INIT_TO_OTHERS: u32 = ALL_BUT_SELF | 0x4500;
     // SAFETY: every x86-64 processor has the register; reading it has no effect.
@@ -132,13 +158,13 @@ pub fn broadcast_init_at_boot() -> bool {
         return false;
     }
     if base & APIC_BASE_X2APIC != 0 {
-        // SAFETY: the interrupt command register exists in x2APIC mode; INIT ends whatever the others run, which is nothing of
-        // ours yet.
+        // SAFETY: the interrupt command register exists in x2APIC mode; INIT ends whatever the others run, which is
+        // nothing of ours yet.
         unsafe { cpu::write_msr(MSR_X2APIC + register::COMMAND_LOW / 16, u64::from(INIT_TO_OTHERS)) };
     } else {
         let at = address::DIRECT_MAP + page + u64::from(register::COMMAND_LOW);
-        // SAFETY: the boot page tables map the first 4 GiB there, the APIC's page with them (the memory type registers keep
-        // it uncached); as above. A shorthand needs no destination.
+        // SAFETY: the boot page tables map the first 4 GiB there, the APIC's page with them (the memory type registers
+        // keep it uncached); as above. A shorthand needs no destination.
         unsafe { core::ptr::write_volatile(at as *mut u32, INIT_TO_OTHERS) };
     }
     true
@@ -164,8 +190,8 @@ pub fn send_nmi(apic_id: u32) -> bool {
     try_command(apic_id, 0x4400)
 }
 
-/// Sends an NMI to one processor from an NMI's handler, which may have interrupted who was about to send something: that one finds
-/// the command register as it left it.
+/// Sends an NMI to one processor from an NMI's handler, which may have interrupted who was about to send something:
+/// that one finds the command register as it left it.
 pub fn send_nmi_from_nmi(apic_id: u32) {
     let is_shared = mode() == Mode::Xapic;
     let destination = if is_shared && is_sent() { read(register::COMMAND_HIGH) } else { 0 };
@@ -178,6 +204,17 @@ pub fn send_nmi_from_nmi(apic_id: u32) {
 /// Sends a fixed interrupt to one processor, and says whether it was sent: for the end of the host, which must not log.
 pub fn try_send(apic_id: u32, vector: u8) -> bool {
     try_command(apic_id, 0x4000 | u32::from(vector))
+}
+
+/// Sends the calling CPU an interrupt, from a handler that may have interrupted who was about to send something: only
+/// the low half of the command is written (the shorthand "self"), so that the high half stays as that one left it.
+pub fn wake_self_from_anywhere(vector: u8) {
+    const TO_SELF: u32 = 1 << 18 | 0x4000;
+    if mode() == Mode::X2apic {
+        try_command(0, TO_SELF | u32::from(vector));
+    } else if is_sent() {
+        write(register::COMMAND_LOW, TO_SELF | u32::from(vector));
+    }
 }
 
 /// Masks the timer and everything else that this local APIC itself would interrupt for.
@@ -205,8 +242,8 @@ fn command(apic_id: u32, low: u32) {
 
 fn try_command(apic_id: u32, low: u32) -> bool {
     if mode() == Mode::X2apic {
-        // SAFETY: the interrupt command register exists in x2APIC mode; what is sent is the callers' business, all of which
-        // is in this file.
+        // SAFETY: the interrupt command register exists in x2APIC mode; what is sent is the callers' business, all of
+        // which is in this file.
         unsafe { cpu::write_msr(MSR_X2APIC + register::COMMAND_LOW / 16, u64::from(apic_id) << 32 | u64::from(low)) };
         return true;
     }
@@ -238,7 +275,8 @@ pub fn mask_timer() {
     write(register::LVT_TIMER, LVT_MASKED);
 }
 
-/// Whether an overflow of the calling processor's performance counters interrupts it. AMD's entry stays as it is when it does.
+/// Whether an overflow of the calling processor's performance counters interrupts it. AMD's entry stays as it is when
+/// it does.
 pub fn let_counters_interrupt(is_let: bool) {
     write(register::LVT_COUNTERS, u32::from(vector::COUNTERS) | if is_let { 0 } else { LVT_MASKED });
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// From a loader's entry to 64-bit Rust at the high addresses. A loader enters with a pointer in 32-bit protected mode, paging
-// off, flat segments, without a stack: by PVH (here), by Multiboot2 (here), by the Linux boot protocol (linux.S). Some
-// instructions for each lead to boot_common:
+// From a loader's entry to 64-bit Rust at the high addresses. A loader enters with a pointer in 32-bit protected mode,
+// paging off, flat segments, without a stack: by PVH (here), by Multiboot2 (here), by the Linux boot protocol
+// (linux.S). Some instructions for each lead to boot_common:
 //   EBX = what the loader left, ESI = the magic number of its protocol, EBP = where the image's first byte lies.
 // The image may lie anywhere below 4 GiB: what is addressed before paging is addressed from EBP on.
-// Sources: the Xen project's "x86/HVM direct boot ABI"; Multiboot2 specification 2.0; AMD APM vol. 2, section 14.6 (long mode).
+// Sources: the Xen project's "x86/HVM direct boot ABI"; Multiboot2 specification 2.0; AMD APM vol. 2, section 14.6
+// (long mode).
 
 .section .note.Xen, "a", @note
     .long 4, 4, 18              // name and descriptor bytes, XEN_ELFNOTE_PHYS32_ENTRY
     .asciz "Xen"
     .long pvh_start
 
-// Finds out where the image lies, by a call with two words of what EBX points to as its stack; they are as before afterwards.
+// Finds out where the image lies, by a call with two words of what EBX points to as its stack; they are as before
+// afterwards.
 .macro find_image
     mov eax, [ebx + 4]
     lea esp, [ebx + 8]
@@ -161,9 +163,9 @@ boot_high:
     call {entry}
     ud2
 
-// The entry from the previous image (handover::image::Note): 64-bit mode, RDI = the record's physical address, RSI = this
-// processor's page if the image is on trial, else 0 and interrupts are off; on page tables that show the image and the first
-// 4 GiB as the boot tables do, everything zero that .bss holds.
+// The entry from the previous image (handover::image::Note): 64-bit mode, RDI = the record's physical address, RSI =
+// this processor's page if the image is on trial, else 0 and interrupts are off; on page tables that show the image and
+// the first 4 GiB as the boot tables do, everything zero that .bss holds.
 .global warm_start
 warm_start:
     rdtsc

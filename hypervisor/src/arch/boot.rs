@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entry points: from loaders (`boot.S`, `linux.S`, `setup.S`) and from the previous image, and the first page tables.
+//! The entry points: from loaders (`boot.S`, `linux.S`, `setup.S`) and from the previous image, and the first page
+//! tables.
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use handover::image::{BUILD_TEXT_BYTES, LINKED_AT, NOTE_TYPE, Note};
+use handover::image::{BUILD_TEXT_BYTES, LINKED_AT, NOTE_TYPE, Note, SECURITY_VERSION};
 use handover::layout::{VERSION_TEXT_BYTES, padded};
-use units::PhysAddr;
+use units::{PhysAddr, PhysRange};
 
 use super::address::{BOOT_MAPPED_BYTES, DIRECT_MAP, IMAGE};
-use crate::Source;
+use super::hooks::HOOKS;
 
 global_asm!(
     include_str!("boot.S"),
@@ -34,7 +35,32 @@ unsafe extern "C" {
     fn warm_start() -> !;
 }
 
-/// The note that a running host reads: an ELF note with a [`Note`] in it. Packed, because notes are aligned to four bytes.
+/// Who started this image.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// A boot loader.
+    Loader {
+        /// The magic number of the protocol that it speaks.
+        protocol: u32,
+        /// Where what it left lies.
+        start_info: PhysAddr,
+    },
+    /// The image that ran before.
+    Predecessor {
+        /// Where its hand-over record lies.
+        record: PhysAddr,
+    },
+    /// The image that runs, which may replace itself by this one.
+    Judge {
+        /// Where its hand-over record lies.
+        record: PhysAddr,
+        /// Where the way back is.
+        page: u64,
+    },
+}
+
+/// The note that a running host reads: an ELF note with a [`Note`] in it. Packed, because notes are aligned to four
+/// bytes.
 #[repr(C, packed(4))]
 struct ElfNote {
     owner_bytes: u32,
@@ -47,6 +73,7 @@ struct ElfNote {
     version: [u8; VERSION_TEXT_BYTES],
     build: [u8; BUILD_TEXT_BYTES],
     trial_version: u32,
+    security_version: u32,
 }
 
 #[used]
@@ -54,7 +81,7 @@ struct ElfNote {
 #[unsafe(link_section = ".note.Baton")]
 static NOTE: ElfNote = ElfNote {
     owner_bytes: 6,
-    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES + size_of::<u32>()) as u32,
+    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES + 2 * size_of::<u32>()) as u32,
     kind: NOTE_TYPE,
     owner: *b"Baton\0\0\0",
     entry: warm_start,
@@ -63,13 +90,14 @@ static NOTE: ElfNote = ElfNote {
     version: padded(env!("CARGO_PKG_VERSION")),
     build: padded(BUILD),
     trial_version: bringup::trial::VERSION,
+    security_version: SECURITY_VERSION,
 };
 
 /// What the note says of it: read where it lies, while the boot page tables show it.
 static NEWEST_VERSION: AtomicU32 = AtomicU32::new(0);
 
-/// The newest hand-over version that this image reads and writes: what its note says, so that whoever cuts the note down has an image
-/// of old.
+/// The newest hand-over version that this image reads and writes: what its note says, so that whoever cuts the note
+/// down has an image of old.
 pub fn newest_version() -> u32 {
     NEWEST_VERSION.load(Ordering::Relaxed)
 }
@@ -79,7 +107,8 @@ fn read_own_note() {
     // Linked below the image's code, and seen where the slot is.
     let linked = (&raw const NOTE.newest) as u64;
     let at = DIRECT_MAP + linked.wrapping_add(MOVED_BY.load(Ordering::Relaxed));
-    // SAFETY: the slot is below 4 GiB, which these tables show at the direct map; notes are aligned to four bytes, and nobody writes them.
+    // SAFETY: the slot is below 4 GiB, which these tables show at the direct map; notes are aligned to four bytes, and
+    // nobody writes them.
     NEWEST_VERSION.store(unsafe { (at as *const u32).read_volatile() }, Ordering::Relaxed);
 }
 
@@ -97,6 +126,8 @@ pub fn build_id() -> [u8; 20] {
 
 /// How far from where the image is linked to lie it does lie: its slot's address less 2 MiB.
 static MOVED_BY: AtomicU64 = AtomicU64::new(0);
+/// Whether [`MOVED_BY`] is known.
+static IS_PLACED: AtomicBool = AtomicBool::new(false);
 
 /// What is written at the far end of the boot stack.
 const STACK_END: u64 = 0x6461_6544_6b63_6174;
@@ -116,8 +147,9 @@ pub fn is_stack_end_intact() -> bool {
 /// First Rust code, on the boot stack, on the boot page tables, interrupts off.
 extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: u64) -> ! {
     MOVED_BY.store(u64::from(slot).wrapping_sub(LINKED_AT), Ordering::Relaxed);
+    IS_PLACED.store(true, Ordering::Relaxed);
     read_own_note();
-    crate::main(Source::Loader { protocol, start_info: PhysAddr(u64::from(start_info)) }, entered_at)
+    (HOOKS.main)(Source::Loader { protocol, start_info: PhysAddr(u64::from(start_info)) }, entered_at)
 }
 
 /// First Rust code of an image that replaces another: the same, on tables that the other image built.
@@ -125,7 +157,7 @@ extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: 
 extern "C" fn warm_entry(record: u64, page: u64, entered_at: u64) -> ! {
     let record = PhysAddr(record);
     let source = if page == 0 { Source::Predecessor { record } } else { Source::Judge { record, page } };
-    crate::main(source, entered_at)
+    (HOOKS.main)(source, entered_at)
 }
 
 /// The physical address of what is at `address` in the image.
@@ -138,19 +170,21 @@ pub fn root() -> u64 {
     image_physical((&raw const boot_pml4) as u64)
 }
 
-/// Notes that the image lies in the slot at `start`, and fills its boot page tables as `boot.S` does for an image that a
-/// loader put there: the first 4 GiB at 0 and at the direct map, and the image, whose slot has `bytes` bytes.
+/// Notes that the image lies in the slot at `start`, and fills its boot page tables as `boot.S` does for an image that
+/// a loader put there: the first 4 GiB at 0 and at the direct map, and the image, whose slot has `bytes` bytes.
 pub fn settle_in(start: PhysAddr, bytes: u64) {
     const TABLE: u64 = 0b11;
     const LARGE_PAGE: u64 = 0x83;
     const LARGE_BYTES: u64 = 2 << 20;
     MOVED_BY.store(start.0.wrapping_sub(LINKED_AT), Ordering::Relaxed);
+    IS_PLACED.store(true, Ordering::Relaxed);
     read_own_note();
     let table = |symbol: *const u8| symbol.cast_mut().cast::<u64>();
     let physical = |symbol: *const u8| image_physical(symbol as u64);
     let (pml4, pdpt, high) = (&raw const boot_pml4, &raw const boot_pdpt, &raw const boot_pdpt_high);
     let low = &raw const boot_directories;
-    // SAFETY: the symbols are whole tables of the image's own data, which nobody uses yet; every index is below their length.
+    // SAFETY: the symbols are whole tables of the image's own data, which nobody uses yet; every index is below their
+    // length.
     unsafe {
         for index in 0..2048 {
             table(low).add(index).write((index as u64 * LARGE_BYTES) | LARGE_PAGE);
@@ -167,6 +201,12 @@ pub fn settle_in(start: PhysAddr, bytes: u64) {
         table(pml4).add(256).write(physical(pdpt) | TABLE);
         table(pml4).add(511).write(physical(high) | TABLE);
     }
+}
+
+/// The far half of the boot stack, in which `linux.S` carries a 64-bit loader's words.
+fn carried_words() -> Option<PhysRange> {
+    const CARRIED_BYTES: u64 = 32 << 10;
+    PhysRange::from_start(PhysAddr(image_physical(&raw const boot_stack_bottom as u64)), CARRIED_BYTES)
 }
 
 /// Physical memory as the boot page tables show it: the first 4 GiB, read-only.
@@ -189,15 +229,23 @@ impl firmware::PhysicalMemory for BootMemory {
 }
 
 impl BootMemory {
-    /// The bytes at a physical address; `None` outside the first 4 GiB.
+    /// The bytes at a physical address; `None` outside the first 4 GiB, in the image and in a PC's devices.
     pub fn bytes(&self, physical: u64, bytes: u64) -> Option<&'static [u8]> {
-        let end = physical.checked_add(bytes)?;
-        if physical == 0 || end > BOOT_MAPPED_BYTES {
+        let range = PhysRange::from_start(PhysAddr(physical), bytes)?;
+        // An image that replaces another one knows its own place only from the record, which the other one has put
+        // beside it.
+        let is_placed = IS_PLACED.load(Ordering::Relaxed);
+        let image = if is_placed { super::memory::image_frames() } else { PhysRange::default() };
+        let is_carried = is_placed && carried_words().is_some_and(|carried| carried.contains_range(range));
+        if range.end().0 > BOOT_MAPPED_BYTES || !(is_carried || boot::may_be_read(range, image)) {
             return None;
         }
         let start = (DIRECT_MAP + physical) as *const u8;
-        // SAFETY: the boot tables map the first 4 GiB readable; loader structures, modules and firmware tables lie outside
-        // the image's own data, and the frame allocator gives none of them away (they are reserved before it is used).
+        // SAFETY: the boot tables map the first 4 GiB readable. `may_be_read` keeps off the image, all that this code
+        // writes to, and the devices of a PC, which reading could disturb: what else a loader or firmware names is
+        // memory or nothing, and stays as it is while it is read, since no frame is given away before all this has been
+        // read. Of the image only the boot stack's far half is shown, which that stack does not reach before its words
+        // have been read.
         Some(unsafe { core::slice::from_raw_parts(start, bytes as usize) })
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor's performance counters, where guests' events are counted with them ([`pmu::amd`]): looked for once, readied on each
-//! processor. An overflow interrupts as the timer does: whoever holds a virtual processor looks what is due.
+//! The processor's performance counters, where guests' events are counted with them ([`pmu::amd`]): looked for once,
+//! readied on each processor. An overflow interrupts as the timer does: whoever holds a virtual processor looks what is
+//! due.
 
 use pmu::amd::number::{GLOBAL_CLEAR, GLOBAL_STATUS, LEGACY_COUNTER, LEGACY_SELECT, SELECT};
 use pmu::amd::{Amd, Description, LEGACY_COUNTERS, Side, Unusable, probe};
@@ -28,7 +29,8 @@ fn read(number: u32) -> u64 {
     if !is_counters(number) {
         return 0;
     }
-    // SAFETY: it belongs to the counters, and reading it has no side effect. One that this processor lacks is an exception.
+    // SAFETY: it belongs to the counters, and reading it has no side effect. One that this processor lacks is an
+    // exception.
     unsafe { cpu::read_msr(number) }
 }
 
@@ -58,7 +60,8 @@ pub fn source() -> Source {
     DESCRIPTION.get().map_or(Source::Soft, |description| Source::Amd(REGISTERS, *description))
 }
 
-/// Before a guest has the calling processor's: all stopped, and an overflow interrupts. Nothing where they are not used.
+/// Before a guest has the calling processor's: all stopped, and an overflow interrupts. Nothing where they are not
+/// used.
 pub fn prepare_this_processor() {
     if let Some(description) = DESCRIPTION.get() {
         Amd::new(REGISTERS, *description, Side::Guest).reset();

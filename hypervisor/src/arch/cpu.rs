@@ -62,10 +62,10 @@ pub fn idle_a_moment() {
     unsafe { asm!(".rept 16", "nop", ".endr", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Has the local APIC look anew at what it has pending, by a write of the task priority, which is always 0.
+/// Has the local APIC re-read at what it has pending, by a write of the task priority, which is always 0.
 ///
-/// No processor needs it. QEMU's emulator can lose the request of an interrupt that comes in the moment of a VMRUN with a window
-/// (see `reminder`), and remembers it then. An idle processor would wait for it for ever.
+/// No processor needs it. QEMU's emulator can lose the request of an interrupt that comes in the moment of a VMRUN with
+/// a window (see `reminder`), and remembers it then. An idle processor would wait for it for ever.
 #[inline]
 pub fn look_at_pending_interrupts() {
     // SAFETY: the task priority stays as it is: no interrupt is held back.
@@ -75,8 +75,8 @@ pub fn look_at_pending_interrupts() {
 /// Waits for an interrupt: opens interrupts and halts in one step, closes them again when one has been served.
 pub fn wait_for_interrupt() {
     look_at_pending_interrupts();
-    // SAFETY: STI takes effect after HLT has begun, so no wake-up is lost; the IDT is loaded; handlers keep to their own
-    // data. CLI restores what callers expect.
+    // SAFETY: STI takes effect after HLT has begun, so no wake-up is lost; the IDT is loaded; handlers keep to their
+    // own data. CLI restores what callers expect.
     unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
 }
 

@@ -11,8 +11,9 @@
 //! | then | a page for each processor between two images ([`bringup::trial::TrialPage`]) |
 //! | then | page tables: the crossing's own, under which processors wait, and the new image's first |
 //!
-//! It is mapped at [`address::CROSSING`] wherever it is mapped. A parked processor halts with interrupts off, on tables that show
-//! nothing but the crossing; the one non-maskable interrupt that comes with its mail takes it to the new image.
+//! It is mapped at [`address::CROSSING`] wherever it is mapped. A parked processor halts with interrupts off, on tables
+//! that show nothing but the crossing; the one non-maskable interrupt that comes with its mail takes it to the new
+//! image.
 
 pub mod trial;
 
@@ -21,7 +22,8 @@ use core::mem::offset_of;
 
 use bringup::ParkSlot;
 use bringup::park::{SLOT_BYTES, word};
-use bringup::trial::{Context, TAKEOVER_PAGE, TrialPage};
+use bringup::takeover::{COMMITTED, Takeover};
+use bringup::trial::{Context, FirstFrame, TAKEOVER_PAGE, TrialPage, WORK_STACK};
 use frames::FrameRange;
 use paging::{Flags, Host, MapError, TableMemory, Tables};
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
@@ -48,6 +50,7 @@ const IDT_OFFSET: u64 = 64;
 const NMI_VECTOR: u64 = 2;
 
 global_asm!(
+    include_str!("registers.S"),
     include_str!("crossing.S"),
     stride = const STRIDE,
     state = const ParkSlot::STATE_OFFSET,
@@ -69,6 +72,18 @@ global_asm!(
     old_idtr = const offset_of!(TrialPage, old_idtr),
     tss_type = const trial::TSS_TYPE_OFFSET,
     cause = const offset_of!(TrialPage, cause),
+    first = const offset_of!(TrialPage, first),
+    far = const offset_of!(TrialPage, first) + offset_of!(FirstFrame, far),
+    work_stack = const WORK_STACK,
+    pending = const offset_of!(TrialPage, pending),
+    old_task = const offset_of!(TrialPage, old_task),
+    wait_step = const offset_of!(TrialPage, wait_step),
+    wait_ticks = const offset_of!(TrialPage, wait_ticks),
+    waits = const offset_of!(TrialPage, waits),
+    hits = const offset_of!(TrialPage, hits),
+    scratch = const offset_of!(TrialPage, scratch),
+    verdict = const TAKEOVER_PAGE as usize * PAGE_BYTES as usize + Takeover::VERDICT_OFFSET,
+    committed = const COMMITTED,
     gs_base_msr = const super::percpu::MSR_GS_BASE,
     not_global = const !(1_i64 << 7),
 );
@@ -81,6 +96,8 @@ unsafe extern "C" {
     static crossing_nmi: u8;
     static crossing_resume: u8;
     static crossing_stubs: u8;
+    static crossing_trial_nmi: u8;
+    static crossing_trial_check: u8;
 }
 
 /// No memory for the crossing, or for its tables.
@@ -106,7 +123,8 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// A crossing for so many processors to the image in `slot`. Nobody is on it yet, and no table of this image shows it.
+    /// A crossing for so many processors to the image in `slot`. Nobody is on it yet, and no table of this image shows
+    /// it.
     pub fn build(processors: usize, slot: PhysRange) -> Result<Self, OutOfMemory> {
         let mailboxes = processors.max(1) as u64;
         let shown = shown_bytes(mailboxes);
@@ -240,12 +258,13 @@ impl Drop for Crossing {
     }
 }
 
-/// The mailbox of a processor that the previous image parked, at a physical address in memory that is kept for `crossing`.
+/// The mailbox of a processor that the previous image parked, at a physical address in memory that is kept for
+/// `crossing`.
 pub fn inherited_mailbox(physical: u64, crossing: PhysRange) -> Option<&'static ParkSlot> {
     let range = PhysRange::from_start(PhysAddr(physical), SLOT_BYTES as u64)?;
     let is_slot = crossing.contains_range(range) && physical.is_multiple_of(SLOT_BYTES as u64);
-    // SAFETY: the memory is kept until every processor has left it or was reset, and whoever asks lives no longer; it is in the
-    // direct map, aligned, and any bytes are a slot, since all of it is atomic words.
+    // SAFETY: the memory is kept until every processor has left it or was reset, and whoever asks lives no longer; it
+    // is in the direct map, aligned, and any bytes are a slot, since all of it is atomic words.
     is_slot.then(|| unsafe { &*mailbox_pointer(physical) })
 }
 
@@ -309,8 +328,8 @@ impl TableMemory for TablePool {
     fn free(&mut self, _: PhysAddr) {}
 }
 
-/// The calling processor's registers that a guest may have left with other values than a processor has after reset, and that an
-/// image expects so.
+/// The calling processor's registers that a guest may have left with other values than a processor has after reset, and
+/// that an image expects so.
 pub fn forget_guests() {
     const OSXSAVE: u32 = 1 << 27;
     if cpu::cpuid(1, 0).ecx & OSXSAVE != 0 {

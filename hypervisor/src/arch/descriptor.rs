@@ -3,12 +3,13 @@
 
 use alloc::boxed::Box;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use x86_64::VirtAddr;
 use x86_64::instructions::segmentation::{CS, DS, ES, SS, Segment};
-use x86_64::instructions::tables::load_tss;
-use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable, SegmentSelector};
+use x86_64::instructions::tables::{lgdt, load_tss};
+use x86_64::structures::DescriptorTablePointer;
+use x86_64::structures::gdt::{Descriptor, SegmentSelector};
 use x86_64::structures::tss::TaskStateSegment;
 
 use super::percpu::MAX_PROCESSORS;
@@ -28,31 +29,34 @@ pub enum InterruptStack {
 /// How many interrupt stacks each processor has.
 pub const INTERRUPT_STACKS: usize = 3;
 
-/// What one processor's GDTR and TR point into.
+/// Selectors: by the place in the GDT.
+const CODE: SegmentSelector = SegmentSelector(8);
+const DATA: SegmentSelector = SegmentSelector(0x10);
+const TASK: SegmentSelector = SegmentSelector(0x18);
+/// 64-bit code and flat data at privilege level 0, present and accessed, so that no load writes to them.
+const CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
+const DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
+/// Of a TSS's descriptor: TR points to it.
+const BUSY: u64 = 1 << 41;
+const TASK_PLACE: usize = 3;
+
+/// What one processor's GDTR and TR point into. The processor itself marks the TSS's descriptor as busy; nothing else
+/// changes once they are made, so that an NMI finds its code segment at any time.
 struct Tables {
-    gdt: GlobalDescriptorTable<8>,
-    code: SegmentSelector,
-    data: SegmentSelector,
-    task: SegmentSelector,
+    gdt: [AtomicU64; 5],
     tss: TaskStateSegment,
-    /// The TSS's descriptor is marked as busy, which it must not be when it is loaded.
-    is_busy: bool,
 }
 
 impl Tables {
-    fn new(tss: TaskStateSegment) -> Self {
-        let [code, data, task] = [SegmentSelector::NULL; 3];
-        Self { gdt: GlobalDescriptorTable::empty(), code, data, task, tss, is_busy: false }
-    }
-
-    /// Writes the descriptors, once the TSS is where it stays.
-    fn describe(&mut self) {
-        self.gdt = GlobalDescriptorTable::empty();
-        self.code = self.gdt.append(Descriptor::kernel_code_segment());
-        self.data = self.gdt.append(Descriptor::kernel_data_segment());
-        // SAFETY: of what these functions are for: the TSS is beside its descriptor, and lives as long.
-        self.task = self.gdt.append(unsafe { Descriptor::tss_segment_unchecked(&raw const self.tss) });
-        self.is_busy = false;
+    fn make(tss: TaskStateSegment) -> &'static Self {
+        let tables = Box::leak(Box::new(Self { gdt: [const { AtomicU64::new(0) }; 5], tss }));
+        let tables: &'static Self = tables;
+        let words = match Descriptor::tss_segment(&tables.tss) {
+            Descriptor::SystemSegment(low, high) => [0, CODE_DESCRIPTOR, DATA_DESCRIPTOR, low, high],
+            Descriptor::UserSegment(_) => unreachable!("a TSS is a system segment"),
+        };
+        tables.gdt.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+        tables
     }
 }
 
@@ -60,8 +64,8 @@ impl Tables {
 static TABLES: [AtomicPtr<Tables>; MAX_PROCESSORS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_PROCESSORS];
 
 /// Makes the GDT and the TSS of the processor with this number, unless it has them, with an interrupt stack for each of
-/// [`INTERRUPT_STACKS`] from `new_stack`, which returns its top. `false` if there is no such number or no stack. Done by
-/// another processor before this one starts, so that it then waits for no memory.
+/// [`INTERRUPT_STACKS`] from `new_stack`, which returns its top. `false` if there is no such number or no stack. Done
+/// by another processor before this one starts, so that it then waits for no memory.
 pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     let Some(place) = TABLES.get(index as usize) else { return false };
     if !place.load(Ordering::Acquire).is_null() {
@@ -74,33 +78,39 @@ pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     }
     let mut tss = TaskStateSegment::new();
     tss.interrupt_stack_table = stacks;
-    let tables = Box::leak(Box::new(Tables::new(tss)));
-    tables.describe();
-    place.store(tables, Ordering::Release);
+    place.store(ptr::from_ref(Tables::make(tss)).cast_mut(), Ordering::Release);
     true
+}
+
+/// The tops of the interrupt stacks of the processor with this number, by [`InterruptStack`], if they were prepared.
+pub fn interrupt_stacks(index: u32) -> Option<[u64; INTERRUPT_STACKS]> {
+    let tables = TABLES.get(index as usize)?.load(Ordering::Acquire);
+    // SAFETY: made by `prepare`, never freed, and its stacks are never changed.
+    let tss = (!tables.is_null()).then(|| unsafe { (&raw const (*tables).tss).read_unaligned() })?;
+    let stacks = tss.interrupt_stack_table;
+    Some(core::array::from_fn(|slot| stacks[slot].as_u64()))
 }
 
 /// Loads the tables of the calling processor, which has this number, if they were prepared.
 pub fn load(index: u32) {
     let Some(tables) = TABLES.get(index as usize).map(|place| place.load(Ordering::Acquire)) else { return };
-    if tables.is_null() {
-        return;
-    }
-    // SAFETY: made by `prepare`, never freed; from there on only the calling processor uses this place, and none of its
-    // registers points into the tables now: it has just been reset, or has just had them made.
-    let tables: &'static mut Tables = unsafe { &mut *tables };
-    if tables.is_busy {
-        tables.describe();
-    }
-    tables.is_busy = true;
-    tables.gdt.load();
-    // SAFETY: the selectors were made for these descriptors, which live for ever; the code segment is 64-bit like the
-    // one that runs now, the TSS is used by no other processor.
+    // SAFETY: null, or made by `prepare` and never freed; it is only ever shared.
+    let Some(tables) = (unsafe { tables.as_ref::<'static>() }) else { return };
+    let pointer = DescriptorTablePointer {
+        limit: (size_of_val(&tables.gdt) - 1) as u16,
+        base: VirtAddr::from_ptr(&raw const tables.gdt),
+    };
+    // Loading TR wants a TSS that is not busy; this one is if it was loaded before, which changes nothing for a TR that
+    // points to it.
+    tables.gdt[TASK_PLACE].fetch_and(!BUSY, Ordering::Relaxed);
+    // SAFETY: the descriptors are whole since `prepare`, whether GDTR points to them already or not, and live for ever;
+    // the code segment is 64-bit like the one that runs now; each processor has a number and so a TSS of its own.
     unsafe {
-        CS::set_reg(tables.code);
-        SS::set_reg(tables.data);
-        DS::set_reg(tables.data);
-        ES::set_reg(tables.data);
-        load_tss(tables.task);
+        lgdt(&pointer);
+        CS::set_reg(CODE);
+        SS::set_reg(DATA);
+        DS::set_reg(DATA);
+        ES::set_reg(DATA);
+        load_tss(TASK);
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the end of the host takes of the machine: stopping the other processors, resting, telling pvpanic, interrupts of the
-//! UARTs for whoever owns the end, and the memory that outlasts a reset.
+//! What the end of the host takes of the machine: stopping the other processors, resting, telling pvpanic, interrupts
+//! of the UARTs for whoever owns the end, and the memory that outlasts a reset.
 //!
 //! Nothing here allocates, logs or waits for a lock.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use endstate::epitaph::EPITAPH_BYTES;
-use endstate::{PVPANIC_PORT, Rest, Stopper, pvpanic_event};
+use endstate::{Ending, PVPANIC_PORT, Rest, Stopper, pvpanic_event};
 use units::{PhysAddr, PhysRange};
 
 use super::address::DIRECT_MAP;
@@ -15,8 +15,8 @@ use super::ioapic::IoApic;
 use super::trap::vector;
 use super::{apic, cpu, percpu, port, timer};
 
-/// Where the epitaph is: right below the image, where neither firmware nor the loaders that Baton knows put anything. The
-/// address is the same in every version, so that the next Baton finds what this one left.
+/// Where the epitaph is: right below the image, where neither firmware nor the loaders that Baton knows put anything.
+/// The address is the same in every version, so that the next Baton finds what this one left.
 pub const EPITAPH: PhysAddr = PhysAddr(0x20_0000 - EPITAPH_BYTES as u64);
 /// One step of the delay loop: as long as Linux's.
 const DELAY_STEP_US: u64 = 100_000;
@@ -24,10 +24,17 @@ const KNOWN: u32 = 1 << 31;
 const LEVEL: u32 = 1 << 30;
 const ACTIVE_LOW: u32 = 1 << 29;
 
+/// Which CPU ends the host, if any does, and which have stopped.
+pub static ENDING: Ending = Ending::new();
 /// The epitaph's memory is mapped and nobody else's.
 static HAS_EPITAPH: AtomicBool = AtomicBool::new(false);
 /// Inputs of COM1 and COM2: flags, I/O APIC, input.
 static UART_INPUTS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+/// Whether the host has begun to end.
+pub fn is_under_way() -> bool {
+    ENDING.owner().is_some()
+}
 
 /// The architecture hook: what a processor does that has nothing left to do, until the next interrupt or for a step.
 pub fn rest(rest: Rest) {
@@ -62,6 +69,11 @@ impl Stopper for Others {
     }
 }
 
+/// An NMI for every processor but `me`, with no answer waited for: stopping them has failed.
+pub fn nmi_all_others(me: u32) {
+    percpu::indices().filter(|&processor| processor != me).for_each(|processor| Others.nmi(processor));
+}
+
 /// Nothing of the calling processor's own wakes it from here on, and no interrupt in service holds another one back.
 pub fn quiet_this_processor() {
     timer::clear_alarm();
@@ -93,7 +105,8 @@ pub fn note_uart_input(uart: usize, chip: usize, input: u32, is_level: bool, is_
     }
 }
 
-/// Both UARTs interrupt the calling processor from here on. Everybody else has stopped, so nobody else drives the chips.
+/// Both UARTs interrupt the calling processor from here on. Everybody else has stopped, so nobody else drives the
+/// chips.
 pub fn route_uarts_here() {
     for place in &UART_INPUTS {
         let line = place.load(Ordering::Relaxed);
@@ -118,8 +131,8 @@ pub fn allow_epitaph() {
 pub fn with_epitaph<T>(with: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
     HAS_EPITAPH.load(Ordering::Acquire).then(|| {
         let start = (DIRECT_MAP + EPITAPH.0) as *mut u8;
-        // SAFETY: the frames are reserved and mapped in the direct map (`allow_epitaph`); the boot processor is alone when it
-        // looks, and later only the one processor that owns the end comes here.
+        // SAFETY: the frames are reserved and mapped in the direct map (`allow_epitaph`); the boot processor is alone
+        // when it looks, and later only the one processor that owns the end comes here.
         with(unsafe { core::slice::from_raw_parts_mut(start, EPITAPH_BYTES) })
     })
 }

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's memory as the hypervisor reaches it: through the direct map, copied in and out, never borrowed.
 
+use core::arch::asm;
+
 use arrayvec::ArrayVec;
 use frames::{FrameRange, GuestFrames, Node, OutOfMemory};
 use units::{ByteSize, PhysRange};
-use vm::addr::Gpa;
+use vm::addr::{AccessSize, Gpa};
 use vm::layout;
 use vm::memory::{GuestMemory, OutOfRange};
 
 use super::address::DIRECT_MAP;
 use super::cpu;
-use crate::ledger;
+
+/// Up to here a copy goes by quadwords.
+const SHORT_BYTES: usize = 64;
+
+/// Where the frames of guests come from, and where they go. The policy (huge pages, NUMA nodes, scrubbing) is above
+/// this module, so each guest's memory carries it.
+#[derive(Debug)]
+pub struct FrameSource {
+    /// Gives frames for a guest in one piece, near a NUMA node.
+    pub allocate: fn(bytes: u64, node: Option<Node>) -> Result<GuestFrames, OutOfMemory>,
+    /// Takes them back; they hold what the guest has left.
+    pub release: fn(FrameRange),
+}
 
 /// One piece of guest memory: contiguous for the guest and for the host.
 #[derive(Debug)]
@@ -32,13 +46,14 @@ pub struct GuestRam {
     low_base: u64,
     low_bytes: u64,
     slots: ArrayVec<Slot, 2>,
+    source: &'static FrameSource,
 }
 
 impl GuestRam {
     /// `bytes` of memory (a multiple of 2 MiB), zeroed, in pages as large as its size allows, near a NUMA node.
-    pub fn allocate(bytes: u64, node: Option<Node>) -> Result<Self, OutOfMemory> {
+    pub fn allocate(source: &'static FrameSource, bytes: u64, node: Option<Node>) -> Result<Self, OutOfMemory> {
         let low_bytes = bytes.min(layout::LOW_MEMORY_END.0);
-        let mut ram = Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new() };
+        let mut ram = Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source };
         // Whichever piece found no room, what was wanted is all of it.
         let short = |out_of_memory| OutOfMemory { bytes, ..out_of_memory };
         let start = cpu::tsc();
@@ -53,10 +68,10 @@ impl GuestRam {
         Ok(ram)
     }
 
-    /// Memory that a guest has from the image before: pieces by rising guest address, each where it is, how much, and where
-    /// the guest sees it. `None` if no guest's memory is so.
-    pub fn adopt(pieces: impl Iterator<Item = (PhysRange, u64)>) -> Option<Self> {
-        let mut ram = Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new() };
+    /// Memory that a guest has from the image before: pieces by rising guest address, each where it is, how much, and
+    /// where the guest sees it. `None` if no guest's memory is so.
+    pub fn adopt(source: &'static FrameSource, pieces: impl Iterator<Item = (PhysRange, u64)>) -> Option<Self> {
+        let mut ram = Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source };
         for (range, gpa) in pieces {
             let frames = FrameRange::adopt(range);
             let slot = Slot { gpa, physical: range.start().0, bytes: range.bytes(), frames: None };
@@ -70,8 +85,9 @@ impl GuestRam {
 
     /// Adds a piece, and says how much of it had to be cleared.
     fn add(&mut self, gpa: u64, bytes: u64, node: Option<Node>) -> Result<u64, OutOfMemory> {
-        let GuestFrames { range, dirty } = ledger::guests::allocate(bytes, node)?;
+        let GuestFrames { range, dirty } = (self.source.allocate)(bytes, node)?;
         dirty.iter().for_each(|part| clear(&range, *part));
+        log::debug!("memory {} is a guest's, from {gpa:#x} on", range.range());
         self.slots.push(Slot { gpa, physical: range.start().0, bytes, frames: Some(range) });
         Ok(dirty.iter().map(|part| part.bytes()).sum())
     }
@@ -104,6 +120,47 @@ impl GuestRam {
     }
 }
 
+/// Copies between a guest's memory and the hypervisor's, each byte with one access. The guest may write the memory
+/// meanwhile: what was checked must be what is used, so the compiler may not fetch anything a second time, as it may
+/// with a plain copy. It knows of no other access than these instructions'.
+///
+/// # Safety
+/// Both ranges are mapped and do not overlap; no reference points into the guest's.
+#[inline]
+unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
+    if bytes > SHORT_BYTES {
+        // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
+        return unsafe {
+            asm!("rep movsb", inout("rsi") from => _, inout("rdi") into => _, inout("rcx") bytes => _,
+                options(nostack, preserves_flags));
+        };
+    }
+    let mut at = 0;
+    // Copies the bytes of one register if so many are left.
+    macro_rules! step {
+        ($width:literal, $class:ident, $register:literal) => {
+            if bytes - at >= $width {
+                // SAFETY: the caller's promise: so many bytes are left.
+                unsafe {
+                    asm!(
+                        concat!("mov ", $register, ", [{from} + {at}]"), concat!("mov [{into} + {at}], ", $register),
+                        scratch = out($class) _, from = in(reg) from, into = in(reg) into, at = in(reg) at,
+                        options(nostack, preserves_flags),
+                    );
+                }
+                at += $width;
+            }
+        };
+    }
+    while bytes - at >= 8 {
+        step!(8, reg, "{scratch}");
+    }
+    step!(4, reg, "{scratch:e}");
+    step!(2, reg, "{scratch:x}");
+    step!(1, reg_byte, "{scratch}");
+    debug_assert_eq!(at, bytes);
+}
+
 /// Writes zeros over a part of frames: what another guest left must not be seen.
 fn clear(frames: &FrameRange, part: PhysRange) {
     let part = part.intersection(frames.range()).unwrap_or_default();
@@ -115,9 +172,9 @@ impl GuestMemory for GuestRam {
     #[inline]
     fn read(&self, gpa: Gpa, into: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.host(gpa, into.len())?;
-        // SAFETY: `host` checked the range; the guest may write it meanwhile, so the bytes are copied as raw memory, and no
-        // reference into it exists. `into` is the hypervisor's own memory, never a guest's.
-        unsafe { core::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        // SAFETY: `host` checked the range, and no reference into it exists. `into` is the hypervisor's own memory,
+        // never a guest's.
+        unsafe { copy(from, into.as_mut_ptr(), into.len()) };
         Ok(())
     }
 
@@ -125,15 +182,40 @@ impl GuestMemory for GuestRam {
     fn write(&self, gpa: Gpa, from: &[u8]) -> Result<(), OutOfRange> {
         let into = self.host(gpa, from.len())?;
         // SAFETY: as in `read`, the other way round.
-        unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+        unsafe { copy(from.as_ptr(), into, from.len()) };
         Ok(())
     }
 
     #[inline]
     fn read_u64(&self, gpa: Gpa) -> Result<u64, OutOfRange> {
         let from = self.host(gpa, 8)?;
-        // SAFETY: `host` checked the range; an unaligned volatile read is a plain load on x86.
-        Ok(unsafe { core::ptr::read_unaligned(from.cast::<u64>()) })
+        let value;
+        // SAFETY: `host` checked the range; it is one load, which the compiler can neither repeat nor leave out (see
+        // `copy`).
+        unsafe { asm!("mov {}, [{}]", out(reg) value, in(reg) from, options(nostack, preserves_flags, readonly)) };
+        Ok(value)
+    }
+
+    #[cold]
+    fn compare_exchange(&self, gpa: Gpa, size: AccessSize, old: u64, new: u64) -> Result<bool, OutOfRange> {
+        let at = self.host(gpa, size.bytes())?;
+        let is_equal: u8;
+        macro_rules! compare_exchange {
+            ($instruction:literal) => {
+                // SAFETY: `host` checked the range; it is one locked access, as a CPU's that walks the guest's tables
+                // (see `copy`).
+                unsafe {
+                    asm!($instruction, "sete {is_equal}", at = in(reg) at, new = in(reg) new,
+                        is_equal = out(reg_byte) is_equal, inout("rax") old => _, options(nostack));
+                }
+            };
+        }
+        match size {
+            AccessSize::Dword => compare_exchange!("lock cmpxchg [{at}], {new:e}"),
+            AccessSize::Qword => compare_exchange!("lock cmpxchg [{at}], {new}"),
+            AccessSize::Byte | AccessSize::Word => return Err(OutOfRange { gpa, bytes: size.bytes() }),
+        }
+        Ok(is_equal != 0)
     }
 
     fn size_bytes(&self) -> u64 {
@@ -143,6 +225,6 @@ impl GuestMemory for GuestRam {
 
 impl Drop for GuestRam {
     fn drop(&mut self) {
-        self.slots.iter_mut().filter_map(|slot| slot.frames.take()).for_each(ledger::guests::release);
+        self.slots.iter_mut().filter_map(|slot| slot.frames.take()).for_each(self.source.release);
     }
 }

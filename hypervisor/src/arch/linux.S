@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The image as a Linux kernel: entries of the Linux boot protocol (2.15), for kexec, GRUB's `linux`, iPXE and QEMU. These come
-// first in the image: 32-bit at its first byte, 64-bit 0x200 bytes on. setup.S has the header that says so.
+// The image as a Linux kernel: entries of the Linux boot protocol (2.15), for kexec, GRUB's `linux`, iPXE and QEMU.
+// These come first in the image: 32-bit at its first byte, 64-bit 0x200 bytes on. setup.S has the header that says so.
 // Source: the Linux kernel's documentation, "The Linux/x86 Boot Protocol" and "Zero Page".
 
 // Fields of boot_params, the "zero page".
@@ -23,9 +23,9 @@ linux_start_32:
     mov esi, {linux}
     jmp boot_common
 
-// RSI = boot_params; 64-bit mode on the loader's page tables, which show image, boot_params and command line where they lie:
-// perhaps above 4 GiB, where nothing of Baton's first steps could reach them. They are taken below, and then all goes on as
-// after the 32-bit entry.
+// RSI = boot_params; 64-bit mode on the loader's page tables, which show image, boot_params and command line where they
+// lie: perhaps above 4 GiB, where nothing of Baton's first steps could reach them. They are taken below, and then all
+// goes on as after the 32-bit entry.
 .org 0x200
 .code64
 linux_start_64:
@@ -52,8 +52,8 @@ linux_start_64:
     shr rax, 32
     jz linux_is_low
 
-    // The lowest multiple of 2 MiB (RDX) such that the image, which ends at R8, has room there in usable memory, clear of the
-    // bundle (R9 to R10). Loaders that place things so high place all of them so, and that is mostly the first.
+    // The lowest multiple of 2 MiB (RDX) such that the image, which ends at R8, has room there in usable memory, clear
+    // of the bundle (R9 to R10). Loaders that place things so high place all of them so, and that is mostly the first.
     mov r9d, [rbx + EXT_RAMDISK_IMAGE]
     shl r9, 32
     mov eax, [rbx + RAMDISK_IMAGE]

@@ -12,8 +12,8 @@ use super::percpu::{self, PerCpu};
 use super::reminder::Reminder;
 use super::{apic, cpu, timer, trap};
 
-/// How long a processor may take to forget translations. It does so as soon as it takes interrupts; but an emulator on a crowded
-/// machine may let one wait for seconds.
+/// How long a processor may take to forget translations. It does so as soon as it takes interrupts; but an emulator on
+/// a crowded machine may let one wait for seconds.
 const LIMIT_US: u64 = 5_000_000;
 
 /// Processors are asked to forget for so many times. Only the processor that serves the control channel asks.
@@ -100,8 +100,8 @@ fn ask(other: &PerCpu) {
 /// Writes to memory that is in use, as a stray pointer would.
 pub fn write_astray(at: PhysAddr) {
     let at = (DIRECT_MAP + at.0) as *mut u8;
-    // SAFETY: memory that the direct map shows and that holds plain bytes, at which nobody looks meanwhile; where it is locked the
-    // write is a page fault, which ends the host.
+    // SAFETY: memory that the direct map shows and that holds plain bytes, at which nobody looks meanwhile; where it is
+    // locked the write is a page fault, which ends the host.
     unsafe { at.write_volatile(!at.read_volatile()) };
 }
 

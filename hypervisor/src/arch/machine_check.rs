@@ -1,33 +1,78 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machine checks: which memory is damaged, as far as the processor says (AMD APM vol. 2, chapter 9; Intel SDM vol. 3, chapter
-//! 17).
+//! Machine checks: the registers, and how a CPU that was interrupted by one goes on. What they mean is decided in
+//! `mca`.
 
-use units::PhysAddr;
+use mca::{Context, Fatal, Found, Registers, Unit, Why};
 
-use super::cpu;
+use super::percpu::{self, PerCpu};
+use super::{apic, cpu, trap};
 
-const MSR_MCG_CAP: u32 = 0x179;
-const MSR_MC0_STATUS: u32 = 0x401;
-const MSR_MC0_ADDR: u32 = 0x402;
-/// From one bank's registers to the next one's.
-const BANK_STRIDE: u32 = 4;
-/// Banks that are looked at.
-const MOST_BANKS: u32 = 32;
-/// The bank holds an error; it was not corrected; and its address is known.
-const UNCORRECTED_AT_ADDRESS: u64 = 1 << 63 | 1 << 61 | 1 << 58;
+/// The calling CPU's registers.
+pub struct Msrs;
 
-/// The calling processor's first uncorrected error with an address.
-pub fn damaged_memory() -> Option<PhysAddr> {
-    let has_banks = cpu::cpuid(1, 0).edx & (1 << 14) != 0;
-    // SAFETY: CPUID says that the register exists; reading it has no effect.
-    let banks = if has_banks { unsafe { cpu::read_msr(MSR_MCG_CAP) as u32 & 0xff } } else { 0 };
-    (0..banks.min(MOST_BANKS)).map(|bank| bank * BANK_STRIDE).find_map(|bank| {
-        // SAFETY: the processor has this bank; reading its registers has no effect.
-        let status = unsafe { cpu::read_msr(MSR_MC0_STATUS + bank) };
-        if status & UNCORRECTED_AT_ADDRESS != UNCORRECTED_AT_ADDRESS {
-            return None;
-        }
-        // SAFETY: as above, and the bank's address register holds the address.
-        Some(PhysAddr(unsafe { cpu::read_msr(MSR_MC0_ADDR + bank) }))
-    })
+impl Registers for Msrs {
+    fn read(&mut self, register: u32) -> u64 {
+        // SAFETY: `mca` reads what CPUID and MCG_CAP say that the CPU has; reading changes nothing.
+        unsafe { cpu::read_msr(register) }
+    }
+
+    fn write(&mut self, register: u32, value: u64) {
+        // SAFETY: as above; `mca` writes what these registers take: zeros to a bank that has been read, ones to what
+        // enables banks. Nobody else owns them.
+        unsafe { cpu::write_msr(register, value) };
+    }
+}
+
+/// The calling CPU's machine-check unit.
+pub fn unit() -> Option<Unit> {
+    const RECOVERY_FEATURES: u32 = 0x8000_0007;
+    let features = cpu::cpuid(1, 0).edx;
+    let has_leaf = cpu::cpuid(0x8000_0000, 0).eax >= RECOVERY_FEATURES;
+    let recovery = if has_leaf { cpu::cpuid(RECOVERY_FEATURES, 0).ebx } else { 0 };
+    Unit::detect(features, recovery, &mut Msrs)
+}
+
+/// Handles a machine check that has interrupted the host, anywhere. What is survived waits for the CPU's loop. `trap.S`
+/// makes the next one possible (MCG_STATUS.MCIP), once nothing is left on the interrupt stack.
+///
+/// # Errors
+/// The host must end.
+pub fn in_host() -> Result<(), Fatal> {
+    let unit = unit().ok_or(Fatal { why: Why::Unexplained, found: None })?;
+    leave_for_loop(&unit, Context::Host)?;
+    if percpu::number().is_some() {
+        // The loop may have been about to halt: this wakes it.
+        apic::wake_self_from_anywhere(trap::vector::WAKE);
+    }
+    Ok(())
+}
+
+/// A machine check has interrupted a guest, which the CPU has left. Whether the guest must end.
+///
+/// # Errors
+/// The host must end.
+pub fn in_guest() -> Result<bool, Fatal> {
+    let unit = unit().ok_or(Fatal { why: Why::Unexplained, found: None })?;
+    let ends_guest = leave_for_loop(&unit, Context::Guest)?;
+    // No interrupt stack is in use: the CPU has left the guest instead.
+    unit.finish(&mut Msrs);
+    Ok(ends_guest)
+}
+
+fn leave_for_loop(unit: &Unit, context: Context) -> Result<bool, Fatal> {
+    let judgement = unit.exception(context, &mut Msrs)?;
+    judgement.found.iter().try_for_each(keep)?;
+    Ok(judgement.ends_interrupted_guest)
+}
+
+fn keep(found: &Found) -> Result<(), Fatal> {
+    let fatal = |why| Fatal { why, found: Some(*found) };
+    // A CPU that has no data of its own yet has no loop either.
+    percpu::number().ok_or(fatal(Why::NotRestartable))?;
+    let me = PerCpu::current();
+    if !me.damage.put(found) {
+        return Err(fatal(Why::TooMany));
+    }
+    me.work_pending.store(true, core::sync::atomic::Ordering::Relaxed);
+    Ok(())
 }

@@ -76,11 +76,12 @@ fn entry(table: PhysAddr, index: usize) -> *mut u64 {
     ((DIRECT_MAP + table.0) as *mut u64).wrapping_add(index & 511)
 }
 
-/// Opens the ledger of all memory, kept in `room`: at least `frames::LEDGER_BYTES` below 4 GiB that nobody else uses, for ever.
+/// Opens the ledger of all memory, kept in `room`: at least `frames::LEDGER_BYTES` below 4 GiB that nobody else uses,
+/// for ever.
 pub fn open_ledger(room: PhysRange) {
     let start = (DIRECT_MAP + room.start().0) as *mut PhysRange;
-    // SAFETY: the room is whole frames, shown by the boot tables and by those that follow at this address, and belongs to the
-    // ledger alone, for ever; each slot is written before there is a reference to it.
+    // SAFETY: the room is whole frames, shown by the boot tables and by those that follow at this address, and belongs
+    // to the ledger alone, for ever; each slot is written before there is a reference to it.
     let slots = unsafe {
         (0..LEDGER_SLOTS).for_each(|index| start.add(index).write(PhysRange::default()));
         core::slice::from_raw_parts_mut(start, LEDGER_SLOTS)
@@ -88,13 +89,14 @@ pub fn open_ledger(room: PhysRange) {
     *FRAMES.lock() = Frames::in_slots(slots);
 }
 
-/// Makes records and blocks of frames, for ever: so many records, of which nothing is written, and behind them the blocks.
+/// Makes records and blocks of frames, for ever: so many records, of which nothing is written, and behind them the
+/// blocks.
 pub fn records_in(frames: FrameRange, shape: Shape) -> (&'static [Record], &'static [Block]) {
     assert!(frames.bytes() >= shape.bytes(), "the frames hold as many as that");
     let start = DIRECT_MAP + frames.leak().start().0;
     let blocks = (start + shape.record_bytes()) as *mut Block;
-    // SAFETY: the frames were just allocated, are aligned to 4 KiB, and are nobody else's, for ever; the direct map shows them.
-    // Both types are atomics, of which any bits are a value; a block's first value is zero.
+    // SAFETY: the frames were just allocated, are aligned to 4 KiB, and are nobody else's, for ever; the direct map
+    // shows them. Both types are atomics, of which any bits are a value; a block's first value is zero.
     unsafe {
         core::ptr::write_bytes(blocks, 0, shape.blocks);
         (
@@ -113,7 +115,8 @@ pub fn clear_piece(piece: &mut ScrubPiece) {
 
 /// What frames hold, for their owner.
 pub fn bytes_of(frames: &mut FrameRange) -> &mut [u8] {
-    // SAFETY: whoever has the range owns the frames, and is borrowed for as long as the bytes; the direct map shows them.
+    // SAFETY: whoever has the range owns the frames, and is borrowed for as long as the bytes; the direct map shows
+    // them.
     unsafe { core::slice::from_raw_parts_mut((DIRECT_MAP + frames.start().0) as *mut u8, frames.bytes() as usize) }
 }
 
@@ -134,7 +137,8 @@ impl OwnedFrames {
     /// What they hold.
     pub fn bytes(&self) -> &[u8] {
         let Some(frames) = &self.0 else { return &[] };
-        // SAFETY: whoever has the range owns the frames, and is borrowed for as long as the bytes; the direct map shows them.
+        // SAFETY: whoever has the range owns the frames, and is borrowed for as long as the bytes; the direct map shows
+        // them.
         unsafe { core::slice::from_raw_parts((DIRECT_MAP + frames.start().0) as *const u8, frames.bytes() as usize) }
     }
 
@@ -181,15 +185,19 @@ pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
 /// Kept frames as words that any processor may read and write, for as long as this image runs.
 pub fn adopted_words(frames: FrameRange) -> &'static [AtomicU64] {
     let range = frames.leak();
-    // SAFETY: whole frames that the image before kept and nobody else is given (they are leaked here), aligned and mapped for
-    // ever; every bit pattern is a word.
+    // SAFETY: whole frames that the image before kept and nobody else is given (they are leaked here), aligned and
+    // mapped for ever; every bit pattern is a word.
     unsafe {
         core::slice::from_raw_parts((DIRECT_MAP + range.start().0) as *const AtomicU64, range.bytes() as usize / 8)
     }
 }
 
-/// What a loader's module holds; `None` unless all of it is in the direct map.
+/// What a loader's module holds; `None` unless all of it is in the direct map, and none of it is the image, which
+/// changes.
 pub fn module_bytes(range: PhysRange) -> Option<&'static [u8]> {
+    if range.intersection(image_frames()).is_some() {
+        return None;
+    }
     let tables = HOST_TABLES.lock();
     let tables = tables.as_ref()?;
     let frames = TableFrames::anywhere();
@@ -198,7 +206,8 @@ pub fn module_bytes(range: PhysRange) -> Option<&'static [u8]> {
     if !pages.map(|at| tables.translate(&frames, DIRECT_MAP + at)).all(|mapping| mapping.is_some()) {
         return None;
     }
-    // SAFETY: all of it is mapped; the module's frames are reserved for ever, so nobody writes them.
+    // SAFETY: all of it is mapped; it is not the image, and the module's frames are reserved for ever, so nobody writes
+    // them.
     Some(unsafe { core::slice::from_raw_parts((DIRECT_MAP + range.start().0) as *const u8, range.bytes() as usize) })
 }
 
@@ -275,8 +284,8 @@ pub fn hide_crossing(bytes: u64) {
 }
 
 fn switch_to(root: PhysAddr) {
-    // SAFETY: the new tables show the running code, its data, the boot stack and (through the direct map) all frames at the
-    // addresses the old ones did.
+    // SAFETY: the new tables show the running code, its data, the boot stack and (through the direct map) all frames at
+    // the addresses the old ones did.
     unsafe { asm!("mov cr3, {}", in(reg) root.0, options(nostack, preserves_flags)) };
     protect_this_processor();
 }
@@ -303,8 +312,8 @@ pub fn protect_this_processor() {
         | if features & (1 << 7) != 0 { SMEP } else { 0 }
         | if features & (1 << 20) != 0 { SMAP } else { 0 }
         | if has_xsave { OSXSAVE } else { 0 };
-    // SAFETY: the processor has each feature; no page is a user page, so SMEP and SMAP forbid nothing that is done. OSFXSR
-    // and OSXSAVE let guests' registers be saved and restored; the hypervisor itself uses none of them.
+    // SAFETY: the processor has each feature; no page is a user page, so SMEP and SMAP forbid nothing that is done.
+    // OSFXSR and OSXSAVE let guests' registers be saved and restored; the hypervisor itself uses none of them.
     unsafe {
         asm!("mov {t}, cr4", "or {t}, {b}", "mov cr4, {t}", t = out(reg) _, b = in(reg) bits, options(nostack));
         asm!("mov {t}, cr0", "or {t}, {wp}", "and {t}, {not_em_ts}", "or {t}, 2", "mov cr0, {t}",
@@ -312,7 +321,8 @@ pub fn protect_this_processor() {
     }
 }
 
-/// The calling processor forgets every translation, global ones too: they go when CR4.PGE changes (AMD APM vol. 2, section 5.5.3).
+/// The calling processor forgets every translation, global ones too: they go when CR4.PGE changes (AMD APM vol. 2,
+/// section 5.5.3).
 pub fn forget_translations() {
     const PGE: u64 = 1 << 7;
     // SAFETY: the bit is put back as it was, and page tables show the same memory with and without it.
@@ -352,7 +362,7 @@ pub fn map_device(at: u64, physical: u64, bytes: u64) -> Result<(), MemoryError>
 
 /// Leaves the current stack for good and goes on in `next` on another one.
 pub fn continue_on(stack_top: u64, next: extern "C" fn() -> !) -> ! {
-    // SAFETY: the stack was just made and belongs to nobody else; `next` never returns, so nothing on the old one is used
-    // again. RBP = 0 ends backtraces.
+    // SAFETY: the stack was just made and belongs to nobody else; `next` never returns, so nothing on the old one is
+    // used again. RBP = 0 ends backtraces.
     unsafe { asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) stack_top, in(reg) next, options(noreturn)) }
 }

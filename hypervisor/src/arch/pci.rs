@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine's PCI configuration space: through memory where firmware shows it there, else through two ports.
 
+use core::arch::global_asm;
+
 use arrayvec::ArrayVec;
 use firmware::tables::MAX_ECAMS;
 use pci::{Bdf, ConfigSpace, EcamRange, Route, route};
@@ -14,6 +16,12 @@ const LARGE_PAGE: u64 = 2 << 20;
 const ADDRESS: u16 = 0xcf8;
 const DATA: u16 = 0xcfc;
 
+global_asm!(".section .text", ".align 16", ".global ecam_read", "ecam_read:", "mov eax, [rdi]", "ret");
+
+unsafe extern "sysv64" {
+    fn ecam_read(at: u64) -> u32;
+}
+
 /// The way to the registers. Its owner is the only one who reaches them: there is one, behind a lock.
 pub struct Space {
     ranges: ArrayVec<EcamRange, MAX_ECAMS>,
@@ -25,8 +33,8 @@ impl Space {
         Self { ranges: ArrayVec::new_const() }
     }
 
-    /// Shows a range, which overlaps nothing that is used otherwise; it is used from here on, if what it shows of the first function
-    /// is what the ports show. Says whether it is.
+    /// Shows a range, which overlaps nothing that is used otherwise; it is used from here on, if what it shows of the
+    /// first function is what the ports show. Says whether it is.
     pub fn add(&mut self, range: EcamRange) -> bool {
         let Some((start, end)) = range.addresses() else { return false };
         let Some(at) = mapped_at(self.ranges.len(), start) else { return false };
@@ -53,8 +61,8 @@ fn mapped_at(index: usize, start: u64) -> Option<u64> {
     (index < MAX_ECAMS).then_some(MAPPED_AT + index as u64 * STRIDE + start % LARGE_PAGE)
 }
 
-/// Whether the first function of a range is also what the ports show there. They show the first segment's; a machine without ports
-/// reads as ones.
+/// Whether the first function of a range is also what the ports show there. They show the first segment's; a machine
+/// without ports reads as ones.
 fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
     let place = Bdf::new(0, range.first_bus, 0, 0).filter(|_| range.segment == 0);
     let Some(Route::Ports(word)) = place.and_then(|place| route(&[], place, 0)) else { return true };
@@ -62,10 +70,13 @@ fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
     by_ports == u32::MAX || by_ports == read_memory(at)
 }
 
+/// Reads a register through memory into EAX: AMD's CPUs require "mov eax/ax/al, any_address_mode" there (BKDG for
+/// family 15h models 00h-0Fh, 42301 rev 3.14, section 2.7.1, "MMIO configuration coding requirements"), and the
+/// compiler may choose any register. So it is a routine of its own, whose bytes a test looks at.
 fn read_memory(at: u64) -> u32 {
-    // SAFETY: `at` lies in a range that is mapped uncached, and is a multiple of four; reading a configuration register changes
-    // nothing that others rely on.
-    unsafe { core::ptr::read_volatile(at as *const u32) }
+    // SAFETY: `at` lies in a range that is mapped uncached, and is a multiple of four; reading a configuration register
+    // changes nothing that others rely on.
+    unsafe { ecam_read(at) }
 }
 
 fn read_port(word: u32) -> u32 {
@@ -82,23 +93,6 @@ impl ConfigSpace for Space {
             Some(Route::Memory { range, offset }) => self.at(range, offset).map_or(u32::MAX, read_memory),
             Some(Route::Ports(word)) => read_port(word),
             None => u32::MAX,
-        }
-    }
-
-    fn write(&mut self, place: Bdf, register: u16, value: u32) {
-        match route(&self.ranges, place, register) {
-            Some(Route::Memory { range, offset }) => {
-                let Some(at) = self.at(range, offset) else { return };
-                // SAFETY: as in `read_memory`. What is written is `pci`'s: a function's own decoding, switched off while its ranges
-                // are sized, and the ranges, put back before it is switched on again.
-                unsafe { core::ptr::write_volatile(at as *mut u32, value) };
-            }
-            // SAFETY: as in `read_port`; as for what is written, see above.
-            Some(Route::Ports(word)) => unsafe {
-                port::write_u32(ADDRESS, word);
-                port::write_u32(DATA, value);
-            },
-            None => {}
         }
     }
 

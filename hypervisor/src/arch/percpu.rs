@@ -5,12 +5,13 @@ use alloc::boxed::Box;
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use mca::Pending;
 use profile::Place;
 use spin::Once;
 use wire::CpuPerf;
 
+use super::figures::Figures;
 use super::{apic, cpu, trap};
-use crate::figures::Figures;
 
 /// Where the calling processor finds its own data.
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
@@ -40,6 +41,8 @@ pub struct PerCpu {
     idle_since: AtomicU64,
     /// The last time that it was asked to forget translations and did.
     pub forgot_at: AtomicU64,
+    /// Errors of the hardware that its loop has to account for.
+    pub damage: Pending,
     /// Where its samples go while a profile is taken.
     pub samples: Place,
     /// What the host's counters say of it.
@@ -51,6 +54,9 @@ unsafe impl Sync for PerCpu {}
 
 /// The processor that booted the host; it also serves the control channel.
 pub const BOOT_PROCESSOR: u32 = 0;
+
+/// The number of a CPU that fails before it has one.
+const UNNUMBERED: u32 = u32::MAX - 1;
 
 /// Processors this image can use.
 pub const MAX_PROCESSORS: usize = 256;
@@ -69,8 +75,8 @@ impl PerCpu {
         }
     }
 
-    /// The calling processor takes its own data, from where on it can be interrupted; they live for ever, and one that comes
-    /// back finds them.
+    /// The calling processor takes its own data, from where on it can be interrupted; they live for ever, and one that
+    /// comes back finds them.
     pub fn install(index: u32, apic_id: u32) -> &'static Self {
         let known = ALL.get(index as usize).and_then(Once::get);
         let this = known.copied().unwrap_or_else(|| Self::make(index, apic_id));
@@ -102,6 +108,7 @@ impl PerCpu {
             idle_ticks: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             forgot_at: AtomicU64::new(0),
+            damage: Pending::new(),
             samples: Place::default(),
             figures: Figures::default(),
         }));
@@ -139,8 +146,8 @@ impl PerCpu {
         self.idle_ticks.store(idle, Ordering::Relaxed);
     }
 
-    /// Thousandths of the time since it came online in which it had something to do. Read from elsewhere it may be off by
-    /// the moment at which it is read.
+    /// Thousandths of the time since it came online in which it had something to do. Read from elsewhere it may be off
+    /// by the moment at which it is read.
     pub fn busy_permille(&self) -> u32 {
         let now = cpu::tsc();
         let idle_now = match self.idle_since.load(Ordering::Relaxed) {
@@ -178,6 +185,16 @@ pub fn number() -> Option<u32> {
     is_installed.then(|| PerCpu::current().index)
 }
 
+/// The number of the calling CPU, for reports: 0 while no CPU has data of its own, [`UNNUMBERED`] while only others
+/// have.
+pub fn my_number() -> u32 {
+    match number() {
+        Some(number) => number,
+        None if online() == 0 => 0,
+        None => UNNUMBERED,
+    }
+}
+
 /// Makes processor `index` look at its work, soon: from its loop, whatever it does now.
 pub fn wake(index: u32) {
     if index == PerCpu::current().index {
@@ -187,8 +204,8 @@ pub fn wake(index: u32) {
     }
 }
 
-/// Makes processor `index` look at the interrupts of its virtual processors, soon. One that runs its guest leaves it; that
-/// is all it takes.
+/// Makes processor `index` look at the interrupts of its virtual processors, soon. One that runs its guest leaves it;
+/// that is all it takes.
 #[inline]
 pub fn kick(index: u32) {
     if index == PerCpu::current().index {
@@ -197,6 +214,12 @@ pub fn kick(index: u32) {
     } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
         apic::send(other.apic_id, trap::vector::KICK);
     }
+}
+
+/// Interrupts the calling processor as soon as it takes interrupts: one that enters a guest meanwhile leaves it at
+/// once.
+pub fn interrupt_self() {
+    apic::send(PerCpu::current().apic_id, trap::vector::KICK);
 }
 
 /// A processor's data, once it has installed them.

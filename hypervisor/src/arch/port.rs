@@ -14,6 +14,17 @@ pub unsafe fn read_u8(port: u16) -> u8 {
     value
 }
 
+/// Reads a word.
+///
+/// # Safety
+/// As for [`read_u8`].
+pub unsafe fn read_u16(port: u16) -> u16 {
+    let value;
+    // SAFETY: the caller's promise; IN touches no memory.
+    unsafe { asm!("in ax, dx", in("dx") port, out("ax") value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
 /// Reads a doubleword.
 ///
 /// # Safety
@@ -39,8 +50,8 @@ pub unsafe fn write_u8(port: u16, value: u8) {
 /// # Safety
 /// As for [`write_u8`], for every byte.
 pub unsafe fn write_bytes(port: u16, bytes: &[u8]) {
-    // SAFETY: the caller's promise; the instruction reads the slice from its first to its last byte, since the direction flag
-    // is clear by the calling convention.
+    // SAFETY: the caller's promise; the instruction reads the slice from its first to its last byte, since the
+    // direction flag is clear by the calling convention.
     unsafe {
         asm!("rep outsb", in("dx") port, inout("rsi") bytes.as_ptr() => _, inout("rcx") bytes.len() => _,
             options(readonly, nostack, preserves_flags));
@@ -52,8 +63,8 @@ pub unsafe fn write_bytes(port: u16, bytes: &[u8]) {
 /// # Safety
 /// As for [`read_u8`], for every byte.
 pub unsafe fn read_bytes(port: u16, into: &mut [u8]) {
-    // SAFETY: the caller's promise; the instruction writes the slice from its first to its last byte, since the direction flag
-    // is clear by the calling convention.
+    // SAFETY: the caller's promise; the instruction writes the slice from its first to its last byte, since the
+    // direction flag is clear by the calling convention.
     unsafe {
         asm!("rep insb", in("dx") port, inout("rdi") into.as_mut_ptr() => _, inout("rcx") into.len() => _,
             options(nostack, preserves_flags));

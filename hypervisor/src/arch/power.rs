@@ -1,47 +1,106 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leaving: power-off through ACPI, reset, and the lab's debug exit. What is logged is printed first.
+//! Leaving at once: power-off and reset as the firmware's tables say (`firmware::power`), and the lab's debug exit.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use firmware::Location;
+use firmware::power::{Machine, Power};
+use spin::Once;
 
-use super::{cpu, port};
-use crate::console;
+use super::{address, cpu, port, timer, trap};
 
 /// QEMU's isa-debug-exit in the lab's machines.
 const DEBUG_EXIT_PORT: u16 = 0xf4;
-/// Sleep enable, bit 13 of PM1 control (ACPI 6.5, section 4.8.3.2.1).
-const SLEEP_ENABLE: u16 = 1 << 13;
+/// Register `n` of [`Power::addresses`] is in the page at `MAPPED_AT + n × 4 KiB`.
+const MAPPED_AT: u64 = address::DEVICES + 0x30_0000;
+const PAGE_BYTES: u64 = 4096;
+/// Address and data port of PCI configuration space.
+const PCI_ADDRESS: u16 = 0xcf8;
+const PCI_DATA: u16 = 0xcfc;
 
-/// PM1a control port and the S5 sleep type: port in the low half, type in the high half; 0 if unknown.
-static POWER_OFF: AtomicU32 = AtomicU32::new(0);
+/// What the tables say; read when nothing may be locked.
+static POWER: Once<Power> = Once::new();
 
-/// Notes how this machine is powered off, as its firmware tables say.
-pub fn set_power_off(pm1a_control_port: u16, s5_sleep_type: u8) {
-    POWER_OFF.store(u32::from(pm1a_control_port) | u32::from(s5_sleep_type) << 16, Ordering::Relaxed);
+/// Notes how this machine is powered off and reset. Its registers in memory are mapped by [`pages`].
+pub fn note(power: Power) {
+    POWER.call_once(|| power);
+}
+
+/// The pages to map for registers in memory: virtual and physical address.
+pub fn pages(power: &Power) -> impl Iterator<Item = (u64, u64)> {
+    power.addresses().zip(0..).map(|(address, number)| (MAPPED_AT + number * PAGE_BYTES, address & !(PAGE_BYTES - 1)))
 }
 
 /// Powers the machine off; halts where the firmware did not say how.
 pub fn power_off() -> ! {
-    console::flush();
-    let known = POWER_OFF.load(Ordering::Relaxed);
-    if known as u16 != 0 {
-        let value = ((known >> 16) as u16 & 7) << 10 | SLEEP_ENABLE;
-        // SAFETY: the FADT names this port as PM1a control; nothing runs after this.
-        unsafe { port::write_u16(known as u16, value) };
+    if let Some(power) = POWER.get() {
+        power.power_off(&mut Registers);
     }
     cpu::halt_forever()
 }
 
-/// Resets the machine through the reset control register that PCs have had since the PIIX; halts if that does nothing.
+/// Resets the machine: as the firmware says, by the old ways of PCs, by a triple fault.
 pub fn reset() -> ! {
-    console::flush();
-    // SAFETY: nothing runs after this.
-    unsafe { port::write_u8(0xcf9, 0x0e) };
-    cpu::halt_forever()
+    // Without tables the old ways remain.
+    POWER.get().copied().unwrap_or_default().reset(&mut Registers);
+    trap::shut_down()
+}
+
+/// The registers that `firmware::power` names. Other CPUs may use the ports of configuration space at that time: the
+/// machine is going.
+struct Registers;
+
+impl Registers {
+    /// Where a register in memory is mapped.
+    fn mapped(address: u64) -> Option<u64> {
+        let number = POWER.get()?.addresses().position(|known| known == address)? as u64;
+        Some(MAPPED_AT + number * PAGE_BYTES + address % PAGE_BYTES)
+    }
+
+    /// Shows a register of bus 0 at the data ports, and says at which.
+    fn choose(device: u8, function: u8, offset: u8) -> u16 {
+        let word = 1 << 31 | u32::from(device) << 11 | u32::from(function) << 8 | u32::from(offset & 0xfc);
+        // SAFETY: this port only chooses what the data ports show.
+        unsafe { port::write_u32(PCI_ADDRESS, word) };
+        PCI_DATA + u16::from(offset & 3)
+    }
+}
+
+impl Machine for Registers {
+    fn read(&mut self, at: Location, bytes: u8) -> u32 {
+        let port = match at {
+            Location::Port(port) => port,
+            Location::PciConfiguration { device, function, offset } => Self::choose(device, function, offset),
+            Location::Memory(address) => {
+                let Some(at) = Self::mapped(address) else { return u32::MAX };
+                // SAFETY: the page is mapped uncached, and the FADT says that this byte in it is a power management
+                // register.
+                return u32::from(unsafe { core::ptr::read_volatile(at as *const u8) });
+            }
+        };
+        // SAFETY: a power management register, or the keyboard controller's status: reading them changes nothing.
+        unsafe { if bytes == 1 { u32::from(port::read_u8(port)) } else { u32::from(port::read_u16(port)) } }
+    }
+
+    fn write(&mut self, at: Location, bytes: u8, value: u32) {
+        let port = match at {
+            Location::Port(port) => port,
+            Location::PciConfiguration { device, function, offset } => Self::choose(device, function, offset),
+            Location::Memory(address) => {
+                let Some(at) = Self::mapped(address) else { return };
+                // SAFETY: as in `read`; the machine is to end by this.
+                return unsafe { core::ptr::write_volatile(at as *mut u8, value as u8) };
+            }
+        };
+        // SAFETY: the FADT names this register, or PCs have it; the machine is to end by this.
+        unsafe { if bytes == 1 { port::write_u8(port, value as u8) } else { port::write_u16(port, value as u16) } };
+    }
+
+    fn wait(&mut self) {
+        timer::delay_us(1000);
+    }
 }
 
 /// Ends a lab machine with a status; halts where there is no such device.
 pub fn debug_exit(code: u32) -> ! {
-    console::flush();
     // SAFETY: in the lab this port ends QEMU; elsewhere nobody listens there.
     unsafe { port::write_u32(DEBUG_EXIT_PORT, code) };
     cpu::halt_forever()

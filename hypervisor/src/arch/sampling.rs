@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples of what each processor executes, for a profile (the crate `profile`).
 //!
-//! The watchdog's timer sends an NMI to the boot processor, again and again, whose handler sends one to each other processor. No mask
-//! holds them back, only the world switch, at whose end they are taken. Without a profile nothing of this is on any path.
+//! The watchdog's timer sends an NMI to the boot processor, again and again, whose handler sends one to each other
+//! processor. No mask holds them back, only the world switch, at whose end they are taken. Without a profile nothing of
+//! this is on any path.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -34,8 +35,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Looks at every processor that is online, from now on. `None`: there is no memory. For the boot processor, where a watchdog is
-    /// prepared.
+    /// Looks at every processor that is online, from now on. `None`: there is no memory. For the boot processor, where
+    /// a watchdog is prepared.
     pub fn begin(period_us: u64) -> Option<Self> {
         let mut processors = 0;
         while percpu::of(processors).is_some() {
@@ -92,8 +93,8 @@ impl Sampling {
 
 /// The ring whose memory begins there.
 fn ring_at(memory: u64) -> &'static Ring {
-    // SAFETY: only addresses of rings' memory come here: in frames of the direct map, aligned, which are kept until no handler uses them
-    // and their reader is gone. It is all atomics, of which any bits are a value.
+    // SAFETY: only addresses of rings' memory come here: in frames of the direct map, aligned, which are kept until no
+    // handler uses them and their reader is gone. It is all atomics, of which any bits are a value.
     unsafe { &*(memory as *const Ring) }
 }
 

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ports of the host's UARTs: COM1 carries the log, COM2 the control channel. What is done with them is `uart`'s.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use uart::{Hardware, Register};
 
 use super::{cpu, port, timer};
 
 /// One of the host's UARTs.
 pub type Uart = uart::Uart<ComPort>;
+
+/// COM1 has interrupted since somebody asked.
+static COM1_HAS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// COM2 has interrupted since somebody asked.
+static COM2_HAS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The eight ports of a PC's serial port.
 #[derive(Debug)]
@@ -32,6 +39,26 @@ pub const fn com2() -> Uart {
 /// COM2's ports, for who goes on with what another image has set up.
 pub const fn com2_ports() -> ComPort {
     ComPort { base: 0x2f8 }
+}
+
+/// COM1's interrupt has come: the UART has room.
+pub fn note_com1_interrupt() {
+    COM1_HAS_INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether COM1 has interrupted since this was last asked.
+pub fn take_com1_interrupt() -> bool {
+    COM1_HAS_INTERRUPTED.swap(false, Ordering::Relaxed)
+}
+
+/// COM2's interrupt has come.
+pub fn note_com2_interrupt() {
+    COM2_HAS_INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether COM2 has interrupted since this was last asked.
+pub fn take_com2_interrupt() -> bool {
+    COM2_HAS_INTERRUPTED.swap(false, Ordering::Relaxed)
 }
 
 impl ComPort {

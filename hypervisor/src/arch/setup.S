@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What `baton image linux` puts before the image, so that it is a bzImage: the setup header, which Linux loaders read, and code
-// for those that enter a kernel in 16-bit real mode, as QEMU's -kernel and iPXE on a BIOS do. It is in no segment of the ELF
-// file. The code asks the BIOS for the memory map, and goes on at the 32-bit entry.
-// Source: the Linux kernel's documentation, "The Linux/x86 Boot Protocol" (2.15); ACPI 6.5, section 15.1 (INT 15h, E820h).
+// What `baton image linux` puts before the image, so that it is a bzImage: the setup header, which Linux loaders read,
+// and code for those that enter a kernel in 16-bit real mode, as QEMU's -kernel and iPXE on a BIOS do. It is in no
+// segment of the ELF file. The code asks the BIOS for the memory map, and goes on at the 32-bit entry.
+// Source: the Linux kernel's documentation, "The Linux/x86 Boot Protocol" (2.15); ACPI 6.5, section 15.1 (INT 15h,
+// E820h).
 
 .set ZERO_PAGE, 0x1000          // in the setup's segment, of which a kernel has the first 32 KiB
 .set E820_MAXIMUM, 128

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// SHA-256's rounds by the processor's own instructions. Sources: FIPS 180-4, section 6.2.2; AMD APM vol. 4 (SHA256RNDS2,
-// SHA256MSG1, SHA256MSG2). RDI = the state, eight words; RSI = blocks; RDX = how many, at least one.
+// SHA-256's rounds by the processor's own instructions. Sources: FIPS 180-4, section 6.2.2; AMD APM vol. 4
+// (SHA256RNDS2, SHA256MSG1, SHA256MSG2). RDI = the state, eight words; RSI = blocks; RDX = how many, at least one.
 //
-// XMM registers are a guest's: those that are used are kept on the stack meanwhile. None but their lower halves change, and
-// neither does MXCSR.
+// XMM registers are a guest's: those that are used are kept on the stack meanwhile. None but their lower halves change,
+// and neither does MXCSR.
 
 .section .rodata
 .balign 16
@@ -50,7 +50,8 @@ sha256_by_instructions:
     .endr
     lea rax, [rip + sha256_constants]
 
-    // The instructions want the words as A, B, E, F in one register (XMM1) and C, D, G, H in the other (XMM2), from the top.
+    // The instructions want the words as A, B, E, F in one register (XMM1) and C, D, G, H in the other (XMM2), from the
+    // top.
     movups xmm1, [rdi]
     movups xmm2, [rdi + 16]
     pshufd xmm1, xmm1, 0xb1

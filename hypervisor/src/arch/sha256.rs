@@ -39,6 +39,14 @@ impl Engine {
         }
     }
 
+    /// What it is in a line of the log.
+    pub fn means(self) -> &'static str {
+        match self {
+            Self::Portable => "plain code",
+            Self::Instructions => "SHA-NI",
+        }
+    }
+
     /// The faster one that the processor has.
     pub fn best() -> Self {
         if has_instructions() { Self::Instructions } else { Self::Portable }
@@ -51,8 +59,8 @@ impl Compress for Engine {
             return Portable.compress(state, blocks);
         }
         for some in blocks.chunks(BLOCKS_AT_ONCE) {
-            // SAFETY: the processor has the instructions ([`Engine::best`]), and CR4.OSFXSR is set. The state has eight words, the
-            // blocks are as many as is said and at least one; registers that belong to a guest are put back.
+            // SAFETY: the processor has the instructions ([`Engine::best`]), and CR4.OSFXSR is set. The state has eight
+            // words, the blocks are as many as is said and at least one; registers that belong to a guest are put back.
             unsafe { sha256_by_instructions(state.as_mut_ptr(), some.as_ptr().cast(), some.len()) };
         }
     }

@@ -46,8 +46,8 @@ static ROOT: AtomicU64 = AtomicU64::new(0);
 static APIC_IDS: [AtomicU32; MAX_PROCESSORS] = [const { AtomicU32::new(0) }; MAX_PROCESSORS];
 /// How many there are.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Tops of the stacks by number; 0 for one that may not start. Each has its own: one that comes after it was given up harms
-/// nobody, one that leaves and comes back finds it.
+/// Tops of the stacks by number; 0 for one that may not start. Each has its own: one that comes after it was given up
+/// harms nobody, one that leaves and comes back finds it.
 static STACKS: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
 /// What a started processor goes on with.
 static ENTRY: spin::Once<fn() -> !> = spin::Once::new();
@@ -62,8 +62,8 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// Prepares what processors with these identifiers need to start, before the first is woken: the start-up code in a page
-/// below 1 MiB, whose number is returned. They will go on with `entry`. Each also needs [`give_stack`].
+/// Prepares what processors with these identifiers need to start, before the first is woken: the start-up code in a
+/// page below 1 MiB, whose number is returned. They will go on with `entry`. Each also needs [`give_stack`].
 pub fn prepare(ids: &[u32], entry: fn() -> !) -> Result<u8, OutOfMemory> {
     ENTRY.call_once(|| entry);
     ROOT.store(memory::host_root(), Ordering::Release);
@@ -136,14 +136,14 @@ impl Machine {
         Self { apic_ids, alarm: None, is_virtual: is_virtual() }
     }
 
-    /// One turn of a short waiting loop. PAUSE is for the sibling thread of a real processor; under a hypervisor it may end the
-    /// processor's turn, and in QEMU's emulator it takes a lock that the partner needs in order to wake.
+    /// One turn of a short waiting loop. PAUSE is for the sibling thread of a real processor; under a hypervisor it may
+    /// end the processor's turn, and in QEMU's emulator it takes a lock that the partner needs in order to wake.
     pub fn relax(&self) {
         if self.is_virtual { cpu::idle_a_moment() } else { cpu::pause() }
     }
 
-    /// Halts until an interrupt, or until the time stamp counter shows `until` or a little earlier. Interrupts are masked but
-    /// for the halt itself, so one that was sent since the last halt ends this one.
+    /// Halts until an interrupt, or until the time stamp counter shows `until` or a little earlier. Interrupts are
+    /// masked but for the halt itself, so one that was sent since the last halt ends this one.
     pub fn sleep_until(&mut self, until: u64) {
         // It may have fired a little before its time.
         if PerCpu::current().timer_fired.swap(false, Ordering::Relaxed) {
@@ -242,8 +242,8 @@ fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
     *PARKED.get()?.mailboxes.get(index as usize)?
 }
 
-/// Lets a parked processor go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might find the
-/// processor on its way.
+/// Lets a parked processor go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
+/// find the processor on its way.
 fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
     let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
@@ -280,8 +280,8 @@ pub fn is_virtual() -> bool {
     cpu::cpuid(1, 0).ecx & (1 << 31) != 0
 }
 
-/// Sends INIT to all others before anything is prepared for them, so that whatever delay it needs passes meanwhile; returns
-/// when that was. They run nothing of ours yet, and whatever they ran, this ends it.
+/// Sends INIT to all others before anything is prepared for them, so that whatever delay it needs passes meanwhile;
+/// returns when that was. They run nothing of ours yet, and whatever they ran, this ends it.
 pub fn reset_others() -> Option<u64> {
     apic::broadcast_init_at_boot().then(cpu::tsc)
 }
@@ -294,8 +294,8 @@ pub fn tsc_adjust() -> Option<u64> {
 }
 
 fn write_warm_reset(code: u8, vector: u32) {
-    // SAFETY: the CMOS shutdown code and the BIOS data area's vector are there for this; the first MiB is in the direct map
-    // wherever the memory map calls it usable, and only then is the vector written.
+    // SAFETY: the CMOS shutdown code and the BIOS data area's vector are there for this; the first MiB is in the direct
+    // map wherever the memory map calls it usable, and only then is the vector written.
     unsafe {
         port::write_u8(0x70, SHUTDOWN_REGISTER);
         port::write_u8(0x71, code);

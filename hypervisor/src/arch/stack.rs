@@ -50,8 +50,8 @@ pub fn new_stack() -> Result<u64, MemoryError> {
     PROCESSORS.add()
 }
 
-/// Maps a new stack for one kind of exception of a processor, with a guard page under it; returns its top. Nothing runs on
-/// it but the exception's report.
+/// Maps a new stack for one kind of exception of a processor, with a guard page under it; returns its top. Nothing runs
+/// on it but the exception's report.
 pub fn new_interrupt_stack() -> Result<u64, MemoryError> {
     INTERRUPTS.add()
 }

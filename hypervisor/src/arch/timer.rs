@@ -76,16 +76,16 @@ pub fn resume(rates: Rates) {
     TICKS_PER_US.store(rates.tsc_hz.div_ceil(1_000_000), Ordering::Relaxed);
 }
 
-/// Measures the time stamp counter and the calling processor's APIC timer against `reference`, or believes CPUID where it
-/// tells the TSC's rate (leaf 15h). Returns the TSC's rate in Hz.
-pub fn calibrate(reference: Option<Reference>) -> Result<u64, NoReference> {
+/// Measures the time stamp counter and the calling processor's APIC timer against `reference`, or believes CPUID where
+/// it tells the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
+pub fn calibrate(reference: Option<Reference>) -> Result<(u64, &'static str), NoReference> {
     let has_deadline = cpu::cpuid(1, 0).ecx & (1 << 24) != 0;
     HAS_DEADLINE.store(has_deadline, Ordering::Relaxed);
     apic::prepare_timer(false);
     let sample = reference.ok_or(NoReference).and_then(|reference| Ok((reference, measure(reference)?)));
-    let tsc_hz = match (tsc_hz_of_cpuid(), &sample) {
-        (Some(hz), _) => hz,
-        (None, Ok((reference, sample))) => sample.tsc_hz(*reference),
+    let (tsc_hz, source) = match (tsc_hz_of_cpuid(), &sample) {
+        (Some(hz), _) => (hz, "as CPUID leaf 15h states"),
+        (None, Ok((reference, sample))) => (sample.tsc_hz(*reference), reference.as_source()),
         (None, Err(NoReference)) => return Err(NoReference),
     };
     if let Ok((reference, sample)) = &sample {
@@ -99,7 +99,7 @@ pub fn calibrate(reference: Option<Reference>) -> Result<u64, NoReference> {
     TSC_HZ.store(tsc_hz, Ordering::Relaxed);
     TICKS_PER_US.store(tsc_hz.div_ceil(1_000_000), Ordering::Relaxed);
     apic::prepare_timer(has_deadline);
-    Ok(tsc_hz)
+    Ok((tsc_hz, source))
 }
 
 /// Prepares the calling processor's timer as [`calibrate`] did for the first.
@@ -107,8 +107,8 @@ pub fn prepare_this_processor() {
     apic::prepare_timer(HAS_DEADLINE.load(Ordering::Relaxed));
 }
 
-/// The time stamp counter and what is left of the APIC timer's count, read one after the other: the time between the two readings is
-/// the same each time, and falls out of a difference.
+/// The time stamp counter and what is left of the APIC timer's count, read one after the other: the time between the
+/// two readings is the same each time, and falls out of a difference.
 struct Counted {
     tsc: u64,
     left: u32,
@@ -188,8 +188,9 @@ fn measure(reference: Reference) -> Result<Sample, NoReference> {
     Err(NoReference)
 }
 
-/// Measures the time stamp counter's rate anew, over all the time since the first look: a first look of a millisecond knows
-/// it to some hundred parts per million, a second of boot to less than one. Call it before a guest is told the rate.
+/// Measures the time stamp counter's rate again, over all the time since the first look: a first look of a millisecond
+/// knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is told the
+/// rate.
 pub fn refine() {
     let first = *FIRST.lock();
     let Some((reference, first)) = first else { return };
@@ -216,6 +217,13 @@ impl Reference {
         }
         // IA-PC HPET 1.0a, section 2.3.4: at most 100 ns, never 0.
         if (1..=100_000_000).contains(&self.period_femtoseconds()) { Ok(()) } else { Err(NoReference) }
+    }
+
+    fn as_source(self) -> &'static str {
+        match self {
+            Self::Hpet => "measured against the HPET",
+            Self::PmTimer(_) => "measured against the ACPI PM timer",
+        }
     }
 
     fn period_femtoseconds(self) -> u64 {
@@ -272,6 +280,23 @@ pub fn origin() -> u64 {
 /// Nanoseconds since [`start_at`]; 0 before calibration.
 pub fn uptime_ns() -> u64 {
     ticks_to_ns(cpu::tsc().wrapping_sub(TSC_AT_BOOT.load(Ordering::Relaxed)))
+}
+
+/// Tries until it succeeds, for `us` microseconds at most (so many times where the TSC's rate is not known yet). What a
+/// lock's holder needs is time, not attempts: a hypervisor or an emulator below may not run it for a while.
+pub fn try_for<T>(us: u64, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    let (began, ticks) = (cpu::tsc(), us_to_ticks(us));
+    let mut tries = 0;
+    loop {
+        if let Some(found) = attempt() {
+            return Some(found);
+        }
+        tries += 1;
+        if cpu::tsc().wrapping_sub(began) > ticks && tries > us {
+            return None;
+        }
+        cpu::pause();
+    }
 }
 
 /// Microseconds as TSC ticks; 0 before calibration.

@@ -3,22 +3,32 @@
 
 use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
+use core::mem::offset_of;
 
 use super::descriptor::InterruptStack;
+use super::hooks::HOOKS;
 use super::percpu::PerCpu;
-use super::{apic, cpu, sampling};
-use crate::console::trial;
-use crate::end;
+use super::{apic, cpu, ending, machine_check, sampling, serial, strays};
 
-global_asm!(include_str!("trap.S"), dispatch = sym dispatch, low = const LOW_VECTORS, high = const HIGH_VECTORS);
+global_asm!(
+    include_str!("registers.S"),
+    include_str!("trap.S"),
+    dispatch = sym dispatch,
+    machine_check = const vector::MACHINE_CHECK,
+    frame_rsp = const offset_of!(TrapFrame, rsp),
+    frame_bytes = const size_of::<TrapFrame>(),
+    mcg_status = const mca::MCG_STATUS,
+);
+
+// The copy of a #MC's frame begins at a multiple of 16 bytes, as the CPU's does: so it ends at one.
+const _: () = assert!(size_of::<TrapFrame>().is_multiple_of(16));
 
 unsafe extern "C" {
     static trap_stubs: u8;
 }
 
-/// Vectors below the first and from the second on have stubs. Nobody sends those between.
-const LOW_VECTORS: u64 = 0x50;
-const HIGH_VECTORS: u64 = 0xe0;
+/// #GP.
+const GENERAL_PROTECTION: u8 = 13;
 
 /// Vectors of the host's interrupts.
 pub mod vector {
@@ -133,14 +143,9 @@ fn fill(interrupt_stack: impl Fn(u64) -> u64) {
     }
 }
 
-/// Where the vector leads to. One that nobody sends makes the processor look what there is to do.
+/// Where the vector leads to.
 fn stub_of(vector: u64) -> u64 {
-    let number = match vector {
-        0..LOW_VECTORS => vector,
-        HIGH_VECTORS.. => vector - HIGH_VECTORS + LOW_VECTORS,
-        _ => u64::from(vector::WAKE),
-    };
-    (&raw const trap_stubs) as u64 + number * 16
+    (&raw const trap_stubs) as u64 + vector * 16
 }
 
 /// Loads the IDT on the calling processor.
@@ -155,11 +160,20 @@ pub fn load() {
     unsafe { asm!("lidt [{}]", in(reg) &register, options(readonly, nostack, preserves_flags)) };
 }
 
-/// Serves an interrupt that came while an image on trial had the calling processor: as if it came here and now. For vectors
-/// without an error code.
+/// Ends the machine's run by a triple fault: a PC resets then. Halts where that does nothing.
+pub fn shut_down() -> ! {
+    let nothing = [0_u8; 10];
+    // SAFETY: with an empty IDT the exception cannot be delivered, nor the double fault that follows; nothing runs
+    // after this.
+    unsafe { asm!("lidt [{}]", "ud2", "2:", "cli", "hlt", "jmp 2b", in(reg) &nothing, options(noreturn)) };
+}
+
+/// Serves an interrupt that came while an image on trial had the calling processor: as if it came here and now. For
+/// vectors without an error code.
 pub fn deliver(vector: u8) {
     let stub = stub_of(u64::from(vector));
-    // SAFETY: the stub finds the frame that the processor would have pushed, keeps every register, and returns to the label.
+    // SAFETY: the stub finds the frame that the processor would have pushed, keeps every register, and returns to the
+    // label.
     unsafe {
         asm!(
             "mov {stack}, rsp",
@@ -191,34 +205,53 @@ pub fn fault_address() -> u64 {
 
 extern "C" fn dispatch(frame: &mut TrapFrame) {
     match frame.vector as u8 {
-        vector::NMI | vector::STOP if end::is_under_way() => end::stop_this_processor(frame),
+        vector::NMI | vector::STOP if ending::is_under_way() => (HOOKS.stop_cpu)(frame),
         // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
-        vector::NMI if sampling::takes_nmi(frame) || trial::takes_nmi() || crate::update::takes_nmi() => {
+        vector::NMI if sampling::takes_nmi(frame) || (HOOKS.claims_nmi)() => {
+            super::crossing::trial::note_nmi(frame);
             skip_halt(frame);
         }
-        0..=31 => crate::panic::exception(frame),
+        vector::NMI => {
+            strays::note_nmi();
+            skip_halt(frame);
+        }
+        GENERAL_PROTECTION if super::probe::takes(frame) => {}
+        vector::MACHINE_CHECK if !ending::is_under_way() => match machine_check::in_host() {
+            Ok(()) => skip_halt(frame),
+            Err(fatal) => (HOOKS.machine_check)(frame, &fatal),
+        },
+        0..=31 => (HOOKS.exception)(frame),
         vector::SPURIOUS => {}
         // Whoever rests only wants to be woken.
-        _ if end::is_under_way() => apic::end_of_interrupt(),
+        _ if ending::is_under_way() => apic::end_of_interrupt(),
         vector::SELF_TEST => panic!("self-test, in an interrupt handler"),
         number => {
             match number {
                 vector::TIMER | vector::COUNTERS => {
                     PerCpu::current().timer_fired.store(true, core::sync::atomic::Ordering::Relaxed)
                 }
-                vector::LOG_TRIAL => trial::interrupted(),
+                vector::LOG_TRIAL => (HOOKS.log_self_test)(),
                 vector::KICK if PerCpu::current().holds_one.load(core::sync::atomic::Ordering::Relaxed) => {}
-                vector::CONSOLE_UART => crate::console::interrupted(),
+                vector::CONSOLE_UART => {
+                    serial::note_com1_interrupt();
+                    PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed)
+                }
                 vector::FORGET => super::lock::interrupted(),
-                _ => PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed),
+                vector::WAKE | vector::CONTROL_UART | vector::KICK => {
+                    if number == vector::CONTROL_UART {
+                        serial::note_com2_interrupt();
+                    }
+                    PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed)
+                }
+                stray => strays::note_interrupt(stray),
             }
             apic::end_of_interrupt();
         }
     }
 }
 
-/// An NMI that comes between STI and HLT ends STI's shadow: an interrupt that waits would be served before HLT, which would then wait
-/// for the next one. So whoever was about to halt does not.
+/// An NMI that comes between STI and HLT ends STI's shadow: an interrupt that waits would be served before HLT, which
+/// would then wait for the next one. So whoever was about to halt does not.
 fn skip_halt(frame: &mut TrapFrame) {
     const HLT: u8 = 0xf4;
     if code_bytes(frame.rip).first() == Some(&HLT) {
@@ -226,7 +259,18 @@ fn skip_halt(frame: &mut TrapFrame) {
     }
 }
 
-/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many. `stack` is one, mapped.
+/// The interrupted code never goes on: its stack is `to`'s, behind what it has there, interrupts masked.
+pub fn divert(frame: &mut TrapFrame, to: extern "C" fn() -> !) {
+    const INTERRUPTS: u64 = 1 << 9;
+    const BACKWARDS: u64 = 1 << 10;
+    frame.rip = to as usize as u64;
+    // As a call leaves it: a return address below a multiple of 16.
+    frame.rsp = (frame.rsp & !0xf) - 8;
+    frame.rflags &= !(INTERRUPTS | BACKWARDS);
+}
+
+/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many.
+/// `stack` is one, mapped.
 pub fn backtrace(frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
     profile::walk::walk(frame_pointer, stack, &read_stack, into)
 }
@@ -260,8 +304,8 @@ pub fn frame_pointer() -> u64 {
 #[inline(never)]
 pub fn registers_here() -> endstate::epitaph::Registers {
     let mut values = [0_u64; 22];
-    // SAFETY: every register is only read, and stored into the array; CR2 may be read at any time. The stack is used for the
-    // flags alone.
+    // SAFETY: every register is only read, and stored into the array; CR2 may be read at any time. The stack is used
+    // for the flags alone.
     unsafe {
         asm!(
             "mov [{into} + 8], rsp", "pushfq", "pop qword ptr [{into} + 16]",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log at the end of the host: read and printed without a lock, whoever was writing or printing when the host failed.
+//! The log at the end of the host: read and printed without a lock, whoever was writing or printing when the host
+//! failed.
 
 use core::fmt::{self, Write};
 
@@ -46,7 +47,7 @@ pub fn first_record_from(place: u64, visit: &mut dyn FnMut(LogRecord<'_>)) {
     });
 }
 
-/// Prints the log from its beginning; it is not logged anew.
+/// Prints the log from its beginning; it is not logged again.
 pub fn print_log_again() {
     let Some(mut uart) = spare() else { return };
     read(&mut |record| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The log: what every `log::info!` of the hypervisor goes through, the rings that keep it, and its readers.
 //!
-//! The boot processor begins with a small ring in the image. Once there is memory, each processor has one of its own, in
-//! frames that nobody else gets: [`memory`] names them, so that a later image can read what this one said.
+//! The boot processor begins with a small ring in the image. Once there is memory, each processor has one of its own,
+//! in frames that nobody else gets: [`memory`] names them, so that a later image can read what this one said.
 
 mod drain;
 mod follower;
@@ -52,8 +52,8 @@ pub fn start(level: Level) {
     let _ = log::set_logger(&LOGGER);
 }
 
-/// Gives processor `index`, which does not run yet, a ring of `bytes` in memory that outlasts this image; one that has been
-/// here before keeps its ring. The boot processor's takes over what has been logged so far.
+/// Gives processor `index`, which does not run yet, a ring of `bytes` in memory that outlasts this image; one that has
+/// been here before keeps its ring. The boot processor's takes over what has been logged so far.
 pub fn add_ring(index: u32, bytes: u64) {
     let (Some(slot), Some(range_slot)) = (RINGS.get(index as usize), FRAMES.get(index as usize)) else { return };
     if let Some(ring) = slot.get() {
@@ -172,8 +172,8 @@ pub fn tell_memory() {
     log::debug!("log: {} in {} rings", ByteSize(bytes), memory().count());
 }
 
-/// Writes a record into the calling processor's ring. In any context: nothing here waits, allocates, or takes a lock. What a
-/// processor without a ring says is gone: nobody writes another's.
+/// Writes a record into the calling processor's ring. In any context: nothing here waits, allocates, or takes a lock.
+/// What a processor without a ring says is gone: nobody writes another's.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {

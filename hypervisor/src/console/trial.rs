@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log tried out (`selftest=log`, `selftest=log-cost`): records from every context, a storm of them with NMIs in between,
-//! and what one costs.
+//! The log tried out (`selftest=log`, `selftest=log-cost`): records from every context, a storm of them with NMIs in
+//! between, and what one costs.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,9 +12,9 @@ use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::vector;
 use crate::arch::{apic, cpu};
 use crate::console::log::ring;
+use crate::kernel::timeline::{self, Name};
 use crate::processors;
 use crate::start::BOOT;
-use crate::timeline::{self, Name};
 
 /// Records that each processor writes in the storm at least.
 const STORM_RECORDS: u32 = 3000;
@@ -118,8 +118,8 @@ fn log_in_storm(number: u32, me: u32) {
     log::info!("storm: record {number} of processor {me}");
 }
 
-/// Measures records in a full ring, which is what a ring mostly is, by the time stamp counter: in an emulator that counts
-/// instructions, those.
+/// Measures records in a full ring, which is what a ring mostly is, by the time stamp counter: in an emulator that
+/// counts instructions, those.
 fn cost() {
     (0..5000).for_each(|number| log::info!("cost: filling {number}"));
     let (name, number, address) = ("linux", 3_u32, 0xffff_8000_1234_5678_u64);

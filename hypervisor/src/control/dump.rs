@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 
 use wire::{Refusal, RefusalCode, ReplyBody};
 
+use super::leases;
 use crate::freeze::{Frozen, Stretch, next_memory};
 use crate::guest::Guest;
 
@@ -37,6 +38,7 @@ pub fn memory(guest: &Guest, from_gpa: u64, to_gpa: u64) -> Result<ReplyBody, Re
 }
 
 fn look(guest: &Guest, look: impl FnOnce(&dyn Frozen) -> Result<ReplyBody, Refusal>) -> Result<ReplyBody, Refusal> {
+    leases::renew(guest);
     guest.frozen.look(look).unwrap_or_else(|| Err(not_still(guest)))
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images that are to replace the running one: files that are sent, and images that are checked for a restart or an update. Both take their time in
-//! small pieces, between which guests run.
+//! Images that are to replace the running one: files that are sent, and images that are checked for a restart or an
+//! update. Both take their time in small pieces, between which guests run.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -9,25 +9,30 @@ use handover::layout::Reason;
 use seal::Announced;
 use wire::{Refusal, RefusalCode, ReplyBody, Response, UpdateBy, UploadKind};
 
-use crate::arch::cpu;
+use crate::arch::{cpu, timer};
 use crate::restart::source::Source;
+use crate::restart::trust;
 use crate::restart::upload::Upload;
 use crate::restart::{Preparation, Refused, Restart};
 
 /// After a slice of work this processor's guests run for so many times as long before the next.
 const REST: u64 = 3;
+/// The operator's wish for an older image holds for so long.
+const PERMIT_US: u64 = 10_000_000;
 
 /// What is under way.
 #[derive(Default)]
 pub struct ImageOrders {
     upload: Option<Box<Upload>>,
     job: Option<Job>,
+    /// Until when the next order may go to an older image, in ticks.
+    downgrade_until: Option<u64>,
 }
 
 /// What an image is wanted for.
 #[derive(Clone, Copy)]
 pub enum Wanted {
-    /// Guests start anew.
+    /// Guests start again.
     Restart,
     /// Guests go on.
     Update {
@@ -95,16 +100,30 @@ impl ImageOrders {
         ReplyBody::Done
     }
 
+    /// The next order may go to an older image, if the host's policy permits that.
+    pub fn permit_downgrade(&mut self) -> Result<ReplyBody, Refusal> {
+        if let Err(downgrade) = trust::floor().admit_if_asked(0) {
+            let reason = String::from("this host permits no downgrade");
+            return Err(Refusal { code: RefusalCode::Invalid, reason, mend: downgrade.mend().into() });
+        }
+        self.downgrade_until = Some(cpu::tsc().saturating_add(timer::us_to_ticks(PERMIT_US)));
+        Ok(ReplyBody::Done)
+    }
+
     /// Whether a file is being sent.
     pub fn is_receiving(&self) -> bool {
         self.upload.as_ref().is_some_and(|upload| !upload.is_whole())
     }
 
-    /// Begins to prepare a restart or an update, with the host's own bundle, the file that was sent, or the image before.
+    /// Begins to prepare a restart or an update, with the host's own bundle, the file that was sent, or the image
+    /// before.
     pub fn begin(&mut self, id: u32, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {
         if self.job.is_some() {
             return Err(is_preparing());
         }
+        let is_permitted = self.downgrade_until.take().is_some_and(|until| cpu::tsc() <= until);
+        // To go back to the image before is to ask for an older one.
+        let is_downgrade = is_permitted || by == UpdateBy::Previous;
         let source = match by {
             UpdateBy::Bundle => Source::bundle().map_err(|error| error.refusal())?,
             UpdateBy::Upload => self.uploaded()?,
@@ -114,7 +133,7 @@ impl ImageOrders {
             Wanted::Restart => Reason::Asked,
             Wanted::Update { .. } => Reason::Update,
         };
-        match Preparation::begin(source, reason) {
+        match Preparation::begin(source, reason, is_downgrade) {
             Ok(preparation) => {
                 self.job = Some(Job { id, wanted, preparation, due: cpu::tsc() });
                 Ok(())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What goes out: responses, and the streams that were subscribed to, each from where the last turn ended.
 //!
-//! Nothing here waits for whoever reads. Frames go into a bounded queue, and from there to the UART as it takes them; while
-//! the queue is full, log, events and consoles stay where they are, and responses are dropped.
+//! Nothing here waits for whoever reads. Frames go into a bounded queue, and from there to the UART as it takes them;
+//! while the queue is full, log, events and consoles stay where they are, and responses are dropped.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -25,12 +25,16 @@ use crate::restart::Conversation;
 const KEPT_CONSOLE_BYTES: usize = 8 * 1024;
 /// Bytes that wait for the UART.
 const QUEUE_BYTES: usize = 64 * 1024;
+/// Rounds in which the last words go out: each sends a full queue, and the consoles of all guests hold no more.
+const LAST_ROUNDS: u32 = 64;
 /// Of these, kept free for responses.
 const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
 /// What waits, and where the streams stand.
 pub struct Outgoing {
     subscription: Subscription,
+    /// Somebody has said what is wanted.
+    is_asked: bool,
     log: Follower,
     next_event: u64,
     queue: Queue,
@@ -53,7 +57,8 @@ impl Outgoing {
         let queue = Queue { waiting, buffer: Box::new([0; MAX_FRAME_BYTES]) };
         let Conversation { subscription, log_since, next_event, .. } = *conversation;
         log::set_followed(subscription.log);
-        Self { subscription, log: Follower::since(log_since), next_event, queue, look_again: None }
+        let is_asked = subscription != Subscription::default();
+        Self { subscription, is_asked, log: Follower::since(log_since), next_event, queue, look_again: None }
     }
 
     /// The conversation, for the next image.
@@ -76,7 +81,7 @@ impl Outgoing {
             self.next_event = 0;
         }
         log::set_followed(subscription.log);
-        self.subscription = subscription;
+        (self.subscription, self.is_asked) = (subscription, true);
     }
 
     /// Sends a response; one that is too long for a frame becomes a refusal that says so.
@@ -100,10 +105,7 @@ impl Outgoing {
             true => Some(now + timer::us_to_ticks(LOOK_AGAIN_US)),
             false => self.look_again.filter(|at| *at > now),
         };
-        if self.subscription.events {
-            self.next_event =
-                events::read_from(self.next_event, |event| self.queue.push_stream(Stream::Event(event.clone())));
-        }
+        self.pump_events();
         if self.subscription.log {
             self.pump_log();
         }
@@ -116,11 +118,35 @@ impl Outgoing {
         self.look_again
     }
 
-    /// Gives the UART all that waits, for a bounded time: the host is about to end.
+    /// Sends all that waits, and waits until it has left the machine, each for a bounded time: the host is about to
+    /// end. A host that ends before anybody could subscribe sends events and consoles all the same: a client that is
+    /// about to subscribe has opened the line. Allocates nothing, and waits for no lock for ever.
     pub fn drain(&mut self, uart: &mut Uart) {
-        self.pump(uart);
-        uart.send(self.queue.waiting.make_contiguous(), Patience::LAST_WORDS);
-        self.queue.waiting.clear();
+        let asked = self.subscription;
+        if !self.is_asked {
+            (self.subscription.events, self.subscription.consoles) = (true, true);
+        }
+        uart.retry();
+        for _ in 0..LAST_ROUNDS {
+            self.pump_consoles();
+            self.pump_events();
+            if self.subscription.log {
+                self.pump_log();
+            }
+            if self.queue.waiting.is_empty() || !self.queue.send_all(uart) {
+                break;
+            }
+        }
+        uart.drain(Patience::LAST_WORDS);
+        self.subscription = asked;
+    }
+
+    fn pump_events(&mut self) {
+        if self.subscription.events {
+            self.next_event = events::visit_from(self.next_event, |event| {
+                self.queue.push_stream(Stream::Event(Cow::Borrowed(event)))
+            });
+        }
     }
 
     /// The UART interrupts when it has room again, for as long as something waits for it.
@@ -129,8 +155,8 @@ impl Outgoing {
         uart.watch(if waits { Interrupts::all() } else { Interrupts::RECEIVED });
     }
 
-    /// Queues new records while there is room. Those that find none stay in their rings, where they may be overwritten before
-    /// there is: whoever reads the stream sees that by the numbers.
+    /// Queues new records while there is room. Those that find none stay in their rings, where they may be overwritten
+    /// before there is: whoever reads the stream sees that by the numbers.
     fn pump_log(&mut self) {
         while self.queue.has_room()
             && let Some(record) = self.log.next()
@@ -139,13 +165,16 @@ impl Outgoing {
         }
     }
 
-    /// Queues what guests have written for whoever has subscribed. While nobody has, the newest is kept for whoever comes.
-    /// Says whether there was any.
+    /// Queues what guests have written for whoever has subscribed. While nobody has, the newest is kept for whoever
+    /// comes. Says whether there was any, or may be.
     fn pump_consoles(&mut self) -> bool {
         let Some(guests) = GUESTS.get() else { return false };
         let mut was_any = false;
         for guest in &guests.all {
-            let mut ends = guest.control_ends();
+            let Some(mut ends) = guest.free_control_ends() else {
+                was_any = true;
+                continue;
+            };
             if !self.subscription.consoles {
                 while ends.waiting() > KEPT_CONSOLE_BYTES {
                     ends.next_byte();
@@ -180,6 +209,13 @@ impl Queue {
             let _ = self.push(&Frame::Stream(stream));
             true
         }
+    }
+
+    /// Sends all that waits with the patience of last words; whether it went out.
+    fn send_all(&mut self, uart: &mut Uart) -> bool {
+        let sent = uart.send(self.waiting.make_contiguous(), Patience::LAST_WORDS);
+        self.waiting.drain(..sent);
+        self.waiting.is_empty()
     }
 
     /// Queues a frame; one that finds no room is dropped: its reader has long stopped reading.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests about the host's processors. One that is to leave is not waited for: the answer follows when it has gone, or
-//! when it has been given up.
+//! Requests about the host's processors. One that is to leave is not waited for: the answer follows when it has gone,
+//! or when it has been given up.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -61,7 +61,7 @@ impl ProcessorOrders {
             }
             Err(error) => {
                 record(EventKind::CpuFailed { index, reason: error.to_string() });
-                let mend = "the host goes on without it until it starts anew".to_string();
+                let mend = "the host goes on without it until it starts again".to_string();
                 Err(Refusal { code: RefusalCode::Failed, reason: format!("processor {index}: {error}"), mend })
             }
         }
@@ -161,7 +161,7 @@ fn wrong_state(index: u32, is: &str, mend: String) -> Refusal {
 }
 
 fn failed(index: u32, state: State) -> Refusal {
-    let mend = "the host goes on without it until it starts anew".to_string();
+    let mend = "the host goes on without it until it starts again".to_string();
     wrong_state(index, &format!("is {state}"), mend)
 }
 

@@ -10,7 +10,7 @@ use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::start;
 
-/// How long the clock may be late before it is set anew, and how often the last handlers are looked for.
+/// How long the clock may be late before it is set again, and how often the last handlers are looked for.
 const LOOK_US: u64 = 50_000;
 const LAST_LOOK_US: u64 = 1000;
 

@@ -11,11 +11,11 @@ use wire::{
     LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
-use super::dump;
-use super::outgoing::{Outgoing, to_wire};
+use super::outgoing::to_wire;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
-use crate::arch::{cpu, power, timer};
+use super::{dump, leases};
+use crate::arch::{cpu, timer};
 use crate::console::log::Follower;
 use crate::guest::{GUESTS, Guest, Guests, Order, exits_of};
 use crate::{end, events, info, pci, selftest, start};
@@ -35,23 +35,27 @@ pub fn start_guests() -> bool {
     any
 }
 
+/// Orders all guests to stop.
+pub fn stop_guests() {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    let alive = guests.iter().filter(|guest| ALIVE.contains(&guest.status().state) || guest.has_orders());
+    alive.for_each(|guest| guest.order(Order::Stop));
+}
+
 /// Whether a request starts a guest.
 pub fn is_start(body: &RequestBody) -> bool {
     matches!(body, RequestBody::VmStart { .. })
 }
 
 /// Carries out a request. `None`: it is answered later, by `processors`.
-pub fn answer(
-    Request { id, body }: Request,
-    outgoing: &mut Outgoing,
-    processors: &mut ProcessorOrders,
-) -> Option<Result<ReplyBody, Refusal>> {
+pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -> Option<Result<ReplyBody, Refusal>> {
     Some(match body {
         RequestBody::Info => Ok(ReplyBody::Info(info::host())),
         RequestBody::VmList { from_index } => Ok(list(from_index)),
         RequestBody::VmStart { name } => order(&name, Order::Start, &[VmState::Stopped, VmState::Failed]),
         RequestBody::VmStop { name } => order(&name, Order::Stop, ALIVE),
-        RequestBody::VmPause { name } => order(&name, Order::Pause, CAN_PAUSE),
+        RequestBody::VmPause { name } => pause(&name),
+        RequestBody::VmHold { name, ms } => leases::hold(&name, ms),
         RequestBody::VmResume { name } => order(&name, Order::Resume, CAN_RESUME),
         RequestBody::VmReset { name } => order(&name, Order::Reset, ALIVE),
         RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
@@ -67,32 +71,28 @@ pub fn answer(
             Ok(event_page(from_sequence, limit))
         }
         RequestBody::Epitaph { from_line } => Ok(epitaph(from_line)),
-        RequestBody::Subscribe(subscription) => {
-            outgoing.subscribe(subscription);
-            Ok(ReplyBody::Done)
-        }
-        RequestBody::Restart
+        RequestBody::Subscribe(_)
+        | RequestBody::PowerOff
+        | RequestBody::Restart
         | RequestBody::RestartUploaded
         | RequestBody::Update { .. }
         | RequestBody::UploadBegin { .. }
         | RequestBody::UploadData { .. }
         | RequestBody::UploadDrop
+        | RequestBody::PermitDowngrade
         | RequestBody::ProfileBegin { .. }
         | RequestBody::ProfileRead { .. }
         | RequestBody::CpuPerf { .. } => Err(Refusal {
             code: RefusalCode::Failed,
-            reason: "images and profiles are taken where requests are read".into(),
+            reason: "that is answered where requests are read".into(),
             mend: String::new(),
         }),
         RequestBody::Timeline { from } => Ok(timeline::page(from)),
-        RequestBody::PowerOff => {
-            log::info!("power off: asked for over the control channel");
-            power::power_off()
-        }
         RequestBody::CpuList { from_index } => Ok(processors::list(from_index)),
         RequestBody::CpuOffline { index } => return processors.take_offline(id, index),
         RequestBody::CpuOnline { index } => processors.bring_online(index),
         RequestBody::PciList { from_index } => Ok(pci::list(from_index)),
+        RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })
 }
 
@@ -101,7 +101,14 @@ const CAN_PAUSE: &[VmState] = &[VmState::Running, VmState::Panicked, VmState::Hu
 /// A guest that is not well may be held.
 const CAN_RESUME: &[VmState] = &[VmState::Paused, VmState::Panicked, VmState::Hung];
 
-fn find(name: &str) -> Result<&'static Guest, Refusal> {
+/// Pauses a guest; one that is paused for a reader stays so when the reader has gone.
+pub fn pause(name: &str) -> Result<ReplyBody, Refusal> {
+    let was_held = find(name)?.lease().end();
+    if was_held { Ok(ReplyBody::Done) } else { order(name, Order::Pause, CAN_PAUSE) }
+}
+
+/// The guest of this name.
+pub fn find(name: &str) -> Result<&'static Guest, Refusal> {
     let guests = GUESTS.get();
     guests.and_then(|guests| guests.named(name)).ok_or_else(|| Refusal {
         code: RefusalCode::UnknownVm,
@@ -126,6 +133,7 @@ fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Ref
             mend: format!("that can be done while it is {}", one_of(allowed)),
         });
     }
+    guest.lease().end();
     guest.order(order);
     Ok(ReplyBody::Done)
 }
@@ -195,12 +203,13 @@ fn describe(guest: &Guest) -> VmInfo {
     }
 }
 
-/// The records from a place on, of all processors in the order of their times. A place is a time in ticks, so that whoever
-/// asks keeps no more than that; records of one time are never parted by the end of a page.
+/// The records from a place on, of all processors in the order of their times. A place is a time in ticks, so that
+/// whoever asks keeps no more than that; records of one time are never parted by the end of a page.
 fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     let most = usize::from(limit).min(PAGE_RECORDS);
     let (mut reader, mut found) = (Follower::since(from_sequence), Vec::new());
-    // What is that new may be overtaken by a record that another processor is just completing: it waits for the next page.
+    // What is that new may be overtaken by a record that another processor is just completing: it waits for the next
+    // page.
     let newest = cpu::tsc().saturating_sub(timer::us_to_ticks(SETTLED_US));
     while found.len() <= most
         && let Some(record) = reader.next()
@@ -237,7 +246,7 @@ fn epitaph(from_line: u32) -> ReplyBody {
 fn event_page(from_sequence: u64, limit: u16) -> ReplyBody {
     let mut found = Vec::new();
     let most = usize::from(limit).min(PAGE_RECORDS);
-    events::read_from(from_sequence, |event| {
+    events::visit_from(from_sequence, |event| {
         found.push(event.clone());
         found.len() < most
     });

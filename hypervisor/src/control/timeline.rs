@@ -7,7 +7,7 @@ use wire::{ReplyBody, TimelinePage, TimelinePlace, TimelinePoint, page};
 
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::timer;
-use crate::timeline::ring;
+use crate::kernel::timeline::ring;
 
 /// The most records of a page: as many as a frame may hold.
 const PAGE_POINTS: usize = 400;

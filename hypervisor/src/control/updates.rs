@@ -6,10 +6,10 @@ use alloc::string::{String, ToString};
 
 use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
+use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::restart::staging::Staged;
 use crate::update::{self, Preparing, Progress, guests_have_changed};
-use crate::virt::Virt;
 
 /// How long the gap waits for the channel to have nothing left to send.
 const PATIENCE_US: u64 = 200_000;
@@ -147,9 +147,13 @@ impl UpdateOrders {
 fn why_back() -> String {
     let gap = update::close_gap();
     let us = gap.as_ref().map_or(0, |gap| gap.lasted_ns() / 1000);
+    let fault_point = gap.as_ref().and_then(|gap| gap.fault_point());
+    let fault_point = fault_point.map_or_else(String::new, |report| alloc::format!(" ({report})"));
     let blamed = gap.and_then(|gap| gap.blamed());
     let problem = update::take_problem()
         .or_else(|| blamed.map(|index| alloc::format!("processor {index} waited too long for the others")));
     let problem = problem.unwrap_or_else(|| "no processor says why".to_string());
-    alloc::format!("the update was rolled back after {us} us, and guests go on in the old image: {problem}")
+    alloc::format!(
+        "the update was rolled back after {us} us, and guests go on in the old image: {problem}{fault_point}"
+    )
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control channel of a host that has ended: it tells what host it was and its log, can be switched off, and refuses all
-//! else. Streams that were subscribed to have ended with the host.
+//! The control channel of a host that has ended: it tells what host it was and its log, can be switched off, and
+//! refuses all else. Streams that were subscribed to have ended with the host.
 
+use handover::image::SECURITY_VERSION;
 use uart::{Interrupts, Patience, Peer, Policy, Rate};
 use wire::frugal::{Asked, BorrowedInfo, Listener, Question, Reply};
 use wire::{ApicMode, LogRecord, RefusalCode, Virtualization};
 
+use crate::arch::boot::BUILD;
 use crate::arch::serial::{self, Uart};
-use crate::arch::{address, apic, percpu, power, timer};
+use crate::arch::{address, apic, percpu, strays, timer};
 use crate::restart::inherited;
-use crate::{console, info, start};
+use crate::{console, info, shutdown, start};
 
 /// Bytes of the longest answer: one record of the log.
 const ANSWER_BYTES: usize = 1024;
@@ -23,7 +25,8 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Takes the UART over from whoever served it; what was on its way is lost.
+    /// Takes the UART over from the CPU that served it, once the last words are out
+    /// ([`crate::control::send_last_words`]).
     pub fn start() -> Self {
         let mut uart = serial::com2();
         // Absent, it takes nothing and nothing comes from it.
@@ -60,7 +63,7 @@ fn answer(uart: &mut Uart, question: Question) {
         Asked::PowerOff => {
             send(uart, question.id, &Reply::Done);
             uart.drain(Patience::LAST_WORDS);
-            power::power_off()
+            shutdown::power_off()
         }
         Asked::Other => send(uart, question.id, &refusal("it tells its log and what it was, and can be switched off")),
     }
@@ -93,6 +96,7 @@ fn send(uart: &mut Uart, id: u32, reply: &Reply<'_>) {
 
 /// What host it was. What only a lock would tell is left at 0.
 fn describe() -> BorrowedInfo<'static> {
+    let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     BorrowedInfo {
         version: concat!(env!("CARGO_PKG_VERSION"), " (this host has ended)"),
         image_bytes: address::image_end() - address::image_start(),
@@ -109,5 +113,14 @@ fn describe() -> BorrowedInfo<'static> {
         },
         tsc_hz: timer::tsc_hz(),
         generation: inherited::generation(),
+        build: BUILD,
+        security_version: SECURITY_VERSION,
+        permits_downgrade: false,
+        oldest_handover: handover::OLDEST_VERSION,
+        newest_handover: handover::VERSION,
+        trusted_keys: &[],
+        unclaimed_nmis,
+        unexpected_interrupts,
+        last_unexpected_vector,
     }
 }

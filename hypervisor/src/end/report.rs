@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report: why, where, on which way there, and what became of the other processors. And the epitaph, which tells the next
-//! host the same.
+//! The report: why, where, on which way there, and what became of the other processors. And the epitaph, which tells
+//! the next host the same.
 //!
-//! Addresses of the backtrace are printed as ` #n 0x…`; the tool turns them into functions and lines from the image's ELF
-//! file.
+//! Addresses of the backtrace are printed as ` #n 0x…`; the tool turns them into functions and lines from the image's
+//! ELF file.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use arrayvec::ArrayVec;
+use arrayvec::{ArrayString, ArrayVec};
 use endstate::epitaph::{self, Account, BACKTRACE_ADDRESSES, REGISTERS, Registers};
 use endstate::{Action, HELP, RollCall};
 use spin::Mutex;
 
-use super::{ENDING, STOPPED_AT, action, my_number};
+use super::{STOPPED_AT, action};
+use crate::arch::ending::ENDING;
+use crate::arch::percpu::my_number;
 use crate::arch::{ending, memory, timer, trap};
 use crate::console::{self, emergency};
+
+/// Longer than any reason of ours; what a panic says beyond is cut.
+const SUMMARY_BYTES: usize = 512;
+const PLACE_BYTES: usize = 128;
 
 /// What ended the host.
 pub struct Cause<'a> {
@@ -33,6 +39,7 @@ pub struct Cause<'a> {
 
 /// Written and read by the owner alone; tried, never waited for.
 static ROLL_CALL: Mutex<Option<RollCall>> = Mutex::new(None);
+static NOTED: Mutex<Option<Noted>> = Mutex::new(None);
 /// For the key that prints them again.
 static REGISTERS_THEN: [AtomicU64; REGISTERS.len()] = [const { AtomicU64::new(0) }; REGISTERS.len()];
 
@@ -52,6 +59,34 @@ impl Cause<'_> {
     fn first_number(&self) -> usize {
         usize::from(self.code.is_none())
     }
+}
+
+/// What ended the host first, kept while steps of its end may fail for other reasons.
+#[derive(Clone, Copy)]
+struct Noted {
+    summary: ArrayString<SUMMARY_BYTES>,
+    place: ArrayString<PLACE_BYTES>,
+    registers: Registers,
+    code: Option<&'static [u8]>,
+    frame_pointer: u64,
+}
+
+/// Keeps why the host ends, as far as it fits.
+pub(super) fn note(cause: &Cause<'_>) {
+    let Some(mut kept) = NOTED.try_lock() else { return };
+    let Cause { registers, code, frame_pointer, .. } = *cause;
+    let mut noted = Noted { summary: ArrayString::new(), place: ArrayString::new(), registers, code, frame_pointer };
+    let _ = noted.summary.write_fmt(cause.summary);
+    let _ = cause.place.map(|place| write!(noted.place, "{place}"));
+    *kept = Some(noted);
+}
+
+/// Runs `with` on what ended the host first. That is `cause` itself where it could not be noted.
+pub(super) fn with_first(cause: &Cause<'_>, with: fn(&Cause<'_>)) {
+    let Some(noted) = NOTED.try_lock().and_then(|noted| *noted) else { return with(cause) };
+    let Noted { registers, code, frame_pointer, .. } = noted;
+    let place = (!noted.place.is_empty()).then_some(&noted.place as &dyn fmt::Display);
+    with(&Cause { summary: format_args!("{}", noted.summary), place, registers, code, frame_pointer });
 }
 
 /// Keeps how the others were stopped.

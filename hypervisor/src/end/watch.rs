@@ -6,8 +6,9 @@ use endstate::{Action, Command, HELP, Rest, Watch};
 use super::control::Listening;
 use super::{owners_rest, report};
 use crate::arch::serial::Uart;
-use crate::arch::{cpu, ending, percpu, power, timer};
+use crate::arch::{cpu, ending, percpu, timer, watchdog};
 use crate::console::{self, emergency};
+use crate::shutdown;
 
 /// A clock that was never measured is taken for this one: a reboot may come late then, but not at once.
 const LEAST_HZ: u64 = 1_000_000_000;
@@ -23,6 +24,8 @@ pub(super) fn watch(action: Action) -> ! {
         ending::quiet_this_processor();
         ending::route_uarts_here();
     }
+    // Every further wait is meant.
+    watchdog::disarm();
     loop {
         serve(&mut keys, &mut control);
         if let Some(command) = watch.due(cpu::tsc()) {
@@ -51,7 +54,7 @@ fn obey(command: Command) {
         Command::Reboot => {
             emergency(format_args!("reset"));
             console::flush_for_the_end();
-            power::reset()
+            shutdown::reset()
         }
         Command::PrintLog => console::print_log_again(),
         Command::PrintRegisters => {

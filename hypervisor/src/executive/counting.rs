@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's own counters on each processor, while they are wanted: a user beside its guests. Guests' time is counted meanwhile
-//! whether theirs count or not; without the host's, none of this is on any path.
+//! The host's own counters on each processor, while they are wanted: a user beside its guests. Guests' time is counted
+//! meanwhile whether theirs count or not; without the host's, none of this is on any path.
 
 use alloc::boxed::Box;
 
@@ -8,10 +8,10 @@ use pmu::host_time::HostCounters;
 use wire::{CpuPerf, GuestTicks};
 
 use super::Executive;
+use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::control::counts;
 use crate::places::SLOTS;
-use crate::virt::Virt;
 
 /// One processor's.
 pub struct Counting {

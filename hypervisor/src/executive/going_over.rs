@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor's part of an update: it leaves its guests, saves them, and goes to the new image. Where that does not come about
-//! it is back, and everything is as it was.
+//! A processor's part of an update: it leaves its guests, saves them, and goes to the new image. Where that does not
+//! come about it is back, and everything is as it was.
 
 use alloc::string::String;
 use core::sync::atomic::Ordering;
@@ -13,10 +13,10 @@ use sched::{State, Ticks};
 use super::Executive;
 use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::virt::Virt;
 use crate::guest::GUESTS;
 use crate::instance::Instance;
 use crate::update::{self, Blocks, Gap};
-use crate::virt::Virt;
 
 impl<V: Virt> Executive<V> {
     /// Goes to the gap, if that is open for this processor. Comes back only if all stay.
@@ -32,8 +32,8 @@ impl<V: Virt> Executive<V> {
         update::take_draft(self.me.index, |gap| self.cross(gap));
     }
 
-    /// From its guests to the new image, and back if that is how it ends; what it could not save. `None` if it has been there. Not
-    /// inlined: the gap finds the very code that the rehearsal has run.
+    /// From its guests to the new image, and back if that is how it ends; what it could not save. `None` if it has been
+    /// there. Not inlined: the gap finds the very code that the rehearsal has run.
     #[inline(never)]
     fn cross(&mut self, gap: &Gap) -> Option<Result<(), String>> {
         if !gap.takes(self.me.index) {

@@ -10,13 +10,13 @@ use sched::placement::place;
 use wire::{EventKind, VmState};
 
 use super::standstill::{give_up, pause};
+use crate::arch::virt::{Unavailable, Virt};
 use crate::events::record;
 use crate::guest::{GUESTS, Guest, Order};
 use crate::instance::{Ending, Instance, fail};
-use crate::ledger;
+use crate::kernel::ledger;
 use crate::places;
 use crate::restart::outcome;
-use crate::virt::{Unavailable, Virt};
 
 /// Every guest whose home the processor `me` is.
 fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
@@ -43,8 +43,8 @@ pub fn send_home(me: u32) {
     }
 }
 
-/// The processor `me` goes away: each guest's new home is where its first virtual processor is, or whoever has least to do.
-/// `false`: there is nobody.
+/// The processor `me` goes away: each guest's new home is where its first virtual processor is, or whoever has least to
+/// do. `false`: there is nobody.
 pub fn give_away(me: u32) -> bool {
     let loads = places::loads();
     for guest in at_home(me) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual processors that go to another processor: because theirs leaves the host, or because the one to which they belong
-//! is online again.
+//! Virtual processors that go to another processor: because theirs leaves the host, or because the one to which they
+//! belong is online again.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use sched::{Leaving, State, Ticks};
 use super::{Executive, homes};
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::virt::Virt;
 use crate::places::{self, SLOTS};
 use crate::processors;
 use crate::task::Task;
-use crate::virt::Virt;
 
 impl<V: Virt> Executive<V> {
-    /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where they do
-    /// not all find room the processor stays, and nobody has lost anything.
+    /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where
+    /// they do not all find room the processor stays, and nobody has lost anything.
     pub(super) fn leave_if_asked(&mut self) {
         let order = processors::leave_order(self.me.index);
         if order.progress() != Leaving::Asked {
@@ -85,7 +85,8 @@ impl<V: Virt> Executive<V> {
         Ok(targets)
     }
 
-    /// Sends a virtual processor to another processor, with all that is in this one of it. It stays if that takes no more.
+    /// Sends a virtual processor to another processor, with all that is in this one of it. It stays if that takes no
+    /// more.
     fn send_away(&mut self, slot: usize, to: u32) {
         let Ok(virt) = self.virt else { return };
         self.counted_goes(virt, slot);

@@ -6,10 +6,10 @@ use alloc::sync::Arc;
 use bundle::OnPanic;
 use wire::EventKind;
 
+use crate::arch::virt::Virt;
 use crate::events::record;
 use crate::guest::Guest;
 use crate::instance::{Ending, Instance};
-use crate::virt::Virt;
 
 /// The operator lets it stand still, or go on.
 pub fn pause<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>, is_paused: bool) {

@@ -13,13 +13,13 @@ use sched::Ticks;
 use super::Executive;
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, descriptor, timer, trap};
 use crate::update::{Settling, adoption, candidate};
-use crate::virt::{Unavailable, Virt};
 
 impl<V: Virt> Executive<V> {
-    /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back when the
-    /// processor leaves the host.
+    /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back
+    /// when the processor leaves the host.
     pub fn take_over(virt: Result<V, Unavailable>, index: u32, page: &'static TrialPage) {
         let mut this = Self::with(virt, PerCpu::current());
         match this.arrive(index, page, trial::inherited_takeover(page), Role::Successor) {
@@ -29,7 +29,8 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Does once what [`Self::take_over`] does with guests, with what was saved while they went on, and keeps nothing of it.
+    /// Does once what [`Self::take_over`] does with guests, with what was saved while they went on, and keeps nothing
+    /// of it.
     ///
     /// # Errors
     /// What cannot be restored.
@@ -55,8 +56,9 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Restores what the processor `index` carries, waits until all have, and settles in if they have. Not inlined, and nothing in it is
-    /// passed over in a rehearsal but what would take the processor from the old image: the gap finds the very code that has run.
+    /// Restores what the processor `index` carries, waits until all have, and settles in if they have. Not inlined, and
+    /// nothing in it is passed over in a rehearsal but what would take the processor from the old image: the gap finds
+    /// the very code that has run.
     #[inline(never)]
     fn arrive(&mut self, index: u32, page: &TrialPage, takeover: &Takeover, role: Role) -> Result<Verdict, String> {
         candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
@@ -74,16 +76,19 @@ impl<V: Virt> Executive<V> {
         }
         if verdict == Verdict::Committed {
             page.stamp(Stamp::Committed, cpu::tsc());
-            self.settle_in(index, role);
+            self.settle_in(index, page, role);
         }
         Ok(verdict)
     }
 
     /// From here on the processor is this image's alone.
-    fn settle_in(&mut self, index: u32, role: Role) {
+    fn settle_in(&mut self, index: u32, page: &TrialPage, role: Role) {
         if role == Role::Successor {
-            descriptor::load(index);
+            // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
+            // and the own TSS follows.
+            trial::name_own_stacks(page, index);
             trap::load();
+            descriptor::load(index);
             timer::prepare_this_processor();
             if let Ok(virt) = self.virt
                 && let Err(unavailable) = virt.enable()

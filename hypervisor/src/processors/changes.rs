@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processors that leave the running host and come back.
 //!
-//! One that leaves has given away all it held (`executive::leaving`); it switches off what could interrupt it, says that it
-//! is offline, and halts. Then INIT puts it where it executes nothing, not even for an NMI, and needs nothing of this image,
-//! until a start-up interrupt. Its stack, its tables and its frames stay its own, so that coming and going for ever takes no
-//! memory.
+//! One that leaves has given away all it held (`executive::leaving`); it switches off what could interrupt it, says
+//! that it is offline, and halts. Then INIT puts it where it executes nothing, not even for an NMI, and needs nothing
+//! of this image, until a start-up interrupt. Its stack, its tables and its frames stay its own, so that coming and
+//! going for ever takes no memory.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,13 +12,13 @@ use core::fmt;
 use bringup::{Phase, ProcessorCell, State, bring_up_some};
 use sched::LeaveOrder;
 
-use super::{APIC_IDS, LATER, VIRT, cell, prepare_one};
+use super::{APIC_IDS, LATER, VIRT, cell, prepare_one, threads};
 use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::svm::Svm;
+use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{apic, cpu, timer};
 use crate::places;
-use crate::virt::{Unavailable, Virt};
 
 static LEAVE: [LeaveOrder; MAX_PROCESSORS] = [const { LeaveOrder::new() }; MAX_PROCESSORS];
 
@@ -73,7 +73,9 @@ pub(super) fn open_all() {
 }
 
 fn open(index: u32) {
-    if let Some(Ok(virt)) = VIRT.get() {
+    if let Some(Ok(virt)) = VIRT.get()
+        && threads::runs_guests(index)
+    {
         places::open(index, places::room(virt));
     }
 }

@@ -10,14 +10,15 @@ use bringup::{ProcessorCell, SyncOutcome};
 use super::{APIC_IDS, CELLS, LATER, Later, MAY_JOIN, VIRT, cell, changes, identifiers, prepare};
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
+use crate::arch::virt::{Unavailable, Virt};
 use crate::executive::Executive;
 use crate::places;
 use crate::restart::inherited;
 use crate::start::{BOOT, prepare_processor};
 use crate::update::adoption;
-use crate::virt::{Unavailable, Virt};
 
-/// The processors that the image before hands over, by its numbers, as they run already: they are online, and others come later.
+/// The processors that the image before hands over, by its numbers, as they run already: they are online, and others
+/// come later.
 ///
 /// # Errors
 /// The firmware's tables tell of other processors, or there is no memory for one.

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices while guests
-//! run, and judged. What is hashed is the file as it was placed, so that it is what will run.
+//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices while
+//! guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
 
 use alloc::boxed::Box;
 
 use handover::Image;
-use seal::{Check, Origin, PublicKey, Seal, Trust, Verify};
+use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
 use super::staging::StageError;
+use super::trust;
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::lock::{LockError, LockedFrames};
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
-use crate::guest::GUESTS;
 use crate::start::BOOT;
 
-/// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this processor wait.
+/// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this processor
+/// wait.
 const SLICE_BYTES: u64 = 2 * 1024;
 
 /// An image that is being checked.
@@ -76,14 +77,15 @@ impl Slot {
 }
 
 impl Candidate {
-    /// Puts the image in `file` into a slot.
-    pub fn place(file: &[u8]) -> Result<Box<Self>, StageError> {
+    /// Puts the image in `file` into a slot. `is_downgrade`: the operator asks for an older image, if this is one.
+    pub fn place(file: &[u8], is_downgrade: bool) -> Result<Box<Self>, StageError> {
         let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
-        let policy = wanted.on_a_host_with_keys(!keys().is_empty());
+        let policy = wanted.on_a_host_with_keys(!trust::keys().is_empty());
         if policy != wanted {
             log::warn!("option verify={wanted}: this host has keys, so images are checked ({policy})");
         }
         let image = Image::parse(file).map_err(StageError::Image)?;
+        admit(&image, is_downgrade)?;
         let sealed_bytes = match Seal::split(file) {
             Ok((sealed, _)) => sealed.len(),
             Err(error) if policy.checks_when_staged() => return Err(StageError::Seal(error)),
@@ -139,22 +141,26 @@ impl Trusted {
 
 fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {
     let (_, seal) = Seal::split(file).map_err(StageError::Seal)?;
-    let keys = keys();
-    let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(keys) };
-    seal.judge(&check.digest(), trust).map_err(StageError::Seal)
+    seal.judge(&check.digest(), trust::trust()).map_err(StageError::Seal)
 }
 
-/// Whom the running bundle trusts.
-fn keys() -> &'static [PublicKey] {
-    GUESTS.get().map_or(&[], |guests| &guests.trusted_keys)
+/// Refuses an image that is older than this host admits.
+fn admit(image: &Image, is_downgrade: bool) -> Result<(), StageError> {
+    let (version, floor) = (image.security_version(), trust::floor());
+    floor.admit(version, is_downgrade).map_err(StageError::Downgrade)?;
+    if version < floor.own {
+        log::warn!("image {} {}: a downgrade to security version {version}", image.note().version(), image.build());
+    }
+    Ok(())
 }
 
 fn tell(image: &Image, origin: Origin, hashed: Hashed) {
     let (version, build) = (image.note().version(), image.build());
-    let us = timer::ticks_to_ns(hashed.ticks) / 1000;
+    let (us, means) = (timer::ticks_to_ns(hashed.ticks) / 1000, Engine::best().means());
+    let whole = format_args!("image {version} {build}: whole ({us} us, by {means})");
     match origin {
-        Origin::Signed(key) => log::info!("image {version} {build}: whole ({us} us), signed by {}", key.id()),
-        Origin::Unsigned => log::info!("image {version} {build}: whole ({us} us), not signed; no key is configured"),
+        Origin::Signed(key) => log::info!("{whole}, signed by {}", key.id()),
+        Origin::Unsigned => log::info!("{whole}, not signed; no key is configured"),
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What hashing an image costs (`selftest=hash-cost`): ticks for some bytes, by each engine that the processor has. In an emulator
-//! that counts instructions, those.
+//! What hashing an image costs (`selftest=hash-cost`): ticks for some bytes, by each engine that the processor has. In
+//! an emulator that counts instructions, those.
 
 use alloc::vec;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files that images were made from, as they were sent or lay in a bundle: kept from one update to the next, so that the image
-//! before can be gone back to. An image in its slot is no file any more: it has written its data.
+//! The files that images were made from, as they were sent or lay in a bundle: kept from one update to the next, so
+//! that the image before can be gone back to. An image in its slot is no file any more: it has written its data.
 
 use handover::Image;
 use handover::layout::Purpose;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the image before has left: read from its record, used on this one's way through the boot, and given back.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 
 use arrayvec::{ArrayString, ArrayVec};
 use boot::{BootInfo, MapBuilder, Module, RegionKind};
 use frames::FrameRange;
 use handover::block::{self, Owner};
-use handover::layout::guests::MemoryUse;
 use handover::layout::{Checked, Control, LogRing, ProcessorState, Purpose, Reason, Stamps, control_flag, unpadded};
 use handover::record::Record;
 use handover::state::Late;
@@ -21,7 +22,7 @@ use crate::arch::boot::{self as entry, BootMemory};
 use crate::arch::smp::Adoption;
 use crate::arch::timer::Rates;
 use crate::arch::{apic, clock, crossing, memory, timer};
-use crate::timeline::{self, Name};
+use crate::kernel::timeline::{self, Name};
 use crate::{console, events};
 
 /// The record, until it is given back.
@@ -30,6 +31,8 @@ static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
 static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
 /// What is needed after that.
 static KNOWN: Once<Known> = Once::new();
+/// The build of the image before, where only its file says.
+static OLD_BUILD: Once<ArrayString<{ handover::image::BUILD_TEXT_BYTES }>> = Once::new();
 
 /// What of the record outlives it.
 #[derive(Clone, Debug)]
@@ -38,6 +41,8 @@ pub struct Known {
     pub generation: u64,
     /// The old image's version.
     pub old_version: ArrayString<{ handover::layout::VERSION_TEXT_BYTES }>,
+    /// Which build the old image is; empty where its record does not say.
+    pub old_build: ArrayString<{ handover::image::BUILD_TEXT_BYTES }>,
     /// When the old image got how far.
     pub stamps: Option<Stamps>,
     /// How this image was checked.
@@ -58,6 +63,34 @@ pub fn generation() -> u64 {
 /// What the image before told; `None` where a loader started this one.
 pub fn known() -> Option<&'static Known> {
     KNOWN.get()
+}
+
+/// Which build the image before is, by its record, or else by its file; empty where neither says.
+pub fn old_build() -> &'static str {
+    match known().map_or("", |known| known.old_build.as_str()) {
+        "" => OLD_BUILD.call_once(build_of_previous_file),
+        build => build,
+    }
+}
+
+fn build_of_previous_file() -> ArrayString<{ handover::image::BUILD_TEXT_BYTES }> {
+    let image = super::files::previous().and_then(|file| handover::Image::describe(file).ok());
+    image.and_then(|image| ArrayString::from(image.build()).ok()).unwrap_or_default()
+}
+
+/// Version and build of the image before this one, and of this one.
+pub fn succession() -> Option<(String, String)> {
+    let known = known()?;
+    let old = format!("{} {}", known.old_version, old_build());
+    let new = format!("{} {}", env!("CARGO_PKG_VERSION"), entry::BUILD);
+    Some((old.trim_end().into(), new.trim_end().into()))
+}
+
+/// Records which image took the place of which, if one did.
+pub fn record_succession() {
+    if let Some((old, new)) = succession() {
+        events::record(wire::EventKind::ImageReplaced { old, new });
+    }
 }
 
 /// Reads the record at `at`, settles in the slot that it names, and goes on with the clock.
@@ -92,6 +125,7 @@ fn known_of(record: &Record<'_>) -> Known {
     Known {
         generation: record.host.generation.get(),
         old_version: ArrayString::from(unpadded(&record.host.version)).unwrap_or_default(),
+        old_build: ArrayString::from(record.build).unwrap_or_default(),
         stamps: record.stamps,
         checked: record.checked,
         conversation: conversation(record),
@@ -148,8 +182,8 @@ pub fn logged(processor: u32) -> Option<u64> {
     ring_of(processor).map(|ring| ring.records.get())
 }
 
-/// Shows what the image before has logged on this processor of its: a ring, by its own account. Call while it is kept, and
-/// once this image's own page tables show it.
+/// Shows what the image before has logged on this processor of its: a ring, by its own account. Call while it is kept,
+/// and once this image's own page tables show it.
 pub fn with_log(processor: u32, visit: impl FnOnce(&[u8])) {
     let Some(ring) = ring_of(processor) else { return };
     let range = PhysRange::from_start(PhysAddr(ring.start.get()), ring.bytes.get());
@@ -178,15 +212,23 @@ fn collect_logs() {
     }
 }
 
+/// Goes on with the events of the image before, once there is memory. One that left none has left their number.
+pub fn take_events() {
+    let told = record().and_then(|record| record.control).map_or(0, |control| control.events.get());
+    let is_adopted = with_late(|late, tail| events::adopt(tail, late.control.events.get()));
+    if is_adopted.is_none() {
+        events::adopt(&[], told);
+    }
+}
+
 /// Says where this image comes from, and whom it has lost on the way.
 pub fn announce() {
     let record = RECORD.lock();
     let (Some(record), Some(known)) = (record.as_ref(), known()) else { return };
-    events::continue_from(record.control.map_or(0, |control| control.events.get()));
     let (generation, slot, version) = (known.generation, record.slot(), record.version);
     log::info!(
         "generation {generation}, handed over by {} in memory at {slot}, in version {version}",
-        known.old_version
+        format_args!("{} {}", known.old_version, old_build())
     );
     for processor in record.processors.iter() {
         if processor.state.get() == ProcessorState::Lost as u32 {
@@ -201,20 +243,18 @@ pub fn is_update() -> bool {
     KNOWN.get().is_some_and(|known| known.is_update)
 }
 
-/// What the image before told last of all: the conversation, when guests stopped, and the number of the next event. For an
-/// image that has taken over.
-pub fn late() -> Option<(Conversation, Stamps, u64)> {
+/// What the image before told last of all: the conversation, and when guests stopped. For an image that has taken over.
+pub fn late() -> Option<(Conversation, Stamps)> {
+    with_late(|late, _| (conversation_of(late.control), late.stamps))
+}
+
+/// Shows the block of what the image before told last, and what is in its tail.
+fn with_late<T>(visit: impl FnOnce(Late, &[u8]) -> T) -> Option<T> {
     let place = (*RECORD.lock())?.block_of(handover::state::BlockKind::Late, 0, 0)?;
-    let late = with_block(place.start.get(), place.bytes.get(), |bytes| {
-        block::open::<Late>(bytes, Owner { guest: 0, vcpu: 0 }).map(|(late, _)| late)
+    let visited = with_block(place.start.get(), place.bytes.get(), |bytes| {
+        block::open::<Late>(bytes, Owner { guest: 0, vcpu: 0 }).map(|(late, tail)| visit(late, tail))
     });
-    match late? {
-        Ok(late) => Some((conversation_of(late.control), late.stamps, late.control.events.get())),
-        Err(error) => {
-            log::error!("what the image before told last: {error}");
-            None
-        }
-    }
+    visited?.inspect_err(|error| log::error!("what the image before told last: {error}")).ok()
 }
 
 /// Shows memory that is kept for a block.
@@ -248,23 +288,12 @@ pub fn file(purpose: Purpose) -> Option<&'static [u8]> {
     memory::module_bytes(range)
 }
 
-/// Memory of guests that go on.
-pub fn guest_memory() -> impl Iterator<Item = PhysRange> {
-    let pieces = RECORD.lock().map_or(Items::EMPTY, |record| record.guest_memory);
-    let pieces = pieces.iter().filter(|piece| piece.purpose.get() == MemoryUse::Memory as u32);
-    pieces.filter_map(|piece| PhysRange::from_start(PhysAddr(piece.start.get()), piece.bytes.get()))
-}
-
-/// The processors that take part, the one that hands over first: the old image's number, identifier, and page or mailbox.
+/// The processors that take part, the one that hands over first: the old image's number, identifier, and page or
+/// mailbox.
 pub fn members() -> impl Iterator<Item = (u32, u32, u64)> {
     let record = *RECORD.lock();
     let processors = record.map_or(Items::EMPTY, |record| record.processors);
     processors.iter().map(|one| (one.number.get(), one.apic_id.get(), one.mailbox.get()))
-}
-
-/// Memory that must not be given to anybody.
-pub fn kept() -> impl Iterator<Item = PhysRange> {
-    RECORD.lock().map(|record| record.kept_ranges()).into_iter().flatten()
 }
 
 /// Whether the clock's rates are known.
@@ -277,13 +306,13 @@ pub fn clocks_agree() -> bool {
     RECORD.lock().is_some_and(|record| record.host.clocks_agree.get() == 1)
 }
 
-/// Of the processors with these identifiers, those that wait at their mailboxes; `None` if none does, or they cannot be had from
-/// there.
+/// Of the processors with these identifiers, those that wait at their mailboxes; `None` if none does, or they cannot be
+/// had from there.
 pub fn adoption(ids: &[u32]) -> Option<Adoption> {
     let record = (*RECORD.lock())?;
     let version = record.crossing.mailbox_version.get();
     if version != bringup::park::VERSION {
-        log::warn!("parked processors are woken anew: their mailboxes have version {version}");
+        log::warn!("parked processors are sent INIT: their mailboxes have version {version}");
         return None;
     }
     let crossing = record.kept_for(Purpose::Crossing).next()?;
@@ -309,8 +338,8 @@ fn is_parked(state: u32) -> bool {
     state == ProcessorState::Parked as u32
 }
 
-/// Every processor that takes part is online: all that the image before left behind becomes free memory. Processors that it
-/// parked and that are not among those online are sent INIT first, after which they need no memory.
+/// Every processor that takes part is online: all that the image before left behind becomes free memory. Processors
+/// that it parked and that are not among those online are sent INIT first, after which they need no memory.
 pub fn give_back(online: &[u32]) {
     collect_logs();
     let Some(record) = RECORD.lock().take() else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the first stop of a guest to this image's last instruction. Nothing here allocates or waits without a limit, and from
-//! the moment the others are told to park, no lock is waited for: whoever does not park may hold one.
+//! From the first stop of a guest to this image's last instruction. Nothing here allocates or waits without a limit,
+//! and from the moment the others are told to park, no lock is waited for: whoever does not park may hold one.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,16 +13,17 @@ use units::PhysAddr;
 use super::record::write_record;
 use super::staging::{Member, Staged};
 use super::{Conversation, fails_by};
+use crate::arch::address::DIRECT_MAP;
 use crate::arch::crossing::Crossing;
 use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, lock, percpu, timer};
-use crate::timeline::{self, Name};
+use crate::kernel::timeline::{self, Name};
 use crate::{console, processors};
 
 /// In the new image's code.
 const SPOILT_AT: u64 = 0x8000;
-/// How long processors may take to park. They do so at their next exit; but an emulator on a crowded machine may let one wait for
-/// seconds, and nobody waits this long unless one is dead.
+/// How long processors may take to park. They do so at their next exit; but an emulator on a crowded machine may let
+/// one wait for seconds, and nobody waits this long unless one is dead.
 const PARK_LIMIT_US: u64 = 5_000_000;
 
 static IS_PARKING: AtomicBool = AtomicBool::new(false);
@@ -46,39 +47,45 @@ pub fn park(index: u32) -> ! {
 }
 
 /// Goes to the new image.
-pub fn leave(staged: Staged, reason: Reason, asked: u64, conversation: &Conversation) -> ! {
+pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> Conversation) -> ! {
     let Staged { mut parcel, crossing } = staged;
     timer::refine();
     // While guests run on other processors, so that little is left for the moment when none does.
     timeline::begin(Name::FlushLog, 0);
-    console::flush();
+    console::print_ahead();
     timeline::end(Name::FlushLog, 0);
     timeline::instant(Name::GuestsStopped, parcel.generation as u32);
     let mut stamps = Stamps { asked: asked.into(), stopped: cpu::tsc().into(), parked: 0.into(), left: 0.into() };
     let crossing = CROSSING.call_once(|| crossing);
     if fails_by(SelfTest::SpoilStaged, 1) {
-        lock::write_astray(PhysAddr(parcel.next.slot.range().start().0 + SPOILT_AT));
+        let at = parcel.next.slot.range().start().0 + SPOILT_AT;
+        log::warn!("self-test: a stray write to the staged image at {:#018x}", DIRECT_MAP + at);
+        lock::write_astray(PhysAddr(at));
     }
     timeline::begin(Name::Park, 0);
     park_others(&mut parcel.members, crossing);
     processors::init_absent();
     stamps.parked = cpu::tsc().into();
     timeline::end(Name::Park, 0);
+    let conversation = last_words();
     let hashed = parcel.next.check_in_gap(parcel.source.image_file()).unwrap_or_else(|error| {
         panic!("the restart cannot go on, and guests have ended: after it was checked, {error}");
     });
     console::hand_over();
     stamps.left = cpu::tsc().into();
-    // It fitted before, and nothing in it has grown.
+    // It fitted before, with room for the memory that has been found damaged since.
     timeline::begin(Name::WriteRecord, 0);
-    let _ = write_record(&mut parcel, crossing, reason, &stamps, hashed, conversation);
+    // Without it the new image lacks the events of this one, and nothing else.
+    let _ = parcel.baggage.save_host(parcel.version, &stamps, &conversation);
+    let _ = write_record(&mut parcel, crossing, reason, &stamps, hashed, &conversation);
     timeline::end(Name::WriteRecord, 0);
     processors::forget_guests();
     timeline::begin(Name::Crossing, parcel.generation as u32);
     crossing.leave(parcel.next.image.note().entry.get(), parcel.record.range().start())
 }
 
-/// Tells the others to park, and waits for them; whoever does not park in time is sent INIT, after which it does nothing.
+/// Tells the others to park, and waits for them; whoever does not park in time is sent INIT, after which it does
+/// nothing.
 fn park_others(members: &mut [Member], crossing: &Crossing) {
     for member in &*members {
         crossing.mailbox(member.index).into_iter().for_each(|mailbox| mailbox.expect(member.apic_id));

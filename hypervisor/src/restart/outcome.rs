@@ -9,6 +9,7 @@ use wire::{RestartReport, Verify};
 use zerocopy::FromZeros as _;
 
 use super::inherited;
+use crate::arch::boot::BUILD;
 use crate::arch::{cpu, timer};
 
 /// When the host answered again, and when its first guest started; 0 is "not yet".
@@ -74,6 +75,8 @@ pub fn report(is_starting_guests: bool) -> Option<RestartReport> {
         hashing_before_ns: timer::ticks_to_ns(checked.staged_ticks.get()),
         bytes_hashed_in_gap: checked.gap_bytes.get(),
         hashing_in_gap_ns: timer::ticks_to_ns(checked.gap_ticks.get()),
+        old_build: inherited::old_build().to_string(),
+        new_build: BUILD.to_string(),
     })
 }
 

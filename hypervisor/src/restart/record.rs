@@ -13,13 +13,16 @@ use super::Conversation;
 use super::candidate::{Hashed, Trusted};
 use super::staging::{Member, Parcel};
 use super::upload::Upload;
+use crate::arch::boot as entry;
 use crate::arch::crossing::Crossing;
 use crate::arch::{clock, percpu, timer};
 use crate::console::log::Legacy;
+use crate::kernel::ledger::retired;
+use crate::kernel::timeline;
 use crate::start::BOOT;
-use crate::{console, events, processors, timeline};
+use crate::{console, events, processors};
 
-/// Writes the record of what the new image needs to know.
+/// Writes the record of what the new image needs to know. Returns its length in bytes.
 pub fn write_record(
     parcel: &mut Parcel,
     crossing: &Crossing,
@@ -27,7 +30,7 @@ pub fn write_record(
     stamps: &Stamps,
     hashed: Hashed,
     conversation: &Conversation,
-) -> Result<(), Full> {
+) -> Result<usize, Full> {
     let Some((boot, _)) = BOOT.get() else { return Err(Full) };
     let ranges = [
         (parcel.next.slot.range(), Purpose::Image),
@@ -70,10 +73,12 @@ pub fn write_record(
     writer.each(Kind::Kept, kept_ranges.map(kept));
     writer.one(Kind::Stamps, stamps).one(Kind::Control, &control_section(conversation));
     writer.each(Kind::Log, rings().map(log_ring)).one(Kind::Checked, &checked);
+    writer.raw(Kind::Build, entry::BUILD.as_bytes());
+    writer.each(Kind::Retired, retired::section());
     writer.each(Kind::Guests, baggage.guests.iter().copied());
     writer.each(Kind::GuestMemory, baggage.memory.iter().copied());
     writer.each(Kind::Blocks, baggage.blocks.iter().map(|block| block.place));
-    writer.finish().map(drop)
+    writer.finish()
 }
 
 /// Of the pages between the images: the newest that both know.

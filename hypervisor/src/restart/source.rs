@@ -89,6 +89,7 @@ fn image_in(upload: &Upload) -> Result<Range<usize>, StageError> {
     if !upload.is_bundle() {
         return Ok(0..file.len());
     }
+    upload.judge_bundle()?;
     let damaged = |error: bundle::BundleError| StageError::Bundle(error.to_string());
     let bundle = Bundle::parse(file).map_err(damaged)?;
     let image = bundle.file(bundle.manifest().host.image.as_deref().ok_or(StageError::NoImage)?).map_err(damaged)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left once the image in its slot is trusted, still while guests run: the crossing is built, memory for the record is
-//! set aside, and the record is written once to see that it fits.
+//! What is left once the image in its slot is trusted, still while guests run: the crossing is built, memory for the
+//! record is set aside, and the record is written once to see that it fits.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use core::fmt;
 
 use handover::layout::{ProcessorState, Reason, Stamps};
 use handover::{ImageError, MAX_RECORD_BYTES};
-use seal::SealError;
+use seal::{Downgrade, SealError};
 use units::{PageSize, PhysAddr};
 use wire::{Refusal, RefusalCode};
 use zerocopy::FromZeros as _;
@@ -26,6 +26,7 @@ use crate::arch::crossing::Crossing;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::guest::GUESTS;
+use crate::kernel::ledger::retired;
 use crate::processors;
 use crate::update::Baggage;
 
@@ -64,7 +65,7 @@ pub struct Parcel {
     pub advance: Option<OwnedFrames>,
     /// In an update, the files of the new image and of this one, as far as there is one.
     pub files: Option<Files>,
-    /// In an update, what goes over of guests.
+    /// What goes over of the host and, in an update, of guests.
     pub baggage: Arc<Baggage>,
     /// Every processor that takes part, this one first.
     pub members: Vec<Member>,
@@ -85,9 +86,13 @@ pub enum StageError {
     Image(ImageError),
     /// The image is not trusted.
     Seal(SealError),
+    /// The bundle is not trusted.
+    BundleSeal(SealError),
+    /// The image is older than this host admits.
+    Downgrade(Downgrade),
     /// A guest cannot go over.
     Guests(String),
-    /// This processor does not answer.
+    /// This processor is unresponsive.
     Deaf(u32),
     /// There is no memory for it.
     OutOfMemory(&'static str),
@@ -104,7 +109,7 @@ impl StageError {
         }
     }
 
-    /// For whoever asked.
+    /// For the client.
     pub fn refusal(&self) -> Refusal {
         let reason = self.to_string();
         let reason = wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string();
@@ -117,9 +122,11 @@ impl StageError {
             Self::NoBundle => "give the host a bundle",
             Self::NoImage => "build the bundle with an image ([host] image in host.toml)",
             Self::NoPrevious => "send an image: `baton update --image FILE`",
-            Self::Bundle(_) => "make the bundle anew with `baton bundle`",
+            Self::Bundle(_) => "make the bundle again with `baton bundle`",
             Self::Image(_) => "use an image of this host's release",
             Self::Seal(error) => error.mend(),
+            Self::BundleSeal(error) => error.mend_of_bundle(),
+            Self::Downgrade(downgrade) => downgrade.mend(),
             Self::Guests(_) => "try again in a moment, or stop that guest",
             Self::Deaf(_) => "try again in a moment; `baton cpu list` shows the processors",
             Self::OutOfMemory(_) => "stop a guest, or give the host more memory",
@@ -138,15 +145,17 @@ impl fmt::Display for StageError {
             Self::Bundle(problem) => f.write_str(problem),
             Self::Image(error) => write!(f, "the image cannot be used: {error}"),
             Self::Seal(error) => write!(f, "the image is not trusted: {error}"),
+            Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
+            Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
             Self::Guests(problem) => f.write_str(problem),
-            Self::Deaf(processor) => write!(f, "processor {processor} does not answer"),
+            Self::Deaf(processor) => write!(f, "processor {processor} is unresponsive"),
             Self::OutOfMemory(what) => write!(f, "no memory in one piece below 4 GiB for {what}"),
         }
     }
 }
 
-/// Prepares a restart or an update with an image that may run; the error gives its file back. `pack` packs what goes over of
-/// guests, for a reader of this version.
+/// Prepares a restart or an update with an image that may run; the error gives its file back. `pack` packs what goes
+/// over of guests, for a reader of this version.
 pub fn stage(
     next: Box<Trusted>,
     source: Source,
@@ -159,6 +168,7 @@ pub fn stage(
         let error = ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() };
         return Err((StageError::Image(error), source));
     };
+    retired::warn_if_forgotten(version);
     let goods = gather(&source, reason, members.len() as u64, || pack(version));
     let (record, advance, files, baggage) = match goods {
         Ok(goods) => goods,
@@ -221,8 +231,14 @@ fn build_crossing(parcel: &mut Parcel, reason: Reason) -> Result<Crossing, Stage
     let slot = parcel.next.slot.range();
     let crossing = Crossing::build(mailboxes, slot).map_err(|_| StageError::OutOfMemory("the crossing"))?;
     let (stamps, conversation) = (Stamps::new_zeroed(), Conversation::default());
-    write_record(parcel, &crossing, reason, &stamps, Hashed::default(), &conversation)
-        .map_err(|_| StageError::OutOfMemory("a record of this host"))?;
+    let no_room = StageError::OutOfMemory("a record of this host");
+    let Ok(bytes) = write_record(parcel, &crossing, reason, &stamps, Hashed::default(), &conversation) else {
+        return Err(no_room);
+    };
+    // More memory may be found damaged until a restart writes the record again.
+    if bytes + retired::MAX_GROWTH_BYTES > MAX_RECORD_BYTES {
+        return Err(no_room);
+    }
     crossing.enter_host_tables().map_err(|_| StageError::OutOfMemory("the crossing's page tables"))?;
     Ok(crossing)
 }

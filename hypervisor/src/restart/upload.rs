@@ -4,10 +4,14 @@
 use alloc::format;
 use alloc::string::ToString;
 
-use seal::{Announced, Arrival};
+use bundle::Bundle;
+use handover::Image;
+use seal::{Announced, Arrival, Origin};
 use units::{ByteSize, PageSize, PhysRange};
 use wire::{Refusal, RefusalCode, UploadKind};
 
+use super::staging::StageError;
+use super::trust;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
@@ -19,6 +23,8 @@ const PATIENCE_US: u64 = 10_000_000;
 pub struct Upload {
     arrival: Arrival<Engine, UploadKind>,
     frames: OwnedFrames,
+    /// Its first bytes have been checked: what it is and what it says of itself.
+    is_foreseen: bool,
 }
 
 impl Upload {
@@ -36,7 +42,7 @@ impl Upload {
         let frames = frames.map_err(|_| too_large(bytes))?;
         let patience = timer::us_to_ticks(PATIENCE_US);
         let arrival = Arrival::new(Engine::best(), announced, cpu::tsc(), patience);
-        Ok(Self { arrival, frames: OwnedFrames::new(frames) })
+        Ok(Self { arrival, frames: OwnedFrames::new(frames), is_foreseen: false })
     }
 
     /// Whether this is what is being sent.
@@ -60,9 +66,35 @@ impl Upload {
     /// # Errors
     /// The file is not what was announced: it is to be forgotten.
     pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<u64, Refusal> {
-        self.arrival
+        let next = self
+            .arrival
             .take(offset, piece, self.frames.bytes_mut(), cpu::tsc())
-            .map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))
+            .map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))?;
+        if !self.is_foreseen {
+            self.is_foreseen = self.foresee().map_err(|error| error.refusal())?;
+        }
+        Ok(next)
+    }
+
+    /// Checks what the bytes that are there show of the file, so that one that cannot be used is refused before the
+    /// rest of it arrives; says whether nothing is left to foresee.
+    fn foresee(&self) -> Result<bool, StageError> {
+        if self.is_bundle() {
+            Bundle::check_head(self.file()).map_err(|error| StageError::Bundle(error.to_string()))?;
+            return Ok(true);
+        }
+        let image = Image::describe_head(self.file(), self.arrival.announced().bytes).map_err(StageError::Image)?;
+        image.map_or(Ok(false), |image| trust::check_early(&image).map(|()| true))
+    }
+
+    /// Judges the bundle, all of which is there, by the seal behind it.
+    pub fn judge_bundle(&self) -> Result<(), StageError> {
+        let digest = self.arrival.content_digest().copied().unwrap_or_default();
+        let origin = seal::judge_bundle(self.file(), |_| digest, trust::trust()).map_err(StageError::BundleSeal)?;
+        if let Origin::Signed(key) = origin {
+            log::info!("bundle: whole, signed by {}", key.id());
+        }
+        Ok(())
     }
 
     /// Whether all of it is there, as it was announced.

@@ -9,11 +9,12 @@ use wire::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
 
 use super::Task;
 use crate::arch::timer;
+use crate::arch::virt::Virt;
 use crate::guest::exits_of;
-use crate::virt::Virt;
 
 impl<V: Virt> Task<V> {
-    /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times` says.
+    /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times`
+    /// says.
     pub fn tell_figures(&mut self, times: Times) {
         let guest = self.instance.guest;
         if let Some(figures) = guest.figures.get(self.index) {
@@ -29,7 +30,7 @@ impl<V: Virt> Task<V> {
     /// Its time is counted for the host from now on, or is not any more.
     pub fn count_for_host(&mut self, virt: V, wanted: bool) {
         self.vcpu.count_time_for_host(wanted);
-        virt.follow_counting(&mut self.vcpu);
+        virt.choose_switch(&mut self.vcpu);
     }
 
     fn figures(&mut self, times: Times) -> VcpuPerf {

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes as _;
 
 use super::Task;
 use crate::arch::cpu;
-use crate::virt::Virt;
+use crate::arch::virt::Virt;
 
 impl<V: Virt> Task<V> {
     /// Whose its block is.
@@ -21,8 +21,8 @@ impl<V: Virt> Task<V> {
         Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
     }
 
-    /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the processor while it wanted
-    /// to run, and until it goes on it waits, if it `wants_to_run`.
+    /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the processor while it
+    /// wanted to run, and until it goes on it waits, if it `wants_to_run`.
     ///
     /// # Errors
     /// What is wrong with the block.
@@ -38,7 +38,7 @@ impl<V: Virt> Task<V> {
             BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         self.instance.machine.save_vcpu(&*self.vcpu, &self.processor, into);
-        self.instance.machine.save_mail(self.index, &mut into.mail);
+        self.instance.machine.save_mail(self.index, into);
         let used =
             virt.save_extended(&self.vcpu, &mut into.extended, tail).map_err(|_| "its registers find no room")?;
         into.turn = state::Turn {
@@ -65,8 +65,8 @@ impl<V: Virt> Task<V> {
         Ok(())
     }
 
-    /// Whether it would go on with what was saved: it is saved once more, into `scratch`, and compared. What the moment decides is left out:
-    /// its share of the processor, and what its performance counters have counted.
+    /// Whether it would go on with what was saved: it is saved once more, into `scratch`, and compared. What the moment
+    /// decides is left out: its share of the processor, and what its performance counters have counted.
     ///
     /// # Errors
     /// What is different.

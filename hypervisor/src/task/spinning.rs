@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's stretches of running, watched: one that only spins is told of, and rests if it is to be throttled.
+//! A virtual processor's stretches of running, watched: one that only spins is told of, and rests if it is to be
+//! throttled.
 
 use vm::machine::Others;
 use vm::vcpu::VcpuState;
@@ -8,12 +9,12 @@ use watch::{Circumstances, Finding};
 use super::{Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
-use crate::virt::Virt;
+use crate::arch::virt::Virt;
 use crate::watching::{self, Look};
 
 impl<V: Virt> Task<V> {
-    /// Runs it until it waits, or the processor has something else to do. The host's timer fires at `others_alarm` at the
-    /// latest.
+    /// Runs it until it waits, or the processor has something else to do. The host's timer fires at `others_alarm` at
+    /// the latest.
     pub fn run(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         let own_stop = self.watched.starts(cpu::tsc());
         let pause = self.run_until(virt, me, others_alarm.into_iter().chain(own_stop).min());

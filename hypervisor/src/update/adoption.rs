@@ -22,12 +22,14 @@ use wire::VmState;
 use super::candidate;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::virt::Virt;
+use crate::control::leases;
 use crate::guest::{GUESTS, Guest, Guests, Status};
 use crate::instance::Instance;
+use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::places;
 use crate::restart::{self, inherited};
 use crate::task::Task;
-use crate::virt::Virt;
 
 /// What each processor restores. Boxed as `Any` because a static cannot be generic.
 static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();
@@ -80,7 +82,8 @@ fn adopt<V: Virt>(virt: V, record: &Record<'_>, from: &GuestRecord, guest: &'sta
     for piece in pieces {
         rising.insert(rising.partition_point(|other| other.1 < piece.1), piece);
     }
-    let memory = GuestRam::adopt(rising.into_iter()).ok_or("its memory does not begin at its address 0")?;
+    let memory =
+        GuestRam::adopt(&FRAME_SOURCE, rising.into_iter()).ok_or("its memory does not begin at its address 0")?;
     let place = record.block_of(BlockKind::Policy, number, 0).ok_or("it has no policy")?;
     let owner = Owner { guest: number, vcpu: 0 };
     let adopted = inherited::with_block(place.start.get(), place.bytes.get(), |bytes| {
@@ -91,6 +94,9 @@ fn adopt<V: Virt>(virt: V, record: &Record<'_>, from: &GuestRecord, guest: &'sta
     if from.flags.get() & guest_flag::STANDS_STILL != 0 {
         instance.begin_paused();
         guest.frozen.put(instance.clone());
+    }
+    if from.flags.get() & guest_flag::IS_HELD != 0 {
+        leases::inherit(guest);
     }
     guest.set_run(Arc::downgrade(&instance));
     seat_all(record, number, &instance, tasks)

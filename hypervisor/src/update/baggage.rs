@@ -8,23 +8,33 @@ use alloc::vec::Vec;
 
 use handover::block::{BlockMut, HEAD_BYTES, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, GuestState, MemoryUse, guest_flag};
-use handover::layout::padded;
-use handover::state::{self, BlockKind};
+use handover::layout::{Stamps, padded};
+use handover::state::{self, BlockKind, Late};
 use spin::Mutex;
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 use wire::VmState;
+use wire::history::HISTORY_BYTES;
 
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::virt::Virt;
+use crate::events;
 use crate::guest::{GUESTS, Guest, INPUT_BYTES, OUTPUT_BYTES};
 use crate::instance::Instance;
-use crate::virt::Virt;
+use crate::kernel::ledger::retired;
+use crate::restart::Conversation;
+use crate::restart::record::control_section;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; PCI functions; nothing.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
 const VCPU_TAIL_BYTES: u64 = PAGE_BYTES;
 const DEVICES_TAIL_BYTES: u64 = PAGE_BYTES;
 const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
+
+/// The version since which a guest that is held for a reader is handed over as such.
+const HELD_SINCE: u32 = 4;
+/// Whose the host's own block is.
+const HOST: Owner = Owner { guest: 0, vcpu: 0 };
 
 /// All guests' share of a hand-over.
 #[derive(Default)]
@@ -35,6 +45,8 @@ pub struct Baggage {
     pub memory: Vec<GuestMemory>,
     /// Where things are saved.
     pub blocks: Vec<Block>,
+    /// Pieces of damaged memory when this was packed, before the record was written.
+    retired: usize,
 }
 
 /// Memory of its own for one thing that is saved.
@@ -57,17 +69,43 @@ impl Block {
 }
 
 impl Baggage {
-    /// Packs what all guests that run need, for a reader of this version. What does not change while they run is saved at once.
+    /// Packs what all guests that run need, for a reader of this version. What does not change while they run is saved
+    /// at once.
     ///
     /// # Errors
     /// Why a guest cannot go over.
     pub fn pack<V: Virt>(version: u32) -> Result<Self, String> {
-        let mut this = Self::default();
-        this.add(BlockKind::Late, Owner { guest: 0, vcpu: 0 }, BOOT_PROCESSOR, BOOT_PROCESSOR, 0)?;
+        let mut this = Self::of_the_host()?;
         for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
             this.pack_guest::<V>(guest, version)?;
         }
         Ok(this)
+    }
+
+    /// What goes over where guests start again: room for what the host knows last.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn of_the_host() -> Result<Self, String> {
+        let mut this = Self { retired: retired::count(), ..Self::default() };
+        this.add(BlockKind::Late, HOST, BOOT_PROCESSOR, BOOT_PROCESSOR, HISTORY_BYTES as u64)?;
+        Ok(this)
+    }
+
+    /// Saves what the host itself knows last: the conversation, when what happened, and its events. Allocates nothing.
+    ///
+    /// # Errors
+    /// It finds no room.
+    pub fn save_host(&self, version: u32, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
+        let block = self.block(BlockKind::Late, HOST).ok_or("the host has no block")?;
+        let late = Late { stamps: *stamps, control: control_section(conversation) };
+        block.with(|bytes| {
+            let mut block = BlockMut::<Late>::begin(bytes, HOST, version).map_err(|_| "the host finds no room")?;
+            let (into, tail) = block.parts().map_err(|_| "the host finds no room")?;
+            *into = late;
+            let used = events::save(tail);
+            block.finish(used).map_err(|_| "the host finds no room".into())
+        })
     }
 
     fn pack_guest<V: Virt>(&mut self, guest: &Guest, version: u32) -> Result<(), String> {
@@ -88,7 +126,7 @@ impl Baggage {
                 None => 0,
             }
             .into(),
-            flags: run.as_ref().map_or(0, |run| flags(run)).into(),
+            flags: (run.as_ref().map_or(0, |run| flags(run)) | held_flag(guest, version)).into(),
             zero: 0.into(),
             throttled_since_ns: guest.health.throttled_since_ns().unwrap_or(0).into(),
             reason: padded(status.reason.as_deref().unwrap_or_default()),
@@ -101,6 +139,12 @@ impl Baggage {
 
     fn pack_run<V: Virt>(&mut self, guest: &Guest, run: &Arc<Instance<V>>, version: u32) -> Result<(), String> {
         let number = guest.number;
+        if !run.machine.can_be_read_by(version) {
+            let name = &guest.config.name;
+            return Err(format!(
+                "guest '{name}': its CPUID shows SPEC_CTRL or IBPB, which hand-over version {version} does not carry"
+            ));
+        }
         guest.gather_console();
         for slot in run.machine.memory().slots() {
             self.add_memory(number, slot.physical, slot.bytes, slot.gpa, MemoryUse::Memory);
@@ -173,31 +217,40 @@ impl Baggage {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Whether all virtual processors have been saved. One whose guest ended, or has been reset, since this was packed has not.
+    /// Whether all virtual processors have been saved. One whose guest ended, or has been reset, since this was packed
+    /// has not.
     pub fn has_all_vcpus(&self) -> bool {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
         vcpus.all(|block| block.with(|bytes| handover::block::identify(bytes).is_some()))
     }
 
-    /// Whether every guest still is what it was when this was packed.
+    /// Whether every guest still is what it was when this was packed, and no memory has been found damaged since.
     pub fn is_current<V: Virt>(&self) -> bool {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-        self.guests.iter().zip(guests).all(|(packed, guest)| {
-            let (status, _) = guest.status_and_before_pause();
-            let run = guest.run::<Instance<V>>();
-            let state = state_number(guest, status.state).map(|state| state as u32).ok();
-            let is_ending = run.as_ref().is_some_and(|run| run.is_ending());
-            state == Some(packed.state.get())
-                && run.as_ref().map_or(0, |run| run.space_root()) == packed.nested_root.get()
-                && run.as_ref().map_or(0, |run| flags(run)) == packed.flags.get()
-                && !is_ending
-                && !guest.has_orders()
-        })
+        let is_same_memory = self.retired == retired::count();
+        is_same_memory
+            && self.guests.iter().zip(guests).all(|(packed, guest)| {
+                let (status, _) = guest.status_and_before_pause();
+                let run = guest.run::<Instance<V>>();
+                let state = state_number(guest, status.state).map(|state| state as u32).ok();
+                let is_ending = run.as_ref().is_some_and(|run| run.is_ending());
+                state == Some(packed.state.get())
+                    && run.as_ref().map_or(0, |run| run.space_root()) == packed.nested_root.get()
+                    && run.as_ref().map_or(0, |run| flags(run)) == packed.flags.get() & !guest_flag::IS_HELD
+                    && !is_ending
+                    && !guest.has_orders()
+            })
     }
 }
 
 fn flags<V: Virt>(run: &Instance<V>) -> u32 {
     guest_flag::HAS_RUN | if run.is_paused() { guest_flag::STANDS_STILL } else { 0 }
+}
+
+/// A reader that does not know the flag keeps the guest paused, as the operator's pause.
+fn held_flag(guest: &Guest, version: u32) -> u32 {
+    let is_held = version >= HELD_SINCE && guest.lease().is_running();
+    if is_held { guest_flag::IS_HELD } else { 0 }
 }
 
 fn state_number(guest: &Guest, state: VmState) -> Result<GuestState, String> {

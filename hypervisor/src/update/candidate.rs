@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This image on trial: it makes everything that it will need, in memory of its own, while the old image runs the guests.
+//! This image on trial: it makes everything that it will need, in memory of its own, while the old image runs the
+//! guests.
 //!
-//! It has the boot processor for short stretches, and every interrupt takes it away ([`crate::arch::crossing::trial`]). It
-//! touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said to it.
+//! It has the boot processor for short stretches, and every interrupt takes it away ([`crate::arch::crossing::trial`]).
+//! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said
+//! to it.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
@@ -23,7 +25,8 @@ use crate::restart::{self, inherited};
 use crate::start::{self, BOOT};
 use crate::{console, end, processors};
 
-/// Where each processor's page is seen, in pages from the crossing's first, which is nobody's; 0 unless this image is on trial.
+/// Where each processor's page is seen, in pages from the crossing's first, which is nobody's; 0 unless this image is
+/// on trial.
 static PAGES: [AtomicU16; MAX_PROCESSORS] = [const { AtomicU16::new(0) }; MAX_PROCESSORS];
 
 /// When this image's first instruction was, if it came on trial; else 0.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests' state saved once while guests go on: what the new image rehearses with before any of them stops. What it cannot
-//! restore is thus known while nothing has happened; and the code that saves and restores has been run when it counts.
+//! Guests' state saved once while guests go on: what the new image rehearses with before any of them stops. What it
+//! cannot restore is thus known while nothing has happened; and the code that saves and restores has been run when it
+//! counts.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -8,6 +9,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use handover::block::Owner;
+use handover::layout::Stamps;
 use handover::state::BlockKind;
 use spin::{Mutex, RwLock};
 
@@ -15,6 +17,7 @@ use super::baggage::{Baggage, Block};
 use super::gap::Gap;
 use crate::arch::percpu;
 use crate::arch::reminder::Reminder;
+use crate::restart::Conversation;
 
 /// Where guests are saved, and how.
 #[derive(Clone)]
@@ -28,6 +31,14 @@ impl Blocks {
     /// Those of this baggage.
     pub fn new(baggage: &Arc<Baggage>, version: u32) -> Self {
         Self { baggage: baggage.clone(), version }
+    }
+
+    /// Saves what the host itself knows last.
+    ///
+    /// # Errors
+    /// It finds no room.
+    pub fn save_host(&self, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
+        self.baggage.save_host(self.version, stamps, conversation)
     }
 
     /// Where this is saved.
@@ -89,7 +100,8 @@ pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the processor `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there before.
+/// Has the processor `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there
+/// before.
 pub fn take(index: u32, save: impl FnOnce(&Gap) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };

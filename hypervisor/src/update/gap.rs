@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The gap: every processor leaves its guests, saves them, and goes to the new image; or all stay. Nothing here allocates, and no
-//! wait is without a limit.
+//! The gap: every processor leaves its guests, saves them, and goes to the new image; or all stay. Nothing here
+//! allocates, and no wait is without a limit.
 //!
 //! ```text
 //! boot processor  publish, tell ─┐
 //! each processor                 stop ─ all ─▶ save ─ all ─▶ new image … and back, if that rolls back
 //! ```
 //!
-//! Before, while guests go on, each processor takes the same way alone, and stays ([`Gap::rehearsal`]): code that has run lately is in
-//! caches, and in an emulator translated, when all guests wait for it.
+//! Before, while guests go on, each processor takes the same way alone, and stays ([`Gap::rehearsal`]): code that has
+//! run lately is in caches, and in an emulator translated, when all guests wait for it.
 
 mod way;
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use boot::options::UpdateLimit;
 use bringup::takeover::Takeover;
-use bringup::trial::Stamp;
-use handover::block::BlockMut;
+use bringup::trial::{Stamp, TrialPage};
 use handover::layout::Stamps;
-use handover::state::{BlockKind, Late};
 use spin::{RwLock, RwLockReadGuard};
 
 use super::drafts::Blocks;
 use crate::arch::percpu;
 use crate::arch::{cpu, smp, timer, watchdog};
 use crate::restart::Conversation;
-use crate::restart::record::control_section;
 use crate::restart::staging::Staged;
+use crate::selftest;
 use crate::start::BOOT;
 
 /// The watchdog has so much more patience than the processors, as a share of theirs.
@@ -51,7 +50,7 @@ pub struct Gap {
     blocks: Blocks,
     asked: u64,
     stopped: u64,
-    /// Who takes part, in the parcel's order.
+    /// The CPUs that take part, the boot CPU first.
     parts: Vec<Part>,
     /// When the last one so far came back.
     returned: AtomicU64,
@@ -77,10 +76,10 @@ pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Whether an NMI is one that was sent to fetch a processor from an image on trial: the processor may have been back for long, and in a
-/// guest since, or all may have stayed in the new image, which is this one.
+/// Whether an NMI is one that was sent to fetch a processor from an image on trial: the processor may have been back
+/// for long, and in a guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
-    is_open() || watchdog::takes_nmi() || super::candidate::is_on_trial()
+    watchdog::takes_nmi() || is_open() || super::candidate::is_on_trial()
 }
 
 /// How long the gap may last before all go back, in microseconds.
@@ -95,6 +94,7 @@ pub fn open(staged: Staged, asked: u64) {
     let others: Vec<u32> = parts.iter().skip(1).map(|part| part.index).collect();
     let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
     staged.parcel.baggage.forget_drafts();
+    set_fault_point(&staged);
     let limit = limit_us();
     if staged.parcel.next.image.trial_version() >= WATCHED_SINCE {
         watchdog::arm(limit + limit / WATCHDOG_SHARE);
@@ -106,6 +106,16 @@ pub fn open(staged: Staged, asked: u64) {
     *GAP.write() = Some(gap);
     IS_OPEN.store(true, Ordering::Release);
     others.into_iter().for_each(percpu::wake);
+}
+
+/// A self-test may want CPUs to wait on their way: all but the last one, on which the new image then fails, so that it
+/// brings the others back by NMIs.
+fn set_fault_point(staged: &Staged) {
+    let Some((point, ticks)) = selftest::update_wait() else { return };
+    let members = &staged.parcel.members;
+    for member in &members[..(members.len() - 1).max(1)] {
+        staged.crossing.wait_at(member.index, point, ticks);
+    }
 }
 
 /// The gap, for a processor that comes to it.
@@ -164,6 +174,16 @@ impl Gap {
         }
     }
 
+    /// Where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
+    pub fn fault_point(&self) -> Option<String> {
+        let staged = self.staged.as_ref()?;
+        let pages = || self.parts.iter().filter_map(|part| staged.crossing.trial_page(part.index));
+        let sum = |of: fn(&TrialPage) -> &AtomicU64| pages().map(|page| of(page).load(Ordering::Relaxed)).sum::<u64>();
+        let point = selftest::update_point(pages().next()?.wait_step.load(Ordering::Relaxed))?;
+        let (waits, hits) = (sum(|page| &page.waits), sum(|page| &page.hits));
+        Some(format!("{point}: {waits} waits, {hits} NMIs"))
+    }
+
     /// Whether all are back.
     pub fn are_all_back(&self) -> bool {
         self.takeover().are_all_back()
@@ -184,23 +204,12 @@ impl Gap {
     /// # Errors
     /// It finds no room.
     pub fn save_host(&self, conversation: &Conversation) -> Result<(), String> {
-        let owner = handover::block::Owner { guest: 0, vcpu: 0 };
-        let block = self.blocks.block(BlockKind::Late, owner).ok_or("the host has no block")?;
-        let late = Late {
-            stamps: Stamps {
-                asked: self.asked.into(),
-                stopped: self.stopped.into(),
-                parked: cpu::tsc().into(),
-                left: cpu::tsc().into(),
-            },
-            control: control_section(conversation),
+        let stamps = Stamps {
+            asked: self.asked.into(),
+            stopped: self.stopped.into(),
+            parked: cpu::tsc().into(),
+            left: cpu::tsc().into(),
         };
-        block.with(|bytes| {
-            let mut block =
-                BlockMut::<Late>::begin(bytes, owner, self.blocks.version).map_err(|_| "the host finds no room")?;
-            let (into, _) = block.parts().map_err(|_| "the host finds no room")?;
-            *into = late;
-            block.finish(0).map_err(|_| "the host finds no room".into())
-        })
+        self.blocks.save_host(&stamps, conversation)
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An update on the timeline: each processor's way through the gap, from the stamps that both images have left on its page. The
-//! image that goes on draws it, beside its guests.
+//! An update on the timeline: each processor's way through the gap, from the stamps that both images have left on its
+//! page. The image that goes on draws it, beside its guests.
 
 use bringup::trial::{STAMPS, Stamp};
 
 use super::candidate;
 use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::timeline::{self, Name};
+use crate::kernel::timeline::{self, Name};
+use crate::restart::inherited;
 
 /// What lies between a stamp and the one after it.
 const STEPS: [(Name, Stamp, Stamp); 7] = [
@@ -22,7 +23,7 @@ const STEPS: [(Name, Stamp, Stamp); 7] = [
 
 /// The gap, once this image goes on in the rings of the one before.
 pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
-    timeline::entered(candidate::entered_at());
+    timeline::entered(candidate::entered_at(), inherited::generation());
     for (index, stamps) in stamps {
         for (name, from, to) in STEPS {
             timeline::spent_on(*index, name, generation, stamps[from as usize], stamps[to as usize]);

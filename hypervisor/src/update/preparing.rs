@@ -10,12 +10,13 @@ use core::sync::atomic::Ordering::Relaxed;
 use wire::{Refusal, RefusalCode, UpdateReport};
 
 use super::drafts::{Blocks, Drafts};
+use crate::arch::boot::BUILD;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, timer, trap, watchdog};
+use crate::kernel::timeline::{self, Name};
 use crate::restart::staging::Staged;
 use crate::start;
-use crate::timeline::{self, Name};
 
 /// How long a slice is at most: guests on the boot processor wait for so long.
 const SLICE_US: u64 = 250;
@@ -26,6 +27,9 @@ const LIMIT_US: u64 = 10_000_000;
 
 /// An image that the watchdog finds so often in a row with interrupts masked hangs.
 const MOST_BARKS: u32 = 2;
+/// What is missing, and what that means. In the blackout CPUs that wait for a hanging one fetch it by NMIs.
+const NO_WATCHDOG: &str = "no HPET timer has an I/O APIC input of its own; if it hangs so while it prepares itself, \
+                           or on all CPUs in the blackout, the host hangs";
 /// How long processors may take to save their guests once. On a crowded emulator one may wait for a core.
 const DRAFTS_LIMIT_US: u64 = 2_000_000;
 
@@ -64,7 +68,7 @@ impl Preparing {
         let blocks = Blocks::new(&parcel.baggage, parcel.version);
         let order = Drafts::order(blocks, parcel.members.iter().map(|member| member.index));
         if !start::prepare_watchdog() {
-            log::warn!("update: this machine has no timer that could end a new image which masks interrupts and hangs");
+            log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");
         }
         let drafts = Some((order, cpu::tsc() + timer::us_to_ticks(DRAFTS_LIMIT_US)));
         let span = timeline::span(Name::UpdatePrepare, staged.parcel.generation as u32);
@@ -135,7 +139,8 @@ impl Preparing {
         }
     }
 
-    /// The watchdog has gone off. Once is no proof: the emulator may have kept the processor away while interrupts were masked for a moment.
+    /// The watchdog has gone off. Once is no proof: the emulator may have kept the processor away while interrupts were
+    /// masked for a moment.
     fn barked(mut self) -> Progress {
         let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
         self.barks = if page.is_none_or(TrialPage::were_interrupts_masked) { self.barks + 1 } else { 0 };
@@ -167,13 +172,17 @@ impl Preparing {
             memory_bytes: parcel.next.slot.range().bytes() + advance,
             gap_ns: 0,
             processors: Vec::new(),
+            old_build: BUILD.to_string(),
+            new_build: parcel.next.image.build().to_string(),
         }
     }
 }
 
-/// The new image knows guests that are not so any more.
+/// What the new image was told of guests or of damaged memory is out of date.
 pub fn guests_have_changed() -> Refusal {
-    let reason = "a guest started, ended or was paused while the new image prepared itself".to_string();
+    let reason =
+        "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"
+            .to_string();
     Refusal { code: RefusalCode::WrongState, reason, mend: "update again".to_string() }
 }
 

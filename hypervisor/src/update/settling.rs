@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot processor wait for
-//! none of them long.
+//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot processor
+//! wait for none of them long.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
-use wire::{EventKind, UpdateReport, UpdateSteps};
+use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
 use super::{adoption, candidate, picture};
+use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::{cpu, timer};
+use crate::arch::{apic, cpu, timer};
 use crate::control::Control;
 use crate::guest::GUESTS;
+use crate::kernel::timeline;
 use crate::restart::{Conversation, inherited};
 use crate::start::{self, BOOT};
-use crate::{console, events, pci, processors, timeline};
+use crate::{console, events, pci, processors};
 
 /// How long guests have the processor before the next step.
 const PAUSE_US: u64 = 200;
@@ -67,6 +70,7 @@ impl Settling {
             Step::Memory if !has_everybody_entered() && cpu::tsc() < self.patience => Step::Memory,
             Step::Memory => {
                 start::silence_watchdog();
+                apic::open_nmi_line();
                 self.stamps = candidate::stamps().collect();
                 self.report = report(&self.stamps);
                 candidate::has_taken_over();
@@ -105,13 +109,11 @@ impl Settling {
     }
 
     fn open_channel(self) -> Control {
-        let (conversation, next_event) = match inherited::late() {
-            Some((conversation, _, next_event)) => (conversation, next_event),
-            None => (Conversation::default(), 0),
-        };
-        events::continue_from(next_event);
+        let conversation = inherited::late().map_or_else(Conversation::default, |(conversation, _)| conversation);
+        inherited::take_events();
         inherited::announce();
         events::record(EventKind::HostUpdated { generation: self.report.generation });
+        inherited::record_succession();
         inherited::give_back(&processors::online_apic_ids());
         picture::end(self.report.generation as u32, &self.stamps);
         log::info!(
@@ -125,7 +127,7 @@ impl Settling {
 /// Logs and timelines go on where they were.
 fn take_logs() {
     let Some((_, options)) = BOOT.get() else { return };
-    timeline::settle();
+    timeline::settle(inherited::timelines());
     for index in processors::online() {
         let is_boot = index == BOOT_PROCESSOR;
         let bytes = if is_boot { options.log_buffer.boot_bytes() } else { options.log_buffer.other_bytes() };
@@ -153,7 +155,7 @@ fn has_everybody_entered() -> bool {
 
 /// How it went, as far as the gap.
 fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
-    let (Some(known), Some((_, stamps, _))) = (inherited::known(), inherited::late()) else {
+    let (Some(known), Some((_, stamps))) = (inherited::known(), inherited::late()) else {
         return UpdateReport::default();
     };
     let stopped = stamps.stopped.get();
@@ -170,6 +172,7 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
         committed_ns: ns(stamps[Stamp::Committed as usize]),
         entered_ns: ns(stamps[Stamp::Entered as usize]),
     });
+    let processors = bounded(processors.collect());
     UpdateReport {
         is_dry_run: false,
         generation: known.generation,
@@ -180,6 +183,18 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
         slices: 0,
         memory_bytes: inherited::on_trial().map_or(0, |(advance, _)| advance.bytes()),
         gap_ns: timer::ticks_to_ns(gap),
-        processors: processors.collect(),
+        processors,
+        old_build: inherited::old_build().to_string(),
+        new_build: BUILD.to_string(),
     }
+}
+
+/// As many steps as a frame holds: those of the processors that were last to enter guests, by number.
+fn bounded(mut steps: Vec<UpdateSteps>) -> Vec<UpdateSteps> {
+    if steps.len() > MAX_UPDATE_STEPS {
+        steps.sort_unstable_by_key(|steps| Reverse(steps.entered_ns));
+        steps.truncate(MAX_UPDATE_STEPS);
+        steps.sort_unstable_by_key(|steps| steps.index);
+    }
+    steps
 }

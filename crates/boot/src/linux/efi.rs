@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ACPI root pointer by EFI's configuration tables, for a loader that gives the EFI system table and no root pointer.
-//! (UEFI 2.10, sections 4.3 and 4.6.)
+//! The ACPI root pointer by EFI's configuration tables, for a loader that gives the EFI system table and no root
+//! pointer. (UEFI 2.10, sections 4.3 and 4.6.)
 //!
 //! ```text
 //! boot_params  0x1c0 "EL64"   0x1c4 system table   0x1d8 its upper half
@@ -9,8 +9,7 @@
 
 use units::PhysAddr;
 
-use super::wide;
-use crate::physical::{PhysicalMemory, u32_at, u64_at};
+use crate::physical::{PhysicalMemory, u32_at, u64_at, wide};
 
 const LOADER_SIGNATURE: u32 = u32::from_le_bytes(*b"EL64");
 const SYSTEM_TABLE_SIGNATURE: u64 = u64::from_le_bytes(*b"IBI SYST");
@@ -21,8 +20,8 @@ const MAXIMUM_ENTRIES: u64 = 256;
 /// ACPI 2.0 and later, ACPI 1.0: the GUIDs as they lie in memory.
 const GUIDS: [u128; 2] = [0x8188_3cc7_8000_22bc_11d3_e4f1_8868_e871, 0x4dc1_3f27_9000_169a_11d3_2d88_eb9d_2d30];
 
-/// Where the root pointer is. `tables` is where the configuration tables are, if they have moved since the firmware wrote
-/// its system table, as a kernel says that gave EFI other addresses.
+/// Where the root pointer is. `tables` is where the configuration tables are, if they have moved since the firmware
+/// wrote its system table, as a kernel says that gave EFI other addresses.
 pub(super) fn rsdp(memory: &impl PhysicalMemory, params: &[u8], tables: Option<PhysAddr>) -> Option<PhysAddr> {
     if u32_at(params, 0x1c0)? != LOADER_SIGNATURE {
         return None;

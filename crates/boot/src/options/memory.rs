@@ -6,8 +6,7 @@ use core::str::FromStr;
 use arrayvec::ArrayVec;
 use units::{PAGE_BYTES, PHYSICAL_LIMIT, PhysAddr, PhysRange};
 
-use super::UnknownValue;
-use super::values::number;
+use super::word::{UnknownValue, number};
 
 /// Ranges of bad memory that one command line can name.
 pub const MAXIMUM_BAD_RANGES: usize = 8;
@@ -18,7 +17,8 @@ const MOST_HUGE_FRAMES: u32 = 1 << 20;
 pub enum FramePolicy {
     /// A record per frame, all written at boot by one processor: the baseline.
     Eager,
-    /// A record per frame, written when a frame changes hands, the rest once guests run, by all processors that are idle.
+    /// A record per frame, written when a frame changes hands, the rest once guests run, by all processors that are
+    /// idle.
     Deferred,
     /// A record per extent, made when it is split off.
     Extents,

@@ -3,7 +3,7 @@
 
 use core::str::FromStr;
 
-use super::UnknownValue;
+use super::word::{self, UnknownValue};
 
 /// One more than the highest number in a list.
 pub const NUMBERS: u32 = 1024;
@@ -52,5 +52,5 @@ impl FromStr for ProcessorList {
 }
 
 fn number(word: &str) -> Result<u32, UnknownValue> {
-    super::values::number(word, 0, NUMBERS - 1).ok_or(UnknownValue)
+    word::number(word, 0, NUMBERS - 1).ok_or(UnknownValue)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The list of options.
 
-use super::{Options, values};
+use super::values;
+use super::wanted::Options;
 
 /// One option: everything that parsing, messages and documentation need.
 #[derive(Debug)]
@@ -82,8 +83,8 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "smp",
         accepted: "serial, parallel or park",
         default: "park",
-        what: "how the other processors are brought up: one by one (the baseline), all at once, or, where the image before has \
-               parked them, from their mailboxes (else all at once)",
+        what: "how the other processors are brought up: one by one (the baseline), all at once, or, where the image \
+               before has parked them, from their mailboxes (else all at once)",
         examples: &["serial", "parallel", "park"],
         apply: |options, value| value.parse().ok().map(|smp| options.smp = smp),
     },
@@ -91,7 +92,8 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "kick",
         accepted: "early or late",
         default: "early",
-        what: "when the other processors are told to start: as soon as they can be, or right before they are waited for",
+        what: "when the other processors are told to start: as soon as they can be, or right before they are waited \
+               for",
         examples: &["early", "late"],
         apply: |options, value| value.parse().ok().map(|kick| options.kick = kick),
     },
@@ -107,8 +109,8 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "verify",
         accepted: "sha256, early or none",
         default: "early",
-        what: "when an image that is to replace this one is checked: when it is staged and again while no guest runs (the \
-               baseline), when it is staged, locked, or never (not on a host with keys)",
+        what: "when an image that is to replace this one is checked: when it is staged and again while no guest runs \
+               (the baseline), when it is staged, locked, or never (not on a host with keys)",
         examples: &["sha256", "early", "none"],
         apply: |options, value| value.parse().ok().map(|verify| options.verify = verify),
     },
@@ -116,8 +118,8 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "frames",
         accepted: "eager, deferred or extents",
         default: "extents",
-        what: "how account is kept of memory: a record per frame, all written at boot (the baseline) or, but for those needed, \
-               once guests run; or a record per extent",
+        what: "how account is kept of memory: a record per frame, all written at boot (the baseline) or, but for those \
+               needed, once guests run; or a record per extent",
         examples: &["eager", "deferred", "extents"],
         apply: |options, value| value.parse().ok().map(|policy| options.frames = policy),
     },
@@ -139,7 +141,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "bad-memory",
-        accepted: "none, or up to 8 addresses 0x<hexadecimal> and ranges of them, last address included, joined by commas",
+        accepted: "none, or up to 8 addresses 0x<hexadecimal> and ranges of them, last address included, joined by \
+                   commas",
         default: "none",
         what: "damaged memory: its frames are never used",
         examples: &["none", "0x12345678", "0x40000000-0x401fffff,0x7f000"],
@@ -147,11 +150,11 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "pci",
-        accepted: "all, lazy, or allow: and up to 16 of a place 00:1f.3, vendor:device 8086:100e or 8086:*, class:02 or class:0200, \
-                   joined by commas",
+        accepted: "all, lazy, or allow: and up to 16 of a place 00:1f.3, vendor:device 8086:100e or 8086:*, class:02 \
+                   or class:0200, joined by commas",
         default: "lazy",
-        what: "which PCI functions are probed: all before the guests run (the baseline), all once they run, or only those named, before \
-               the guests run",
+        what: "which PCI functions are probed: all before the guests run (the baseline), all once they run, or only \
+               those named, before the guests run",
         examples: &["all", "lazy", "allow:00:1f.3", "allow:0001:00:1f.3,8086:100e,1af4:*,class:02,class:0108"],
         apply: |options, value| value.parse().ok().map(|filter| options.pci = filter),
     },
@@ -159,17 +162,34 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "pmu",
         accepted: "soft or hardware",
         default: "soft",
-        what: "what guests' performance counters count with: the time that they run, or the processor's own counters where they can \
-               be used",
+        what: "what guests' performance counters count with: the time that they run, or the processor's own counters \
+               where they can be used",
         examples: &["soft", "hardware"],
         apply: |options, value| value.parse().ok().map(|choice| options.pmu = choice),
+    },
+    OptionSpec {
+        name: "mitigations",
+        accepted: "auto or off",
+        default: "auto",
+        what: "whether speculation vulnerabilities are mitigated: each that the CPU has, or none, so that exits cost \
+               as little as they can",
+        examples: &["auto", "off"],
+        apply: |options, value| value.parse().ok().map(|mode| options.mitigations = mode),
+    },
+    OptionSpec {
+        name: "smt",
+        accepted: "auto, on or off",
+        default: "auto",
+        what: "which threads of a core run guests: all, or only the first; auto is off, and on with mitigations=off",
+        examples: &["auto", "on", "off"],
+        apply: |options, value| value.parse().ok().map(|smt| options.smt = smt),
     },
     OptionSpec {
         name: "vpmu",
         accepted: "reprogram or direct",
         default: "direct",
-        what: "what follows when a guest changes what its performance counters count: each change releases an event of the \
-               processor's and creates one (the baseline), or events are kept, and changes go to their counters",
+        what: "what follows when a guest changes what its performance counters count: each change releases an event of \
+               the processor's and creates one (the baseline), or events are kept, and changes go to their counters",
         examples: &["reprogram", "direct"],
         apply: |options, value| value.parse().ok().map(|policy| options.vpmu = policy),
     },
@@ -177,8 +197,8 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "update-limit",
         accepted: "auto or milliseconds from 1 to 10000",
         default: "auto",
-        what: "how long guests may stand still in an update before it is rolled back: auto is 5, and 2000 above a hypervisor or an \
-               emulator, which may keep a processor away for that long",
+        what: "how long guests may stand still in an update before it is rolled back: auto is 5, and 2000 above a \
+               hypervisor or an emulator, which may keep a processor away for that long",
         examples: &["auto", "1", "5", "10000"],
         apply: |options, value| values::update_limit(value).map(|limit| options.update_limit = limit),
     },
@@ -200,17 +220,22 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "selftest",
-        accepted: "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, log-storm, \
-                   panic-in-interrupt, nmi, panic-in-log, panic-in-heap, panic-in-report, panic-on-two, panic-beside-masked, \
-                   panic-beside-deaf, panic-when-asked, deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, \
+        accepted: "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, \
+                   log-storm, panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, \
+                   panic-in-report, panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, \
+                   deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
                    madt:missing/truncated/duplicate/absurd, \
                    stop:<processor>:first-sign/initialisation/tsc-sync/online, \
                    update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
-                   joined by commas",
+                   update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
+                   update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
+                   end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
         default: "none",
-        what: "crash on purpose once the host is up; try the log; lose the last processor at a restart, or damage its \
-               image; measure hashing; probe PCI functions for ever; damage the table of processors; stop one while it comes \
-               up; or let the image fail by which an update would replace this one",
+        what: "crash on purpose once the host is up; send an NMI or an interrupt that is no one's; try the log; lose \
+               the last processor at a restart, or damage its image; measure hashing; probe PCI functions for ever; \
+               write to a register that refuses it; damage the table of processors; stop one while it comes up; let a \
+               step of the host's end fail; or let the image fail by which an update would replace this one, or CPUs \
+               wait on their way to it and back",
         examples: &[
             "none",
             "exception",
@@ -223,12 +248,15 @@ pub const OPTIONS: &[OptionSpec] = &[
             "spoil-staged",
             "hash-cost",
             "pci-storm",
+            "refused-register",
             "log,log-cost",
             "nmi,panic-when-asked",
             "madt:missing",
             "stop:1:tsc-sync,stop:2:online",
             "update:panic:prepare",
             "update:damage:restore,update:hang:meet",
+            "update:panic:restore,update:wait:back-idt",
+            "update:hang:arrive,update:wait:each",
             "update:freeze:begin,update:freeze:arrive,update:wrong:prepare",
         ],
         apply: |options, value| values::self_tests(value).map(|tests| options.self_tests = tests),

@@ -4,10 +4,12 @@
 use arrayvec::ArrayVec;
 use klog::Level;
 
-use super::{
-    ApicMode, Console, GuestStart, LogBuffer, MAXIMUM_SELF_TESTS, MadtDamage, PanicAction, ProcessorList, SelfTest,
-    StopPhase, Transmit, UpdateFault, UpdateLimit, UpdateStep,
+use super::choices::{ApicMode, Console, GuestStart, LogBuffer, PanicAction, Transmit, UpdateLimit};
+use super::processor_list::ProcessorList;
+use super::self_test::{
+    EndFault, EndStep, MAXIMUM_SELF_TESTS, MadtDamage, SelfTest, StopPhase, UpdateFault, UpdateStep,
 };
+use super::word::number;
 
 const FASTEST_BAUD: u32 = 115_200;
 const MOST_PROCESSORS: u32 = 1024;
@@ -151,7 +153,16 @@ fn self_test(word: &str) -> Option<SelfTest> {
         }
         ("update", fault) => {
             let (fault, step) = fault.split_once(':')?;
+            if fault == "wait" {
+                return update_point(step).map(|point| SelfTest::UpdateWait { point });
+            }
             Some(SelfTest::Update { fault: update_fault(fault)?, step: update_step(step)? })
+        }
+        ("end", fault) => {
+            let (fault, step) = fault.split_once(':')?;
+            let (_, fault) = EndFault::NAMED.into_iter().find(|(name, _)| *name == fault)?;
+            let (_, step) = EndStep::NAMED.into_iter().find(|(name, _)| *name == step)?;
+            Some(SelfTest::End { fault, step })
         }
         _ => None,
     }
@@ -190,6 +201,15 @@ fn update_fault(word: &str) -> Option<UpdateFault> {
     }
 }
 
+/// The number of a fault point; `Some(None)` for each of them.
+fn update_point(word: &str) -> Option<Option<u8>> {
+    if word == "each" {
+        return Some(None);
+    }
+    let at = SelfTest::UPDATE_POINTS.iter().position(|point| *point == word)?;
+    Some(u8::try_from(at + 1).ok())
+}
+
 fn update_step(word: &str) -> Option<UpdateStep> {
     match word {
         "begin" => Some(UpdateStep::Begin),
@@ -199,10 +219,4 @@ fn update_step(word: &str) -> Option<UpdateStep> {
         "meet" => Some(UpdateStep::Meet),
         _ => None,
     }
-}
-
-/// Decimal digits and nothing else (`u32::from_str` would take a sign), within bounds.
-pub(super) fn number(word: &str, least: u32, most: u32) -> Option<u32> {
-    let digits = word.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| word.parse().ok())?.filter(|number| (least..=most).contains(number))
 }

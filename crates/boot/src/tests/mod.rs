@@ -7,6 +7,7 @@ mod linux;
 mod memory_map;
 mod multiboot2;
 mod options;
+mod physical;
 mod pvh;
 
 fn range(start: u64, end: u64) -> PhysRange {

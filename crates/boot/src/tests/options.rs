@@ -6,8 +6,8 @@ use std::string::{String, ToString};
 
 use super::*;
 use crate::options::{
-    ApicMode, Console, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS, MadtDamage,
-    NUMBERS, PanicAction, ProcessorList, SelfTest, Smp, StopPhase, Transmit, TscSync, UpdateLimit,
+    ApicMode, Console, EndFault, EndStep, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS,
+    MadtDamage, NUMBERS, PanicAction, ProcessorList, SelfTest, Smp, StopPhase, Transmit, TscSync, UpdateLimit,
 };
 
 fn complaints(line: &str) -> Vec<String> {
@@ -16,7 +16,10 @@ fn complaints(line: &str) -> Vec<String> {
 
 #[test]
 fn every_option_is_read_into_its_type() {
-    let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 pmu=hardware vpmu=reprogram update-limit=40 guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
+    let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 \
+                smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 \
+                bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 pmu=hardware mitigations=off smt=on vpmu=reprogram \
+                update-limit=40 guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
     let (options, complaints) = Options::parse(line);
     let expected = Options {
         log: Level::Trace,
@@ -35,6 +38,8 @@ fn every_option_is_read_into_its_type() {
         huge_frames: HugeFrames { gib1: 500, mib2: 3 },
         bad_memory: "0x1000-0x1fff,0x3001-0x4fff".parse().unwrap_or_default(),
         pmu: pmu::Choice::Hardware,
+        mitigations: mitigations::Mode::Off,
+        smt: mitigations::Smt::On,
         vpmu: pmu::Policy::Reprogram,
         pci: pci::Filter::Allow([pci::Pattern::Place("00:02.0".parse().expect("a place"))].into_iter().collect()),
         update_limit: UpdateLimit::Milliseconds(40),
@@ -82,11 +87,13 @@ fn the_options_are_these() {
         ),
         (
             "pci",
-            "all, lazy, or allow: and up to 16 of a place 00:1f.3, vendor:device 8086:100e or 8086:*, class:02 or class:0200, \
-             joined by commas",
+            "all, lazy, or allow: and up to 16 of a place 00:1f.3, vendor:device 8086:100e or 8086:*, class:02 or \
+             class:0200, joined by commas",
             "lazy",
         ),
         ("pmu", "soft or hardware", "soft"),
+        ("mitigations", "auto or off", "auto"),
+        ("smt", "auto, on or off", "auto"),
         ("vpmu", "reprogram or direct", "direct"),
         ("update-limit", "auto or milliseconds from 1 to 10000", "auto"),
         ("guests", "auto or none", "auto"),
@@ -94,12 +101,15 @@ fn the_options_are_these() {
         (
             "selftest",
             "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, log-storm, \
-             panic-in-interrupt, nmi, panic-in-log, panic-in-heap, panic-in-report, panic-on-two, panic-beside-masked, \
-             panic-beside-deaf, panic-when-asked, deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, \
+             panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, panic-in-report, \
+             panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, deaf-at-parking, \
+             stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
              madt:missing/truncated/duplicate/absurd, \
              stop:<processor>:first-sign/initialisation/tsc-sync/online, \
              update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
-             joined by commas",
+             update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
+             update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
+             end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
             "none",
         ),
     ];
@@ -196,11 +206,39 @@ fn values_on_the_edge_are_refused() {
         "pmu=amd",
         "selftest=",
         "selftest=panic,",
+        "selftest=update:wait:there",
+        "selftest=update:wait:-gdt",
+        "selftest=update:wait:",
+        "selftest=end",
+        "selftest=end:panic",
+        "selftest=end:panic:",
+        "selftest=end:damage:stop",
+        "selftest=end:stop:panic",
         "selftest=panic,panic,panic,panic,panic,panic,panic,panic,panic",
     ] {
         let (options, complaints) = Options::parse(word);
         assert!(matches!(complaints.kept(), [Complaint::Malformed { .. }]), "{word}");
         assert_eq!(options, Options::default(), "{word}");
+    }
+}
+
+#[test]
+fn each_fault_point_has_a_name_and_its_number() {
+    for (point, name) in (1..).zip(SelfTest::UPDATE_POINTS) {
+        let word = format!("selftest=update:wait:{name}");
+        assert_eq!(Options::parse(&word).0.self_tests[..], [SelfTest::UpdateWait { point: Some(point) }], "{name}");
+    }
+    let each = Options::parse("selftest=update:wait:each").0;
+    assert_eq!(each.self_tests[..], [SelfTest::UpdateWait { point: None }]);
+}
+
+#[test]
+fn each_step_of_the_end_can_fail_in_each_way() {
+    for (fault_name, fault) in EndFault::NAMED {
+        for (step_name, step) in EndStep::NAMED {
+            let word = format!("selftest=end:{fault_name}:{step_name}");
+            assert_eq!(Options::parse(&word).0.self_tests[..], [SelfTest::End { fault, step }], "{word}");
+        }
     }
 }
 
@@ -222,7 +260,9 @@ fn an_unknown_option_gets_the_nearest_name() {
         assert_eq!(*found, nearest, "{word}");
     }
     assert_eq!(complaints("pnic=halt"), ["option pnic=halt is unknown and ignored: did you mean panic?"]);
-    let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, pmu, vpmu, update-limit, guests, restart-after-guests, selftest";
+    let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, \
+                    smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, pmu, mitigations, smt, vpmu, \
+                    update-limit, guests, restart-after-guests, selftest";
     assert_eq!(complaints("quiet"), [expected]);
 }
 

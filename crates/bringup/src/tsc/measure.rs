@@ -56,7 +56,8 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Asks processor `whom` the first of `rounds` questions; `is_attended` if that one has just answered another, else the caller calls it.
+    /// Asks processor `whom` the first of `rounds` questions; `is_attended` if that one has just answered another, else
+    /// the caller calls it.
     pub fn begin(exchange: &Exchange, whom: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
         exchange.ask(whom);
         Self::first(whom, rounds, is_attended, now)

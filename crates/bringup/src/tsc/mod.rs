@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Do all time stamp counters agree?
 //!
-//! They are reset together and run from one crystal, and only a write can set them apart. Where the processor shows each
-//! write in `IA32_TSC_ADJUST`, equal values prove equal counters (within one package), and nothing need be measured ([`decide`]). Elsewhere a
-//! processor asks one that has been settled for the time, until an answer was quick enough or sixteen times, and believes the
-//! quickest ([`Estimate`]): some microseconds instead of milliseconds of watching whether time runs backwards. Whom it asks
-//! is its parent in the tree, so that all but the first few are measured at the same time; under a hypervisor it is the boot
-//! processor, which lets them take turns. With its first question a processor calls: it sleeps until it is answered, and the
-//! answer wakes it. From then on both execute, and look without pause, for a short spell.
+//! They are reset together and run from one crystal, and only a write can set them apart. Where the processor shows
+//! each write in `IA32_TSC_ADJUST`, equal values prove equal counters (within one package), and nothing need be
+//! measured ([`decide`]). Elsewhere a processor asks one that has been settled for the time, until an answer was quick
+//! enough or sixteen times, and believes the quickest ([`Estimate`]): some microseconds instead of milliseconds of
+//! watching whether time runs backwards. Whom it asks is its parent in the tree, so that all but the first few are
+//! measured at the same time; under a hypervisor it is the boot processor, which lets them take turns. With its first
+//! question a processor calls: it sleeps until it is answered, and the answer wakes it. From then on both execute, and
+//! look without pause, for a short spell.
 
 mod estimate;
 mod exchange;
@@ -37,11 +38,12 @@ pub struct SyncPlan {
     pub is_invariant: bool,
     /// The boot processor's `IA32_TSC_ADJUST`, where it exists.
     pub boot_adjust: Option<u64>,
-    /// APIC identifiers shifted right by this are numbers of packages (CPUID leaf 0Bh or 1Fh, the last level's shift). Packages
-    /// may have left reset at different times, so equal adjustments prove something within one only.
+    /// APIC identifiers shifted right by this are numbers of packages (CPUID leaf 0Bh or 1Fh, the last level's shift).
+    /// Packages may have left reset at different times, so equal adjustments prove something within one only.
     pub package_shift: u32,
-    /// CPUID leaf 1 ECX bit 31: a hypervisor or an emulator is below, and may have fewer processors than it shows. Then pairs
-    /// that exchange stamps at the same time keep each other from executing, so all ask the boot processor, in turn.
+    /// CPUID leaf 1 ECX bit 31: a hypervisor or an emulator is below, and may have fewer processors than it shows. Then
+    /// pairs that exchange stamps at the same time keep each other from executing, so all ask the boot processor, in
+    /// turn.
     pub shares_processors: bool,
 }
 
@@ -54,7 +56,8 @@ impl SyncPlan {
         }
     }
 
-    /// Questions per measurement at most. Of partners that cannot both execute the quickest answer comes as soon as any.
+    /// Questions per measurement at most. Of partners that cannot both execute the quickest answer comes as soon as
+    /// any.
     pub const fn rounds(&self) -> u32 {
         if self.shares_processors { SHARED_ROUNDS } else { ROUNDS }
     }
@@ -78,8 +81,8 @@ pub enum Decision {
     Measure,
 }
 
-/// Whether a processor with this `IA32_TSC_ADJUST`, in the boot processor's package or not, must be measured (Intel SDM vol 3, section 18.17.3: the register holds
-/// the sum of everything that was ever written to the counter since reset).
+/// Whether a processor with this `IA32_TSC_ADJUST`, in the boot processor's package or not, must be measured (Intel SDM
+/// vol 3, section 18.17.3: the register holds the sum of everything that was ever written to the counter since reset).
 pub fn decide(plan: &SyncPlan, is_same_package: bool, adjust: Option<u64>) -> Decision {
     let is_proven = plan.is_invariant && is_same_package && adjust.is_some() && adjust == plan.boot_adjust;
     match plan.mode {

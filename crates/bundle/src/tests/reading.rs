@@ -103,7 +103,7 @@ fn a_name_stands_once() {
     assert_eq!(
         error.to_string(),
         "bundle entry \"manifest\" at byte 0: guest \"debian\" stands twice; correct it in host.toml and make the \
-         bundle anew"
+         bundle again"
     );
     let error = write::build(HOST, vec![], &[("a", b"1"), ("a", b"1")]).expect_err("two of them");
     assert_eq!((error.entry.as_str(), error.problem), ("a", Problem::Duplicate));
@@ -113,4 +113,48 @@ fn a_name_stands_once() {
 fn too_many_guests_are_refused() {
     let guests = (0..65).map(|index| GuestConfig { name: index.to_string(), ..debian() }).collect();
     assert_eq!(problem(&archive(&manifest(guests), &[])), Problem::TooManyGuests);
+}
+
+/// Where a sample's manifest states its version: behind the header, the padded name and the magic number.
+const VERSION_AT: usize = 110 + 10 + 4;
+
+#[test]
+fn a_manifest_that_says_nothing_newer_can_be_read_by_release_0_1_0() {
+    let bytes = sample();
+    assert_eq!(bytes[VERSION_AT..][..2], OLDEST_MANIFEST_VERSION.to_le_bytes());
+}
+
+#[test]
+fn what_version_5_adds_is_read() {
+    for allow_downgrade in [Some(false), Some(true)] {
+        let host = HostConfig { allow_downgrade, ..HOST };
+        let bytes = write::build(host.clone(), vec![debian()], &FILES).expect("good");
+        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+        let bundle = Bundle::parse(&bytes).expect("good");
+        assert_eq!((&bundle.manifest().host, &bundle.manifest().guests[..]), (&host, &[debian()][..]));
+    }
+}
+
+#[test]
+fn a_file_that_is_no_bundle_is_refused_by_its_first_bytes() {
+    let good = sample();
+    for arrived in 0..good.len() {
+        assert_eq!(Bundle::check_head(&good[..arrived]), Ok(()), "{arrived} bytes");
+    }
+    let problem = |head: &[u8]| Bundle::check_head(head).expect_err("no bundle").problem;
+    assert_eq!(problem(b"\x7fELF"), Problem::NoArchive);
+    assert_eq!(problem(&archive_of_another()), Problem::NoManifest);
+}
+
+/// A cpio archive that begins with another file, as an initramfs does.
+fn archive_of_another() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write::append(&mut bytes, "init", b"#!/bin/sh");
+    bytes
+}
+
+#[test]
+fn a_seal_behind_the_archive_is_passed_over() {
+    let sealed = [&sample()[..], b"BatnBndl"].concat();
+    assert_eq!(Bundle::parse(&sealed).expect("good").manifest().guests, [debian()]);
 }

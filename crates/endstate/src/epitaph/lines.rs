@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An epitaph as lines for people. Return addresses are ` #n 0x…`, as in the report, so that the tool can name functions.
+//! An epitaph as lines for people. Return addresses are ` #n 0x…`, as in the report, so that the tool can name
+//! functions.
 
 use core::fmt::{self, Write};
 

@@ -5,7 +5,7 @@ use core::fmt;
 
 use arrayvec::ArrayVec;
 
-use super::{
+use super::format::{
     BACKTRACE_ADDRESSES, CHECKSUM, CHECKSUM_BYTES, MAGIC, MAX_HOST_VERSION_BYTES, MAX_REASON_BYTES, Registers, VERSION,
     at,
 };

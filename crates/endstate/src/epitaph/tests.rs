@@ -7,6 +7,7 @@ use std::{format, vec};
 
 use proptest::prelude::*;
 
+use super::format::{CHECKSUM, MAX_REASON_BYTES};
 use super::*;
 
 const BACKTRACE: [u64; 2] = [0xffff_ffff_8020_0001, 0xffff_ffff_8020_0002];

@@ -3,7 +3,7 @@
 
 use core::fmt::{self, Write};
 
-use super::{
+use super::format::{
     BACKTRACE_ADDRESSES, CHECKSUM, CHECKSUM_BYTES, MAGIC, MAX_HOST_VERSION_BYTES, MAX_REASON_BYTES, Registers, VERSION,
     at,
 };
@@ -39,8 +39,8 @@ impl core::error::Error for TooSmall {}
 
 /// Writes an epitaph to the beginning of `page`, and says how many bytes it takes.
 ///
-/// `log` shows its lines, without their ends, from the oldest to the newest; it is asked twice, and the newest lines that
-/// fit are kept. Until the checksum is there, which comes last, there is no epitaph in `page`.
+/// `log` shows its lines, without their ends, from the oldest to the newest; it is asked twice, and the newest lines
+/// that fit are kept. Until the checksum is there, which comes last, there is no epitaph in `page`.
 pub fn write(
     page: &mut [u8],
     account: &Account<'_>,

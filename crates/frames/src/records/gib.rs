@@ -24,8 +24,8 @@ impl Zone<'_> {
         self.gib_of(number).filter(|first| *first == number).map(|first| first + GIB_BLOCKS)
     }
 
-    /// Notes that the 1 GiB frame that begins with this block has changed hands as a whole; returns how many records were
-    /// written.
+    /// Notes that the 1 GiB frame that begins with this block has changed hands as a whole; returns how many records
+    /// were written.
     pub(super) fn note_gib(&self, first: usize, state: FrameState, head: u64) -> u64 {
         let blocks = self.block_slice(first..first + GIB_BLOCKS);
         let mut written = 0;
@@ -39,8 +39,8 @@ impl Zone<'_> {
         written
     }
 
-    /// Before a block changes hands by itself: if it is part of a whole 1 GiB frame, each of that one's 2 MiB frames gets a
-    /// first record. Returns how many were written.
+    /// Before a block changes hands by itself: if it is part of a whole 1 GiB frame, each of that one's 2 MiB frames
+    /// gets a first record. Returns how many were written.
     pub(super) fn split_gib(&self, number: usize) -> u64 {
         let is_part = |block: &Block| block.content() == Content::WholeGib;
         let (Some(first), true) = (self.gib_of(number), self.block_slice(number..number + 1).iter().all(is_part))

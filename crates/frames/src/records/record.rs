@@ -9,8 +9,8 @@ use crate::sync::{AtomicU64, Ordering};
 pub const RECORD_BYTES: u64 = 64;
 const WORDS: usize = 8;
 
-/// One frame's record: who has it, on which node it is, and where the run of frames begins that it changed hands with. The rest
-/// of the line is zero.
+/// One frame's record: who has it, on which node it is, and where the run of frames begins that it changed hands with.
+/// The rest of the line is zero.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Record([AtomicU64; WORDS]);
@@ -25,7 +25,8 @@ impl Default for Record {
 }
 
 impl Record {
-    /// Writes all of it. Store by store and always inline: the baseline writes millions of these, and is to be quick at it.
+    /// Writes all of it. Store by store and always inline: the baseline writes millions of these, and is to be quick at
+    /// it.
     #[inline(always)]
     pub(super) fn write(&self, state: FrameState, node: Node, head: u64) {
         let [first, second, c, d, e, f, g, h] = &self.0;

@@ -7,11 +7,20 @@ use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
 use super::block::{Block, Content};
 use super::record::{RECORD_BYTES, Record};
-use super::{FrameState, Tails};
 use crate::nodes::Node;
+use crate::state::FrameState;
 
 pub(super) const BLOCK_BYTES: u64 = PageSize::Mib2.bytes();
 pub(super) const BLOCK_RECORDS: usize = (BLOCK_BYTES / PAGE_BYTES) as usize;
+
+/// Whether all 512 records of a 2 MiB frame are written that changes hands as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tails {
+    /// All of them: the baseline.
+    Write,
+    /// The first one only.
+    Omit,
+}
 
 /// How many records and blocks a stretch of memory takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +60,8 @@ pub struct Zone<'m> {
 }
 
 impl<'m> Zone<'m> {
-    /// The records for `range`, as many as its [`Shape`] says, what they hold being of no matter, and its blocks, nothing of
-    /// which is written; `None` if there are too few.
+    /// The records for `range`, as many as its [`Shape`] says, what they hold being of no matter, and its blocks,
+    /// nothing of which is written; `None` if there are too few.
     pub fn new(range: PhysRange, node: Node, records: &'m [Record], blocks: &'m [Block]) -> Option<Self> {
         let shape = Shape::of(range);
         let (records, blocks) = (records.get(..shape.records)?, blocks.get(..shape.blocks)?);

@@ -111,5 +111,7 @@ flags! {
         STANDS_STILL = 1,
         /// It has said that it panicked, and is not listened to when it says so again.
         HAS_REPORTED = 2,
+        /// Its virtual processors stand still for somebody who reads it, and go on once nobody does.
+        IS_HELD = 3 since 4,
     }
 }

@@ -31,6 +31,10 @@ plain! {
         pub leaves: U32 as "count",
         /// Zero.
         pub zero: U32 as "zero",
+        /// Of [`later_policy`].
+        pub later_flags: U32 as "flags" since 4,
+        /// Zero.
+        pub later_zero: U32 as "zero" since 4,
     }
 
     /// What CPUID answers for a leaf and subleaf; all others answer zero.
@@ -155,6 +159,14 @@ flags! {
     pub mod policy_flag: u32, since 2 {
         /// There is a debug-exit port.
         HAS_DEBUG_EXIT = 0,
+    }
+}
+
+flags! {
+    /// Bits of [`Policy::later_flags`].
+    pub mod later_policy: u32, since 4 {
+        /// There is no MISC_ENABLE: AMD's processors have none. Guests of older images were shown one.
+        NO_MISC_ENABLE = 0,
     }
 }
 

@@ -7,7 +7,8 @@ use crate::layout::{Control, Stamps};
 use crate::macros::plain;
 
 plain! {
-    /// A guest's console: bytes that wait. Behind this come those that the guest has written, then those that were typed.
+    /// A guest's console: bytes that wait. Behind this come those that the guest has written, then those that were
+    /// typed.
     pub struct Console since 2 {
         /// Bytes that the guest has written and nobody has fetched.
         pub output_bytes: U32 as "bytes",

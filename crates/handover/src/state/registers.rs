@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's registers, as no vendor's control block has them: what is intercepted, tagged or cached is each
-//! image's own choice and not among them.
+//! A virtual processor's registers, as no vendor's control block has them: what is intercepted, tagged or cached is
+//! each image's own choice and not among them.
 
 use zerocopy::little_endian::{U16, U32, U64};
 

@@ -3,7 +3,7 @@
 
 use zerocopy::little_endian::{U32, U64};
 
-use super::Registers;
+use super::registers::Registers;
 use crate::macros::{flags, numbered, plain};
 
 /// Kinds of exits that can be counted.
@@ -38,6 +38,25 @@ plain! {
         pub watch: Watch as "piece" since 3,
         /// Its performance counters; zero where it has none.
         pub pmu: Pmu as "piece" since 3,
+        /// What speculation it has held back; zero where it was told of no such register.
+        pub speculation: Speculation as "piece" since 4,
+        /// Second NMIs, of those that are told of elsewhere.
+        pub more_nmis: MoreNmis as "piece" since 4,
+    }
+
+    /// Registers that control speculation.
+    pub struct Speculation since 4 {
+        /// SPEC_CTRL.
+        pub spec_ctrl: U64 as "register",
+    }
+
+    /// Second NMIs: a processor keeps one that it is about to take, and one that waits for the end of that one's
+    /// handler.
+    pub struct MoreNmis since 4 {
+        /// Of [`more_nmi`].
+        pub flags: U32 as "flags",
+        /// Zero.
+        pub zero: U32 as "zero",
     }
 
     /// What whoever watches a guest from outside has found of a virtual processor, and does about it.
@@ -248,6 +267,18 @@ flags! {
         EARLY_NMI = 10,
         /// An NMI that came after it.
         LATE_NMI = 11,
+    }
+}
+
+flags! {
+    /// Bits of [`MoreNmis::flags`].
+    pub mod more_nmi: u32, since 4 {
+        /// Beside [`event_state::NMI_PENDING`].
+        PENDING = 0,
+        /// Beside [`mail_flag::EARLY_NMI`].
+        EARLY = 1,
+        /// Beside [`mail_flag::LATE_NMI`].
+        LATE = 2,
     }
 }
 

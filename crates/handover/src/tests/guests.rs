@@ -40,7 +40,7 @@ fn guests_that_cannot_be_are_refused() {
     assert_eq!(refused(|s| s.guests[1].vcpus = 0.into()), "it has no virtual processors, or too many");
     assert_eq!(refused(|s| s.guests[1].state = 77.into()), "its state is unknown");
     assert_eq!(refused(|s| s.guests[1].state_before_pause = 77.into()), "its state before its pause is unknown");
-    assert_eq!(refused(|s| s.guests[1].flags = 8.into()), "a flag is unknown");
+    assert_eq!(refused(|s| s.guests[1].flags = 16.into()), "a flag is unknown");
     assert_eq!(refused(|s| s.guests[0].state = (GuestState::Failed as u32).into()), "it runs and has ended");
     assert_eq!(refused(|s| s.guests[0].nested_root = 0x200_2000.into()), "its tables have no root");
     assert_eq!(refused(|s| s.guests[0].nested_root = 0x200_0800.into()), "its tables have no root");

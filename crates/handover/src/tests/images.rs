@@ -33,6 +33,7 @@ pub struct Elf {
     pub note: Note,
     pub build: Option<[u8; BUILD_TEXT_BYTES]>,
     pub trial: Option<u32>,
+    pub security: Option<u32>,
 }
 
 impl Elf {
@@ -50,13 +51,14 @@ impl Elf {
             note: Note { entry: ENTRY.into(), oldest: 1.into(), newest: VERSION.into(), version: padded("1.2.3") },
             build: None,
             trial: None,
+            security: None,
         }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        let trial = self.trial.map(u32::to_le_bytes);
-        let more =
-            [self.build.as_ref().map_or(&[][..], |build| build), trial.as_ref().map_or(&[], |trial| trial)].concat();
+        let build = self.build.iter().flatten().copied();
+        let numbers = [self.trial, self.security].into_iter().flatten().flat_map(u32::to_le_bytes);
+        let more: Vec<u8> = build.chain(numbers).collect();
         let note_bytes = 60 + more.len();
         let mut programs = self.programs.clone();
         for Program(kind, .., file, memory) in &mut programs {
@@ -243,4 +245,44 @@ fn an_image_of_old_knows_the_first_pages_between_images() {
     assert_eq!(version(&elf), 1);
     elf.trial = Some(7);
     assert_eq!((version(&elf), Image::parse(&elf.bytes()).expect("good").build()), (7, "abc"));
+}
+
+#[test]
+fn an_image_without_a_security_version_counts_as_0() {
+    let version = |elf: Elf| Image::parse(&elf.bytes()).expect("good").security_version();
+    assert_eq!(version(Elf::new()), 0);
+    let old = Elf { build: Some(padded("a1b2c3")), trial: Some(2), ..Elf::new() };
+    assert_eq!(version(old), 0);
+    let new = Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() };
+    assert_eq!(version(new), 7);
+}
+
+#[test]
+fn an_image_is_known_as_soon_as_its_note_has_arrived() {
+    let elf = Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() };
+    let mut bytes = elf.bytes();
+    let known = bytes.len();
+    bytes.resize(known + 0x1000, 0);
+    for arrived in 0..bytes.len() {
+        let found = Image::describe_head(&bytes[..arrived], bytes.len() as u64).expect("nothing is wrong with it");
+        assert_eq!(found.map(|image| image.security_version()), (arrived >= known).then_some(7), "{arrived} bytes");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_image_is_refused_by_its_first_bytes() {
+    const FILE_BYTES: u64 = 13 << 20;
+    let head = |bytes: &[u8]| Image::describe_head(bytes, FILE_BYTES).map(drop);
+    let mut kernel = vec![0; 4032];
+    kernel[..2].copy_from_slice(b"MZ");
+    assert!(matches!(head(&kernel), Err(ImageError::BadElf(_))));
+    let good = Elf::new().bytes();
+    assert_eq!(head(&good[..4032]), Ok(()));
+    let other = Elf { machine: 183, ..Elf::new() }.bytes();
+    assert_eq!(head(&other[..4032]), Err(ImageError::WrongMachine(183)));
+    let cut = Image::describe_head(&good[..4032], 0x2000).map(drop);
+    assert_eq!(cut, Err(ImageError::Truncated { needed_bytes: DATA_AT as u64 + 0x100, present_bytes: 0x2000 }));
+    let mut note_missing = Elf::new();
+    note_missing.programs.pop();
+    assert_eq!(head(&note_missing.bytes()[..4032]), Err(ImageError::NoNote));
 }

@@ -3,8 +3,8 @@
 
 use std::vec;
 
-use super::samples::Sample;
-use crate::layout::{Kind, REQUIRED};
+use super::samples::{Sample, retired};
+use crate::layout::{Kind, MAX_RETIRED, REQUIRED};
 use crate::record::Record;
 use crate::write::{Full, Writer};
 use crate::{RecordError, VERSION};
@@ -75,6 +75,10 @@ fn impossible_contents_are_refused() {
     assert_eq!(spoilt(|sample| sample.kept[1].bytes = 17.into()), bad(Kind::Kept));
     assert_eq!(spoilt(|sample| sample.log[0].bytes = 0x3000.into()), bad(Kind::Log));
     assert_eq!(spoilt(|sample| sample.log[0].start = u64::MAX.into()), bad(Kind::Log));
+    assert_eq!(spoilt(|sample| sample.retired[0].start = 0x1001.into()), bad(Kind::Retired));
+    assert_eq!(spoilt(|sample| sample.retired[0].bytes = 0.into()), bad(Kind::Retired));
+    assert_eq!(spoilt(|sample| sample.retired[1].start = (u64::MAX - 0xfff).into()), bad(Kind::Retired));
+    assert_eq!(spoilt(|sample| sample.retired = vec![retired(0, 0x1000); MAX_RETIRED + 1]), bad(Kind::Retired));
 }
 
 #[test]

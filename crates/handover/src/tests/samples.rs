@@ -26,6 +26,7 @@ pub struct Sample {
     pub guests: Vec<Guest>,
     pub guest_memory: Vec<GuestMemory>,
     pub blocks: Vec<BlockPlace>,
+    pub retired: Vec<Retired>,
 }
 
 impl Sample {
@@ -117,6 +118,7 @@ impl Sample {
                 block(0x83_8000, 0x6000, BlockKind::Console, 0),
                 block(0x83_e000, 0x1000, BlockKind::Late, 0),
             ],
+            retired: vec![retired(0x2000_3000, 0x1000), retired(0x2040_0000, 0x20_0000)],
         }
     }
 
@@ -161,11 +163,17 @@ impl Sample {
             Kind::Control => writer.one(kind, &self.control),
             Kind::Log => writer.each(kind, self.log.iter().copied()),
             Kind::Checked => writer.one(kind, &self.checked),
+            Kind::Build => writer.raw(kind, b"a1b2c3"),
+            Kind::Retired => writer.each(kind, self.retired.iter().copied()),
             Kind::Guests => writer.each(kind, self.guests.iter().copied()),
             Kind::GuestMemory => writer.each(kind, self.guest_memory.iter().copied()),
             Kind::Blocks => writer.each(kind, self.blocks.iter().copied()),
         };
     }
+}
+
+pub fn retired(start: u64, bytes: u64) -> Retired {
+    Retired { start: start.into(), bytes: bytes.into() }
 }
 
 /// A guest with two virtual processors.

@@ -1,41 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a processor's counters do what CPUID promises: emulators and hypervisors below promise what they do not have.
+//! Whether a processor's counters do what CPUID promises: emulators and hypervisors below promise what they do not
+//! have.
 
-use core::fmt;
-
-use super::{CYCLES, Description, GUEST_ONLY, HOST_ONLY, number::GLOBAL_CONTROL};
+use super::description::{CYCLES, Description, GUEST_ONLY, HOST_ONLY};
+use super::number::GLOBAL_CONTROL;
+use super::unusable::Unusable;
 use crate::event::{What, select};
 use crate::{Counter, Event, Msrs};
 
-/// Why counters are not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unusable {
-    /// It is nobody's processor of whom this is known.
-    OtherMaker,
-    /// CPUID says that there are none.
-    NoCounters,
-    /// A register does not keep what is written.
-    Forgetful,
-    /// A counter of cycles stands still.
-    Still,
-    /// A counter of guests' cycles counts the host's.
-    Mixed,
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OtherMaker => "it is not AMD's",
-            Self::NoCounters => "CPUID says that it has no counters",
-            Self::Forgetful => "its counters' registers do not keep what is written",
-            Self::Still => "its counters stand still",
-            Self::Mixed => "its counters count the host's time as a guest's",
-        })
-    }
-}
-
-/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the processor tells no guest's
-/// time from the host's; `wait` takes some microseconds.
+/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the processor tells
+/// no guest's time from the host's; `wait` takes some microseconds.
 ///
 /// # Errors
 /// [`Unusable`] says what is wrong with it.

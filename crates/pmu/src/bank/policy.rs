@@ -34,6 +34,6 @@ pub struct Work {
     pub created: u64,
     /// Events that were taken from one.
     pub released: u64,
-    /// Times all events were scheduled anew.
+    /// Times all events were scheduled again.
     pub scheduled: u64,
 }

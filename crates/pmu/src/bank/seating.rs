@@ -62,7 +62,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// No counter of this processor counts its event: to schedule anew gives it none.
+    /// No counter of this processor counts its event: to schedule again gives it none.
     pub(super) fn is_hopeless(&self, slot: usize) -> bool {
         self.events[slot].is_none_or(|held| self.backend.able(&held.event).is_empty())
     }
@@ -121,8 +121,8 @@ impl<B: Backend> Bank<B> {
         self.work.created += 1;
     }
 
-    /// All events that are to count are given counters anew; who has to move does, and those that rest make way. `are_out`:
-    /// nothing is in the counters.
+    /// All events that are to count are given counters again; who has to move does, and those that rest make way.
+    /// `are_out`: nothing is in the counters.
     pub(super) fn schedule(&mut self, are_out: bool) {
         self.work.scheduled += 1;
         self.stop_all();

@@ -14,7 +14,8 @@ impl<B: Backend> Bank<B> {
         self.slots_of(overflowed)
     }
 
-    /// The user has run for so many ticks (see [`Backend::run_until`]): which slots have overflowed since this was last asked.
+    /// The user has run for so many ticks (see [`Backend::run_until`]): which slots have overflowed since this was last
+    /// asked.
     #[inline(always)]
     pub fn overflows_until(&mut self, ticks: u64) -> u16 {
         // While it is another's turn, a processor's counters are not this user's to look at.
@@ -47,8 +48,8 @@ impl<B: Backend> Bank<B> {
         self.start_wanted();
     }
 
-    /// Its turn ends: what the counters say is kept, and nothing of it is left in them, unless they are its own anyway. Overflows
-    /// have been taken.
+    /// Its turn ends: what the counters say is kept, and nothing of it is left in them, unless they are its own anyway.
+    /// Overflows have been taken.
     pub fn switch_out(&mut self) {
         if !self.is_in {
             return;

@@ -1,35 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's registers as AMD has them (AMD APM vol. 2, section 13.2): six counters, of which four have their older names too, and
-//! the global registers of version 2. Bits that mean nothing read as zero, whatever is written.
+//! A guest's registers as AMD has them (AMD APM vol. 2, section 13.2): six counters, of which four have their older
+//! names too, and the global registers of version 2. Bits that mean nothing read as zero, whatever is written.
 
-use super::{AMD_GENERAL, Refused, Register, VirtualPmu, cut};
-use crate::amd::LEGACY_COUNTERS;
-use crate::amd::number::*;
+use super::numbering::{AMD_GENERAL, Register, cut};
+use super::{Refused, VirtualPmu};
 use crate::{Backend, CounterSet};
 
-/// Event, unit, modes, edge, interrupt, enable, inversion, threshold, the event's upper bits. Whose time is counted (bits 40
-/// and 41) is for processors with SVM to choose.
+/// Event, unit, modes, edge, interrupt, enable, inversion, threshold, the event's upper bits. Whose time is counted
+/// (bits 40 and 41) is for processors with SVM to choose.
 const SELECT_WRITABLE: u64 = 0xf_ffff_ffff & !(1 << 19 | 1 << 21);
 const GLOBAL_WRITABLE: u64 = CounterSet::first(AMD_GENERAL as u8, 0).0;
-
-#[inline(always)]
-pub(super) fn register(number: u32) -> Option<Register> {
-    const LAST_SELECT: u32 = LEGACY_SELECT + LEGACY_COUNTERS as u32 - 1;
-    const LAST_COUNTER: u32 = LEGACY_COUNTER + LEGACY_COUNTERS as u32 - 1;
-    const LAST: u32 = SELECT + 2 * AMD_GENERAL as u32 - 1;
-    Some(match number {
-        SELECT..=LAST => {
-            let at = (number - SELECT) as usize;
-            if at.is_multiple_of(2) { Register::Select(at / 2) } else { Register::Counter(at / 2) }
-        }
-        LEGACY_SELECT..=LAST_SELECT => Register::Select((number - LEGACY_SELECT) as usize),
-        LEGACY_COUNTER..=LAST_COUNTER => Register::Counter((number - LEGACY_COUNTER) as usize),
-        GLOBAL_STATUS => Register::GlobalStatus,
-        GLOBAL_CONTROL => Register::GlobalControl,
-        GLOBAL_CLEAR => Register::GlobalClear,
-        _ => return None,
-    })
-}
 
 impl<B: Backend> VirtualPmu<B> {
     #[inline(always)]

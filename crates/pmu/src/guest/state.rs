@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's counters as one image leaves them and the next goes on with them.
 
-use super::{Config, INTEL_GENERAL, VirtualPmu, slots};
+use super::numbering::{cut, general, global_bit};
+use super::saved::{BadState, State};
+use super::{Config, Vendor, VirtualPmu, slots};
+use crate::Backend;
 use crate::amd::number as amd;
 use crate::intel::number as intel;
-use crate::{Backend, SLOTS};
-
-/// All that the guest can see of its counters, and what is still to be told to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "the names are the manual's")]
-pub struct State {
-    pub selects: [u64; INTEL_GENERAL],
-    /// By slot: general ones, behind the eighth those of fixed purpose.
-    pub values: [u64; SLOTS],
-    pub fixed_control: u64,
-    pub global_control: u64,
-    pub global_status: u64,
-    pub debug_control: u64,
-    /// Its interrupt has not been raised yet.
-    pub interrupts: bool,
-}
-
-/// No guest of this kind can be in the state: the field's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadState(pub &'static str);
 
 impl<B: Backend> VirtualPmu<B> {
-    /// The state after so many ticks. While they are on a processor's counters, these must not be asked twice what has overflowed:
-    /// such a guest is switched out first.
+    /// The state after so many ticks. While they are on a processor's counters, these must not be asked twice what has
+    /// overflowed: such a guest is switched out first.
     pub fn state(&self, ticks: u64) -> State
     where
         B: Clone,
@@ -63,8 +46,8 @@ impl<B: Backend> VirtualPmu<B> {
                 .and_then(|()| if all.read(number, 0) == Ok(value) { Ok(()) } else { Err(BadState(name)) }),
         };
         let (select, stride, global) = match config.vendor {
-            super::Vendor::Intel => (intel::SELECT, 1, intel::GLOBAL_CONTROL),
-            super::Vendor::Amd => (amd::SELECT, 2, amd::GLOBAL_CONTROL),
+            Vendor::Intel => (intel::SELECT, 1, intel::GLOBAL_CONTROL),
+            Vendor::Amd => (amd::SELECT, 2, amd::GLOBAL_CONTROL),
         };
         for (number, value) in (select..).step_by(stride).zip(state.selects) {
             set("pmu.selects", number, value)?;
@@ -72,15 +55,14 @@ impl<B: Backend> VirtualPmu<B> {
         set("pmu.global_control", global, state.global_control)?;
         set("pmu.fixed_control", intel::FIXED_CONTROL, state.fixed_control)?;
         set("pmu.debug_control", 0x1d9, state.debug_control)?;
-        let is_there =
-            |slot: usize| slot < super::general(config.vendor) || config.vendor == super::Vendor::Intel && slot < 11;
+        let is_there = |slot: usize| slot < general(config.vendor) || config.vendor == Vendor::Intel && slot < 11;
         for (slot, value) in state.values.into_iter().enumerate() {
-            if value != super::cut(value) || value != 0 && !is_there(slot) {
+            if value != cut(value) || value != 0 && !is_there(slot) {
                 return Err(BadState("pmu.values"));
             }
             all.bank.write(slot, value);
         }
-        let possible = slots(!0).filter(|&slot| is_there(slot)).fold(0, |all, slot| all | 1 << super::global_bit(slot));
+        let possible = slots(!0).filter(|&slot| is_there(slot)).fold(0, |all, slot| all | 1 << global_bit(slot));
         if state.global_status & !possible != 0 {
             return Err(BadState("pmu.global_status"));
         }

@@ -1,40 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's counters as whoever looks from outside is shown them. Looking changes nothing that the guest can see.
 
-use super::{INTEL_GENERAL, VirtualPmu, global_bit, intel, slots};
+use super::numbering::{INTEL_GENERAL, global_bit};
+use super::shown::{Counts, View};
+use super::{VirtualPmu, intel_registers, slots};
 use crate::event::{Modes, What, select};
 use crate::{Backend, Counter};
 
-/// A counter that the guest has given an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
-    /// Which: as the guest's global registers number them.
-    pub counter: Counter,
-    /// What it is to count.
-    pub what: What,
-    /// In which modes.
-    pub modes: Modes,
-    /// Whether it counts.
-    pub counts: Counts,
-    /// What the guest reads there.
-    pub value: u64,
-    /// How often it has overflowed, since this image runs the guest.
-    pub overflows: u64,
-}
-
-/// Whether a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
-    /// The guest has stopped it.
-    Stopped,
-    /// It counts.
-    Truly,
-    /// The guest wants it to, and it stands still: it may not count that, or nothing here can.
-    Never,
-}
-
 impl<B: Backend> VirtualPmu<B> {
-    /// Every counter that has an event, after so many ticks. What has overflowed by then is to be told to the guest as ever.
+    /// Every counter that has an event, after so many ticks. What has overflowed by then is to be told to the guest as
+    /// ever.
     pub fn views(&mut self, ticks: u64) -> impl Iterator<Item = View> {
         self.run_until(ticks);
         slots(!0).filter_map(|slot| self.view(slot))
@@ -59,7 +34,7 @@ impl<B: Backend> VirtualPmu<B> {
     /// What a slot's registers say, and whether they enable it.
     fn programmed(&self, slot: usize) -> Option<(What, Modes, bool)> {
         if let Some(fixed) = slot.checked_sub(INTEL_GENERAL) {
-            let (event, _) = intel::fixed_event(self.fixed_control, fixed)?;
+            let (event, _) = intel_registers::fixed_event(self.fixed_control, fixed)?;
             return Some((event.what, event.modes, true));
         }
         let value = self.selects[slot];

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Registers that the counters share with PEBS and the top-down metrics: whose each bit is.
 
-use super::{Capabilities, IntelGuest};
+use super::IntelGuest;
 use crate::guest::{INTEL_FIXED, INTEL_GENERAL, Refused, slot_of};
 use crate::intel::Precise;
 use crate::intel::number::{FIXED_CONTROL, GLOBAL_CLEAR, GLOBAL_CONTROL, SELECT};
 use crate::{Counter, CounterSet, Msrs, pebs, topdown};
-
-/// What PERF_CAPABILITIES says of them: the format of the last branch records is the architecture's; PEBS comes right behind the
-/// instruction, with the registers, and adaptive.
-pub(super) const fn capabilities(has: &Capabilities) -> u64 {
-    const LBR_ARCHITECTURAL: u64 = 0x3f;
-    const PEBS: u64 = 1 << 6 | 1 << 7 | 4 << 8 | 1 << 14;
-    const METRICS: u64 = 1 << 15;
-    let lbr = if has.lbr.is_some() { LBR_ARCHITECTURAL } else { 0 };
-    let pebs = if has.pebs.is_some() { PEBS } else { 0 };
-    lbr | pebs | if has.topdown { METRICS } else { 0 }
-}
 
 impl<M: Msrs + Clone> IntelGuest<M> {
     /// What of a register that can be written back is not the counters'.
@@ -55,7 +44,7 @@ impl<M: Msrs + Clone> IntelGuest<M> {
         Ok(())
     }
 
-    /// PEBS has other counters than before, or they write other records: their events are put on counters anew.
+    /// PEBS has other counters than before, or they write other records: their events are put on counters again.
     pub(super) fn follow_pebs(&mut self) {
         let Some(pebs) = &self.pebs else { return };
         let mut precise = Precise { adaptive: self.adaptive.and(pebs.enabled()), ..Precise::default() };

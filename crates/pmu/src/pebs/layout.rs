@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What PEBS has in memory: the management area at IA32_DS_AREA, and the records of format 4 and later.
 
-/// Offsets into the management area of a 64-bit processor, in bytes (Intel SDM vol. 3, figure 18-12). What is before is of the
-/// branch trace store.
+/// Offsets into the management area of a 64-bit processor, in bytes (Intel SDM vol. 3, figure 18-12). What is before is
+/// of the branch trace store.
 pub mod ds {
     /// Where the buffer begins.
     pub const BASE: u64 = 0x20;
@@ -35,8 +35,8 @@ impl Group {
     pub const BRANCH_COUNT: u64 = 0xff << 24;
 }
 
-/// How long a record is. The basic group comes first: the groups in it (below bit 48) and its length (above), the instruction's
-/// address, which counters it is for, the time stamp.
+/// How long a record is. The basic group comes first: the groups in it (below bit 48) and its length (above), the
+/// instruction's address, which counters it is for, the time stamp.
 pub const fn record_bytes(data_config: u64) -> u64 {
     const BASIC: u64 = 32;
     const fn part(data_config: u64, group: u64, bytes: u64) -> u64 {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who runs next: the part of the queue that every switch goes through.
 
+use super::slots::slots_of;
 use super::{Choice, RunQueue};
-use crate::entity::{Entity, VirtualTime, Weight};
+use crate::entity::{Entity, VirtualTime};
 use crate::pace::Ticks;
+use crate::weight::Weight;
 
 impl<const N: usize> RunQueue<N> {
     /// Who is to run from now on; `None`: nobody wants to. The running entity stays until its slice is over, unless a
@@ -37,7 +39,8 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Somebody else had the processor since the queue was last told of the time: whoever runs calls that stolen, and is not charged.
+    /// Somebody else had the processor since the queue was last told of the time: whoever runs calls that stolen, and
+    /// is not charged.
     pub fn lose(&mut self, now: Ticks) {
         if now <= self.now {
             return;
@@ -48,7 +51,8 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Charges the running entity and moves the base to where those awake are: before one of them goes or another comes.
+    /// Charges the running entity and moves the base to where those awake are: before one of them goes or another
+    /// comes.
     pub(super) fn settle(&mut self, now: Ticks) {
         self.account(now);
         let awake = self.waiting | self.running.map_or(0, |slot| 1 << slot);
@@ -97,7 +101,8 @@ impl<const N: usize> RunQueue<N> {
         self.preempt = false;
     }
 
-    /// Who of these has least virtual time; among equals, the one in the lowest slot: it is behind as soon as it has run.
+    /// Who of these has least virtual time; among equals, the one in the lowest slot: it is behind as soon as it has
+    /// run.
     #[inline]
     fn least(&self, slots: u64) -> Option<usize> {
         let mut slots = slots_of(slots);
@@ -121,17 +126,4 @@ impl<const N: usize> RunQueue<N> {
     pub(super) fn entity_mut(&mut self, slot: usize) -> Option<(&mut Entity, &mut VirtualTime)> {
         self.entities.get_mut(slot)?.as_mut().zip(self.virtual_times.get_mut(slot))
     }
-}
-
-/// The slots whose bits are set, from the lowest.
-#[inline]
-pub(super) fn slots_of(mut bits: u64) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        if bits == 0 {
-            return None;
-        }
-        let slot = bits.trailing_zeros() as usize;
-        bits &= bits - 1;
-        Some(slot)
-    })
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of a processor that leaves, an operator that loses patience, and one who sends a message to somebody
-//! on the move.
+//! Every interleaving of a processor that leaves and an operator that loses patience.
 
 use loom::model;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use crate::{LeaveOrder, Leaving, Patience, Ticks, Verdict, Whereabouts};
+use crate::{LeaveOrder, Leaving, Patience, Ticks, Verdict};
 
 #[test]
 fn an_order_that_is_withdrawn_at_any_moment_is_carried_out_or_not_and_both_know() {
@@ -52,27 +50,6 @@ fn one_that_cannot_go_on_with_going_says_so() {
         order.refuse();
         assert_eq!(order.progress(), Leaving::NoRoom);
         assert!(!order.begin() && !order.ask());
-    });
-}
-
-#[test]
-fn a_message_to_one_that_moves_is_found_or_the_new_processor_is_interrupted() {
-    const OLD: u32 = 1;
-    const NEW: u32 = 2;
-    model(|| {
-        let there = Arc::new((Whereabouts::new(OLD), AtomicBool::new(false)));
-        let sender = {
-            let there = there.clone();
-            thread::spawn(move || {
-                there.1.store(true, Ordering::Release);
-                there.0.after_message()
-            })
-        };
-        there.0.move_to(NEW);
-        let is_found = there.1.load(Ordering::Acquire);
-        let interrupted = sender.join().unwrap();
-        assert!(is_found || interrupted == NEW, "the message waits, and nobody is told");
-        assert_eq!(there.0.now(), NEW);
     });
 }
 

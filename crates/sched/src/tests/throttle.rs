@@ -43,7 +43,8 @@ fn whoever_counts_milliseconds_loses_a_fifth_of_them_at_most() {
 }
 
 proptest! {
-    /// Whenever it wants to run and however late it is stopped, its share stays small, and a turn comes in every window.
+    /// Whenever it wants to run and however late it is stopped, its share stays small, and a turn comes in every
+    /// window.
     #[test]
     fn the_share_is_bounded_and_never_nothing(
         is_rare: bool,

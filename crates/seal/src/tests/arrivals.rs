@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use crate::{Announced, Arrival, ArrivalError, Portable, Sha256};
+use crate::{Announced, Arrival, ArrivalError, Portable, SEAL_BYTES, Sha256};
 
 fn announced(file: &[u8]) -> Announced<()> {
     let mut hash = Sha256::new(Portable);
@@ -55,8 +55,8 @@ fn a_file_is_abandoned_when_nothing_comes() {
 }
 
 proptest! {
-    /// Whatever is lost, repeated or reordered: a sender that goes on from where it is told gets all of it across, and nothing
-    /// else ever counts as whole.
+    /// Whatever is lost, repeated or reordered: a sender that goes on from where it is told gets all of it across, and
+    /// nothing else ever counts as whole.
     #[test]
     fn any_line_gets_the_file_across_in_the_end(
         file in prop::collection::vec(any::<u8>(), 1..300),
@@ -75,6 +75,8 @@ proptest! {
             let next = arrival.next_offset() as usize;
             arrival.take(next as u64, &file[next..file.len().min(next + 7)], &mut memory, 0).expect("in order");
         }
+        let content = announced(&file[..file.len().saturating_sub(SEAL_BYTES)]).digest;
+        prop_assert_eq!(arrival.content_digest(), Some(&content));
         prop_assert_eq!(memory, file);
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AMD's core counters (AMD APM vol. 2, section 13.2): the older four, the extension's six, or those with global registers.
+//! AMD's core counters (AMD APM vol. 2, section 13.2): the older four, the extension's six, or those with global
+//! registers.
 
 use pmu::Msrs;
 
-use super::{Register, Run, VENDOR_EVENT, counts_in_mode, number};
+use super::activity::Run;
+use super::register::{Register, VENDOR_EVENT, counts_in_mode, number};
 
 const ENABLE: u64 = 1 << 22;
 const INTERRUPT: u64 = 1 << 20;

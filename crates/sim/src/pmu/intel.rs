@@ -3,7 +3,8 @@
 
 use pmu::Msrs;
 
-use super::{Register, Run, VENDOR_EVENT, counts_in_mode, number};
+use super::activity::Run;
+use super::register::{Register, VENDOR_EVENT, counts_in_mode, number};
 
 /// General counters.
 const GENERAL: usize = 4;

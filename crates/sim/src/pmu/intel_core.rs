@@ -3,11 +3,11 @@
 
 use pmu::Msrs;
 
-use super::intel::COUNTERS;
-use super::lbr::{Branch, LbrRing};
+use super::activity::Activity;
+use super::intel::{COUNTERS, IntelPmu};
+use super::lbr::LbrRing;
 use super::pebs::{Linear, PebsUnit, Source};
 use super::topdown::{ENABLE_METRICS, ENABLE_SLOTS, Metrics};
-use super::{IntelPmu, Run};
 
 const SELECT_ADAPTIVE: u64 = 1 << 34;
 const FIXED_ADAPTIVE: u64 = 0x111 << 32;
@@ -16,21 +16,6 @@ const STATUS_BUFFER: u64 = 1 << 62;
 const TOPDOWN: u64 = ENABLE_SLOTS | ENABLE_METRICS;
 const DATA_CONFIG_BITS: u64 = 0xff00_000f;
 const COUNTER_BITS: u64 = 0xf | 0b111 << 32;
-
-/// What a processor does in one go, and where.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Activity<'a> {
-    /// What counters see.
-    pub run: Run,
-    /// The instruction's address.
-    pub address: u64,
-    /// The time stamp counter.
-    pub stamp: u64,
-    /// Branches taken, in their order.
-    pub branches: &'a [Branch],
-    /// Issue slots, by what became of them.
-    pub slots: [u64; 8],
-}
 
 /// The registers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Architectural last branch records (Intel SDM vol. 3, chapter 19), 8, 16 or 32 of them, with both filters and no call stack.
+//! Architectural last branch records (Intel SDM vol. 3, chapter 19), 8, 16 or 32 of them, with both filters and no call
+//! stack.
 
 /// A kind of branch, by its bit in the control register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PEBS with adaptive records (Intel SDM vol. 3, section 20.9.2): what a counter that overflows has written.
 //!
-//! The model is exact where a processor is not: the record is of the very occurrence that overflowed, and none is pending.
+//! The model is exact where a processor is not: the record is of the very occurrence that overflowed, and none is
+//! pending.
 
 use pmu::pebs::{Group, ds, record_bytes};
 
+use super::activity::Activity;
 use super::lbr::LbrRing;
-use super::{Activity, Register, WIDTH_BITS};
+use super::register::{Register, WIDTH_BITS};
 
 /// Memory as whoever runs sees it, by linear address, 8 bytes at a time. `None` is the user's page fault.
 pub trait Linear {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The drivers of `pmu` on the models: several users of one processor's counters, each of whom must find exactly what happened
-//! while its events were let count.
+//! The drivers of `pmu` on the models: several users of one processor's counters, each of whom must find exactly what
+//! happened while its events were let count.
 
 mod alternating;
 mod host;
@@ -287,7 +287,8 @@ fn overflows<B: Backend>(bank: &mut Bank<B>, period: u64, run: impl FnOnce()) ->
     is_over
 }
 
-/// A guest with the other vendor's registers: what both vendors count is counted, a number that only its own knows is not.
+/// A guest with the other vendor's registers: what both vendors count is counted, a number that only its own knows is
+/// not.
 #[test]
 fn another_vendors_numbers_are_not_counted_as_ones_own() {
     let shared = Shared(Rc::new(RefCell::new(AmdPmu::new(Generation::Global))));
@@ -302,7 +303,8 @@ fn another_vendors_numbers_are_not_counted_as_ones_own() {
     assert_eq!((guest.read(0x4c1, 0), guest.read(0x4c2, 0)), (Ok(0), Ok(70)));
 }
 
-/// More events than counters: each has had its share after as many turns as there are events, and says for how much of it.
+/// More events than counters: each has had its share after as many turns as there are events, and says for how much of
+/// it.
 #[test]
 fn events_take_turns_where_there_are_too_few_counters() {
     let model = Rc::new(RefCell::new(AmdPmu::new(Generation::Legacy)));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Top-down metrics (Intel SDM vol. 3, section 20.3.9.3): slots, and shares of them in eight bits each.
 
-use super::Register;
+use super::register::Register;
 
 pub(super) const ENABLE_SLOTS: u64 = 1 << 35;
 pub(super) const ENABLE_METRICS: u64 = 1 << 48;
 const FULL: u64 = 0xff;
 
-/// The registers. Inside, the parts of the slots are kept exactly; what a write of the shares says is all that is known then.
+/// The registers. Inside, the parts of the slots are kept exactly; what a write of the shares says is all that is known
+/// then.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Metrics {
     slots: Register,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A UART with a wire behind it: real baud timing, a FIFO, port accesses that take time, interrupts that come late.
 //!
-//! [`Line`] is the UART as `uart`'s code sees it; every access moves the model's clock, and bytes leave when their time on the
-//! wire is over. [`print()`] is a processor that prints a log through it in one of three [`Way`]s, while a tick wants to be
-//! served:
+//! [`Line`] is the UART as `uart`'s code sees it; every access moves the model's clock, and bytes leave when their time
+//! on the wire is over. [`print()`] is a processor that prints a log through it in one of three [`Way`]s, while a tick
+//! wants to be served:
 //!
 //! ```text
 //! lines ──► Uart::offer / Uart::send ──► Line ──► what came out at the other end

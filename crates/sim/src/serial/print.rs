@@ -8,7 +8,8 @@ use super::setup::Setup;
 
 /// Nanoseconds between two ticks.
 const TICK_NS: u64 = 1_000_000;
-/// A tick is late if it is served so much later: a fill of 16 bytes with a slow look, and what surrounds it, take 45 µs.
+/// A tick is late if it is served so much later: a fill of 16 bytes with a slow look, and what surrounds it, take 45
+/// µs.
 const LATE_NS: u64 = 50_000;
 /// A dead UART is waited for so long.
 const GIVE_UP_NS: u64 = 5_000_000_000;

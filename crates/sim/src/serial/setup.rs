@@ -29,8 +29,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A 16550A on the source's machine: 1.7 µs an access, as its function tracer shows for reads and writes alike. How late an
-    /// interrupt is, and what its handler costs, is assumed: a few microseconds, and one.
+    /// A 16550A on the source's machine: 1.7 µs an access, as its function tracer shows for reads and writes alike. How
+    /// late an interrupt is, and what its handler costs, is assumed: a few microseconds, and one.
     pub fn good() -> Self {
         Self {
             depth: 16,

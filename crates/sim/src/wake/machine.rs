@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What waking costs, and where each number comes from.
 //!
-//! "Published" are the timings that David Woodhouse posted to the Linux kernel mailing list on 19 January 2021 ("use x86
-//! cpu park to speedup smp_init in kexec situation"): the four waits of each processor, one line each, on a virtual machine
-//! (Skylake, processors 10 to 15 shown) and on a 28-thread Haswell. Each range here runs from the smallest to the largest
-//! value listed. Nothing is known about its shape, so all values in it count as equally likely; nor about rare processors
-//! beyond it, so a real machine of thousands may wait longer for its slowest than the model does.
+//! "Published" are the timings that David Woodhouse posted to the Linux kernel mailing list on 19 January 2021 ("use
+//! x86 cpu park to speedup smp_init in kexec situation"): the four waits of each processor, one line each, on a virtual
+//! machine (Skylake, processors 10 to 15 shown) and on a 28-thread Haswell. Each range here runs from the smallest to
+//! the largest value listed. Nothing is known about its shape, so all values in it count as equally likely; nor about
+//! rare processors beyond it, so a real machine of thousands may wait longer for its slowest than the model does.
 
 use core::ops::RangeInclusive;
 
@@ -32,13 +32,13 @@ pub struct Machine {
     pub interrupt: u64,
     /// Setting or clearing the warm-reset vector: four writes to CMOS ports at about 1 µs each (ISA timing).
     pub reset_vector: u64,
-    /// Leaving MWAIT after a write. Assumed 2 µs: the exit latency that Intel's processors of that time declare for C1 and C1E
-    /// is 2 to 10 µs, and a parked processor asks for the shallowest.
+    /// Leaving MWAIT after a write. Assumed 2 µs: the exit latency that Intel's processors of that time declare for C1
+    /// and C1E is 2 to 10 µs, and a parked processor asks for the shallowest.
     pub parked_wake: u64,
     /// From the interrupt that wakes a halted processor to its next look. Assumed 2 µs, as for leaving MWAIT.
     pub halt_wake: u64,
-    /// A cache line from the processor that wrote it. Assumed 200: the order of a transfer within a package; between packages
-    /// it is about twice that.
+    /// A cache line from the processor that wrote it. Assumed 200: the order of a transfer within a package; between
+    /// packages it is about twice that.
     pub line: u64,
     /// Threads that share a copy of what all read, which is then fetched once per package. Assumed.
     pub threads_per_package: u32,
@@ -60,8 +60,8 @@ impl Machine {
             linux_sync: 1_260..=2_152,
             going_online: 500..=1_300,
             threads_per_core: 2,
-            // Not published. The MP specification (1.4, B.4) allows 20 µs for the dispatch; a write of the x2APIC command
-            // register takes some hundred ticks, a polled xAPIC write some thousand.
+            // Not published. The MP specification (1.4, B.4) allows 20 µs for the dispatch; a write of the x2APIC
+            // command register takes some hundred ticks, a polled xAPIC write some thousand.
             interrupt: 2_000,
             reset_vector: 12_000,
             parked_wake: 6_000,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waking processors: a discrete-event model under the real bring-up code.
 //!
-//! The boot processor runs [`bringup::bring_up`] itself; every other one is a [`bringup::Follower`], stepped when its next
-//! event is due, on the same shared words and with a clock of its own. What the model adds is time: waking, preparing,
-//! interrupts, cache lines, queues where many read or write one line, and [`Fate`]s.
+//! The boot processor runs [`bringup::bring_up`] itself; every other one is a [`bringup::Follower`], stepped when its
+//! next event is due, on the same shared words and with a clock of its own. What the model adds is time: waking,
+//! preparing, interrupts, cache lines, queues where many read or write one line, and [`Fate`]s.
 //!
 //! ```text
 //! bring_up ──▶ World (Kick): spends time ──▶ events due: Processor ──▶ Follower ──▶ shared words

@@ -52,8 +52,8 @@ pub(super) struct Processor<'a> {
     pub next: Option<(u64, bool)>,
 }
 
-/// What one event lets a processor use. An event happens at one moment, so that causes come before effects; what it took is
-/// added to the time of the next.
+/// What one event lets a processor use. An event happens at one moment, so that causes come before effects; what it
+/// took is added to the time of the next.
 pub(super) struct Moment<'p> {
     pub time: u64,
     pub spent: u64,

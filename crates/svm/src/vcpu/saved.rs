@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers out of the control block and back, for the next image. What is intercepted, where tables are and how translations
-//! are tagged stays what the control block has.
+//! Registers out of the control block and back, for the next image. What is intercepted, where tables are and how
+//! translations are tagged stays what the control block has.
 
 use handover::state::{Registers, SegmentRegister, event_flag};
 use vm::devices::StateError;
@@ -59,8 +59,8 @@ fn save_event(vmcb: &Vmcb, into: &mut Registers) {
     (into.event_code, into.event_next_rip) = (event.error_code().into(), vmcb.control.next_rip.into());
 }
 
-/// What VMRUN would refuse (section 15.5.1, "Canonicalization and Consistency Checks"; section 15.20 for the event), and what
-/// no register of this structure can be.
+/// What VMRUN would refuse (section 15.5.1, "Canonicalization and Consistency Checks"; section 15.20 for the event),
+/// and what no register of this structure can be.
 pub fn check(from: &Registers) -> Result<(), StateError> {
     let [cr0, cr3, cr4, efer] = [from.cr0, from.cr3, from.cr4, from.efer].map(|register| register.get());
     let is_long = efer & efer::LME != 0 && cr0 & cr0::PG != 0;
@@ -99,7 +99,8 @@ fn is_event(from: &Registers) -> bool {
     is_known && flags & !(event_flag::IS_VALID | event_flag::HAS_CODE) == 0
 }
 
-/// Puts registers that have been checked into the control block. Nothing that a processor has kept of it counts any more.
+/// Puts registers that have been checked into the control block. Nothing that a processor has kept of it counts any
+/// more.
 pub fn restore(vmcb: &mut Vmcb, gprs: &mut [u64; 16], from: &Registers) {
     let save = &mut vmcb.save;
     *gprs = from.gprs.map(|register| register.get());

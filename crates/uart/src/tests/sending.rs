@@ -106,6 +106,40 @@ fn an_interrupt_takes_a_dropped_uart_back_at_once() {
 }
 
 #[test]
+fn last_words_leave_a_uart_that_was_dropped_a_moment_ago() {
+    let mut uart = started(Fake::new(), Policy::Fifo);
+    uart.hardware().is_stuck = true;
+    let sent = uart.send(&text(100), Patience::USUAL);
+    uart.hardware().is_stuck = false;
+    assert_eq!(uart.send(&text(100)[sent..], Patience::LAST_WORDS), 0, "it is left alone for a second");
+    uart.retry();
+    assert_eq!(uart.send(&text(100)[sent..], Patience::LAST_WORDS), 100 - sent);
+    uart.drain(Patience::LAST_WORDS);
+    assert_eq!(uart.hardware().received, text(100), "nothing is left in its FIFO");
+}
+
+#[test]
+fn last_words_on_a_uart_that_still_stands_still_take_a_bounded_time() {
+    let mut uart = started(Fake::new(), Policy::Fifo);
+    uart.hardware().is_stuck = true;
+    uart.send(&text(100), Patience::USUAL);
+    uart.retry();
+    let before = uart.hardware().now_ns;
+    assert_eq!(uart.send(&text(100), Patience::LAST_WORDS), 0);
+    uart.drain(Patience::LAST_WORDS);
+    let waited = uart.hardware().now_ns - before;
+    assert!(waited < 2_000_000_000, "{waited} ns");
+}
+
+#[test]
+fn an_absent_uart_is_not_retried() {
+    let mut uart = Uart::new(Fake { is_absent: true, ..Fake::new() });
+    let _ = uart.start(Rate::FASTEST, Policy::Fifo, Peer::Reads);
+    uart.retry();
+    assert_eq!(uart.send(b"x", Patience::LAST_WORDS), 0);
+}
+
+#[test]
 fn without_a_clock_a_stuck_uart_is_dropped_all_the_same() {
     let mut uart = started(Fake { has_clock: false, ..Fake::new() }, Policy::Fifo);
     uart.hardware().is_stuck = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The devices that a kernel cannot find by itself, in AML.
 //!
-//! There is no `_PRT`: PCI devices interrupt by message only. There is no interrupt for the CMOS clock: nothing here wakes
-//! by alarm.
+//! There is no `_PRT`: PCI devices interrupt by message only. There is no interrupt for the CMOS clock: nothing here
+//! wakes by alarm.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use acpi_tables::aml::{
 };
 use acpi_tables::sdt::Sdt;
 
-use super::{OEM, OEM_REVISION, OEM_TABLE};
+use super::oem::{OEM, OEM_REVISION, OEM_TABLE};
 use crate::layout::{self, port};
 
 const HEADER_BYTES: u32 = 36;

@@ -25,6 +25,23 @@ const XSAVE: u32 = 1 << 26;
 /// No component is larger (tile data is 8 KiB) or lies further on.
 const MOST_BYTES: u32 = 0x1_0000;
 
+/// The memory that a vCPU has for what XSAVE writes. AVX-512 and PKRU end below 2,700 bytes on every CPU of today.
+pub const AREA_BYTES: usize = 4096;
+
+/// Those of `offered` whose place in the standard format, as subleaf `component` of the leaf gives it, ends within
+/// [`AREA_BYTES`]; and the bytes of an area with all of them. XSAVE would write beyond the area with any other.
+pub fn fitting(offered: u64, leaf: impl Fn(u32) -> CpuidResult) -> (u64, usize) {
+    let others = (FIRST_COMPONENT..63).filter(|component| offered & 1 << component != 0);
+    let placed = others.map(|component| {
+        let CpuidResult { eax: bytes, ebx: offset, .. } = leaf(component);
+        (component, bytes as usize + offset as usize)
+    });
+    let legacy = (offered & (X87 | SSE), LEAST_BYTES as usize);
+    placed
+        .filter(|(_, end)| *end <= AREA_BYTES)
+        .fold(legacy, |(components, bytes), (component, end)| (components | 1 << component, bytes.max(end)))
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExtendedState {
     /// XCR0 bits that the guest may set.
@@ -40,7 +57,7 @@ impl ExtendedState {
             return absent;
         }
         let mut state = Self {
-            supported: supported_xcr0(host.leaf(LEAF, 0).eax.into()),
+            supported: supported_xcr0(fitting(host.leaf(LEAF, 0).eax.into(), |component| host.leaf(LEAF, component)).0),
             instructions: shown(LEAF_D_1_EAX, host.leaf(LEAF, 1).eax),
             ..absent
         };

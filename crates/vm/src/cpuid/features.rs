@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The policy: which feature bits a guest sees. Bits that are not named are never shown.
 //!
-//! `Never` is written out where a host has the feature and a reader could expect it: it needs registers or state that is
-//! not virtualized here.
+//! `Never` is written out where a host has the feature and a reader could expect it: it needs registers or state that
+//! is not virtualized here.
 
 use Show::{Always, AsHost, Never};
 
@@ -40,6 +40,12 @@ pub(super) const SYSCALL: u32 = 11;
 pub(super) const NX: u32 = 20;
 pub(super) const FFXSR: u32 = 25;
 pub(super) const LONG_MODE: u32 = 29;
+/// Leaf 0x8000_0008, EBX: PRED_CMD, and bits of SPEC_CTRL.
+pub(super) const IBPB: u32 = 12;
+pub(super) const IBRS: u32 = 14;
+pub(super) const STIBP: u32 = 15;
+pub(super) const SSBD: u32 = 24;
+pub(super) const PSFD: u32 = 28;
 /// No bit of a register.
 pub(super) const NO_BIT: u32 = 32;
 
@@ -308,17 +314,22 @@ pub const LEAF_8000_0008_EBX: &[Feature] = &[
     (3, "INVLPGB", Never),
     (4, "RDPRU", Never),
     (9, "WBNOINVD", AsHost),
-    (12, "IBPB", Never),
-    (14, "IBRS", Never),
-    (15, "STIBP", Never),
+    (IBPB, "IBPB", AsHost),
+    (IBRS, "IBRS", AsHost),
+    (STIBP, "STIBP", AsHost),
+    (16, "IBRS always on", AsHost),
+    (17, "STIBP always on", AsHost),
+    (18, "IBRS preferred", AsHost),
+    (19, "IBRS protects the same mode", AsHost),
     (20, "no LMSLE", AsHost),
     (23, "PPIN", Never),
-    (24, "SSBD", Never),
+    (SSBD, "SSBD", AsHost),
     (25, "virtual SSBD", Never),
     (26, "not affected by SSB", AsHost),
     (27, "CPPC", Never),
-    (28, "PSFD", Never),
+    (PSFD, "PSFD", AsHost),
     (29, "not affected by branch type confusion", AsHost),
+    (30, "IBPB clears return predictions", AsHost),
 ];
 
 /// Leaf 0x8000_0021, EAX.
@@ -326,10 +337,20 @@ pub const LEAF_8000_0021_EAX: &[Feature] = &[
     (0, "no nested data breakpoints", AsHost),
     (1, "FS/GS base not serializing", AsHost),
     (2, "LFENCE serializes", AsHost),
+    (5, "VERW clears buffers", AsHost),
     (6, "null selector clears base", AsHost),
     (7, "upper address ignore", Never),
     (8, "automatic IBRS", Never),
     (10, "fast short REP STOSB", AsHost),
     (11, "fast short REP CMPSB", AsHost),
     (20, "PREFETCHI", AsHost),
+    (27, "selective IBPB", AsHost),
+    (28, "IBPB flushes branch types", AsHost),
+    (29, "not affected by return stack overflow", AsHost),
+    (30, "user mode not affected by return stack overflow", AsHost),
+    (31, "reduced speculation", Never),
 ];
+
+/// Leaf 0x8000_0021, ECX.
+pub const LEAF_8000_0021_ECX: &[Feature] =
+    &[(1, "not affected by TSA on the store queue", AsHost), (2, "not affected by TSA on the L1 cache", AsHost)];

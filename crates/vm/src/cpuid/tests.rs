@@ -11,7 +11,7 @@ use super::*;
 use hosts::{Leaves, everything, nothing};
 
 const CONFIG: CpuidConfig = CpuidConfig { vcpus: 1, tsc_khz: 3_000_000, apic_timer_khz: 1_000_000 };
-const RESET: CpuidView = CpuidView { apic_id: 0, cr4: 0, xcr0: 1 };
+const RESET: CpuidView = CpuidView { apic_id: 0, cr4: 0, xcr0: 1, has_no_apic: false };
 
 fn table(host: &Leaves, vcpus: u32) -> CpuidTable {
     CpuidTable::new(host, &CpuidConfig { vcpus, ..CONFIG })
@@ -39,7 +39,7 @@ fn listing(table: &CpuidTable, view: &CpuidView) -> String {
 
 #[test]
 fn a_guest_sees_these_leaves_of_a_host_that_has_everything() {
-    let view = CpuidView { apic_id: 2, cr4: cr4::OSXSAVE, xcr0: 0xe7 };
+    let view = CpuidView { apic_id: 2, cr4: cr4::OSXSAVE, xcr0: 0xe7, has_no_apic: false };
     let expected: Vec<_> = include_str!("tests/everything.txt").lines().filter(|line| !line.starts_with('#')).collect();
     let table = table(&everything(), 4);
     assert_eq!(listing(&table, &view).lines().collect::<Vec<_>>(), expected);
@@ -61,6 +61,7 @@ fn every_table() -> Vec<&'static [Feature]> {
         features::LEAF_8000_0001_EDX,
         features::LEAF_8000_0008_EBX,
         features::LEAF_8000_0021_EAX,
+        features::LEAF_8000_0021_ECX,
     ];
     tables.extend(features::LEAF_7_0);
     tables.extend(features::LEAF_7_1);
@@ -157,6 +158,28 @@ fn state_sizes_follow_xcr0() {
     // In the compacted format AVX-512 follows AVX at once.
     assert_eq!(sizes(0xe7), (2688, 2688, 576 + 256 + 64 + 512 + 1024));
     assert_eq!((table.supported_xcr0(), table.extended_state_bytes()), (0xe7, 2688));
+}
+
+/// A CPU whose XSAVE would write beyond the area that a vCPU has.
+#[test]
+fn a_component_that_ends_beyond_the_area_is_neither_shown_nor_saved() {
+    let leaf = |component: u32| match component {
+        2 => CpuidResult { eax: 256, ebx: 576, ecx: 0, edx: 0 },
+        5 => CpuidResult { eax: 64, ebx: 4096 - 64, ecx: 0, edx: 0 },
+        6 => CpuidResult { eax: 512, ebx: 4096 - 511, ecx: 0, edx: 0 },
+        7 => CpuidResult { eax: u32::MAX, ebx: u32::MAX, ecx: 0, edx: 0 },
+        _ => CpuidResult::default(),
+    };
+    assert_eq!(fitting(0xe7, leaf), (0x27, 4096));
+    assert_eq!(fitting(0b111, leaf), (0b111, 832));
+    assert_eq!(fitting(0b11, leaf), (0b11, 576));
+    let host = |number: u32, subleaf: u32| match (number, subleaf) {
+        (0xd, 0) => CpuidResult { eax: 0xe7, ..everything().leaf(0xd, 0) },
+        (0xd, subleaf @ 2..) => leaf(subleaf),
+        _ => everything().leaf(number, subleaf),
+    };
+    let table = CpuidTable::new(&host, &CpuidConfig { vcpus: 1, tsc_khz: 1, apic_timer_khz: 1 });
+    assert_eq!((table.supported_xcr0(), table.extended_state_bytes()), (0b111, 832));
 }
 
 #[test]

@@ -47,8 +47,8 @@ pub struct CmosState {
     pub register_b: u8,
     /// Seconds that the guest's clock is ahead of the host's.
     pub offset_seconds: i64,
-    /// The time registers as the guest left them, while it holds SET: seconds, minutes, hours, weekday, day, month, year,
-    /// century.
+    /// The time registers as the guest left them, while it holds SET: seconds, minutes, hours, weekday, day, month,
+    /// year, century.
     pub held_time: [u8; TIME_REGISTERS],
     /// Memory; the places of clock registers are unused.
     pub ram: [u8; CMOS_BYTES],

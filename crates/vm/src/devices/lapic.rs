@@ -2,11 +2,11 @@
 //! The local APIC of one virtual processor, in xAPIC and x2APIC mode (Intel SDM vol. 3, chapter 11; AMD APM vol. 2,
 //! chapter 16).
 //!
-//! An interrupt's life: [`Lapic::accept`] takes a message and *requests* its vector; [`Lapic::pending`] names the highest
-//! vector requested, if it may interrupt what the processor does; [`Lapic::acknowledge`] puts it *in service* as the
-//! processor enters the handler; [`Lapic::end_of_interrupt`] ends it. Both sets are 256 bits, their highest members are
-//! cached, and so each of the four is a few instructions: this is the busiest device of the machine. Nothing allocates,
-//! and nothing loops over more than four words.
+//! An interrupt's life: [`Lapic::accept`] takes a message and *requests* its vector; [`Lapic::pending`] names the
+//! highest vector requested, if it may interrupt what the processor does; [`Lapic::acknowledge`] puts it *in service*
+//! as the processor enters the handler; [`Lapic::end_of_interrupt`] ends it. Both sets are 256 bits, their highest
+//! members are cached, and so each of the four is a few instructions: this is the busiest device of the machine.
+//! Nothing allocates, and nothing loops over more than four words.
 //!
 //! | module | what |
 //! |---|---|
@@ -23,24 +23,30 @@
 //! the APIC's clock is the TSC's.
 
 mod access;
+mod action;
+mod addressing;
 mod base;
 mod command;
 mod destination;
 mod interrupts;
 mod local;
+mod local_vector;
 mod mmio;
+mod mode;
 mod msr;
 mod registers;
 mod state;
 mod timer;
+mod timer_mode;
 mod vectors;
 
-pub use base::Mode;
-pub use destination::Addressing;
+pub use action::{Acceptance, Action};
+pub use addressing::Addressing;
+pub use mode::Mode;
 pub use state::LapicState;
 pub use vectors::VectorSet;
 
-use super::{InterruptMessage, StateError};
+use super::StateError;
 
 /// IA32_APIC_BASE.
 pub const MSR_APIC_BASE: u32 = 0x1b;
@@ -50,36 +56,6 @@ pub const MSR_TSC_DEADLINE: u32 = 0x6e0;
 pub const MSR_X2APIC_FIRST: u32 = 0x800;
 /// The last x2APIC register.
 pub const MSR_X2APIC_LAST: u32 = 0x8ff;
-
-/// What an access wants from the rest of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Action {
-    /// Nothing; but [`Lapic::pending`] may have changed.
-    None,
-    /// Take this message to every local APIC that it [matches](Lapic::matches).
-    Send(InterruptMessage),
-    /// Tell the I/O APIC that this level-triggered vector has ended.
-    EndOfInterrupt(u8),
-    /// [`Lapic::timer_deadline`] may have changed.
-    TimerChanged,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Acceptance {
-    /// Its vector is requested now: the processor is to look at [`Lapic::pending`].
-    Requested,
-    /// The processor gets an NMI.
-    Nmi,
-    /// The processor gets an INIT.
-    Init,
-    /// The processor, if it waits for one, starts at this page of the first MiB.
-    Startup(u8),
-    /// Nothing happens: the APIC is disabled, the vector is illegal, or the machine has no such thing.
-    Ignored,
-}
 
 /// The local APIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +71,7 @@ impl Lapic {
     /// The local APIC after power-up: in xAPIC mode, disabled by software. `apic_id` is the 32-bit identifier, of which
     /// xAPIC mode shows the low eight bits; `is_bootstrap` marks the processor that firmware would have started.
     pub const fn new(apic_id: u32, is_bootstrap: bool) -> Self {
-        let state = LapicState::after_reset(apic_id, base::after_power_up(is_bootstrap));
+        let state = LapicState::after_reset(apic_id, mode::after_power_up(is_bootstrap));
         Self { state, highest_requested: 0, highest_in_service: 0 }
     }
 

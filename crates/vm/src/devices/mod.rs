@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The devices of a guest's machine.
 //!
-//! Every device has the same shape: `read` and `write` by register, `state()` and a validating `from_state()` (live update
-//! carries the state to the next image), and a plain return value for what it wants from the rest of the machine, so that
-//! a device never holds a reference to another. Time is always handed in.
+//! Every device has the same shape: `read` and `write` by register, `state()` and a validating `from_state()` (live
+//! update carries the state to the next image), and a plain return value for what it wants from the rest of the
+//! machine, so that a device never holds a reference to another. Time is always handed in.
 
 use core::fmt;
 

@@ -28,7 +28,7 @@ pub const SLEEP_TYPE_S5: u8 = 5;
 pub enum PowerRequest {
     /// Off, for good.
     PowerOff,
-    /// Start anew.
+    /// Start again.
     Reset,
 }
 

@@ -9,17 +9,13 @@
 //! A guest may do its worst: every register has a fixed set of bits, nothing allocates, and a byte that finds no room
 //! is reported to both sides (overrun in the line status register; [`Full`] to the caller).
 
-use arrayvec::ArrayVec;
 use bitflags::bitflags;
 
 mod registers;
 mod state;
 
 use registers::{FifoControl, InterruptEnable, LineStatus, ModemControl, ModemStatus, interrupt_id, offset};
-pub use state::SerialState;
-
-/// Bytes each FIFO holds.
-pub const FIFO_BYTES: usize = 16;
+pub use state::{FIFO_BYTES, SerialState};
 
 /// A byte was received that finds no room: it, or the one before it, is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +96,8 @@ impl Serial {
         capacity.saturating_sub(self.state.received.len())
     }
 
-    /// Whether the UART asserts its interrupt line. On a PC the pin OUT2 gates it, and loopback holds that pin inactive.
+    /// Whether the UART asserts its interrupt line. On a PC the pin OUT2 gates it, and loopback holds that pin
+    /// inactive.
     #[inline]
     pub fn interrupt_line(&self) -> bool {
         let control = self.modem_control();

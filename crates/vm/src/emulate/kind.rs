@@ -1,103 +1,189 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which instructions are carried out, and how much of memory each touches.
-//!
-//! The decoder could tell both for any instruction, by tables of 20 KB; for the few that are carried out, runs of neighbouring codes
-//! and their operands say as much. A test compares the two for every code there is.
+//! Which instructions are emulated, and how many bytes of memory each accesses.
 
-use iced_x86::{Code, Instruction, OpKind};
+use iced_x86::{Instruction, Mnemonic, OpKind};
 
-use super::alu::Operation;
-use super::{Refused, register};
+use super::Refused;
+use super::alu::{Operation, Unary};
+use super::bits::{BitOperation, BitScan};
+use super::compare_exchange;
+use super::multiply::Sign;
+use super::shift::{Direction, Shift};
+use super::string::StringKind;
+use super::vector_move::VectorMove;
 use crate::addr::AccessSize;
 
-/// What an instruction does with its memory operand.
+/// What an instruction does with its operand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// MOV.
+    /// MOV and MOVNTI.
     Move,
+    /// MOVBE.
+    MoveSwapped,
     /// MOVZX.
     ZeroExtend,
-    /// MOVSX.
+    /// MOVSX and MOVSXD.
     SignExtend,
-    /// MOVSXD.
-    SignExtendDoubleword,
-    /// STOS.
-    Store,
-    /// MOVS.
-    Copy,
+    /// CMOVcc.
+    ConditionalMove,
+    /// SETcc.
+    ConditionalSet,
     /// XCHG.
     Exchange,
-    /// Arithmetic and logic.
+    /// XADD.
+    ExchangeAdd,
+    /// CMPXCHG.
+    CompareExchange,
+    /// CMPXCHG8B and CMPXCHG16B.
+    CompareExchangePair,
+    /// Arithmetic and logic with two operands.
     Arithmetic(Operation),
+    /// INC, DEC, NEG and NOT.
+    Unary(Unary),
+    /// Shifts and rotates.
+    Shift(Shift),
+    /// SHLD and SHRD.
+    DoubleShift(Direction),
+    /// BT and its kin.
+    Bit(BitOperation),
+    /// Searching and counting bits.
+    BitScan(BitScan),
+    /// MUL and IMUL.
+    Multiply(Sign),
+    /// DIV and IDIV.
+    Divide(Sign),
+    /// PUSH.
+    Push,
+    /// POP.
+    Pop,
+    /// MOVS, STOS, LODS, CMPS and SCAS.
+    String(StringKind),
+    /// Moves of vector registers.
+    Vector(VectorMove),
 }
 
-/// The first run that a code is in, from its first code to its last.
-macro_rules! in_runs {
-    ($code:expr, $($kind:expr => $($first:ident - $last:ident),+;)+) => {
-        $($(if (Code::$first as usize..=Code::$last as usize).contains(&($code as usize)) {
-            return Some(($kind, $code as usize - Code::$first as usize));
-        })+)+
-    };
-}
-
-/// What an instruction does with its memory operand, and how wide that is; refused if it is none of these.
+/// What an instruction does with its operand in memory, and how wide that is; refused if it is not emulated. Vector
+/// moves, and CMPXCHG8B and CMPXCHG16B, access several times the width.
 #[inline(never)]
 pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {
     let refused = Refused::Unsupported(instruction.code());
-    let (kind, place) = Kind::with_place(instruction.code()).ok_or(refused)?;
-    let bytes = match kind {
-        Kind::Move | Kind::Exchange | Kind::Arithmetic(_) => return Ok((kind, beside(instruction)?)),
-        Kind::Store | Kind::Copy => 1 << place,
-        Kind::ZeroExtend | Kind::SignExtend => 1 << (place / 3),
-        Kind::SignExtendDoubleword => 2 << usize::from(place > 0),
+    let kind = StringKind::of(instruction.code()).map(Kind::String);
+    let has_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let kind = match kind {
+        None if has_memory => Kind::named(instruction.mnemonic()).ok_or(refused)?,
+        kind => kind.ok_or(refused)?,
     };
-    Ok((kind, AccessSize::from_bytes(bytes).ok_or(refused)?))
+    let size = match kind {
+        Kind::CompareExchangePair => Some(compare_exchange::half(instruction.code())),
+        _ => AccessSize::from_bytes(instruction.memory_size().size().min(8)),
+    };
+    Ok((kind, size.ok_or(refused)?))
 }
 
 impl Kind {
-    /// The kind of a code, and its place in its run: they are ordered by width.
-    #[rustfmt::skip]
-    fn with_place(code: Code) -> Option<(Self, usize)> {
-        use Kind::Arithmetic;
-        use Operation::{Add, And, Cmp, Or, Sub, Test, Xor};
-        in_runs! { code,
-            Self::Move => Mov_rm8_r8 - Mov_r64_rm64, Mov_AL_moffs8 - Mov_moffs64_RAX, Mov_rm8_imm8 - Mov_rm8_imm8,
-                Mov_rm16_imm16 - Mov_rm64_imm32;
-            Self::ZeroExtend => Movzx_r16_rm8 - Movzx_r64_rm16;
-            Self::SignExtend => Movsx_r16_rm8 - Movsx_r64_rm16;
-            Self::SignExtendDoubleword => Movsxd_r16_rm16 - Movsxd_r64_rm32;
-            Self::Store => Stosb_m8_AL - Stosq_m64_RAX;
-            Self::Copy => Movsb_m8_m8 - Movsq_m64_m64;
-            Self::Exchange => Xchg_rm8_r8 - Xchg_rm64_r64;
-            Arithmetic(Test) => Test_rm8_r8 - Test_rm64_r64, Test_rm8_imm8 - Test_rm8_imm8_F6r1,
-                Test_rm16_imm16 - Test_rm64_imm32_F7r1;
-            Arithmetic(Add) => Add_rm8_r8 - Add_r64_rm64, Add_rm8_imm8 - Add_rm8_imm8, Add_rm16_imm16 - Add_rm64_imm32,
-                Add_rm8_imm8_82 - Add_rm8_imm8_82, Add_rm16_imm8 - Add_rm64_imm8;
-            Arithmetic(Or) => Or_rm8_r8 - Or_r64_rm64, Or_rm8_imm8 - Or_rm8_imm8, Or_rm16_imm16 - Or_rm64_imm32,
-                Or_rm8_imm8_82 - Or_rm8_imm8_82, Or_rm16_imm8 - Or_rm64_imm8;
-            Arithmetic(And) => And_rm8_r8 - And_r64_rm64, And_rm8_imm8 - And_rm8_imm8, And_rm16_imm16 - And_rm64_imm32,
-                And_rm8_imm8_82 - And_rm8_imm8_82, And_rm16_imm8 - And_rm64_imm8;
-            Arithmetic(Sub) => Sub_rm8_r8 - Sub_r64_rm64, Sub_rm8_imm8 - Sub_rm8_imm8, Sub_rm16_imm16 - Sub_rm64_imm32,
-                Sub_rm8_imm8_82 - Sub_rm8_imm8_82, Sub_rm16_imm8 - Sub_rm64_imm8;
-            Arithmetic(Xor) => Xor_rm8_r8 - Xor_r64_rm64, Xor_rm8_imm8 - Xor_rm8_imm8, Xor_rm16_imm16 - Xor_rm64_imm32,
-                Xor_rm8_imm8_82 - Xor_rm8_imm8_82, Xor_rm16_imm8 - Xor_rm64_imm8;
-            Arithmetic(Cmp) => Cmp_rm8_r8 - Cmp_r64_rm64, Cmp_rm8_imm8 - Cmp_rm8_imm8, Cmp_rm16_imm16 - Cmp_rm64_imm32,
-                Cmp_rm8_imm8_82 - Cmp_rm8_imm8_82, Cmp_rm16_imm8 - Cmp_rm64_imm8;
-        }
-        None
+    /// The kind of the instructions with an operand in memory that have this name.
+    fn named(mnemonic: Mnemonic) -> Option<Self> {
+        use Mnemonic as M;
+        Some(match mnemonic {
+            M::Mov | M::Movnti => Self::Move,
+            M::Movbe => Self::MoveSwapped,
+            M::Movzx => Self::ZeroExtend,
+            M::Movsx | M::Movsxd => Self::SignExtend,
+            M::Xchg => Self::Exchange,
+            M::Xadd => Self::ExchangeAdd,
+            M::Cmpxchg => Self::CompareExchange,
+            M::Cmpxchg8b | M::Cmpxchg16b => Self::CompareExchangePair,
+            M::Mul => Self::Multiply(Sign::Unsigned),
+            M::Imul => Self::Multiply(Sign::Signed),
+            M::Div => Self::Divide(Sign::Unsigned),
+            M::Idiv => Self::Divide(Sign::Signed),
+            M::Push => Self::Push,
+            M::Pop => Self::Pop,
+            M::Shld => Self::DoubleShift(Direction::Left),
+            M::Shrd => Self::DoubleShift(Direction::Right),
+            other => return Self::of_family(other),
+        })
+    }
+
+    fn of_family(mnemonic: Mnemonic) -> Option<Self> {
+        let kind = operation(mnemonic).map(Self::Arithmetic).or_else(|| unary(mnemonic).map(Self::Unary));
+        let kind = kind.or_else(|| shift(mnemonic).map(Self::Shift)).or_else(|| bit(mnemonic).map(Self::Bit));
+        let kind = kind.or_else(|| bit_scan(mnemonic).map(Self::BitScan));
+        kind.or_else(|| VectorMove::of(mnemonic).map(Self::Vector)).or_else(|| conditional(mnemonic))
     }
 }
 
-/// As wide as the operand beside it.
-fn beside(instruction: &Instruction) -> Result<AccessSize, Refused> {
-    let other = u32::from(instruction.op0_kind() == OpKind::Memory);
-    Ok(match instruction.op_kind(other) {
-        OpKind::Register => return register::of(instruction, other).map(register::Operand::size),
-        OpKind::Immediate8 => AccessSize::Byte,
-        OpKind::Immediate16 | OpKind::Immediate8to16 => AccessSize::Word,
-        OpKind::Immediate32 | OpKind::Immediate8to32 => AccessSize::Dword,
-        OpKind::Immediate32to64 | OpKind::Immediate8to64 => AccessSize::Qword,
-        _ => return Err(Refused::Unsupported(instruction.code())),
+fn operation(mnemonic: Mnemonic) -> Option<Operation> {
+    Some(match mnemonic {
+        Mnemonic::And => Operation::And,
+        Mnemonic::Or => Operation::Or,
+        Mnemonic::Xor => Operation::Xor,
+        Mnemonic::Add => Operation::Add,
+        Mnemonic::Adc => Operation::Adc,
+        Mnemonic::Sub => Operation::Sub,
+        Mnemonic::Sbb => Operation::Sbb,
+        Mnemonic::Test => Operation::Test,
+        Mnemonic::Cmp => Operation::Cmp,
+        _ => return None,
+    })
+}
+
+fn unary(mnemonic: Mnemonic) -> Option<Unary> {
+    Some(match mnemonic {
+        Mnemonic::Inc => Unary::Inc,
+        Mnemonic::Dec => Unary::Dec,
+        Mnemonic::Neg => Unary::Neg,
+        Mnemonic::Not => Unary::Not,
+        _ => return None,
+    })
+}
+
+fn shift(mnemonic: Mnemonic) -> Option<Shift> {
+    Some(match mnemonic {
+        Mnemonic::Rol => Shift::Rol,
+        Mnemonic::Ror => Shift::Ror,
+        Mnemonic::Rcl => Shift::Rcl,
+        Mnemonic::Rcr => Shift::Rcr,
+        Mnemonic::Shl | Mnemonic::Sal => Shift::Shl,
+        Mnemonic::Shr => Shift::Shr,
+        Mnemonic::Sar => Shift::Sar,
+        _ => return None,
+    })
+}
+
+fn bit(mnemonic: Mnemonic) -> Option<BitOperation> {
+    Some(match mnemonic {
+        Mnemonic::Bt => BitOperation::Bt,
+        Mnemonic::Bts => BitOperation::Bts,
+        Mnemonic::Btr => BitOperation::Btr,
+        Mnemonic::Btc => BitOperation::Btc,
+        _ => return None,
+    })
+}
+
+fn bit_scan(mnemonic: Mnemonic) -> Option<BitScan> {
+    Some(match mnemonic {
+        Mnemonic::Bsf => BitScan::Bsf,
+        Mnemonic::Bsr => BitScan::Bsr,
+        Mnemonic::Tzcnt => BitScan::Tzcnt,
+        Mnemonic::Lzcnt => BitScan::Lzcnt,
+        Mnemonic::Popcnt => BitScan::Popcnt,
+        _ => return None,
+    })
+}
+
+fn conditional(mnemonic: Mnemonic) -> Option<Kind> {
+    use Mnemonic as M;
+    Some(match mnemonic {
+        M::Cmovo | M::Cmovno | M::Cmovb | M::Cmovae | M::Cmove | M::Cmovne | M::Cmovbe | M::Cmova => {
+            Kind::ConditionalMove
+        }
+        M::Cmovs | M::Cmovns | M::Cmovp | M::Cmovnp | M::Cmovl | M::Cmovge | M::Cmovle | M::Cmovg => {
+            Kind::ConditionalMove
+        }
+        M::Seto | M::Setno | M::Setb | M::Setae | M::Sete | M::Setne | M::Setbe | M::Seta => Kind::ConditionalSet,
+        M::Sets | M::Setns | M::Setp | M::Setnp | M::Setl | M::Setge | M::Setle | M::Setg => Kind::ConditionalSet,
+        _ => return None,
     })
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoded instructions that a processor has used lately: a kernel reaches its local APIC from a handful of places, and decoding is most of
-//! what such an exit costs. An entry is found by the bytes themselves, read anew each time: code that changes is decoded anew.
+//! Decoded instructions that a processor has used lately: a kernel reaches its local APIC from a handful of places, and
+//! decoding is most of what such an exit costs. An entry is found by the bytes themselves, read again each time: code
+//! that changes is decoded again.
 
 use super::Access;
 use crate::instruction::Bytes;
@@ -29,7 +30,12 @@ impl Recent {
     pub(super) fn find(&self, bytes: &Bytes, bitness: u32, rip: u64) -> Option<Access> {
         let is_it = |entry: &&Entry| entry.bitness == bitness && entry.bytes == *bytes;
         let mut access = self.entries.iter().flatten().find(is_it)?.access;
+        let moved = rip.wrapping_sub(access.instruction.ip());
         access.instruction.set_ip(rip);
+        if moved != 0 && access.instruction.is_ip_rel_memory_operand() {
+            let displacement = access.instruction.memory_displacement64().wrapping_add(moved);
+            access.instruction.set_memory_displacement64(displacement);
+        }
         Some(access)
     }
 

@@ -35,27 +35,24 @@ pub struct Operand {
     is_high_byte: bool,
 }
 
+/// The general purpose register that a register of any width is, or is part of.
+#[inline]
+pub fn gpr(register: Register) -> Option<Gpr> {
+    if register.is_gpr() { GPRS.get(register.full_register().number()).copied() } else { None }
+}
+
 /// The register that operand `index` names; refused if it is not a general purpose one.
 #[inline]
 pub fn of(instruction: &Instruction, index: u32) -> Result<Operand, Refused> {
     let register = instruction.op_register(index);
     let refused = Refused::Unsupported(instruction.code());
-    if !register.is_gpr() {
-        return Err(refused);
-    }
     let size = AccessSize::from_bytes(register.size()).ok_or(refused)?;
     let is_high_byte = matches!(register, Register::AH | Register::CH | Register::DH | Register::BH);
-    let number = register.full_register().number();
-    let gpr = *GPRS.get(number).ok_or(refused)?;
+    let gpr = gpr(register).ok_or(refused)?;
     Ok(Operand { gpr, size, is_high_byte })
 }
 
 impl Operand {
-    /// Its width.
-    pub fn size(self) -> AccessSize {
-        self.size
-    }
-
     /// Its value, zero-extended.
     #[inline]
     pub fn read(self, vcpu: &impl VcpuState) -> u64 {

@@ -1,106 +1,178 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! String instructions: STOS and MOVS on device registers, INS and OUTS on ports.
+//! String instructions: MOVS, STOS, LODS, CMPS and SCAS on device registers, INS and OUTS on ports.
 //!
-//! A repeated instruction is carried out one step at a time: RIP stays at it until the count is used up, so that interrupts
-//! come in between as they would on the processor.
+//! A repeated instruction is emulated one step at a time: RIP stays at it until the count is used up, so that
+//! interrupts come in between as they would on the CPU.
 
-use iced_x86::{Code, Instruction, OpKind, Register};
+use iced_x86::{Code, Instruction, OpKind};
 
-use super::{MemoryBus, Refused, count_down, register};
-use crate::addr::{AccessSize, Gpa};
+use super::alu::{ALL, Operation, ZERO};
+use super::operand::{Span, locate};
+use super::{MemoryBus, Refused, Step, VectorFile, address, next_rip, register};
+use crate::addr::AccessSize;
 use crate::exit::PortAccess;
 use crate::instruction;
 use crate::memory::GuestMemory;
-use crate::vcpu::{Exception, Gpr, Rflags, SegmentName, VcpuState};
-use crate::walk::{Purpose, translate};
+use crate::vcpu::{Exception, Gpr, Rflags, VcpuState};
+use crate::walk::Purpose;
 
-const PAGE: u64 = 4096;
-
-/// STOS: one step.
-pub fn store(
-    vcpu: &mut impl VcpuState,
-    instruction: &Instruction,
-    (gpa, size): (Gpa, AccessSize),
-    bus: &mut impl MemoryBus,
-) -> Result<(), Refused> {
-    let address_size = address_size(instruction)?;
-    bus.store(gpa, size, vcpu.gpr_sized(Gpr::Rax, size));
-    advance(vcpu, Gpr::Rdi, size, address_size);
-    finish(vcpu, instruction, address_size);
-    Ok(())
+/// A string instruction, by the manual's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum StringKind {
+    Movs,
+    Stos,
+    Lods,
+    Cmps,
+    Scas,
 }
 
-/// MOVS between a device register at `gpa` and memory (or another device register): one step.
-pub fn copy(
-    vcpu: &mut impl VcpuState,
-    memory: &(impl GuestMemory + ?Sized),
-    instruction: &Instruction,
-    (gpa, size): (Gpa, AccessSize),
-    bus: &mut impl MemoryBus,
-) -> Result<(), Refused> {
-    let address_size = address_size(instruction)?;
-    let source = linear(vcpu, instruction.memory_segment(), Gpr::Rsi, address_size);
-    let target = linear(vcpu, Register::ES, Gpr::Rdi, address_size);
-    let source = contiguous(vcpu, memory, source, size, Purpose::Read, instruction.code())?;
-    let target = contiguous(vcpu, memory, target, size, Purpose::Write, instruction.code())?;
-    if source != gpa && target != gpa {
-        // The guest has changed its page tables or its registers' meaning since the fault: let it try again.
-        return Ok(());
+impl StringKind {
+    /// The kind of a code.
+    pub fn of(code: Code) -> Option<Self> {
+        Some(match code {
+            Code::Movsb_m8_m8 | Code::Movsw_m16_m16 | Code::Movsd_m32_m32 | Code::Movsq_m64_m64 => Self::Movs,
+            Code::Stosb_m8_AL | Code::Stosw_m16_AX | Code::Stosd_m32_EAX | Code::Stosq_m64_RAX => Self::Stos,
+            Code::Lodsb_AL_m8 | Code::Lodsw_AX_m16 | Code::Lodsd_EAX_m32 | Code::Lodsq_RAX_m64 => Self::Lods,
+            Code::Cmpsb_m8_m8 | Code::Cmpsw_m16_m16 | Code::Cmpsd_m32_m32 | Code::Cmpsq_m64_m64 => Self::Cmps,
+            Code::Scasb_AL_m8 | Code::Scasw_AX_m16 | Code::Scasd_EAX_m32 | Code::Scasq_RAX_m64 => Self::Scas,
+            _ => return None,
+        })
     }
-    let mut bytes = [0; 8];
-    let value = match memory.read(source, &mut bytes[..size.bytes()]) {
-        Ok(()) => u64::from_le_bytes(bytes),
-        Err(_) => bus.load(source, size),
-    };
-    if memory.write(target, &value.to_le_bytes()[..size.bytes()]).is_err() {
-        bus.store(target, size, value & size.mask());
+
+    /// Which operand rSI points to.
+    fn source(self) -> Option<u32> {
+        match self {
+            Self::Movs | Self::Lods => Some(1),
+            Self::Cmps => Some(0),
+            Self::Stos | Self::Scas => None,
+        }
     }
-    advance(vcpu, Gpr::Rsi, size, address_size);
-    advance(vcpu, Gpr::Rdi, size, address_size);
-    finish(vcpu, instruction, address_size);
-    Ok(())
+
+    /// Which operand rDI points to, and what for.
+    fn target(self) -> Option<(u32, Purpose)> {
+        match self {
+            Self::Movs | Self::Stos => Some((0, Purpose::Write)),
+            Self::Cmps | Self::Scas => Some((1, Purpose::Read)),
+            Self::Lods => None,
+        }
+    }
 }
 
-/// INS or OUTS on a port: one step. `exchange` gets what OUTS sends and returns what INS receives.
+impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+    /// One step of a string instruction.
+    pub(super) fn string(&mut self, kind: StringKind) -> Result<(), Refused> {
+        let address_size = address_size(self.instruction)?;
+        if is_repeated(self.instruction) && self.vcpu.gpr_sized(Gpr::Rcx, address_size) == 0 {
+            self.finish();
+            return Ok(());
+        }
+        let source = kind.source().map(|index| self.string_operand(index, Purpose::Read)).transpose()?;
+        let target = kind.target().map(|(index, purpose)| self.string_operand(index, purpose)).transpose()?;
+        let spans = [source, target];
+        if !spans.iter().flatten().any(|span| span.touches(self.fault)) {
+            return Err(Refused::Changed);
+        }
+        self.transfer(kind, source, target);
+        if source.is_some() {
+            advance(self.vcpu, Gpr::Rsi, self.size, address_size);
+        }
+        if target.is_some() {
+            advance(self.vcpu, Gpr::Rdi, self.size, address_size);
+        }
+        let goes_on = self.goes_on(kind);
+        end_step(self.vcpu, self.instruction, address_size, goes_on);
+        Ok(())
+    }
+
+    fn string_operand(&self, index: u32, purpose: Purpose) -> Result<Span, Refused> {
+        let at = address::of(self.vcpu, self.instruction, index, 0)?;
+        locate(self.vcpu, self.memory, at, self.size.bytes(), purpose)
+    }
+
+    fn transfer(&mut self, kind: StringKind, source: Option<Span>, target: Option<Span>) {
+        let accumulator = self.vcpu.gpr_sized(Gpr::Rax, self.size);
+        let left = source.map_or(accumulator, |span| self.load(span));
+        match (kind, target) {
+            (StringKind::Movs | StringKind::Stos, Some(target)) => self.store(target, left),
+            (StringKind::Cmps | StringKind::Scas, Some(target)) => {
+                let right = self.load(target);
+                let (_, flags) = Operation::Cmp.compute(left, right, false, self.size);
+                self.set_flags(ALL, flags);
+            }
+            _ => register::write_sized(self.vcpu, Gpr::Rax, self.size, left),
+        }
+    }
+
+    /// Whether a repeated instruction goes on if its count permits: a comparison ends it.
+    fn goes_on(&self, kind: StringKind) -> bool {
+        let is_comparison = matches!(kind, StringKind::Cmps | StringKind::Scas);
+        !is_comparison || self.has_flag(ZERO) != self.instruction.has_repne_prefix()
+    }
+}
+
+/// One step of INS or OUTS whose operand in memory has been translated.
+#[derive(Clone, Copy, Debug)]
+pub struct PortString {
+    instruction: Instruction,
+    span: Span,
+    address_size: AccessSize,
+    size: AccessSize,
+    pointer: Gpr,
+}
+
+/// Decodes the INS or OUTS at RIP and translates its operand. `None`: its count is zero, and it is done with.
+///
+/// # Errors
+/// It cannot be read, is no such instruction any more, or its operand cannot be accessed.
 pub fn port_string(
     vcpu: &mut impl VcpuState,
     memory: &(impl GuestMemory + ?Sized),
     access: &PortAccess,
-    exchange: impl FnOnce(u64) -> u64,
-) -> Result<(), Refused> {
+) -> Result<Option<PortString>, Refused> {
     let bytes = instruction::fetch(vcpu, memory)?;
     let instruction = instruction::decode(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
     let address_size = address_size(&instruction)?;
     if access.is_rep && vcpu.gpr_sized(Gpr::Rcx, address_size) == 0 {
-        vcpu.set_rip(instruction.next_ip());
-        return Ok(());
+        let next = next_rip(&instruction);
+        vcpu.set_rip(next);
+        return Ok(None);
     }
-    let (segment, pointer, purpose) = if access.is_in {
-        (Register::ES, Gpr::Rdi, Purpose::Write)
-    } else {
-        (instruction.memory_segment(), Gpr::Rsi, Purpose::Read)
-    };
-    let address = linear(vcpu, segment, pointer, address_size);
-    let gpa = contiguous(vcpu, memory, address, access.size, purpose, instruction.code())?;
-    let mut data = [0; 8];
-    if access.is_in {
-        let received = exchange(0) & access.size.mask();
-        // A device register as target would be a second device: no guest does that; the value is dropped.
-        let _ = memory.write(gpa, &received.to_le_bytes()[..access.size.bytes()]);
-    } else {
-        data = if memory.read(gpa, &mut data[..access.size.bytes()]).is_ok() { data } else { [0xff; 8] };
-        exchange(u64::from_le_bytes(data) & access.size.mask());
-    }
-    advance(vcpu, pointer, access.size, address_size);
-    finish(vcpu, &instruction, address_size);
-    Ok(())
+    let (index, pointer, purpose) =
+        if access.is_in { (0, Gpr::Rdi, Purpose::Write) } else { (1, Gpr::Rsi, Purpose::Read) };
+    let at = address::of(vcpu, &instruction, index, 0)?;
+    let span = locate(vcpu, memory, at, access.size.bytes(), purpose)?;
+    Ok(Some(PortString { instruction, span, address_size, size: access.size, pointer }))
 }
 
-fn finish(vcpu: &mut impl VcpuState, instruction: &Instruction, address_size: AccessSize) {
-    let is_repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
-    if !is_repeated || !count_down(vcpu, address_size) {
-        vcpu.set_rip(instruction.next_ip());
+impl PortString {
+    /// Loads what OUTS sends.
+    pub fn load(&self, memory: &(impl GuestMemory + ?Sized), bus: &mut impl MemoryBus) -> u64 {
+        self.span.load(memory, bus, self.size)
     }
+
+    /// Stores what INS has received.
+    pub fn store(&self, memory: &(impl GuestMemory + ?Sized), bus: &mut impl MemoryBus, value: u64) {
+        self.span.store(memory, bus, (self.size, value));
+    }
+
+    /// Moves the pointer, and RIP if this was the last step.
+    pub fn finish(&self, vcpu: &mut impl VcpuState) {
+        advance(vcpu, self.pointer, self.size, self.address_size);
+        end_step(vcpu, &self.instruction, self.address_size, true);
+    }
+}
+
+fn is_repeated(instruction: &Instruction) -> bool {
+    instruction.has_rep_prefix() || instruction.has_repne_prefix()
+}
+
+/// Counts a step; moves RIP on if it was the last.
+fn end_step(vcpu: &mut impl VcpuState, instruction: &Instruction, address_size: AccessSize, goes_on: bool) {
+    let is_last = !is_repeated(instruction) || !count_down(vcpu, address_size) || !goes_on;
+    // An interrupt shadow ends with the first step.
+    let next = if is_last { next_rip(instruction) } else { vcpu.rip() };
+    vcpu.set_rip(next);
 }
 
 fn advance(vcpu: &mut impl VcpuState, pointer: Gpr, size: AccessSize, address_size: AccessSize) {
@@ -108,37 +180,6 @@ fn advance(vcpu: &mut impl VcpuState, pointer: Gpr, size: AccessSize, address_si
     let now = vcpu.gpr_sized(pointer, address_size);
     let next = if vcpu.rflags().contains(Rflags::DIRECTION) { now.wrapping_sub(step) } else { now.wrapping_add(step) };
     register::write_sized(vcpu, pointer, address_size, next);
-}
-
-fn linear(vcpu: &impl VcpuState, segment: Register, pointer: Gpr, address_size: AccessSize) -> u64 {
-    let offset = vcpu.gpr_sized(pointer, address_size);
-    let is_64_bit = instruction::bitness(vcpu) == 64;
-    let (name, has_base) = match segment {
-        Register::FS => (SegmentName::Fs, true),
-        Register::GS => (SegmentName::Gs, true),
-        Register::CS => (SegmentName::Cs, !is_64_bit),
-        Register::SS => (SegmentName::Ss, !is_64_bit),
-        Register::ES => (SegmentName::Es, !is_64_bit),
-        _ => (SegmentName::Ds, !is_64_bit),
-    };
-    let base = if has_base { vcpu.segment(name).base } else { 0 };
-    let address = base.wrapping_add(offset);
-    if is_64_bit { address } else { address & 0xffff_ffff }
-}
-
-/// Translates an operand that lies on one page; one that does not is refused.
-fn contiguous(
-    vcpu: &impl VcpuState,
-    memory: &(impl GuestMemory + ?Sized),
-    address: u64,
-    size: AccessSize,
-    purpose: Purpose,
-    code: Code,
-) -> Result<Gpa, Refused> {
-    if address % PAGE + size.bytes() as u64 > PAGE {
-        return Err(Refused::Unsupported(code));
-    }
-    Ok(translate(vcpu, memory, address, purpose)?)
 }
 
 /// The width of the pointers and the count.
@@ -154,4 +195,11 @@ fn address_size(instruction: &Instruction) -> Result<AccessSize, Refused> {
     } else {
         Err(Refused::Unsupported(instruction.code()))
     }
+}
+
+/// Decrements RCX (in the instruction's address width); returns whether a repeated instruction continues.
+fn count_down(vcpu: &mut impl VcpuState, address_size: AccessSize) -> bool {
+    let left = vcpu.gpr_sized(Gpr::Rcx, address_size).wrapping_sub(1) & address_size.mask();
+    register::write_sized(vcpu, Gpr::Rcx, address_size, left);
+    left != 0
 }

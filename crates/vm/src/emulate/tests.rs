@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+mod fields;
+mod marks;
+mod model;
+mod operations;
+mod strings;
+
 use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::{MemoryBus, Recent, Refused, decode, port_string};
+use super::{MemoryBus, Recent, Refused, VectorFile, VectorWrite, decode, port_string};
 use crate::addr::{AccessSize, Gpa};
-use crate::exit::PortAccess;
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
 use crate::vcpu::{Gpr, Segment, SegmentName, efer};
@@ -13,10 +18,12 @@ use crate::vcpu::{Gpr, Segment, SegmentName, efer};
 const DEVICE: Gpa = Gpa(0xfee0_0020);
 
 /// Remembers stores; every load sees the same value.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Recorder {
     loads: u64,
     stores: Vec<(Gpa, AccessSize, u64)>,
+    vectors: [[u64; 4]; 16],
+    writes: Vec<VectorWrite>,
 }
 
 impl MemoryBus for Recorder {
@@ -25,6 +32,16 @@ impl MemoryBus for Recorder {
     }
     fn store(&mut self, gpa: Gpa, size: AccessSize, value: u64) {
         self.stores.push((gpa, size, value));
+    }
+}
+
+impl VectorFile for Recorder {
+    fn vector(&self, register: u8) -> [u64; 4] {
+        self.vectors[usize::from(register)]
+    }
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
+        self.vectors[usize::from(register)] = value;
+        self.writes.push(write);
     }
 }
 
@@ -124,40 +141,10 @@ fn a_copy_reaches_memory_on_its_other_side() {
 
 #[test]
 fn an_instruction_without_business_there_is_named() {
-    let (mut vcpu, memory) = long_mode(&[0x0f, 0x11, 0x03]); // movups [rbx], xmm0
+    let (mut vcpu, memory) = long_mode(&[0xdd, 0x03]); // fld qword [rbx]
     let refused = access(&mut vcpu, &memory, DEVICE, &mut Recorder::default());
     assert!(matches!(refused, Err(Refused::Unsupported(_))));
     assert_eq!(vcpu.rip, 0x100);
-}
-
-fn outs(is_in: bool, is_rep: bool) -> PortAccess {
-    PortAccess { port: 0x80, size: AccessSize::Byte, is_in, is_string: true, is_rep, next_rip: 0 }
-}
-
-#[test]
-fn a_repeated_out_sends_memory_byte_by_byte() {
-    let (mut vcpu, memory) = long_mode(&[0xf3, 0x6e]); // rep outsb
-    memory.write(Gpa(0x800), b"ab").unwrap();
-    vcpu.gprs[Gpr::Rsi as usize] = 0x800;
-    vcpu.gprs[Gpr::Rcx as usize] = 2;
-    let mut sent = Vec::new();
-    for _ in 0..2 {
-        port_string(&mut vcpu, &memory, &outs(false, true), |byte| {
-            sent.push(byte as u8);
-            0
-        })
-        .unwrap();
-    }
-    assert_eq!(sent, b"ab");
-    assert_eq!((vcpu.rip, vcpu.gprs[Gpr::Rcx as usize]), (0x102, 0));
-}
-
-#[test]
-fn a_repeat_of_nothing_does_nothing() {
-    let (mut vcpu, memory) = long_mode(&[0xf3, 0x6c]); // rep insb
-    vcpu.gprs[Gpr::Rcx as usize] = 0;
-    port_string(&mut vcpu, &memory, &outs(true, true), |_| panic!("no step")).unwrap();
-    assert_eq!(vcpu.rip, 0x102);
 }
 
 proptest! {
@@ -172,6 +159,12 @@ proptest! {
         vcpu.gprs = gprs;
         vcpu.segments[SegmentName::Cs as usize].attributes = attributes;
         let _ = access(&mut vcpu.clone(), &memory, DEVICE, &mut Recorder { loads, ..Recorder::default() });
-        let _ = port_string(&mut vcpu, &memory, &outs(attributes & 1 == 0, attributes & 2 == 0), |value| value);
+        let transfer = strings::transfer(attributes & 1 == 0, attributes & 2 == 0);
+        if let Ok(Some(step)) = port_string(&mut vcpu, &memory, &transfer) {
+            let mut bus = Recorder { loads, ..Recorder::default() };
+            step.load(&memory, &mut bus);
+            step.store(&memory, &mut bus, loads);
+            step.finish(&mut vcpu);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::addr::AccessSize;
 use crate::testing::FakeMemory;
 
 const AREA: u64 = 0x1000;
@@ -36,6 +37,9 @@ impl GuestMemory for Journal {
     fn write(&self, gpa: Gpa, from: &[u8]) -> Result<(), OutOfRange> {
         self.0.borrow_mut().push((gpa.0, from.to_vec()));
         Ok(())
+    }
+    fn compare_exchange(&self, gpa: Gpa, size: AccessSize, _: u64, _: u64) -> Result<bool, OutOfRange> {
+        Err(OutOfRange { gpa, bytes: size.bytes() })
     }
     fn size_bytes(&self) -> u64 {
         u64::MAX

@@ -20,6 +20,9 @@ const MAGIC: &[u8] = b"\x7fELF";
 const CLASS_OFFSET: usize = 4;
 const CLASS_32: u8 = 1;
 
+/// The segments of a kernel.
+pub(super) type Segments = ArrayVec<Segment, MAX_SEGMENTS>;
+
 /// One stretch of the file and where it goes; the rest of its memory is zero. Its file range has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -30,9 +33,16 @@ pub(super) struct Segment {
     pub memory_bytes: u64,
 }
 
+impl Segment {
+    /// Where its memory ends.
+    pub fn end(&self) -> u64 {
+        self.physical.saturating_add(self.memory_bytes)
+    }
+}
+
 /// What of an ELF file concerns a loader.
 pub(super) struct Elf {
-    pub segments: ArrayVec<Segment, MAX_SEGMENTS>,
+    pub segments: Segments,
     /// The entry point as the file says it; often a linear address.
     pub entry: u64,
     pub pvh_entry: Option<u32>,
@@ -70,7 +80,7 @@ fn parse_class<H: FileHeader<Endian = Endianness>>(image: &[u8]) -> Result<Elf, 
 }
 
 fn add_segment<P: ProgramHeader<Endian = Endianness>>(
-    segments: &mut ArrayVec<Segment, MAX_SEGMENTS>,
+    segments: &mut Segments,
     program: &P,
     image: &[u8],
 ) -> Result<(), LoadError> {
@@ -115,25 +125,28 @@ fn pvh_entry<P: ProgramHeader<Endian = Endianness>>(program: &P, image: &[u8]) -
     Ok(None)
 }
 
-/// Checks every segment, then copies them all; gives the end of the highest.
-pub(super) fn load_segments(memory: &impl GuestMemory, image: &[u8], segments: &[Segment]) -> Result<u64, LoadError> {
+/// Checks where every segment lies; returns the end of the highest.
+pub(super) fn check_segments(memory: &impl GuestMemory, segments: &[Segment]) -> Result<u64, LoadError> {
     let mut kernel_end = 0;
     for (index, segment) in segments.iter().enumerate() {
         let end = place::check_kernel(memory, segment.physical, segment.memory_bytes)?;
-        let overlaps = |other: &Segment| {
-            segment.physical < other.physical.saturating_add(other.memory_bytes) && other.physical < end
-        };
+        let overlaps = |other: &Segment| segment.physical < other.end() && other.physical < end;
         if segments[..index].iter().any(overlaps) {
             return Err(LoadError::SegmentsOverlap { address: Gpa(segment.physical) });
         }
         kernel_end = kernel_end.max(end);
     }
+    Ok(kernel_end)
+}
+
+/// Copies all segments, which have been checked.
+pub(super) fn load_segments(memory: &impl GuestMemory, image: &[u8], segments: &[Segment]) -> Result<(), LoadError> {
     for segment in segments {
         memory.write(Gpa(segment.physical), &image[segment.file_offset..][..segment.file_bytes])?;
         let file_bytes = segment.file_bytes as u64;
         place::zero(memory, Gpa(segment.physical + file_bytes), segment.memory_bytes - file_bytes)?;
     }
-    Ok(kernel_end)
+    Ok(())
 }
 
 /// Refuses a physical entry point that is in no segment.

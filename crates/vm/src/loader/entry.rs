@@ -3,6 +3,7 @@
 
 use alloc::vec;
 
+use super::structures::Structures;
 use crate::addr::Gpa;
 use crate::layout::boot;
 use crate::memory::{GuestMemory, OutOfRange};
@@ -36,9 +37,9 @@ const LARGE_PAGE: u64 = 0xe3;
 
 /// The state of the Linux 64-bit entry (boot protocol, "64-bit boot protocol"), with RSI as given.
 pub(super) fn long_mode(memory: &impl GuestMemory, rip: u64, rsi: u64) -> Result<EntryState, OutOfRange> {
-    write_gdt(memory, CODE_64)?;
+    write_gdt(memory, boot::GDT, CODE_64)?;
     write_identity_map(memory)?;
-    let mut state = flat(rip, CODE_64);
+    let mut state = flat(rip, CODE_64, boot::GDT);
     state.rsp = boot::STACK_TOP.0;
     state.gprs[crate::vcpu::Gpr::Rsi as usize] = rsi;
     state.cr0 |= cr0::PG;
@@ -48,21 +49,22 @@ pub(super) fn long_mode(memory: &impl GuestMemory, rip: u64, rsi: u64) -> Result
     Ok(state)
 }
 
-/// The state that PVH and Multiboot kernels start in: 32-bit, flat, no paging, with EAX and EBX as given.
+/// The state that PVH and Multiboot kernels start in: 32-bit, flat, no paging, with EAX as given and EBX at the
+/// information.
 pub(super) fn protected_mode(
     memory: &impl GuestMemory,
     rip: u32,
     eax: u32,
-    ebx: u32,
+    structures: &Structures,
 ) -> Result<EntryState, OutOfRange> {
-    write_gdt(memory, CODE_32)?;
-    let mut state = flat(rip.into(), CODE_32);
+    write_gdt(memory, structures.gdt, CODE_32)?;
+    let mut state = flat(rip.into(), CODE_32, structures.gdt);
     state.gprs[crate::vcpu::Gpr::Rax as usize] = eax.into();
-    state.gprs[crate::vcpu::Gpr::Rbx as usize] = ebx.into();
+    state.gprs[crate::vcpu::Gpr::Rbx as usize] = structures.info.0;
     Ok(state)
 }
 
-fn flat(rip: u64, code_attributes: u16) -> EntryState {
+fn flat(rip: u64, code_attributes: u16, gdt: Gpa) -> EntryState {
     let flat = |selector, attributes| Segment { selector, attributes, limit: u32::MAX, base: 0 };
     EntryState {
         rip,
@@ -76,17 +78,17 @@ fn flat(rip: u64, code_attributes: u16) -> EntryState {
         cs: flat(CODE_SELECTOR, code_attributes),
         data: flat(DATA_SELECTOR, DATA),
         tr: Segment { selector: 0, attributes: TASK, limit: TASK_LIMIT, base: 0 },
-        gdtr: TableRegister { base: boot::GDT.0, limit: 4 * 8 - 1 },
+        gdtr: TableRegister { base: gdt.0, limit: 4 * 8 - 1 },
         idtr: TableRegister { base: 0, limit: 0 },
     }
 }
 
 /// Descriptors for the selectors above; the two below them are null.
-fn write_gdt(memory: &impl GuestMemory, code_attributes: u16) -> Result<(), OutOfRange> {
+fn write_gdt(memory: &impl GuestMemory, gdt: Gpa, code_attributes: u16) -> Result<(), OutOfRange> {
     let mut table = [0; 32];
     table[16..24].copy_from_slice(&flat_descriptor(code_attributes).to_le_bytes());
     table[24..32].copy_from_slice(&flat_descriptor(DATA).to_le_bytes());
-    memory.write(boot::GDT, &table)
+    memory.write(gdt, &table)
 }
 
 /// A descriptor with base 0 and limit 4 GiB (AMD APM vol. 2, section 4.7).

@@ -49,10 +49,12 @@ pub enum LoadError {
         /// The flags not supported.
         flags: u32,
     },
-    /// A part of the kernel lies where the boot structures are.
-    BelowOneMib {
-        /// Where it lies.
+    /// A part of the kernel lies between 640 KiB and 1 MiB.
+    InReservedMemory {
+        /// Where it begins.
         address: Gpa,
+        /// Where it ends.
+        end: u64,
     },
     /// Two segments claim the same memory.
     SegmentsOverlap {
@@ -135,7 +137,8 @@ impl fmt::Display for LoadError {
             }
             Self::Truncated { part, needed_bytes, present_bytes } => write!(
                 f,
-                "kernel image is truncated: {part} needs {needed_bytes} bytes, the file has {present_bytes}: copy it again"
+                "kernel image is truncated: {part} needs {needed_bytes} bytes, the file has {present_bytes}: copy it \
+                 again"
             ),
             Self::OldBootProtocol { version } => write!(
                 f,
@@ -148,22 +151,21 @@ impl fmt::Display for LoadError {
                 write!(f, "Linux setup header refused: {reason}: give an intact bzImage")
             }
             Self::BadElf { reason } => write!(f, "ELF kernel refused: {reason}: give an intact x86 ELF kernel"),
-            Self::BadMultiboot { reason } => write!(f, "Multiboot header refused: {reason}: link the kernel anew"),
+            Self::BadMultiboot { reason } => write!(f, "Multiboot header refused: {reason}: link it again"),
             Self::MultibootFeatures { flags } => write!(
                 f,
                 "Multiboot header demands features {flags:#x} that are not given: clear these bits of its flags"
             ),
-            Self::BelowOneMib { address } => {
-                write!(
-                    f,
-                    "kernel part at {address} is below 1 MiB, where the boot structures are: link it at 1 MiB or above"
-                )
-            }
+            Self::InReservedMemory { address, end } => write!(
+                f,
+                "kernel part from {address} to {end:#x} reaches between 640 KiB and 1 MiB, where a PC has video \
+                 memory, ROMs and ACPI tables: link it below 640 KiB, or at 1 MiB or above"
+            ),
             Self::SegmentsOverlap { address } => {
                 write!(f, "kernel segments overlap at {address}: link the kernel without overlaps")
             }
             Self::EntryOutside { address } => {
-                write!(f, "kernel entry point {address:#x} is in no segment: link the kernel anew")
+                write!(f, "kernel entry point {address:#x} is in no segment: link it again")
             }
             Self::KernelTooLarge { end, memory_bytes } => write!(
                 f,

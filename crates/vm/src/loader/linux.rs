@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linux bzImage, started at its 64-bit entry (Linux boot protocol 2.12 and later).
 //!
-//! The image is a real-mode part, which nobody runs here, whose setup header describes the rest: the protected-mode part,
-//! which starts with the decompressor. A relocatable kernel moves itself up to its preferred address where it was loaded
-//! lower, so it is loaded there straight away; `init_size` bytes from there are its own until it runs.
+//! The image is a real-mode part, which nobody runs here, whose setup header describes the rest: the protected-mode
+//! part, which starts with the decompressor. A relocatable kernel moves itself up to its preferred address where it was
+//! loaded lower, so it is loaded there straight away; `init_size` bytes from there are its own until it runs.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -82,7 +82,7 @@ pub(super) fn load(
     let ramdisk = place_ramdisk(memory, modules, end, u64::from(header.ramdisk_address_max) + 1)?;
 
     memory.write(Gpa(start), kernel)?;
-    let command_line = CommandLines::new().add(memory, command_line)?;
+    let command_line = CommandLines::new(boot::COMMAND_LINE).add(memory, command_line)?;
     let page = zero_page(image, &header, memory.size_bytes(), ramdisk, command_line);
     memory.write(boot::INFO, &page)?;
     Ok(entry::long_mode(memory, start + ENTRY_64, boot::INFO.0)?)
@@ -141,7 +141,10 @@ impl Header {
     /// The preferred address, raised to the kernel's alignment where it may move.
     fn load_address(&self) -> Result<u64, LoadError> {
         if !self.is_relocatable {
-            return Ok(self.preferred_address);
+            // Boot structures of a 64-bit entry stay in their usual places: below 1 MiB it would lie on them.
+            let is_low = self.preferred_address < layout::KERNEL.0;
+            let refused = LoadError::BadLinuxHeader { reason: "pref_address is below 1 MiB" };
+            return if is_low { Err(refused) } else { Ok(self.preferred_address) };
         }
         if !self.alignment.is_power_of_two() {
             return Err(LoadError::BadLinuxHeader { reason: "kernel_alignment is no power of two" });

@@ -9,39 +9,35 @@
 //! | PVH | ELF note `Xen`, type 18 | 32-bit mode, no paging | `hvm_start_info` (EBX) |
 //! | Multiboot 1 | 0x1BADB002 in the first 8 KiB | 32-bit mode, no paging | information structure (EBX) |
 //!
-//! Two rules keep everything apart without a list of what is where: a kernel lies at 1 MiB or above, so below it the boot
-//! structures ([`layout::boot`]) and the ACPI tables are safe; modules are placed downwards from the end of low memory and
-//! never below the end of the kernel. An image is an allegation: each range in it is checked before a byte is copied, and a
-//! refusal says what to change. Every byte of kernel and modules is copied exactly once.
+//! Three rules keep everything apart. A kernel lies below 640 KiB, or at 1 MiB or above, never where the ACPI tables
+//! are. The boot structures lie below 640 KiB ([`layout::boot`]); where a PVH or Multiboot kernel lies there, they are
+//! placed around it. Modules are placed downwards from the end of low memory and never below the end of the kernel. An
+//! image is untrusted input: each range in it is checked before a byte is copied, and a refusal says what to change.
+//! Every byte of kernel and modules is copied exactly once.
 
+mod command_line;
 mod elf;
 mod entry;
 mod error;
 mod linux;
 mod memory_map;
+mod module;
 mod multiboot;
 mod place;
 mod pvh;
+mod structures;
 
 #[cfg(test)]
 mod tests;
 
+use self::command_line::check_command_line;
 use crate::layout::boot;
 use crate::memory::GuestMemory;
 use crate::vcpu::EntryState;
 
 pub use error::LoadError;
 pub use memory_map::{MAX_MAP_ENTRIES, MapEntry, MemoryKind, MemoryMap, memory_map};
-pub use place::MAX_MODULES;
-
-/// A file given to the kernel beside itself: for Linux (part of) the initial RAM disk.
-#[derive(Clone, Copy, Debug)]
-pub struct Module<'a> {
-    /// The file.
-    pub bytes: &'a [u8],
-    /// Its own command line; Linux has no place for it.
-    pub command_line: &'a [u8],
-}
+pub use module::{MAX_MODULES, Module};
 
 /// The kinds of kernel that can be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,16 +80,5 @@ pub fn load(
         KernelKind::Linux => linux::load(memory, image, command_line, modules),
         KernelKind::Pvh => pvh::load(memory, image, command_line, modules),
         KernelKind::Multiboot => multiboot::load(memory, image, command_line, modules),
-    }
-}
-
-/// Refuses a command line longer than `limit_bytes` (terminator not counted) or with a zero byte in it.
-fn check_command_line(command_line: &[u8], limit_bytes: usize) -> Result<(), LoadError> {
-    if command_line.len() > limit_bytes {
-        return Err(LoadError::CommandLineTooLong { bytes: command_line.len(), limit_bytes });
-    }
-    match command_line.iter().position(|&byte| byte == 0) {
-        Some(offset) => Err(LoadError::CommandLineHasZero { offset }),
-        None => Ok(()),
     }
 }

@@ -3,11 +3,12 @@
 
 use alloc::vec::Vec;
 
-use super::elf::{self, Segment};
+use super::elf::{self, Segment, Segments};
 use super::place::{self, CommandLines, PlacedModules};
+use super::structures::Structures;
 use super::{LoadError, Module, entry, memory_map};
 use crate::addr::Gpa;
-use crate::layout::{self, boot};
+use crate::layout;
 use crate::memory::GuestMemory;
 use crate::vcpu::EntryState;
 
@@ -72,25 +73,28 @@ pub(super) fn load(
     if refused != 0 {
         return Err(LoadError::MultibootFeatures { flags: refused });
     }
-    let (kernel_end, entry) = match header.flags & FLAG_ADDRESSES {
-        0 => load_elf(memory, image)?,
-        _ => load_flat(memory, image, &header)?,
+    let (segments, entry) = match header.flags & FLAG_ADDRESSES {
+        0 => elf_segments(image)?,
+        _ => flat_segment(image, &header)?,
     };
-    let mut lines = CommandLines::new();
+    elf::check_entry(&segments, entry)?;
+    let kernel_end = elf::check_segments(memory, &segments)?;
+    let structures = Structures::around(memory, &segments, kernel_end)?;
+    elf::load_segments(memory, image, &segments)?;
+    let mut lines = CommandLines::new(structures.command_lines);
     let command_line = lines.add(memory, command_line)?;
     let loader_name = lines.add(memory, LOADER_NAME)?;
-    let modules = place::place_modules(memory, modules, kernel_end, &mut lines)?;
-    write_information(memory, command_line, loader_name, &modules)?;
-    Ok(entry::protected_mode(memory, entry, LOADER_MAGIC, boot::INFO.0 as u32)?)
+    let modules = place::place_modules(memory, modules, structures.floor, &mut lines)?;
+    write_information(memory, &structures, [command_line, loader_name], &modules)?;
+    Ok(entry::protected_mode(memory, entry, LOADER_MAGIC, &structures)?)
 }
 
-/// Loads by program headers; gives the end of the kernel and its physical entry point.
-fn load_elf(memory: &impl GuestMemory, image: &[u8]) -> Result<(u64, u32), LoadError> {
+/// Where the program headers want the kernel, and its physical entry point.
+fn elf_segments(image: &[u8]) -> Result<(Segments, u32), LoadError> {
     let elf = elf::parse(image)?;
     let outside = LoadError::EntryOutside { address: elf.entry };
     let entry = u32::try_from(physical_entry(&elf)).map_err(|_| outside)?;
-    elf::check_entry(&elf.segments, entry)?;
-    Ok((elf::load_segments(memory, image, &elf.segments)?, entry))
+    Ok((elf.segments, entry))
 }
 
 /// Where the entry point, a linear address, lies in physical memory.
@@ -102,8 +106,8 @@ fn physical_entry(elf: &elf::Elf) -> u64 {
     elf.segments.iter().find_map(inside).unwrap_or(elf.entry)
 }
 
-/// Loads by the header's own addresses (section 3.1.3).
-fn load_flat(memory: &impl GuestMemory, image: &[u8], header: &Header) -> Result<(u64, u32), LoadError> {
+/// Where the header's own addresses want the kernel (section 3.1.3), and its entry point.
+fn flat_segment(image: &[u8], header: &Header) -> Result<(Segments, u32), LoadError> {
     let [header_address, load, load_end, bss_end, entry] = header.addresses;
     let bad = |reason| LoadError::BadMultiboot { reason };
     let before_header = header_address.checked_sub(load).ok_or(bad("load_addr is above header_addr"))?;
@@ -121,21 +125,20 @@ fn load_flat(memory: &impl GuestMemory, image: &[u8], header: &Header) -> Result
     }
     let memory_bytes = u64::from(bss_end.saturating_sub(load)).max(file_bytes as u64);
     let physical = u64::from(load);
-    let segments = [Segment { file_offset, file_bytes, physical, linear: physical, memory_bytes }];
-    elf::check_entry(&segments, entry)?;
-    Ok((elf::load_segments(memory, image, &segments)?, entry))
+    let segment = Segment { file_offset, file_bytes, physical, linear: physical, memory_bytes };
+    Ok((Segments::from_iter([segment]), entry))
 }
 
 /// The information structure with the two lists it points to (section 3.3).
 fn write_information(
     memory: &impl GuestMemory,
-    command_line: Gpa,
-    loader_name: Gpa,
+    structures: &Structures,
+    [command_line, loader_name]: [Gpa; 2],
     modules: &PlacedModules,
 ) -> Result<(), LoadError> {
     let memory_bytes = memory.size_bytes();
     let map = memory_map_bytes(memory_bytes);
-    let module_list = boot::LISTS.0 as u32 + map.len() as u32;
+    let module_list = structures.lists.0 as u32 + map.len() as u32;
     let mut lists = map.clone();
     for module in modules {
         let start = module.start.0 as u32;
@@ -146,11 +149,11 @@ fn write_information(
     let mut info = Vec::new();
     put(&mut info, &[INFO_FLAGS, lower_kib, upper_kib as u32, 0, command_line.0 as u32]);
     put(&mut info, &[modules.len() as u32, module_list, 0, 0, 0, 0]);
-    put(&mut info, &[map.len() as u32, boot::LISTS.0 as u32, 0, 0, 0, loader_name.0 as u32]);
+    put(&mut info, &[map.len() as u32, structures.lists.0 as u32, 0, 0, 0, loader_name.0 as u32]);
     // APM table and the VBE fields: absent, as the flags say.
     put(&mut info, &[0; 6]);
-    memory.write(boot::LISTS, &lists)?;
-    Ok(memory.write(boot::INFO, &info)?)
+    memory.write(structures.lists, &lists)?;
+    Ok(memory.write(structures.info, &info)?)
 }
 
 /// The memory map: each entry after its own size, which does not count itself.

@@ -4,13 +4,11 @@
 use arrayvec::ArrayVec;
 
 use super::memory_map::low_memory_end;
-use super::{LoadError, Module, check_command_line};
+use super::{LoadError, MAX_MODULES, Module, check_command_line};
 use crate::addr::Gpa;
 use crate::layout::{self, boot};
 use crate::memory::GuestMemory;
 
-/// Modules that one kernel can be given.
-pub const MAX_MODULES: usize = 32;
 /// A guest has at least this much memory: the boot structures and 1 MiB for a kernel.
 const LEAST_MEMORY_BYTES: u64 = 0x20_0000;
 const PAGE_BYTES: u64 = 0x1000;
@@ -35,12 +33,12 @@ pub(super) fn check_memory(memory: &impl GuestMemory) -> Result<(), LoadError> {
     }
 }
 
-/// Checks that a kernel may occupy `[start, start + bytes)`; gives the end.
+/// Checks that a part of a kernel may occupy `[start, start + bytes)`; returns the end.
 pub(super) fn check_kernel(memory: &impl GuestMemory, start: u64, bytes: u64) -> Result<u64, LoadError> {
-    if start < layout::KERNEL.0 {
-        return Err(LoadError::BelowOneMib { address: Gpa(start) });
-    }
     let end = start.saturating_add(bytes);
+    if start < layout::KERNEL.0 && end > layout::CONVENTIONAL_END.0 {
+        return Err(LoadError::InReservedMemory { address: Gpa(start), end });
+    }
     if end > layout::LOW_MEMORY_END.0 {
         return Err(LoadError::InPciHole { end });
     }
@@ -116,12 +114,13 @@ pub(super) fn place_modules(
 
 /// The area for command lines, filled from its start.
 pub(super) struct CommandLines {
+    start: Gpa,
     used_bytes: usize,
 }
 
 impl CommandLines {
-    pub const fn new() -> Self {
-        Self { used_bytes: 0 }
+    pub const fn new(start: Gpa) -> Self {
+        Self { start, used_bytes: 0 }
     }
 
     /// Writes one more line with its terminator; says where.
@@ -131,7 +130,7 @@ impl CommandLines {
         if end_bytes > boot::COMMAND_LINE_BYTES {
             return Err(LoadError::CommandLinesTooLong { limit_bytes: boot::COMMAND_LINE_BYTES });
         }
-        let start = Gpa(boot::COMMAND_LINE.0 + self.used_bytes as u64);
+        let start = Gpa(self.start.0 + self.used_bytes as u64);
         memory.write(start, line)?;
         memory.write(Gpa(start.0 + line.len() as u64), &[0])?;
         self.used_bytes = end_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 mod images;
 mod linux;
+mod low;
 mod multiboot;
 mod properties;
 mod pvh;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
-//! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the processor. Nothing
-//! tells when one overflows, so the host's alarm is set for the earliest moment at which that can be: now, and all that is left
-//! from now on in the guest. If the guest has been away meanwhile, the alarm comes too early, and is set again. A processor's
-//! counters interrupt the host by themselves, which then looks as it does after an alarm.
+//! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
+//! processor. Nothing tells when one overflows, so the host's alarm is set for the earliest moment at which that can
+//! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
+//! early, and is set again. A processor's counters interrupt the host by themselves, which then looks as it does after
+//! an alarm.
 
 use alloc::vec::Vec;
 
@@ -13,28 +14,32 @@ use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, View};
 use pmu::{SLOTS, Source, VcpuCounters};
 
 use super::exits::{raise, usual};
-use super::{CountersSwitch, Host, Machine, Outcome, Processor};
+use super::{CountersSwitch, Host, Machine, NEVER, Outcome, Processor};
 use crate::devices::StateError;
 use crate::devices::lapic::Acceptance;
 use crate::memory::GuestMemory;
-use crate::msr::number::DEBUG_CTL;
+use crate::msr::number::{DEBUG_CTL, PERF_CTL0, PERF_CTR3};
 use crate::vcpu::{Exception, Gpr, VcpuState, cr4};
 
-/// An alarm comes so many ticks late on purpose: it is set before the guest is entered, and one that comes early comes twice.
+/// An alarm comes so many ticks late on purpose: it is set before the guest is entered, and one that comes early comes
+/// twice.
 const LATE_TICKS: u64 = 512;
 
 /// An overflow that is farther away than this, minutes, is looked for again by then.
 const FAR_TICKS: u64 = 1 << 40;
-
 /// When the next counter overflows: farther away than that.
 const FAR: u64 = u64::MAX - 1;
-/// The same: none does.
-pub(super) const NEVER: u64 = u64::MAX;
 
 impl<M: GuestMemory> Machine<M> {
     /// Whose performance counters CPUID promises.
     pub fn counters(&self) -> Option<Vendor> {
         self.cpuid.counters()
+    }
+
+    /// Whether a register is one of AMD's four legacy counters and their selects, in a guest without counters. No bit
+    /// of CPUID hides them (AMD APM vol. 2, section 13.2.1): they read as zero and ignore what is written.
+    fn is_idle_counter(&self, number: u32) -> bool {
+        matches!(number, PERF_CTL0..=PERF_CTR3) && self.cpuid.is_amd() && self.cpuid.counters().is_none()
     }
 
     /// RDMSR of what nobody else answers for.
@@ -46,7 +51,7 @@ impl<M: GuestMemory> Machine<M> {
         number: u32,
     ) -> Outcome {
         let ticks = vcpu.guest_ticks();
-        let nothing = if number == DEBUG_CTL { Ok(0) } else { Err(Refused) };
+        let nothing = if number == DEBUG_CTL || self.is_idle_counter(number) { Ok(0) } else { Err(Refused) };
         match processor.read_counter_msr(number, ticks).or(nothing) {
             Ok(value) => self.done(vcpu, usual::RDMSR, |vcpu| set_result(vcpu, value)),
             Err(Refused) => raise(vcpu, Exception::GeneralProtection(0)),
@@ -65,7 +70,7 @@ impl<M: GuestMemory> Machine<M> {
     ) -> Outcome {
         let (ticks, was_counting) = (vcpu.guest_ticks(), processor.counts());
         let is_taken = processor.write_counter_msr(number, value, ticks).is_ok();
-        if !is_taken && (number, value) != (DEBUG_CTL, 0) {
+        if !is_taken && (number, value) != (DEBUG_CTL, 0) && !self.is_idle_counter(number) {
             return raise(vcpu, Exception::GeneralProtection(0));
         }
         if is_taken && processor.follow_counters(ticks, || host.tsc()) {
@@ -93,7 +98,8 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     /// What has overflowed by now interrupts, and the next alarm is due when the next overflow can be: before
-    /// [`Machine::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be interrupted.
+    /// [`Machine::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be
+    /// interrupted.
     #[inline]
     pub fn settle_counters(&self, vcpu: &impl VcpuState, processor: &mut Processor, host: &impl Host) {
         if processor.counts() {
@@ -209,7 +215,7 @@ impl Processor {
         self.follow_counters(ticks, || now);
     }
 
-    /// Says whether the next overflow is another one than before; then the alarm is to be set anew.
+    /// Says whether the next overflow is another one than before; then the alarm is to be set again.
     #[inline(always)]
     fn follow_counters(&mut self, ticks: u64, now: impl FnOnce() -> u64) -> bool {
         let Some(pmu) = &mut self.pmu else { return false };

@@ -4,6 +4,7 @@
 use super::registers::RegisterBus;
 use super::{Activity, ExitKind, Fault, Host, Machine, Outcome, Processor, Stop};
 use crate::cpuid::CpuidView;
+use crate::devices::lapic::Mode;
 use crate::emulate::{self, Refused};
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use crate::instruction::{self, Usual};
@@ -39,10 +40,17 @@ impl<M: GuestMemory> Machine<M> {
         host: &mut impl Host,
     ) -> Outcome {
         processor.counters.count(kind_of(&exit));
+        let exit = match processor.step {
+            None => exit,
+            Some(_) => match processor.end_step(exit, vcpu) {
+                Some(exit) => exit,
+                None => return Outcome::Resume,
+            },
+        };
         let rip = vcpu.rip();
         let outcome = self.answer(exit, vcpu, processor, host);
         if vcpu.rflags().contains(Rflags::TRAP) {
-            trap(&exit, rip, vcpu);
+            trap(&exit, rip, processor, vcpu);
         }
         outcome
     }
@@ -73,25 +81,28 @@ impl<M: GuestMemory> Machine<M> {
                 other => other,
             },
             Exit::HostInterrupt | Exit::HostNmi => self.host_interrupt(vcpu, processor),
+            Exit::Exception(exception) => processor.raise_again(vcpu, exception),
+            Exit::MachineCheck => Outcome::MachineCheck,
             Exit::Hypercall => self.hypercall(vcpu),
             Exit::Xsetbv => self.xsetbv(vcpu),
             Exit::TaskPriorityWrite => match emulate::write_task_priority(vcpu, &self.memory) {
                 Ok(()) => Outcome::Resume,
-                Err(refused) => self.refuse(vcpu, refused),
+                Err(refused) => self.refuse(vcpu, processor, refused),
             },
             Exit::ClockRead => self.clock_read(vcpu, processor),
             Exit::CounterRead => self.counter_read(vcpu, processor),
             Exit::AbsentInstruction => raise(vcpu, Exception::InvalidOpcode),
             Exit::CacheFlush => self.done(vcpu, usual::WBINVD, |_| ()),
             Exit::Shutdown => Outcome::Stop(Stop::TripleFault),
-            Exit::EntryRefused => Outcome::Stop(Stop::Fault(Fault::BadState)),
+            Exit::EntryRefused => Outcome::Stop(Stop::Fault(Fault::BadState(vcpu.refusal()))),
             Exit::Unknown { code } => Outcome::Stop(Stop::Fault(Fault::UnknownExit(code))),
         }
     }
 
     #[inline]
     fn cpuid(&self, vcpu: &mut impl VcpuState, processor: &Processor) -> Outcome {
-        let view = CpuidView { apic_id: processor.lapic.id(), cr4: vcpu.cr4(), xcr0: vcpu.xcr0() };
+        let has_no_apic = processor.lapic.mode() == Mode::Disabled;
+        let view = CpuidView { apic_id: processor.lapic.id(), cr4: vcpu.cr4(), xcr0: vcpu.xcr0(), has_no_apic };
         let leaf = vcpu.gpr(Gpr::Rax) as u32;
         let subleaf = vcpu.gpr(Gpr::Rcx) as u32;
         let answer = self.cpuid.lookup(leaf, subleaf, &view);
@@ -110,22 +121,44 @@ impl<M: GuestMemory> Machine<M> {
         host: &mut impl Host,
         access: &PortAccess,
     ) -> Outcome {
-        let mut stop = None;
         if access.is_string {
-            let step = emulate::port_string(vcpu, &self.memory, access, |value| {
-                self.port_access(processor, host, access, value as u32, &mut stop).into()
-            });
-            if let Err(refused) = step {
-                return self.refuse(vcpu, refused);
-            }
-        } else {
-            let value = vcpu.gpr(Gpr::Rax) as u32 & access.size.mask() as u32;
-            let answer = self.port_access(processor, host, access, value, &mut stop);
-            if access.is_in {
-                emulate::write_register(vcpu, Gpr::Rax, access.size, answer.into());
-            }
-            vcpu.set_rip(access.next_rip);
+            return self.port_string(vcpu, processor, host, access);
         }
+        let mut stop = None;
+        let value = vcpu.gpr(Gpr::Rax) as u32 & access.size.mask() as u32;
+        let answer = self.port_access(processor, host, access, value, &mut stop);
+        if access.is_in {
+            emulate::write_register(vcpu, Gpr::Rax, access.size, answer.into());
+        }
+        vcpu.set_rip(access.next_rip);
+        stop.map_or(Outcome::Resume, Outcome::Stop)
+    }
+
+    /// One step of INS or OUTS. Its operand may be memory, device registers, or both.
+    fn port_string(
+        &self,
+        vcpu: &mut impl VcpuState,
+        processor: &mut Processor,
+        host: &mut impl Host,
+        access: &PortAccess,
+    ) -> Outcome {
+        processor.is_executed_again = false;
+        let step = match emulate::port_string(vcpu, &self.memory, access) {
+            Ok(Some(step)) => step,
+            Ok(None) => return Outcome::Resume,
+            Err(refused) => return self.refuse(vcpu, processor, refused),
+        };
+        processor.settle(vcpu, &self.memory);
+        let mut stop = None;
+        if access.is_in {
+            let value = self.port_access(processor, host, access, 0, &mut stop);
+            step.store(&self.memory, &mut RegisterBus { machine: self, processor, host }, value.into());
+        } else {
+            let value = step.load(&self.memory, &mut RegisterBus { machine: self, processor, host });
+            self.port_access(processor, host, access, value as u32, &mut stop);
+        }
+        vcpu.set_task_priority(processor.lapic.task_priority());
+        step.finish(vcpu);
         stop.map_or(Outcome::Resume, Outcome::Stop)
     }
 
@@ -147,13 +180,14 @@ impl<M: GuestMemory> Machine<M> {
             // It was not the instruction at RIP that touched the address, but the delivery of that event.
             return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
         }
+        processor.is_executed_again = false;
         processor.settle(vcpu, &self.memory);
         let decoded = emulate::decode(vcpu, &self.memory, &mut processor.recent);
         let mut bus = RegisterBus { machine: self, processor, host };
         let carried_out = decoded.and_then(|access| emulate::access(vcpu, &self.memory, fault.gpa, &access, &mut bus));
         let outcome = match carried_out {
             Ok(()) => Outcome::Resume,
-            Err(refused) => self.refuse(vcpu, refused),
+            Err(refused) => self.refuse(vcpu, processor, refused),
         };
         vcpu.set_task_priority(processor.lapic.task_priority());
         outcome
@@ -172,9 +206,9 @@ impl<M: GuestMemory> Machine<M> {
         if self.is_anyone_alive() { Outcome::Idle } else { Outcome::Stop(Stop::Fault(Fault::HaltedForever)) }
     }
 
-    /// The guest was interrupted for the host. If that was between its STI and the HLT that it shadows, the HLT is carried
-    /// out here: an interrupt must not come between the two, and not every processor keeps the shadow across an entry
-    /// (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
+    /// The guest was interrupted for the host. If that was between its STI and the HLT that it shadows, the HLT is
+    /// carried out here: an interrupt must not come between the two, and not every processor keeps the shadow across an
+    /// entry (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
     fn host_interrupt(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
         if vcpu.is_in_interrupt_shadow()
             && vcpu.rflags().contains(Rflags::INTERRUPT)
@@ -200,9 +234,13 @@ impl<M: GuestMemory> Machine<M> {
         self.done(vcpu, usual::XSETBV, |vcpu| vcpu.set_xcr0(value))
     }
 
-    fn refuse(&self, vcpu: &mut impl VcpuState, refused: Refused) -> Outcome {
+    fn refuse(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, refused: Refused) -> Outcome {
         match refused {
             Refused::Exception(exception) => raise(vcpu, exception),
+            Refused::Changed => {
+                processor.is_executed_again = true;
+                Outcome::Resume
+            }
             Refused::Unsupported(_) => match instruction::fetch(vcpu, &self.memory) {
                 Ok(bytes) => {
                     let whole = instruction::decode(vcpu, &bytes).map_or(bytes, |found| bytes.of_instruction(&found));
@@ -213,8 +251,8 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// The instruction has been carried out: goes past it and puts its results in place, or raises what its disappearance
-    /// deserves.
+    /// The instruction has been carried out: goes past it and puts its results in place, or raises what its
+    /// disappearance deserves.
     #[inline]
     pub(super) fn done<V: VcpuState>(&self, vcpu: &mut V, usual: Usual, results: impl FnOnce(&mut V)) -> Outcome {
         match instruction::skip(vcpu, &self.memory, usual) {
@@ -227,22 +265,44 @@ impl<M: GuestMemory> Machine<M> {
     }
 }
 
-/// Gives the guest an exception; one that an exit interrupted has been delivered then.
+/// Gives the guest an exception; one that an exit interrupted has been delivered then. RFLAGS.RF of a fault's frame is
+/// set, so that a breakpoint on the instruction does not come twice (AMD APM vol. 2, section 3.1.6).
 pub(super) fn raise(vcpu: &mut impl VcpuState, exception: Exception) -> Outcome {
     if !vcpu.event_pending() {
+        if exception.is_fault() {
+            vcpu.set_rflags(vcpu.rflags() | Rflags::RESUME);
+        }
         vcpu.inject(Event::Exception(exception));
     }
     Outcome::Resume
 }
 
-/// The guest single-steps (RFLAGS.TF). An instruction that was carried out here, or one step of a repeated one, is followed
-/// by the trap with which the processor would have ended it (AMD APM vol. 2, section 13.1.4).
+impl Processor {
+    /// The guest has raised an exception that is intercepted (#DB, #AC); it gets it. Both are benign (AMD APM vol. 2,
+    /// section
+    /// 8.2.9): raised while another event was being delivered, they make no double fault. They go before that event:
+    /// its instruction raises an exception again, an interrupt or NMI waits for its turn.
+    #[cold]
+    fn raise_again(&mut self, vcpu: &mut impl VcpuState, exception: Exception) -> Outcome {
+        if let Some(vector) = vcpu.withdraw_interrupt() {
+            self.lapic.take_back(vector);
+        }
+        if vcpu.drop_event() {
+            self.nmi.take_back();
+            vcpu.watch_interrupt_return(false);
+        }
+        raise(vcpu, exception)
+    }
+}
+
+/// The guest single-steps (RFLAGS.TF). An instruction that was carried out here, or one step of a repeated one, is
+/// followed by the trap with which the processor would have ended it (AMD APM vol. 2, section 13.1.4).
 #[cold]
-fn trap(exit: &Exit, rip_before: u64, vcpu: &mut impl VcpuState) {
+fn trap(exit: &Exit, rip_before: u64, processor: &Processor, vcpu: &mut impl VcpuState) {
     let may_repeat = matches!(exit, Exit::MemoryFault(_) | Exit::Port(PortAccess { is_string: true, .. }));
-    let is_done = vcpu.rip() != rip_before || may_repeat;
+    let is_done = vcpu.rip() != rip_before || may_repeat && !processor.is_executed_again;
     if is_done && !vcpu.event_pending() {
-        vcpu.inject(Event::Exception(Exception::Debug));
+        vcpu.inject(Event::Exception(Exception::SingleStep));
     }
 }
 

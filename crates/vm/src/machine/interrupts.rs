@@ -9,12 +9,14 @@
 //! - The flag is set in guest memory only while the guest runs, and only if exactly one interrupt is in service, it is
 //!   edge-triggered and none is requested. Then its end can be late without anyone noticing; the next exit makes up for
 //!   it. An interrupt that is requested meanwhile finds the offer settled: used, or withdrawn.
-//! - A vector is acknowledged only together with its injection, and at most one event is injected for each entry: an exception whose
-//!   delivery the exit interrupted, else an NMI, else the highest vector. A vector that the guest has not taken when another event
-//!   goes before it is requested again.
-//! - Nothing waits without an exit to come: for interrupts to be enabled or an event before it to be delivered there is the
-//!   window, for CR8 to be lowered the watch on it, for an end of interrupt the exit that it costs while no offer stands.
-//! - An NMI waits for the IRET of the handler of the one before it, and is looked at soon: see `nmi`.
+//! - A vector is acknowledged only together with its injection, and at most one event is injected for each entry: an
+//!   exception whose delivery the exit interrupted, else an NMI, else the highest vector. A vector that the guest has
+//!   not taken when another event goes before it is requested again.
+//! - Nothing waits without an exit to come: for interrupts to be enabled or an event before it to be delivered there is
+//!   the window, for CR8 to be lowered the watch on it, for an end of interrupt the exit that it costs while no offer
+//!   stands.
+//! - An NMI waits for the IRET of the handler of the one before it, for a shadow of STI or a load of SS, and for an
+//!   event before it. Each ends with an exit: see `nmi` and `step`.
 
 use core::sync::atomic::Ordering;
 
@@ -22,29 +24,42 @@ use super::mailbox::{Mail, Mailbox};
 use super::{Activity, Host, Machine, Processor};
 use crate::devices::lapic::{Acceptance, Action};
 use crate::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
+use crate::exit::Exit;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Event, VcpuState};
 
 impl<M: GuestMemory> Machine<M> {
-    /// Prepares the next entry: what other processors have sent, then the highest pending interrupt, or an exit as soon as
-    /// the guest can take it. Says whether the processor may run; otherwise it waits for an interrupt.
+    /// Prepares the next entry: what other processors have sent, then the highest pending interrupt, or an exit as soon
+    /// as the guest can take it. Says whether the processor may run; otherwise it waits for an interrupt.
     #[inline]
     pub fn prepare_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, host: &mut impl Host) -> bool {
         processor.settle(vcpu, &self.memory);
         if self.has_mail(processor) {
             self.take_mail(vcpu, processor);
         }
-        if processor.nmi.is_pending() {
-            processor.offer_nmi(vcpu, host);
+        let has_nmis = processor.nmi.wants_care();
+        if has_nmis {
+            processor.offer_nmi(vcpu);
         }
         if processor.lapic.pending().is_some() {
             processor.offer_highest(vcpu);
         }
-        let nmi_waits = processor.nmi.is_pending() && vcpu.event_pending();
-        vcpu.request_interrupt_window(processor.lapic.pending().is_some() || nmi_waits);
+        vcpu.request_interrupt_window(processor.lapic.pending().is_some());
         vcpu.watch_task_priority(processor.lapic.waits_for_task_priority());
         processor.offer_to_skip_eoi(&self.memory);
-        processor.activity == Activity::Running || self.wakes_up(vcpu, processor)
+        let runs = processor.activity == Activity::Running || self.wakes_up(vcpu, processor);
+        if has_nmis && runs {
+            processor.wait_for_nmi(vcpu, &self.memory, host);
+        }
+        runs
+    }
+
+    /// The entry that was prepared does not come.
+    #[cold]
+    pub fn cancel_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+        if processor.step.is_some() {
+            let _ = processor.end_step(Exit::HostInterrupt, vcpu);
+        }
     }
 
     /// Whether other processors have sent something that waits.
@@ -143,8 +158,8 @@ impl<M: GuestMemory> Machine<M> {
 }
 
 impl Processor {
-    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits in
-    /// its mailbox for the next entry.
+    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits
+    /// in its mailbox for the next entry.
     fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
         match self.lapic.accept(message) {
             Acceptance::Nmi => self.nmi.request(),
@@ -166,26 +181,40 @@ impl Processor {
         }
     }
 
-    /// An NMI waits. It comes now, or after the event before it, or after the handler of the one before it.
+    /// An NMI waits, and comes now if it can.
     #[cold]
-    fn offer_nmi(&mut self, vcpu: &mut impl VcpuState, host: &mut impl Host) {
-        let is_open = self.nmi.is_open(vcpu.rip());
-        if is_open && let Some(vector) = vcpu.withdraw_interrupt() {
+    fn offer_nmi(&mut self, vcpu: &mut impl VcpuState) {
+        let can_come = self.nmi.is_open(vcpu.rip()) && self.nmi.is_pending() && !vcpu.is_in_interrupt_shadow();
+        if can_come && let Some(vector) = vcpu.withdraw_interrupt() {
             self.lapic.take_back(vector);
         }
-        if is_open && !vcpu.event_pending() {
+        if can_come && !vcpu.event_pending() {
             self.nmi.take();
             vcpu.inject(Event::Nmi);
             vcpu.watch_interrupt_return(true);
-        } else if !self.nmi.is_in_handler() {
-            // The interrupt window may be long in coming: it waits for interrupts to be enabled.
+        }
+    }
+
+    /// The entry is prepared. What holds an NMI back ends with an exit: the delivery of the event before it, the IRET
+    /// of the handler of the one before it, the instruction in a shadow.
+    #[cold]
+    fn wait_for_nmi(&mut self, vcpu: &mut impl VcpuState, memory: &impl GuestMemory, host: &mut impl Host) {
+        let (is_returning, has_event) = (self.nmi.is_returning(), vcpu.event_pending());
+        if is_returning && has_event {
+            self.nmi.stays();
+            vcpu.watch_interrupt_return(true);
+        } else if self.nmi.is_in_handler() || !is_returning && !self.nmi.is_pending() {
+            // Its IRET exits, or none waits.
+        } else if has_event {
+            host.leave_at_once();
+        } else if !self.begin_step(vcpu, memory) {
             self.nmi.look_soon(host.tsc());
             self.arm(host);
         }
     }
 
-    /// Keeps the real alarm at the guest's next deadline. A guest may choose one that the host's time stamp counter never
-    /// reaches: that alarm must not go off at once, again and again.
+    /// Keeps the real alarm at the guest's next deadline. A guest may choose one that the host's time stamp counter
+    /// never reaches: that alarm must not go off at once, again and again.
     pub(super) fn arm(&mut self, host: &mut impl Host) {
         let now = host.tsc();
         let left = |deadline: GuestTsc| deadline.0.saturating_sub(now.wrapping_add(self.tsc_offset));

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts from one virtual processor to another: posted without a lock by whoever sends, taken by the receiver before
-//! its next entry.
+//! Interrupts from one virtual processor to another: posted without a lock by whoever sends, taken by the receiver
+//! before its next entry.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::array;
 
 use handover::state::mail_flag::{EARLY_NMI, INIT, LATE_NMI, STARTUP};
-use handover::state::{self, mail_flag};
+use handover::state::{self, mail_flag, more_nmi};
 use zerocopy::little_endian::U64;
 
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::devices::lapic::{Addressing, Lapic};
 use crate::devices::{DeliveryMode, Destination, InterruptMessage, StateError};
 
-#[cfg(test)]
-mod tests;
+/// From the bit of a first NMI to that of a second one.
+const SECOND_SHIFT: u32 = 2;
 
 /// What other processors have sent to one virtual processor.
 pub(super) struct Mailbox {
@@ -20,8 +21,9 @@ pub(super) struct Mailbox {
     has_news: AtomicBool,
     requested: [AtomicU64; 4],
     is_level: [AtomicU64; 4],
-    /// NMIs, INIT and start-up interrupt in one word, which keeps their order: an INIT posted while they were taken one by one
-    /// would come after its start-up interrupt. The bits are the hand-over's, with a start-up interrupt's page below.
+    /// NMIs, INIT and start-up interrupt in one word, which keeps their order: an INIT posted while they were taken one
+    /// by one would come after its start-up interrupt. The bits are the hand-over's, with a start-up interrupt's page
+    /// below, and those of second NMIs above.
     start: AtomicU32,
     /// [`Addressing::to_word`] of the receiver's local APIC.
     addressing: AtomicU32,
@@ -31,10 +33,12 @@ pub(super) struct Mailbox {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mail {
     pub(super) init: bool,
-    pub(super) early_nmi: bool,
+    /// NMIs before a start-up interrupt: two at most.
+    pub(super) early_nmis: u8,
     /// Start in this page of the first MiB.
     pub(super) startup: Option<u8>,
-    pub(super) late_nmi: bool,
+    /// NMIs after it: two at most.
+    pub(super) late_nmis: u8,
 }
 
 impl Mailbox {
@@ -42,8 +46,8 @@ impl Mailbox {
     pub(super) fn new(addressing: Addressing) -> Self {
         Self {
             has_news: AtomicBool::new(false),
-            requested: [const { AtomicU64::new(0) }; 4],
-            is_level: [const { AtomicU64::new(0) }; 4],
+            requested: array::from_fn(|_| AtomicU64::new(0)),
+            is_level: array::from_fn(|_| AtomicU64::new(0)),
             start: AtomicU32::new(0),
             addressing: AtomicU32::new(addressing.to_word()),
         }
@@ -65,9 +69,9 @@ impl Mailbox {
     pub(super) fn post(&self, message: &InterruptMessage) -> bool {
         match message.mode {
             DeliveryMode::Fixed | DeliveryMode::LowestPriority => self.request(message.vector, message.is_level),
-            DeliveryMode::Init => self.start.store(INIT, Ordering::Release),
+            DeliveryMode::Init => _ = self.start.swap(INIT, Ordering::AcqRel),
             DeliveryMode::Startup => self.add(|start| start & !0xff | STARTUP | u32::from(message.vector)),
-            DeliveryMode::Nmi => self.add(|start| start | if start & STARTUP == 0 { EARLY_NMI } else { LATE_NMI }),
+            DeliveryMode::Nmi => self.add(with_nmi),
             DeliveryMode::Smi | DeliveryMode::ExternalInterrupt => return false,
         }
         !self.has_news.swap(true, Ordering::AcqRel)
@@ -94,12 +98,13 @@ impl Mailbox {
         self.has_news.load(Ordering::Acquire)
     }
 
-    /// Takes everything: vectors go into `lapic`, the rest is returned. An INIT comes before the vectors that were posted
-    /// with it, and forgets none that came after it: it cannot be told which, and a lost interrupt is worse than a spurious
-    /// one.
+    /// Takes everything: vectors go into `lapic`, the rest is returned. An INIT comes before the vectors that were
+    /// posted with it, and forgets none that came after it: it cannot be told which, and a lost interrupt is worse than
+    /// a spurious one.
     pub(super) fn take(&self, lapic: &mut Lapic) -> Mail {
-        self.has_news.store(false, Ordering::Release);
-        core::sync::atomic::fence(Ordering::SeqCst);
+        // First, and an exchange: a sender that finds the flag set kicks nobody, since this exchange comes after its
+        // own and sees what it has posted.
+        self.has_news.swap(false, Ordering::AcqRel);
         let mail = Mail::from_word(self.start.swap(0, Ordering::AcqRel));
         if mail.init {
             lapic.reset_to_init();
@@ -124,20 +129,31 @@ impl Mailbox {
     }
 }
 
+/// One more NMI: one that is taken at once and one that waits for the end of its handler are told apart, a third one is
+/// the second.
+fn with_nmi(start: u32) -> u32 {
+    let first = if start & STARTUP == 0 { EARLY_NMI } else { LATE_NMI };
+    start | if start & first == 0 { first } else { first << SECOND_SHIFT }
+}
+
 /// As it is handed over. Nobody posts meanwhile.
 impl Mailbox {
-    /// Fills the hand-over's words.
-    pub(super) fn save(&self, into: &mut state::Mail) {
+    /// Fills the hand-over's words; in `more`, those of its own.
+    pub(super) fn save(&self, into: &mut state::Mail, more: &mut state::MoreNmis) {
         for word in 0..4 {
             let requested = self.requested[word].load(Ordering::Acquire);
             into.requested[word] = requested.into();
             into.is_level[word] = (requested & self.is_level[word].load(Ordering::Acquire)).into();
         }
-        (into.start, into.zero) = (self.start.load(Ordering::Acquire).into(), 0.into());
+        let start = self.start.load(Ordering::Acquire);
+        (into.start, into.zero) = ((start & (mail_flag::ALL | 0xff)).into(), 0.into());
+        let second = |first: u32, flag: u32| if start & first << SECOND_SHIFT != 0 { flag } else { 0 };
+        let seconds = second(EARLY_NMI, more_nmi::EARLY) | second(LATE_NMI, more_nmi::LATE);
+        more.flags = (more.flags.get() & more_nmi::PENDING | seconds).into();
     }
 
     /// Whether there can be such mail.
-    pub(super) fn check(&self, from: &state::Mail) -> Result<(), StateError> {
+    pub(super) fn check(&self, from: &state::Mail, more: &state::MoreNmis) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let start = from.start.get();
         let has_startup = start & STARTUP != 0;
@@ -147,6 +163,10 @@ impl Mailbox {
         if !has_startup && start & (LATE_NMI | 0xff) != 0 {
             return refuse("mail.start", "it tells of a start-up interrupt that is not there");
         }
+        let lacks = |flag: u32, first: u32| more.flags.get() & flag != 0 && start & first == 0;
+        if lacks(more_nmi::EARLY, EARLY_NMI) || lacks(more_nmi::LATE, LATE_NMI) {
+            return refuse("more_nmis.flags", "a second NMI without a first one");
+        }
         let is_more = |(requested, is_level): (&U64, &U64)| is_level.get() & !requested.get() != 0;
         if from.requested.iter().zip(&from.is_level).any(is_more) {
             return refuse("mail.is_level", "a vector is not requested");
@@ -155,12 +175,14 @@ impl Mailbox {
     }
 
     /// Holds this mail from now on, and no other.
-    pub(super) fn restore(&self, from: &state::Mail) {
+    pub(super) fn restore(&self, from: &state::Mail, more: &state::MoreNmis) {
         for word in 0..4 {
             self.requested[word].store(from.requested[word].get(), Ordering::Release);
             self.is_level[word].store(from.is_level[word].get(), Ordering::Release);
         }
-        self.start.store(from.start.get(), Ordering::Release);
+        let second = |flag: u32, first: u32| if more.flags.get() & flag != 0 { first << SECOND_SHIFT } else { 0 };
+        let seconds = second(more_nmi::EARLY, EARLY_NMI) | second(more_nmi::LATE, LATE_NMI);
+        self.start.store(from.start.get() | seconds, Ordering::Release);
         let has_news = from.start.get() != 0 || from.requested.iter().any(|word| word.get() != 0);
         self.has_news.store(has_news, Ordering::Release);
     }
@@ -168,11 +190,12 @@ impl Mailbox {
 
 impl Mail {
     fn from_word(start: u32) -> Self {
+        let nmis = |first: u32| [first, first << SECOND_SHIFT].map(|bit| u8::from(start & bit != 0)).iter().sum();
         Self {
             init: start & INIT != 0,
-            early_nmi: start & EARLY_NMI != 0,
+            early_nmis: nmis(EARLY_NMI),
             startup: (start & STARTUP != 0).then_some(start as u8),
-            late_nmi: start & LATE_NMI != 0,
+            late_nmis: nmis(LATE_NMI),
         }
     }
 }

@@ -7,8 +7,9 @@ use crate::devices::lapic::MSR_X2APIC_FIRST;
 use crate::devices::{GeneralProtection, GuestTsc};
 use crate::kvmclock::{ClockTime, SharedArea, write_wall_clock};
 use crate::memory::GuestMemory;
-use crate::msr::{MsrClass, check_efer, check_pat, classify};
-use crate::vcpu::{Gpr, VcpuState};
+use crate::msr::number::SPEC_CTRL;
+use crate::msr::{DE_CFG_LFENCE_SERIALIZES, MsrClass, PlainMsr, check_efer, check_pat, check_spec_ctrl, classify};
+use crate::vcpu::{Exception, Gpr, VcpuState};
 
 impl<M: GuestMemory> Machine<M> {
     #[inline]
@@ -34,8 +35,31 @@ impl<M: GuestMemory> Machine<M> {
         let value = vcpu.gpr(Gpr::Rdx) << 32 | vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
         match self.write(vcpu, processor, host, number, value) {
             Ok(()) => self.done(vcpu, usual::WRMSR, |_| ()),
+            Err(GeneralProtection) if number == SPEC_CTRL => self.spec_ctrl_write(vcpu, value),
             Err(GeneralProtection) => self.counter_msr_write(vcpu, processor, host, number, value),
         }
+    }
+
+    #[cold]
+    fn spec_ctrl_read(&self, vcpu: &impl VcpuState) -> Result<u64, GeneralProtection> {
+        if self.cpuid.speculation().spec_ctrl == 0 { Err(GeneralProtection) } else { Ok(vcpu.spec_ctrl()) }
+    }
+
+    /// The guest writes SPEC_CTRL: which world switch it needs depends on the value.
+    #[cold]
+    fn spec_ctrl_write(&self, vcpu: &mut impl VcpuState, value: u64) -> Outcome {
+        if check_spec_ctrl(value, self.cpuid.speculation()).is_err() {
+            return super::exits::raise(vcpu, Exception::GeneralProtection(0));
+        }
+        match self.done(vcpu, usual::WRMSR, |vcpu| vcpu.set_spec_ctrl(value)) {
+            Outcome::Resume => Outcome::CountsOtherwise,
+            other => other,
+        }
+    }
+
+    /// DE_CFG: what the host has made of it.
+    fn de_cfg(&self) -> u64 {
+        if self.lfence_serializes { DE_CFG_LFENCE_SERIALIZES } else { 0 }
     }
 
     #[inline]
@@ -60,7 +84,10 @@ impl<M: GuestMemory> Machine<M> {
             MsrClass::WallClock => Ok(0),
             MsrClass::StealTime => Ok(processor.steal.read_msr()),
             MsrClass::PvEoi => Ok(processor.eoi_flag.msr()),
+            MsrClass::Plain(PlainMsr::MiscEnable) if !self.has_misc_enable => Err(GeneralProtection),
             MsrClass::Plain(register) => Ok(processor.msrs.read(register)),
+            MsrClass::SpecCtrl => self.spec_ctrl_read(vcpu),
+            MsrClass::DeCfg => Ok(self.de_cfg()),
             MsrClass::OwnedByGuest | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
         }
     }
@@ -89,7 +116,7 @@ impl<M: GuestMemory> Machine<M> {
                 self.act(processor, host, action);
                 Ok(())
             }
-            MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
+            MsrClass::SpecCtrl | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
             class => self.write_rarely(vcpu, processor, host, class, value),
         }
     }
@@ -105,6 +132,9 @@ impl<M: GuestMemory> Machine<M> {
     ) -> Result<(), GeneralProtection> {
         match class {
             MsrClass::ApicBase => {
+                if value.checked_shr(self.cpuid.physical_bits()).unwrap_or(0) != 0 {
+                    return Err(GeneralProtection);
+                }
                 let action = processor.lapic.set_apic_base(value)?;
                 self.act(processor, host, action);
                 self.publish_addressing(processor);
@@ -128,21 +158,25 @@ impl<M: GuestMemory> Machine<M> {
                 processor.clock.write_msr(value)?;
                 self.publish_clock(processor);
             }
-            // An area outside of memory is the guest's loss: it asked for the time to be put where it can never read it.
+            // An area outside of memory is the guest's loss: it asked for the time to be put where it can never read
+            // it.
             MsrClass::WallClock => drop(write_wall_clock(&self.memory, crate::addr::Gpa(value), self.boot_unix_ns)),
             MsrClass::StealTime => processor.steal.write_msr(&self.memory, value)?,
             MsrClass::PvEoi => {
                 processor.settle_eoi(&self.memory);
                 processor.eoi_flag = SharedArea::from_msr(value)?;
             }
+            MsrClass::Plain(PlainMsr::MiscEnable) if !self.has_misc_enable => return Err(GeneralProtection),
             MsrClass::Plain(register) => processor.msrs.write(register, value)?,
+            // As every constant: what is there may be written.
+            MsrClass::DeCfg if value == self.de_cfg() => {}
             _ => return Err(GeneralProtection),
         }
         Ok(())
     }
 
-    /// Tells the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which serves
-    /// until it sets the counter.
+    /// Tells the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which
+    /// serves until it sets the counter.
     fn publish_clock(&self, processor: &mut Processor) {
         let time = ClockTime {
             tsc: GuestTsc(processor.tsc_at_start.wrapping_add(processor.tsc_offset)),

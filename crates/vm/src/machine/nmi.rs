@@ -3,21 +3,24 @@
 //! 8.2.3 and 8.9.4; Intel SDM vol. 3, section 7.7.1).
 //!
 //! ```text
-//!          injected                IRET exits                another RIP is seen
+//!          injected                IRET exits                 the step ends
 //!   Open ───────────► Handler ─────────────────► Returning ───────────────────────► Open
+//!                        ▲                           │
+//!                        └───────────────────────────┘ an event comes before the IRET
 //! ```
 //!
-//! One that comes meanwhile is kept; a second one is the same. A processor that keeps no count of its own lets the host
-//! intercept IRET, which exits *before* it has returned: an NMI then would overwrite the very frame that it returns by.
-//! So the gate opens when the processor is next seen elsewhere, and while one waits for that, the processor is looked
-//! at soon. (An IRET that faults has opened the gate too: its handler's RIP is another one.)
+//! One that comes meanwhile is kept; a second one is the same. Without one in its handler two are kept: the first is
+//! taken, the other waits for its IRET. The host intercepts IRET, which exits *before* it has returned: an NMI then
+//! would overwrite the very frame that it returns by. So the IRET is stepped over ([`super::step`]), and the NMI comes
+//! right behind it. A step over what is in a shadow of STI or of a load of SS likewise. Where no step is possible, the
+//! processor is looked at soon.
 
-use handover::state::{Events, NmiGate, event_state};
+use handover::state::{Events, MoreNmis, NmiGate, event_state, more_nmi};
 
 use crate::devices::StateError;
 
-/// How long one that waits for a moment without an exit of its own waits at most: some 50 µs at today's rates.
-const LOOK_TICKS: u64 = 1 << 17;
+/// How long one that waits for a moment without an exit of its own waits at most: some 5 µs at today's rates.
+const LOOK_TICKS: u64 = 1 << 14;
 
 /// Whether an NMI may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,8 @@ enum Gate {
 /// One virtual processor's NMIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nmi {
-    is_pending: bool,
+    /// How many wait.
+    pending: u8,
     gate: Gate,
     /// When to look again, on the host's time stamp counter.
     look_at: Option<u64>,
@@ -43,12 +47,12 @@ pub(super) struct Nmi {
 impl Nmi {
     /// None pending, none in its handler.
     pub(super) const fn new() -> Self {
-        Self { is_pending: false, gate: Gate::Open, look_at: None }
+        Self { pending: 0, gate: Gate::Open, look_at: None }
     }
 
     /// Fills the hand-over's words; the flags' other bits are cleared.
-    pub(super) fn save(&self, into: &mut Events) {
-        let pending = if self.is_pending { event_state::NMI_PENDING } else { 0 };
+    pub(super) fn save(&self, into: &mut Events, more: &mut MoreNmis) {
+        let pending = if self.pending > 0 { event_state::NMI_PENDING } else { 0 };
         let looks = if self.look_at.is_some() { event_state::LOOKS } else { 0 };
         let (gate, rip) = match self.gate {
             Gate::Open => (NmiGate::Open, 0),
@@ -58,10 +62,11 @@ impl Nmi {
         into.flags = (pending | looks).into();
         into.look_at = self.look_at.unwrap_or(0).into();
         (into.nmi_gate, into.nmi_return_rip) = ((gate as u32).into(), rip.into());
+        more.flags = if self.pending > 1 { more_nmi::PENDING } else { 0 }.into();
     }
 
     /// From a saved state.
-    pub(super) fn restored(from: &Events) -> Result<Self, StateError> {
+    pub(super) fn restored(from: &Events, more: &MoreNmis) -> Result<Self, StateError> {
         let flags = from.flags.get();
         let gate = match NmiGate::from_number(from.nmi_gate.get()) {
             Some(NmiGate::Open) => Gate::Open,
@@ -70,18 +75,35 @@ impl Nmi {
             None => return Err(StateError { field: "events.nmi_gate", reason: "it is unknown" }),
         };
         let look_at = (flags & event_state::LOOKS != 0).then_some(from.look_at.get());
-        Ok(Self { is_pending: flags & event_state::NMI_PENDING != 0, gate, look_at })
+        let (is_pending, is_more) = (flags & event_state::NMI_PENDING != 0, more.flags.get() & more_nmi::PENDING != 0);
+        if more.flags.get() & !more_nmi::ALL != 0 || is_more && (!is_pending || gate != Gate::Open) {
+            return Err(StateError { field: "more_nmis.flags", reason: "more NMIs wait than can" });
+        }
+        Ok(Self { pending: u8::from(is_pending) + u8::from(is_more), gate, look_at })
     }
 
     /// One has come.
     pub(super) fn request(&mut self) {
-        self.is_pending = true;
+        let most = if self.gate == Gate::Open { 2 } else { 1 };
+        self.pending = (self.pending + 1).min(most);
     }
 
     /// Whether one waits, for whatever reason.
     #[inline]
     pub(super) const fn is_pending(&self) -> bool {
-        self.is_pending
+        self.pending > 0
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) const fn pending(&self) -> u8 {
+        self.pending
+    }
+
+    /// Whether an entry has to do something about them.
+    #[inline]
+    pub(super) const fn wants_care(&self) -> bool {
+        self.pending > 0 || self.is_returning()
     }
 
     /// Whether one would be taken by the processor, which is seen at `rip`.
@@ -100,14 +122,38 @@ impl Nmi {
         self.gate == Gate::Handler
     }
 
+    /// Whether the handler has come to its IRET, which has not been executed.
+    #[inline]
+    pub(super) const fn is_returning(&self) -> bool {
+        matches!(self.gate, Gate::Returning { .. })
+    }
+
     /// The pending one is injected.
     pub(super) fn take(&mut self) {
-        *self = Self { is_pending: false, gate: Gate::Handler, look_at: None };
+        *self = Self { pending: self.pending.saturating_sub(1), gate: Gate::Handler, look_at: None };
+    }
+
+    /// The one that was injected has not been delivered: it waits again.
+    pub(super) fn take_back(&mut self) {
+        *self = Self { gate: Gate::Open, look_at: None, ..*self };
+        self.request();
     }
 
     /// The processor is about to execute the IRET at `rip`.
     pub(super) fn returns(&mut self, rip: u64) {
         self.gate = Gate::Returning { rip };
+    }
+
+    /// An event comes before the IRET: the handler runs on, and another IRET may be its first.
+    pub(super) fn stays(&mut self) {
+        self.gate = Gate::Handler;
+    }
+
+    /// The IRET has been executed.
+    pub(super) fn returned(&mut self) {
+        if self.is_returning() {
+            self.gate = Gate::Open;
+        }
     }
 
     /// Nothing may ever exit by itself: the processor is to be looked at soon.

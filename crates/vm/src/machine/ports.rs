@@ -46,7 +46,8 @@ impl<M: GuestMemory> Machine<M> {
         let answer = if access.is_in {
             let value = u32::from(devices.serial.read(offset));
             if offset == RECEIVE_BUFFER {
-                // The line falls with the last byte read, and rises with the next one: to an edge-triggered pin that is news.
+                // The line falls with the last byte read, and rises with the next one: to an edge-triggered pin that is
+                // news.
                 self.update_serial_line(&mut devices, processor, host);
                 devices.serial.fill(host);
             }

@@ -20,7 +20,8 @@ impl fmt::Display for Stop {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadState => f.write_str("its processor is in a state that cannot run"),
+            Self::BadState(None) => f.write_str("its processor is in a state that cannot run"),
+            Self::BadState(Some(reason)) => write!(f, "its processor is in a state that cannot run: {reason}"),
             Self::Instruction(bytes) => {
                 write!(f, "it used an instruction on device registers that is not supported: {:02x?}", bytes.as_slice())
             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device registers in memory: local APIC, I/O APIC, enhanced configuration space. Addresses that nobody has read as all
-//! ones and swallow what is written.
+//! Device registers in memory: local APIC, I/O APIC, enhanced configuration space. Addresses that nobody has read as
+//! all ones and swallow what is written.
 
 use super::{Host, Machine, Processor};
 use crate::addr::{AccessSize, Gpa};
 use crate::devices::lapic::Mode;
-use crate::emulate::MemoryBus;
+use crate::emulate::{MemoryBus, VectorFile, VectorWrite};
 use crate::layout;
 use crate::memory::GuestMemory;
 
@@ -77,5 +77,15 @@ impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
             Target::Configuration(offset) => self.machine.devices.lock().pci.write_enhanced(offset, size, value),
             _ => {}
         }
+    }
+}
+
+impl<M: GuestMemory, H: Host> VectorFile for RegisterBus<'_, M, H> {
+    fn vector(&self, register: u8) -> [u64; 4] {
+        self.host.vector(register)
+    }
+
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
+        self.host.set_vector(register, value, write);
     }
 }

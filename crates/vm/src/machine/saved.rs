@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine as one image of the hypervisor leaves it and the next one goes on with it: [`handover::state`] filled and read.
+//! A machine as one image of the hypervisor leaves it and the next one goes on with it: [`handover::state`] filled and
+//! read.
 //!
 //! ```text
 //! before   save_policy ────────────────────────────────► adopt (allocates)
@@ -9,19 +10,23 @@
 //!          save_devices  once for each guest ─────────► restore_devices
 //! ```
 //!
-//! Nothing here allocates but `adopt`. A restored machine is in no way other than the saved one; what an image chooses for itself
-//! (what is intercepted, how its tables are tagged) is not carried. Restoring may be repeated: the last time counts.
+//! Nothing here allocates but `adopt`. A restored machine is in no way other than the saved one; what an image chooses
+//! for itself (what is intercepted, how its tables are tagged) is not carried. Restoring may be repeated: the last time
+//! counts.
 //!
-//! What is read is an allegation: whatever the bytes, the answer is a machine that can run, or [`StateError`].
+//! What is read is untrusted input: whatever the bytes, the answer is a machine that can run, or [`StateError`].
 
 mod devices;
 mod extended;
+mod full;
 mod lapic;
 mod policy;
 mod processor;
 
 pub use extended::{check_area, note_initial_x87};
+pub use full::Full;
 
+use handover::schema::Described as _;
 use handover::state::{self, watch_flag};
 
 use super::{Machine, Processor};
@@ -30,21 +35,24 @@ use crate::memory::GuestMemory;
 use crate::msr::check_pat;
 use crate::vcpu::VcpuState;
 
-/// A tail has no room for what is to be put there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
-
 impl<M: GuestMemory> Machine<M> {
+    /// Whether an image that reads this hand-over version can go on with the guest. One that knows nothing of SPEC_CTRL
+    /// and PRED_CMD answers them with #GP: it must not get a guest that was told of them.
+    pub fn can_be_read_by(&self, version: u32) -> bool {
+        version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered()
+    }
+
     /// Saves a virtual processor, which does not run. What others may still send to it is not in there.
     pub fn save_vcpu(&self, vcpu: &impl VcpuState, processor: &Processor, into: &mut state::Vcpu) {
         vcpu.save(&mut into.registers);
         processor.save(vcpu.guest_ticks(), into);
+        into.speculation = state::Speculation { spec_ctrl: vcpu.spec_ctrl().into() };
     }
 
     /// Saves what others have sent to a virtual processor, once they all have stopped.
-    pub fn save_mail(&self, vcpu: usize, into: &mut state::Mail) {
+    pub fn save_mail(&self, vcpu: usize, into: &mut state::Vcpu) {
         if let Some(mailbox) = self.mailboxes.get(vcpu) {
-            mailbox.save(into);
+            mailbox.save(&mut into.mail, &mut into.more_nmis);
         }
     }
 
@@ -72,6 +80,10 @@ impl<M: GuestMemory> Machine<M> {
         if from.watch.flags.get() & !watch_flag::ALL != 0 || from.turn.wants_to_run.get() > 1 {
             return refuse("watch.flags", "a flag is unknown");
         }
+        let spec_ctrl = from.speculation.spec_ctrl.get();
+        if spec_ctrl & !self.cpuid.speculation().spec_ctrl != 0 {
+            return refuse("speculation.spec_ctrl", "a bit is set that this guest does not have");
+        }
         let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else {
             return refuse("lapic.id", "this guest has no such processor");
         };
@@ -79,9 +91,10 @@ impl<M: GuestMemory> Machine<M> {
             return refuse("policy.cpuid", "it promises other performance counters than there are");
         }
         let next = processor.restored(from)?;
-        mailbox.check(&from.mail)?;
+        mailbox.check(&from.mail, &from.more_nmis)?;
         vcpu.restore(registers)?;
-        mailbox.restore(&from.mail);
+        vcpu.set_spec_ctrl(spec_ctrl);
+        mailbox.restore(&from.mail, &from.more_nmis);
         next.counters.restore(&from.counters);
         let activity = core::mem::replace(processor, next).activity;
         let restored = core::mem::replace(&mut processor.activity, activity);

@@ -6,22 +6,9 @@ use core::sync::atomic::Ordering;
 
 use super::mailbox::{Mail, Mailbox};
 use super::nmi::Nmi;
-use super::{Machine, Processor};
+use super::{Activity, Machine, Processor};
 use crate::memory::GuestMemory;
 use crate::vcpu::{EntryState, Segment, TableRegister, VcpuState, cr0};
-
-/// What a virtual processor does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
-    /// It executes instructions.
-    Running,
-    /// It has halted and waits for an interrupt.
-    Halted,
-    /// It has halted with interrupts off: only NMI and INIT reach it.
-    Deaf,
-    /// It waits for a start-up interrupt.
-    WaitingForStartup,
-}
 
 /// Real-mode attributes in the packed form: present, code, readable, accessed.
 const CODE_16: u16 = 0x9b;
@@ -65,18 +52,14 @@ impl<M: GuestMemory> Machine<M> {
         if mail.init {
             self.reset_to_init(vcpu, processor);
         }
-        if mail.early_nmi {
-            self.take_nmi(vcpu, processor);
-        }
+        (0..mail.early_nmis).for_each(|_| self.take_nmi(vcpu, processor));
         if let Some(page) = mail.startup
             && processor.activity == Activity::WaitingForStartup
         {
             vcpu.reset(&EntryState::at_startup_page(page));
             self.set_activity(processor, Activity::Running);
         }
-        if mail.late_nmi {
-            self.take_nmi(vcpu, processor);
-        }
+        (0..mail.late_nmis).for_each(|_| self.take_nmi(vcpu, processor));
     }
 
     /// Who waits for a start-up interrupt hears none.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole machine on plain data. [`Lab`] plays the processor: it puts the registers and instruction bytes in place, hands
-//! the machine an exit, and enters the guest again.
+//! A whole machine on plain data. [`Lab`] plays the processor: it puts the registers and instruction bytes in place,
+//! hands the machine an exit, and enters the guest again.
 
 mod area;
 mod counting;
 mod eoi;
+mod exceptions;
 mod hardware;
 mod instructions;
+mod interleavings;
 mod interrupts;
+mod mailbox;
 mod memory;
 mod msrs;
 mod nmi;
@@ -15,8 +18,10 @@ mod ports;
 mod properties;
 mod saved;
 mod serial;
+mod speculation;
 mod steal;
 mod stepping;
+mod straddle;
 mod strings;
 mod timer;
 mod twins;
@@ -58,7 +63,7 @@ fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
         (0xd, 0) => CpuidResult { eax: 7, ebx: 832, ecx: 832, edx: 0 },
         (0xd, 2) => CpuidResult { eax: 256, ebx: 576, ecx: 0, edx: 0 },
         (0x8000_0000, _) => CpuidResult { eax: 0x8000_0021, ..CpuidResult::default() },
-        (0x8000_0001, _) => CpuidResult { edx: EXTENDED_EDX, ..CpuidResult::default() },
+        (0x8000_0001, _) => CpuidResult { edx: EXTENDED_EDX | 1 << 9, ..CpuidResult::default() },
         _ => CpuidResult::default(),
     }
 }
@@ -77,9 +82,14 @@ impl Lab {
     }
 
     fn with_vcpus(vcpus: u32, has_debug_exit: bool) -> Self {
+        Self::of(&host_cpuid, vcpus, has_debug_exit)
+    }
+
+    /// The same on another host.
+    fn of(host_cpuid: &impl Fn(u32, u32) -> CpuidResult, vcpus: u32, has_debug_exit: bool) -> Self {
         let config = MachineConfig {
             vcpus,
-            cpuid: CpuidTable::new(&host_cpuid, &CpuidConfig { vcpus, tsc_khz: 3_000_000, apic_timer_khz: 3_000_000 }),
+            cpuid: CpuidTable::new(host_cpuid, &CpuidConfig { vcpus, tsc_khz: 3_000_000, apic_timer_khz: 3_000_000 }),
             scale: TscScale::from_hz(3_000_000_000).unwrap(),
             boot_unix_ns: 1_700_000_000_000_000_000,
             has_debug_exit,

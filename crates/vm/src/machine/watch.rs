@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What whoever watches a guest from outside asks of its machine: what the other processors do, whether one does I/O, and
-//! where it reads the clock.
+//! What whoever watches a guest from outside asks of its machine: what the other processors do, whether one does I/O,
+//! and where it reads the clock.
 
 use core::sync::atomic::Ordering;
 
-use super::{Activity, ExitKind, Machine, Outcome, Processor};
+use super::{Activity, ExitKind, Machine, Others, Outcome, Processor};
 use crate::devices::lapic::Mode;
 use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
-
-/// What the other virtual processors of a guest do, seen from one that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Others {
-    /// One of them runs, or an interrupt can wake it.
-    pub can_run: bool,
-    /// One of them has halted with interrupts off.
-    pub halted_for_good: bool,
-}
 
 impl<M: GuestMemory> Machine<M> {
     /// What the others do; `processor` itself runs.

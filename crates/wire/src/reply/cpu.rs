@@ -34,7 +34,7 @@ pub enum CpuState {
     Leaving,
     /// It is not used; it can be brought online.
     Offline,
-    /// It did not come up, or has not halted; it is not used again before the host starts anew.
+    /// It did not come up, or has not halted; it is not used again before the host starts again.
     Failed,
 }
 

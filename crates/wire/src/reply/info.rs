@@ -34,6 +34,33 @@ pub struct HostInfo {
     pub tsc_hz: u64,
     /// Images that have run since the machine was switched on, this one included.
     pub generation: u64,
+    /// Which build the running image is, as `git describe` prints it; empty where it does not say.
+    pub build: String,
+    /// The running image's security version (`handover::image::SECURITY_VERSION`).
+    pub security_version: u32,
+    /// Whether the host goes to images of a lower one where the operator asks for it.
+    pub permits_downgrade: bool,
+    /// The oldest hand-over version that the running image writes.
+    pub oldest_handover: u32,
+    /// The newest.
+    pub newest_handover: u32,
+    /// Public keys, one of which must have signed the images and bundles that are sent; none: no signature is wanted.
+    pub trusted_keys: Vec<String>,
+    /// NMIs that no one claimed, since this image started.
+    pub unclaimed_nmis: u64,
+    /// Interrupts of vectors that are no one's, since this image started.
+    pub unexpected_interrupts: u64,
+    /// The last one's vector.
+    pub last_unexpected_vector: Option<u8>,
+}
+
+/// How the host stands to one speculation vulnerability.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vulnerability {
+    /// As Linux names its file in `/sys/devices/system/cpu/vulnerabilities`.
+    pub name: String,
+    /// What Linux would have that file say: "Not affected", "Vulnerable: …", "Mitigation: …".
+    pub status: String,
 }
 
 /// How a warm restart went.
@@ -47,7 +74,7 @@ pub struct RestartReport {
     pub new_version: String,
     /// From the first stop of a machine until the new image answers.
     pub host_gap_ns: u64,
-    /// From the first stop of a machine until the first one starts anew; `None` where none does.
+    /// From the first stop of a machine until the first one starts again; `None` where none does.
     pub machine_gap_ns: Option<u64>,
     /// Processors in use.
     pub processors: u32,
@@ -63,6 +90,10 @@ pub struct RestartReport {
     pub bytes_hashed_in_gap: u64,
     /// How long that took.
     pub hashing_in_gap_ns: u64,
+    /// Which build the old image is; empty where that is not known.
+    pub old_build: String,
+    /// Which build the new one is.
+    pub new_build: String,
 }
 
 /// When an image that replaces the running one is checked.

@@ -68,7 +68,7 @@ pub struct PciFunction {
     pub revision: u8,
     /// For a bridge, the bus behind it.
     pub bus_behind: Option<u8>,
-    /// Its address ranges, as far as they are sized.
+    /// Its address ranges.
     pub ranges: Vec<PciRange>,
     /// Identifiers of its capabilities, in its order.
     pub capabilities: Vec<u8>,
@@ -83,8 +83,6 @@ pub struct PciFunction {
 pub struct PciRange {
     /// In the space of ports, else of memory.
     pub is_ports: bool,
-    /// Its first address; 0 if it has none.
+    /// Its first address. Its length is not known: finding it out would take the range away from its driver.
     pub address: u64,
-    /// Its length.
-    pub bytes: u64,
 }

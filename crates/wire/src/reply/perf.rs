@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ExitCount;
 
-/// A virtual processor's figures, all of one moment. What is counted goes on from one moment to the next; a new image begins
-/// anew with all but the exits.
+/// A virtual processor's figures, all of one moment. What is counted goes on from one moment to the next; a new image
+/// begins again with all but the exits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VcpuPerf {
     /// When they were taken, in nanoseconds since the host started.
@@ -18,7 +18,8 @@ pub struct VcpuPerf {
     pub ran_ns: u64,
     /// For how long it has wanted it while others had it.
     pub waited_ns: u64,
-    /// Ticks of the time stamp counter that it has spent in the guest while any of its counters counted, or the host's did.
+    /// Ticks of the time stamp counter that it has spent in the guest while any of its counters counted, or the host's
+    /// did.
     pub counted_ticks: u64,
     /// Exits by kind; kinds that never came are left out.
     pub exits: Vec<ExitCount>,
@@ -26,13 +27,14 @@ pub struct VcpuPerf {
     pub counters: Vec<PerfCounter>,
 }
 
-/// What the host's own counters say of a processor, all of one moment: since they were begun, on the time stamp counter. What is
-/// neither the host's nor idle was some guest's.
+/// What the host's own counters say of a processor, all of one moment: since they were begun, on the time stamp
+/// counter. What is neither the host's nor idle was some guest's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPerf {
     /// When they were read, in nanoseconds since the host started.
     pub at_ns: u64,
-    /// When they were begun, likewise: anew on a processor that was offline, in another image, and where nobody had asked for long.
+    /// When they were begun, likewise: again on a processor that was offline, in another image, and where nobody had
+    /// asked for long.
     pub began_ns: u64,
     /// Ticks since then.
     pub ticks: u64,

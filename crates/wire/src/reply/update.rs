@@ -6,6 +6,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+/// Processors whose steps a report holds: more would not fit a frame.
+pub const MAX_UPDATE_STEPS: usize = 96;
+
 /// How an update went, or would begin to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateReport {
@@ -25,10 +28,16 @@ pub struct UpdateReport {
     pub slices: u32,
     /// Memory that the new image had of its own.
     pub memory_bytes: u64,
-    /// From the moment at which the first processor left its guests until the last one entered them again; 0 in a trial.
+    /// From the moment at which the first processor left its guests until the last one entered them again; 0 in a
+    /// trial.
     pub gap_ns: u64,
-    /// Each processor's steps; none in a trial.
+    /// Each processor's steps; none in a trial. Of more than [`MAX_UPDATE_STEPS`], those that were last to enter
+    /// guests.
     pub processors: Vec<UpdateSteps>,
+    /// Which build the old image is; empty where that is not known.
+    pub old_build: String,
+    /// Which build the new one is.
+    pub new_build: String,
 }
 
 /// When a processor got how far in the gap, in nanoseconds since the order to leave the guests.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a decoder makes of good and bad streams.
 
+use alloc::borrow::Cow;
 use std::string::ToString;
 use std::vec::Vec;
 use std::{format, vec};
@@ -75,7 +76,8 @@ fn an_oversize_frame_is_reported_once_and_skipped() {
 fn a_frame_of_exactly_the_bound_is_accepted() {
     let text = |bytes: usize| {
         let reason = "x".repeat(bytes);
-        Frame::Stream(Stream::Event(Event { sequence: 0, time_ns: 0, kind: EventKind::Garbage { reason } }))
+        let event = Event { sequence: 0, time_ns: 0, kind: EventKind::Garbage { reason } };
+        Frame::Stream(Stream::Event(Cow::Owned(event)))
     };
     let longest = (0..MAX_FRAME_BYTES).rev().find(|&n| encode(&text(n), &mut [0; MAX_FRAME_BYTES]).is_ok());
     let bytes = encoded(&text(longest.expect("some text fits")));

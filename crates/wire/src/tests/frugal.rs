@@ -58,6 +58,7 @@ fn answers_are_those_of_a_living_host() {
     assert_eq!(written(7, &Reply::Done), answer(7, Ok(ReplyBody::Done)));
     let info = samples::host_info();
     let features: Vec<&str> = info.features.iter().map(|feature| &**feature).collect();
+    let keys: Vec<&str> = info.trusted_keys.iter().map(|key| &**key).collect();
     let borrowed = BorrowedInfo {
         version: &info.version,
         image_bytes: info.image_bytes,
@@ -71,6 +72,15 @@ fn answers_are_those_of_a_living_host() {
         apic_mode: info.apic_mode,
         tsc_hz: info.tsc_hz,
         generation: info.generation,
+        build: &info.build,
+        security_version: info.security_version,
+        permits_downgrade: info.permits_downgrade,
+        oldest_handover: info.oldest_handover,
+        newest_handover: info.newest_handover,
+        trusted_keys: &keys,
+        unclaimed_nmis: info.unclaimed_nmis,
+        unexpected_interrupts: info.unexpected_interrupts,
+        last_unexpected_vector: info.last_unexpected_vector,
     };
     assert_eq!(written(300, &Reply::Info(borrowed)), answer(300, Ok(ReplyBody::Info(info))));
     let (reason, mend) = ("it has ended", "reset it");

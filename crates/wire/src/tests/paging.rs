@@ -78,7 +78,7 @@ fn the_fullest_processor_fits() {
 #[test]
 fn any_number_of_the_fullest_functions_comes_through_in_pages() {
     let cost = PciCost { accesses: u32::MAX, ticks: u64::MAX };
-    let range = PciRange { is_ports: false, address: u64::MAX, bytes: 1 << 63 };
+    let range = PciRange { is_ports: false, address: u64::MAX };
     let function = PciFunction {
         place: (u16::MAX, 255, 31, 7),
         vendor: u16::MAX,
@@ -92,13 +92,45 @@ fn any_number_of_the_fullest_functions_comes_through_in_pages() {
         cost,
     };
     let functions = page::fill(core::iter::repeat_n(function, 100), usize::MAX);
-    assert_eq!(functions.len(), 7);
+    assert_eq!(functions.len(), 8);
     let policy = PciPolicy::Lazy;
     let survey = PciSurvey { policy, is_complete: false, functions: u32::MAX, before_guests: Some(cost), total: cost };
     encoded(&Frame::Response(Response {
         id: u32::MAX,
         result: Ok(ReplyBody::PciFunctions { survey, functions, next_index: Some(u32::MAX) }),
     }));
+}
+
+#[test]
+fn the_longest_report_of_an_update_fits() {
+    // A blackout lasts ten seconds at most.
+    let ns = 30_000_000_000;
+    let [left_ns, saved_ns, gone_ns, arrived_ns, restored_ns, committed_ns, entered_ns] = [ns; 7];
+    let steps =
+        UpdateSteps { index: 1023, left_ns, saved_ns, gone_ns, arrived_ns, restored_ns, committed_ns, entered_ns };
+    let [old_version, new_version, old_build, new_build] = [(); 4].map(|()| "v".repeat(64));
+    let report = UpdateReport {
+        generation: u64::MAX,
+        old_version,
+        new_version,
+        preparation_ns: u64::MAX,
+        preparation_busy_ns: u64::MAX,
+        slices: u32::MAX,
+        memory_bytes: u64::MAX,
+        gap_ns: u64::MAX,
+        processors: std::vec![steps; MAX_UPDATE_STEPS],
+        old_build,
+        new_build,
+        ..UpdateReport::default()
+    };
+    encoded(&Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Updated(report)) }));
+}
+
+#[test]
+fn all_vulnerabilities_fit_into_one_answer() {
+    let longest = crate::Vulnerability { name: "n".repeat(26), status: "s".repeat(96) };
+    let all = core::iter::repeat_n(longest, 24).collect();
+    encoded(&Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Vulnerabilities(all)) }));
 }
 
 #[test]

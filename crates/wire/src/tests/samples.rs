@@ -53,6 +53,9 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::ProfileBegin { by: 1 << 20, hz: 99 },
         RequestBody::ProfileRead { by: 1, is_end: true },
         RequestBody::CpuPerf { index: 3 },
+        RequestBody::PermitDowngrade,
+        RequestBody::VmHold { name: debian(), ms: 15_000 },
+        RequestBody::Vulnerabilities,
     ]
 }
 
@@ -91,7 +94,12 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Perf { asked_ns: 1 << 33, latest: Some(vcpu_perf().into()) }),
         Ok(ReplyBody::Profile(profile_page())),
         Ok(ReplyBody::CpuPerf { asked_ns: 1 << 33, latest: Some(cpu_perf()) }),
+        Ok(ReplyBody::Vulnerabilities(vec![vulnerability()])),
     ]
+}
+
+fn vulnerability() -> crate::Vulnerability {
+    crate::Vulnerability { name: "spectre_v2".to_string(), status: "Mitigation: IBRS".to_string() }
 }
 
 fn timeline_page() -> TimelinePage {
@@ -139,6 +147,15 @@ pub fn host_info() -> HostInfo {
         apic_mode: ApicMode::X2Apic,
         tsc_hz: 2_400_000_000,
         generation: 3,
+        build: "0123456789ab".to_string(),
+        security_version: 1,
+        permits_downgrade: true,
+        oldest_handover: 3,
+        newest_handover: 4,
+        trusted_keys: vec!["ed25519:00ff".to_string()],
+        unclaimed_nmis: 300,
+        unexpected_interrupts: 2,
+        last_unexpected_vector: Some(0x77),
     }
 }
 
@@ -156,6 +173,8 @@ fn restart_report() -> RestartReport {
         hashing_before_ns: 900_000,
         bytes_hashed_in_gap: 0,
         hashing_in_gap_ns: 0,
+        old_build: String::new(),
+        new_build: "0123456789ab".to_string(),
     }
 }
 
@@ -175,7 +194,7 @@ fn pci_functions() -> ReplyBody {
         class: (2, 0, 0),
         revision: 3,
         bus_behind: Some(4),
-        ranges: vec![PciRange { is_ports: false, address: 1 << 40, bytes: 1 << 20 }],
+        ranges: vec![PciRange { is_ports: false, address: 1 << 40 }],
         capabilities: vec![1, 0x11],
         problems: vec!["it is not".to_string()],
         cost,
@@ -195,6 +214,8 @@ fn update_report() -> UpdateReport {
         memory_bytes: 10 << 20,
         gap_ns: 170_000,
         processors: vec![UpdateSteps { index: 1, left_ns: 9_000, entered_ns: 150_000, ..UpdateSteps::default() }],
+        old_build: "0123456789ab".to_string(),
+        new_build: "ba9876543210-dirty".to_string(),
     }
 }
 
@@ -253,7 +274,7 @@ fn streams() -> Vec<Stream<'static>> {
     let console = Stream::Console { name: "tiny".into(), bytes: Cow::Borrowed(&[0, 1, 0, 0, 10]) };
     let events = event_kinds().into_iter().enumerate();
     let events = events.map(|(index, kind)| Event { sequence: index as u64, time_ns: u64::MAX, kind });
-    [Stream::Log(log), console].into_iter().chain(events.map(Stream::Event)).collect()
+    [Stream::Log(log), console].into_iter().chain(events.map(|event| Stream::Event(Cow::Owned(event)))).collect()
 }
 
 fn event_kinds() -> Vec<EventKind> {
@@ -277,5 +298,12 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::CpuFailed { index: 2, reason: "silence".to_string() },
         EventKind::HostRestarts { generation: 2 },
         EventKind::HostUpdated { generation: 3 },
+        EventKind::ImageReplaced { old: "0.1.0 0123".to_string(), new: "0.2.0 4567".to_string() },
+        hardware_error(),
     ]
+}
+
+fn hardware_error() -> EventKind {
+    let (status, address) = (0x9c00_0000_0000_0080, Some(0x12_3456_7000));
+    EventKind::HardwareError { cpu: 1, bank: 4, status, address, is_corrected: true, polls: 12 }
 }

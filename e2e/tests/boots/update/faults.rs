@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! New images that fail, at every step: guests run on, the operator is told why, and memory is back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use boot::options::SelfTest;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Emulator;
 use e2e::tool::Operator;
@@ -13,20 +15,54 @@ use super::{are_stained, both_go_on, two_keepers};
 use crate::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("an_image_that_fails_while_it_prepares_itself_is_dropped", || are_dropped(WHILE_PREPARING)),
-    ("an_image_that_hangs_with_interrupts_masked_while_it_prepares_itself_is_dropped", || are_dropped(FROZEN)),
-    ("an_image_that_would_go_on_with_a_wrong_virtual_processor_is_dropped", || are_dropped(WRONG)),
-    ("an_image_that_fails_in_the_gap_is_left_again", || are_left(2, IN_THE_GAP)),
-    ("an_image_that_hangs_on_all_processors_in_the_gap_is_left_again", || are_left(2, ON_ALL)),
-    ("one_processor_alone_comes_back_from_an_image_that_fails", || are_left(1, ALONE)),
+    ("an_image_that_fails_while_it_prepares_itself_is_dropped", || are_dropped(WHILE_PREPARING, &[false])),
+    ("an_image_that_hangs_with_interrupts_masked_while_it_prepares_itself_is_dropped", || are_dropped(FROZEN, &[true])),
+    ("an_image_that_would_go_on_with_a_wrong_virtual_processor_is_dropped", || are_dropped(WRONG, &[true, false])),
+    ("an_image_that_fails_in_the_gap_is_left_again", || are_left(&ONCE, IN_THE_GAP)),
+    ("an_image_that_hangs_on_all_processors_in_the_gap_is_left_again", || are_left(&ONCE, ON_ALL)),
+    ("one_processor_alone_comes_back_from_an_image_that_fails", || are_left(&Plan { cpus: 1, ..ONCE }, ALONE)),
+    ("nmis_at_every_point_of_the_way_there_and_back_are_survived", nmis_on_the_way_are_survived),
     ("the_operator_says_how_long_a_gap_may_last", the_operator_says_how_long),
     ("the_tool_says_why_an_update_was_rolled_back", the_tool_says_why),
 ];
 
+/// For the long suite: each fault again and again, with the usual limit.
+pub const LONG_RULES: &[Rule] = &[
+    ("an_image_that_fails_while_it_prepares_itself_is_dropped_each_time", || {
+        are_dropped(WHILE_PREPARING, &[true, false, true, false])
+    }),
+    ("an_image_that_hangs_with_interrupts_masked_is_dropped_each_time", || {
+        are_dropped(FROZEN, &[true, false, true, false])
+    }),
+    ("an_image_that_fails_in_the_gap_is_left_again_each_time", || are_left(&OFTEN, IN_THE_GAP)),
+    ("an_image_that_hangs_on_all_processors_in_the_gap_is_left_again_each_time", || are_left(&OFTEN, ON_ALL)),
+    ("one_processor_alone_comes_back_each_time", || are_left(&Plan { cpus: 1, ..OFTEN }, ALONE)),
+    ("concurrent_processors_leave_an_image_that_fails_in_the_gap_each_time", || {
+        are_left(&Plan { is_concurrent: true, ..OFTEN }, IN_THE_GAP)
+    }),
+    ("concurrent_processors_leave_an_image_that_hangs_on_all_of_them_each_time", || {
+        are_left(&Plan { is_concurrent: true, ..OFTEN }, ON_ALL)
+    }),
+];
+
 /// Those that want QEMU 10.
 pub const X2APIC_RULES: &[Rule] = &[("one_processor_alone_comes_back_in_x2apic_mode", || {
-    are_left_on(Emulator::Ten, 1, &[("freeze:restore", &["hangs"])])
+    are_left(&Plan { emulator: Emulator::Ten, cpus: 1, ..ONCE }, &[("freeze:restore", &["hangs"])])
 })];
+
+/// The machine, and how often a new image is to fail in the gap.
+struct Plan {
+    emulator: Emulator,
+    cpus: u32,
+    is_concurrent: bool,
+    failures: u32,
+    options: &'static str,
+}
+
+/// With a limit that suffices two processors that take turns.
+const ONCE: Plan =
+    Plan { emulator: Emulator::System, cpus: 2, is_concurrent: false, failures: 1, options: "update-limit=700" };
+const OFTEN: Plan = Plan { failures: 10, options: "", ..ONCE };
 
 /// A self-test, and parts of the reason that is given.
 type Fault = (&'static str, &'static [&'static str]);
@@ -36,7 +72,7 @@ const WHILE_PREPARING: &[Fault] = &[
     ("exception:begin", &["#PF page fault", "0xdead0000"]),
     ("panic:prepare", &["self-test"]),
     ("exception:prepare", &["#PF page fault", "0xdead0000"]),
-    ("stack-overflow:prepare", &["#DF double fault"]),
+    ("stack-overflow:prepare", &["#PF page fault", "fault address 0xffffc000"]),
     ("hang:prepare", &["was not prepared after"]),
 ];
 const FROZEN: &[Fault] =
@@ -48,7 +84,7 @@ const IN_THE_GAP: &[Fault] = &[
     ("hang:arrive", &["waited too long"]),
     ("panic:restore", &["self-test"]),
     ("exception:restore", &["#PF page fault", "0xdead0000"]),
-    ("stack-overflow:restore", &["#DF double fault"]),
+    ("stack-overflow:restore", &["#PF page fault", "fault address 0xffffc000"]),
     ("damage:restore", &["its sum is wrong"]),
     ("hang:restore", &["waited too long"]),
     ("panic:meet", &["self-test"]),
@@ -65,9 +101,10 @@ const ALONE: &[Fault] = &[
 ];
 
 /// Two guests on a host whose next image fails so, and the memory that is free.
-fn host_with(emulator: Emulator, cpus: u32, fault: &str, options: &str) -> Result<(Host, u64)> {
-    let options = format!("tsc=skip selftest=update:{fault} {options}");
-    let mut host = two_keepers()?.on(emulator).cpus(cpus).options(&options).start()?;
+fn host_with(plan: &Plan, fault: &str) -> Result<(Host, u64)> {
+    let options = format!("tsc=skip selftest=update:{fault} {}", plan.options);
+    let recipe = two_keepers()?.on(plan.emulator).cpus(plan.cpus).options(&options);
+    let mut host = if plan.is_concurrent { recipe.concurrent() } else { recipe }.start()?;
     are_stained(&mut host)?;
     // Before that, idle processors look at PCI, which takes a table.
     host.says(&["functions probed"])?;
@@ -75,10 +112,11 @@ fn host_with(emulator: Emulator, cpus: u32, fault: &str, options: &str) -> Resul
     Ok((host, free))
 }
 
-fn are_dropped(faults: &[Fault]) -> Result<()> {
+/// Each of these updates, trials and others, is refused.
+fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     for (fault, parts) in faults {
-        let (mut host, free) = host_with(Emulator::System, 2, fault, "")?;
-        for is_dry_run in [true, false] {
+        let (mut host, free) = host_with(&OFTEN, fault)?;
+        for &is_dry_run in are_dry_runs {
             host.allow(BOOT_LIMIT + Duration::from_secs(60));
             let refusal = host.refusal(RequestBody::Update { is_dry_run, by: UpdateBy::Bundle })?;
             ensure!(parts.iter().all(|part| refusal.reason.contains(part)), "{fault}: {refusal:?}");
@@ -92,34 +130,59 @@ fn are_dropped(faults: &[Fault]) -> Result<()> {
 }
 
 /// Whatever the new image does in the gap, the old one has the guests back, and says why.
-fn are_left(cpus: u32, faults: &[Fault]) -> Result<()> {
-    are_left_on(Emulator::System, cpus, faults)
-}
-
-fn are_left_on(emulator: Emulator, cpus: u32, faults: &[Fault]) -> Result<()> {
+fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
-        let (mut host, free) = host_with(emulator, cpus, fault, "")?;
-        let mut has_failed_so = false;
-        for _ in 0..3 {
+        let (mut host, free) = host_with(plan, fault)?;
+        let (mut asked, mut failed_so) = (0, 0);
+        while failed_so < plan.failures {
+            asked += 1;
+            ensure!(asked <= plan.failures + 2, "{fault}: again and again a processor waited too long for a core");
+            host.allow(BOOT_LIMIT);
             let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
             let is_so =
                 refusal.reason.contains("rolled back") && parts.iter().all(|part| refusal.reason.contains(part));
             ensure!(is_so || refusal.reason.contains("waited too long"), "{fault}: {refusal:?}");
-            has_failed_so |= is_so;
+            failed_so += u32::from(is_so);
             let info = host.client()?.info()?;
             ensure!((info.generation, info.memory_free_bytes) == (1, free), "{fault}: {free} {info:?}");
             both_go_on(&mut host).with_context(|| *fault)?;
         }
-        ensure!(has_failed_so, "{fault}: each time a processor waited too long for a core");
         host.powers_off()?;
     }
     Ok(())
 }
 
+/// How many rounds through all fault points until an NMI has come at each of them: as a rule one.
+const ROUNDS: usize = 5;
+
+/// The last CPU comes back at once, and brings the others back by an NMI each 500 us, while they wait at one point of
+/// their way.
+fn nmis_on_the_way_are_survived() -> Result<()> {
+    let (mut host, free) = host_with(&Plan { cpus: 3, ..OFTEN }, "panic:arrive,update:wait:each")?;
+    let mut missing: BTreeSet<&str> = SelfTest::UPDATE_POINTS.into();
+    for point in (0..ROUNDS).flat_map(|_| SelfTest::UPDATE_POINTS) {
+        if missing.is_empty() {
+            break;
+        }
+        host.allow(BOOT_LIMIT);
+        let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+        let nmis = refusal.reason.split_once(&format!("({point}: ")).and_then(|(_, rest)| rest.split_once(" waits, "));
+        let nmis = nmis.and_then(|(_, rest)| rest.split_once(" NMIs)")?.0.parse::<u64>().ok());
+        if nmis.with_context(|| format!("{point}: {refusal:?}"))? > 0 {
+            missing.remove(point);
+        }
+    }
+    ensure!(missing.is_empty(), "no NMI came at {missing:?}");
+    let info = host.client()?.info()?;
+    ensure!((info.generation, info.memory_free_bytes) == (1, free), "{free} {info:?}");
+    both_go_on(&mut host)?;
+    host.powers_off()
+}
+
 /// The time after which all were back is in the reason: no sooner than was said.
 fn the_operator_says_how_long() -> Result<()> {
     const LIMIT_MS: u64 = 600;
-    let (mut host, _) = host_with(Emulator::System, 2, "hang:meet", &format!("update-limit={LIMIT_MS}"))?;
+    let (mut host, _) = host_with(&Plan { options: "update-limit=600", ..ONCE }, "hang:meet")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     let us = refusal.reason.split_once("rolled back after ").and_then(|(_, rest)| rest.split_once(" us"));
     let us: u64 = us.and_then(|(us, _)| us.parse().ok()).with_context(|| refusal.reason.clone())?;

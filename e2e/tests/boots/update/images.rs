@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use baton::image::sealed;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::small_image;
-use wire::{RequestBody, UpdateBy, UploadKind};
+use wire::{Refusal, RequestBody, UpdateBy, UploadKind};
 
 use super::{are_stained, both_go_on, two_keepers};
 use crate::Rule;
@@ -19,8 +19,11 @@ pub const RULES: &[Rule] = &[
 
 fn refuses(host: &mut Host, file: &[u8], parts: &[&str]) -> Result<()> {
     host.allow(BOOT_LIMIT + Duration::from_secs(60));
-    host.upload(UploadKind::Image, file)?;
-    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?;
+    // Either its first pieces show what is wrong, or all of it does.
+    let refusal = match host.upload(UploadKind::Image, file) {
+        Ok(()) => host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?,
+        Err(error) => error.downcast::<Refusal>()?,
+    };
     let told = format!("{}; {}", refusal.reason, refusal.mend);
     ensure!(parts.iter().all(|part| told.contains(part)), "{told}");
     host.order(RequestBody::UploadDrop)
@@ -60,10 +63,17 @@ fn bad_images_are_refused() -> Result<()> {
     host.powers_off()
 }
 
-/// It halts at every instruction, and leads nowhere.
+/// It halts at every instruction, and leads nowhere. One that is older is tried only if that is asked for, and once.
 fn an_image_that_does_nothing_is_dropped() -> Result<()> {
     let (mut host, free) = settled_host()?;
-    refuses(&mut host, &sealed(small_image::good()), &["the new image failed while it prepared itself"])?;
+    const TRIED: &[&str] = &["the new image failed while it prepared itself"];
+    const TOO_OLD: &[&str] = &["security version is 0, and this host's is", "--allow-downgrade"];
+    refuses(&mut host, &sealed(small_image::good()), TRIED)?;
+    let old = sealed(small_image::of_security(0));
+    refuses(&mut host, &old, TOO_OLD)?;
+    host.order(RequestBody::PermitDowngrade)?;
+    refuses(&mut host, &old, TRIED)?;
+    refuses(&mut host, &old, TOO_OLD)?;
     runs_on(&mut host, free)?;
     host.powers_off()
 }

@@ -25,7 +25,8 @@ const NAME: &str = "eight";
 const PROCESSORS: u32 = 8;
 const UPDATES: u64 = 3;
 
-/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not said before.
+/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not
+/// said before.
 fn eight_busy_processors_notice_nothing() -> Result<()> {
     let guest = Guest { vcpus: PROCESSORS, ..linux(NAME, Kernel::Default, "churn:500")? };
     let recipe = Recipe { memory: Size::mebibytes(1024), ..Recipe::new().options("tsc=skip").guest(guest) };

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images that speak different hand-over versions replace each other. An image of old is played by one whose note is cut down: it reads
-//! and writes what its note says, and nothing newer.
+//! Images that speak different hand-over versions replace each other. An image of old is played by one whose note is
+//! cut down: it reads and writes what its note says, and nothing newer.
+
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use baton::config::Image;
+use baton::image::sealed;
 use e2e::host::Host;
 use e2e::place::built;
+use e2e::recipe::{Recipe, folder};
+use e2e::small_image;
 use handover::{OLDEST_VERSION, VERSION};
 use wire::{RequestBody, UpdateBy, UploadKind};
 
-use super::{are_stained, both_go_on, two_keepers, update, update_by};
+use super::{are_stained, both_go_on, send_image, two_keepers, update, update_by};
 use crate::Rule;
 
 pub const RULES: &[Rule] = &[
     ("an_image_of_old_is_gone_to_and_left_by_its_version", an_image_of_old_is_gone_to_and_left),
+    ("images_of_now_speak_the_newest_version", images_of_now_speak_the_newest_version),
     ("an_image_of_old_refuses_one_that_reads_nothing_it_writes", an_image_of_old_refuses_one_it_cannot_write_for),
 ];
 
@@ -33,38 +40,49 @@ fn speaking(oldest: u32, newest: u32) -> Result<Vec<u8>> {
     Ok(baton::image::sealed(image))
 }
 
-/// Goes to the image that was sent; what it was told was of this version.
-fn goes_to(host: &mut Host, image: &[u8], generation: u64, version: u32) -> Result<()> {
-    host.upload(UploadKind::Image, image)?;
-    update_by(host, UpdateBy::Upload)?;
-    was_told(host, generation, version)
-}
-
+/// What the image that runs was told was of this version.
 fn was_told(host: &mut Host, generation: u64, version: u32) -> Result<()> {
     host.says(&[&format!("generation {generation}, handed over by"), &format!(", in version {version}")])?;
     both_go_on(host)
 }
 
+/// The image of old is in the bundle, the other one is sent.
 fn an_image_of_old_is_gone_to_and_left() -> Result<()> {
-    let mut host = two_keepers()?.start()?;
-    are_stained(&mut host)?;
-    let (old, new) = (speaking(OLDEST_VERSION, OLDEST_VERSION)?, speaking(OLDEST_VERSION, VERSION)?);
-    goes_to(&mut host, &old, 2, OLDEST_VERSION)?;
-    goes_to(&mut host, &new, 3, OLDEST_VERSION)?;
+    let folder = folder()?;
+    let mut host = with_old_image(folder.path())?;
+    send_image(&mut host, &speaking(OLDEST_VERSION, VERSION)?)?;
+    update_by(&mut host, UpdateBy::Upload)?;
+    was_told(&mut host, 3, OLDEST_VERSION)?;
     update_by(&mut host, UpdateBy::Previous)?;
     was_told(&mut host, 4, OLDEST_VERSION)?;
     update_by(&mut host, UpdateBy::Previous)?;
     was_told(&mut host, 5, OLDEST_VERSION)?;
+    host.powers_off()
+}
+
+/// A host that has gone to an image of old.
+fn with_old_image(folder: &Path) -> Result<Host> {
+    let path = folder.join("old.elf");
+    std::fs::write(&path, speaking(OLDEST_VERSION, OLDEST_VERSION)?)?;
+    let mut host = Recipe { image: Image::File(path), ..two_keepers()? }.start()?;
+    are_stained(&mut host)?;
     update(&mut host)?;
-    was_told(&mut host, 6, VERSION)?;
+    was_told(&mut host, 2, OLDEST_VERSION)?;
+    Ok(host)
+}
+
+fn images_of_now_speak_the_newest_version() -> Result<()> {
+    let mut host = two_keepers()?.start()?;
+    are_stained(&mut host)?;
+    update(&mut host)?;
+    was_told(&mut host, 2, VERSION)?;
     host.powers_off()
 }
 
 fn an_image_of_old_refuses_one_it_cannot_write_for() -> Result<()> {
-    let mut host = two_keepers()?.start()?;
-    are_stained(&mut host)?;
-    goes_to(&mut host, &speaking(OLDEST_VERSION, OLDEST_VERSION)?, 2, OLDEST_VERSION)?;
-    host.upload(UploadKind::Image, &speaking(VERSION, VERSION)?)?;
+    let folder = folder()?;
+    let mut host = with_old_image(folder.path())?;
+    host.upload(UploadKind::Image, &sealed(small_image::image(62, VERSION, VERSION)))?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?;
     ensure!(refusal.reason.contains(&format!("reads hand-over versions {VERSION} to {VERSION}")), "{refusal:?}");
     both_go_on(&mut host)?;

@@ -6,12 +6,20 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 use bringup::takeover::Takeover;
-use bringup::trial::{PAGE_BYTES, SPEAK_VECTOR, TAKEOVER_PAGE, TrialPage};
+use bringup::trial::{
+    CHECK_SLOT, CHECK_STACK, FIRST_STACK, NMI_SLOT, NMI_STACK, PAGE_BYTES, SPEAK_VECTOR, TAKEOVER_PAGE, TRAP_SLOT,
+    TRAP_STACK, TrialPage,
+};
 use units::PhysRange;
 
-use super::{CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, first_trial_page};
+use super::{
+    CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, crossing_trial_check,
+    crossing_trial_nmi, first_trial_page,
+};
 use crate::arch::address::DIRECT_MAP;
-use crate::arch::{cpu, descriptor, memory, trap};
+use crate::arch::descriptor::{self, InterruptStack};
+use crate::arch::trap::TrapFrame;
+use crate::arch::{cpu, memory, trap};
 
 /// Of the byte in a page's GDT that says whether the TSS is loaded.
 pub const TSS_TYPE_OFFSET: u64 = 24 + 5;
@@ -71,65 +79,115 @@ impl Crossing {
     pub fn prepare_page(&self, index: u32) {
         if let Some(page) = self.trial_page(index) {
             write_descriptors(page, CROSSING + trial_page_offset(self.mailboxes, index));
+            name_own_stacks(page, index);
             page.reason_bytes.store(0, Relaxed);
+            [&page.pending, &page.wait_step, &page.waits, &page.hits].iter().for_each(|word| word.store(0, Relaxed));
             page.stamps.iter().for_each(|stamp| stamp.store(0, Relaxed));
         }
     }
 
-    /// The new image is to begin on the processor `index` at `entry`, on its first tables, interrupts open, with the record.
+    /// The new image is to begin on the processor `index` at `entry`, on its first tables, interrupts open, with the
+    /// record.
     pub fn begin_trial(&self, index: u32, entry: u64, record: u64) {
         let Some(page) = self.trial_page(index) else { return };
         let at = CROSSING + trial_page_offset(self.mailboxes, index);
-        let stack = at + PAGE_BYTES as u64;
+        let stack = at + FIRST_STACK as u64;
         let far = [entry, CODE_SELECTOR, ALWAYS | INTERRUPTS_OPEN, stack, DATA_SELECTOR];
         write_first(page, at, [record, at], far, self.next_root.0);
     }
 
-    /// Lends the calling processor, which has this number, to the new image, where that was when it came back last. Interrupts
-    /// are masked before and after; one that brings it back waits for [`trap::deliver`].
+    /// Lends the calling processor, which has this number, to the new image, where that was when it came back last.
+    /// Interrupts are masked before and after; one that brings it back waits for [`trap::deliver`].
     pub fn resume_trial(&self, index: u32) -> Option<Return> {
         let page = self.trial_page(index)?;
         let at = CROSSING + trial_page_offset(self.mailboxes, index);
         // Of a crossing that was here before nothing may be translated any more.
         memory::forget_translations();
         let vector: u64;
-        // SAFETY: this image's tables show the crossing; the code keeps the registers that the ABI keeps, and comes back on
-        // this stack and these tables whatever the new image does, since every trap leads here.
+        // SAFETY: this image's tables show the crossing; the code keeps the registers that the ABI keeps, and comes
+        // back on this stack, these tables and this image's GDT, IDT and TSS whatever the new image does, since every
+        // trap leads here.
         unsafe {
             asm!("call {code}", code = in(reg) code_at(&raw const crossing_resume), inlateout("rdi") at => _,
                 out("rax") vector, clobber_abi("sysv64"));
         }
         memory::forget_translations();
-        // The task register is the crossing's still.
-        descriptor::load(index);
-        Some(match vector as u8 {
-            SPEAK_VECTOR => Return::Word(page.cause.word.load(Relaxed), page.cause.argument.load(Relaxed)),
-            vector @ (trap::vector::NMI | trap::vector::MACHINE_CHECK | 32..) => Return::Interrupt(vector),
-            vector => Return::Exception(Exception {
-                vector,
-                error_code: page.cause.error_code.load(Relaxed),
-                rip: page.cause.rip.load(Relaxed),
-                fault_address: page.cause.fault_address.load(Relaxed),
-            }),
-        })
+        Some(with_pending(
+            page,
+            match vector as u8 {
+                SPEAK_VECTOR => Return::Word(page.cause.word.load(Relaxed), page.cause.argument.load(Relaxed)),
+                vector @ (trap::vector::NMI | trap::vector::MACHINE_CHECK | 32..) => Return::Interrupt(vector),
+                vector => Return::Exception(Exception {
+                    vector,
+                    error_code: page.cause.error_code.load(Relaxed),
+                    rip: page.cause.rip.load(Relaxed),
+                    fault_address: page.cause.fault_address.load(Relaxed),
+                }),
+            },
+        ))
     }
 
-    /// Every vector leads to its stub; those that must not trust the stack have the page's own.
+    /// A self-test: the CPU `index` waits at this fault point on its way, for so many ticks each time.
+    pub fn wait_at(&self, index: u32, step: u64, ticks: u64) {
+        if let Some(page) = self.trial_page(index) {
+            page.wait_ticks.store(ticks, Relaxed);
+            page.wait_step.store(step, Relaxed);
+        }
+    }
+
+    /// Every vector leads to its stub, on stacks of the CPU's page. NMI and machine check may come on the way, too.
     pub(super) fn write_trial_gates(&mut self) {
         const PRESENT_INTERRUPT_GATE: u64 = 0x8e00 << 32;
-        const OWN_STACK: u64 = 1 << 32;
         let gates = (DIRECT_MAP + self.start.0 + TRIAL_IDT_PAGE * PAGE_BYTES as u64) as *mut [u64; 2];
         for vector in 0..256_usize {
-            let handler = code_at(&raw const crossing_stubs) + vector as u64 * 8;
-            let stack = if matches!(vector, 2 | 8 | 18) { OWN_STACK } else { 0 };
+            let (handler, slot) = match vector as u8 {
+                trap::vector::NMI => (code_at(&raw const crossing_trial_nmi), NMI_SLOT),
+                trap::vector::MACHINE_CHECK => (code_at(&raw const crossing_trial_check), CHECK_SLOT),
+                _ => (code_at(&raw const crossing_stubs) + vector as u64 * 8, TRAP_SLOT),
+            };
             let low = (handler & 0xffff)
                 | CODE_SELECTOR << 16
-                | stack
+                | (slot as u64) << 32
                 | PRESENT_INTERRUPT_GATE
                 | (handler & 0xffff_0000) << 32;
             // SAFETY: the page is this crossing's own, nobody is on it yet, and has room for 256 gates.
             unsafe { gates.add(vector).write([low, handler >> 32]) };
         }
+    }
+}
+
+/// What came on the way back is served, and told: an NMI that came beside an interrupt is told last.
+fn with_pending(page: &TrialPage, back: Return) -> Return {
+    let pending = page.pending.swap(0, Relaxed);
+    let has = |vector: u8| pending & 1 << vector != 0;
+    if has(trap::vector::MACHINE_CHECK) {
+        trap::deliver(trap::vector::MACHINE_CHECK);
+    }
+    match back {
+        Return::Interrupt(vector) if has(trap::vector::NMI) && vector != trap::vector::NMI => {
+            trap::deliver(vector);
+            Return::Interrupt(trap::vector::NMI)
+        }
+        // What the new image says, or did wrong, ends its time anyway.
+        other => other,
+    }
+}
+
+/// In the handler of an NMI: counts one that found the calling CPU on its way between two images, under this image's
+/// IDT.
+pub fn note_nmi(frame: &TrapFrame) {
+    let is_on_its_way = (CROSSING..CROSSING + PAGE_BYTES as u64).contains(&frame.rip);
+    // The code is at the page's begin; there RBX is the CPU's page, but for the first and last instructions.
+    if let Some(page) = is_on_its_way.then(|| own_page(frame.rbx)).flatten() {
+        page.hits.fetch_add(1, Relaxed);
+    }
+}
+
+/// The stacks for an image's own gates while a page's TSS is loaded: this image's, of the CPU `index`.
+pub fn name_own_stacks(page: &TrialPage, index: u32) {
+    let Some(stacks) = descriptor::interrupt_stacks(index) else { return };
+    for stack in [InterruptStack::Nmi, InterruptStack::MachineCheck] {
+        page.set_interrupt_stack(stack as usize + 1, stacks[stack as usize]);
     }
 }
 
@@ -144,8 +202,8 @@ pub fn hide(bytes: u64) {
 /// A processor's page as an image on trial sees it; `None` unless it is one that the crossing can show.
 pub fn own_page(at: u64) -> Option<&'static TrialPage> {
     let is_there = (CROSSING..CROSSING + MAXIMUM_BYTES).contains(&at) && at.is_multiple_of(PAGE_BYTES as u64);
-    // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until the
-    // trial is over; all of it is atomic words.
+    // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until
+    // the trial is over; all of it is atomic words.
     is_there.then(|| unsafe { &*(at as *const TrialPage) })
 }
 
@@ -155,8 +213,9 @@ pub fn speak(word: u64, argument: u64) {
     unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };
 }
 
-/// In an image on trial: the processor whose page is at the physical address `page` is to begin at `entry`, with its number, on
-/// this image's tables, interrupts masked. Returns where its page is seen; `None` if it is not in the crossing.
+/// In an image on trial: the processor whose page is at the physical address `page` is to begin at `entry`, with its
+/// number, on this image's tables, interrupts masked. Returns where its page is seen; `None` if it is not in the
+/// crossing.
 pub fn let_begin(
     crossing: PhysRange,
     page: u64,
@@ -201,10 +260,10 @@ fn write_descriptors(page: &TrialPage, at: u64) {
     let gdt = [null, code, data, low, tss >> 32];
     page.gdt.iter().zip(gdt).for_each(|(word, value)| word.store(value, Relaxed));
     page.tss.iter().for_each(|word| word.store(0, Relaxed));
-    // The first interrupt stack's address is at offset 36 (AMD APM vol. 2, figure 12-8), the I/O map's offset at 102.
-    let stack = at + PAGE_BYTES as u64;
-    page.tss[4].store(stack << 32, Relaxed);
-    page.tss[5].store(stack >> 32, Relaxed);
+    for (slot, end) in [(NMI_SLOT, NMI_STACK), (CHECK_SLOT, CHECK_STACK), (TRAP_SLOT, TRAP_STACK)] {
+        page.set_interrupt_stack(slot, at + end as u64);
+    }
+    // The I/O map's offset is at 102.
     page.tss[12].store((TSS_LIMIT + 1) << 48, Relaxed);
     let idt = CROSSING + TRIAL_IDT_PAGE * PAGE_BYTES as u64;
     for (register, base, bytes) in [(&page.gdtr, at, size_of_val(&page.gdt) as u64), (&page.idtr, idt, 256 * 16)] {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that stay in the processor across exits: x87, SSE, AVX and beyond, XCR0, TSC_AUX and the debug addresses. The
-//! hypervisor uses none of them; they are exchanged only when a processor changes from one vCPU to another.
+//! Registers that stay in the processor across exits: x87, SSE, AVX and beyond, XCR0, TSC_AUX and the debug addresses.
+//! The hypervisor uses none of them; they are exchanged only when a processor changes from one vCPU to another.
 
 use alloc::boxed::Box;
 use core::arch::asm;
 
 use handover::state::{AreaFormat, Extended};
+use vm::cpuid::{AREA_BYTES, CpuidResult, fitting};
 use vm::devices::StateError;
 use vm::machine::{Full, check_area, note_initial_x87};
 
 use crate::arch::cpu;
 
 const MSR_TSC_AUX: u32 = 0xc000_0103;
-/// Bytes for every component this hypervisor shows to guests (through AVX-512 and PKRU; AMX is not shown).
-const AREA_BYTES: usize = 4096;
 const FXSAVE_BYTES: usize = 512;
 /// x87 and SSE control words after reset (AMD APM vol. 2, table 14-1; MXCSR 1F80h).
 const X87_CONTROL: u16 = 0x37f;
@@ -32,13 +31,14 @@ pub struct ExtendedState {
     processor: Abilities,
 }
 
-/// What the processors have, of which all have the same. Asked once: CPUID takes longer than all the rest of an exchange,
-/// and leaves for a monitor below where there is one.
+/// What the processors have, of which all have the same. Asked once: CPUID takes longer than all the rest of an
+/// exchange, and leaves for a monitor below where there is one.
 #[derive(Clone, Copy)]
 struct Abilities {
     has_xsave: bool,
     has_rdtscp: bool,
-    /// The components of XCR0 that the processor has and [`AREA_BYTES`] holds: x87, SSE, AVX, AVX-512, PKRU.
+    /// The components of XCR0 that the processor has and an area of [`AREA_BYTES`] holds: of x87, SSE, AVX, AVX-512,
+    /// PKRU.
     components: u64,
     /// Bytes of the area with all of them.
     area_bytes: usize,
@@ -48,18 +48,16 @@ impl Abilities {
     fn of_this_processor() -> Self {
         const SHOWN: u64 = 0b10_1110_0111;
         let has_xsave = cpu::cpuid(1, 0).ecx & (1 << 26) != 0;
-        let components = if has_xsave { u64::from(cpu::cpuid(0xd, 0).eax) & SHOWN } else { 1 };
-        let area_bytes = if has_xsave { area_bytes(components) } else { FXSAVE_BYTES };
+        let leaf = |component| {
+            let leaf = cpu::cpuid(0xd, component);
+            CpuidResult { eax: leaf.eax, ebx: leaf.ebx, ecx: leaf.ecx, edx: leaf.edx }
+        };
+        let (components, area_bytes) = match has_xsave {
+            true => fitting(u64::from(leaf(0).eax) & SHOWN, leaf),
+            false => (1, FXSAVE_BYTES),
+        };
         Self { has_xsave, has_rdtscp: cpu::cpuid(0x8000_0001, 0).edx & (1 << 27) != 0, components, area_bytes }
     }
-}
-
-/// Where the last of these components ends in the standard format (CPUID leaf 0Dh).
-fn area_bytes(components: u64) -> usize {
-    const LEGACY_AND_HEADER_BYTES: usize = FXSAVE_BYTES + 64;
-    let others = (2..63).filter(|component| components & 1 << component != 0);
-    let ends = others.map(|component| cpu::cpuid(0xd, component)).map(|leaf| leaf.ebx as usize + leaf.eax as usize);
-    ends.max().unwrap_or(0).max(LEGACY_AND_HEADER_BYTES)
 }
 
 impl ExtendedState {
@@ -73,8 +71,8 @@ impl ExtendedState {
         Self { area, debug: [0; 4], tsc_aux: 0, xcr0: 1, processor: Abilities::of_this_processor() }
     }
 
-    /// XCR0 as the processor has it. The guest's XSETBV exits, and yet this may differ from what it last asked for then:
-    /// QEMU 7.2's emulator does not intercept the instruction.
+    /// XCR0 as the processor has it. The guest's XSETBV exits, and yet this may differ from what it last asked for
+    /// then: QEMU 7.2's emulator does not intercept the instruction.
     #[inline]
     pub fn xcr0(&mut self) -> u64 {
         if self.processor.has_xsave {
@@ -96,8 +94,8 @@ impl ExtendedState {
     /// Loads everything; nothing of who ran before is left.
     pub fn load(&mut self) {
         self.show_all_components();
-        // SAFETY: the area is 64-byte aligned, as large as all its `components`, and holds a valid image: the one
-        // made above or one that `save` wrote.
+        // SAFETY: the area is 64-byte aligned, XCR0 holds `components`, all of which end within it (`fitting` has
+        // compared CPUID with its size), and it holds a valid image: the one made above or one that `save` wrote.
         unsafe {
             if self.processor.has_xsave {
                 asm!("xrstor64 [{}]", in(reg) &raw const *self.area, in("eax") u32::MAX, in("edx") u32::MAX, options(nostack));
@@ -189,8 +187,8 @@ impl ExtendedState {
 
     fn set_xcr0(&self, value: u64) {
         if self.processor.has_xsave {
-            // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists; the value is all that the processor has of what guests are
-            // shown, or was checked against that when the guest asked (the CPUID policy shows no more).
+            // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists; the value is all that the processor has of what guests
+            // are shown, or was checked against that when the guest asked (the CPUID policy shows no more).
             unsafe { cpu::write_xcr0(value) };
         }
     }

@@ -11,16 +11,19 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use handover::state::Extended;
+use mitigations::switch::{VARIANTS, Variant, in_guest};
 use paging::{Flags, MapError, Nested, Tables};
 use spin::Once;
 use svm::code::number;
-use svm::permission::{IO_MAP_BYTES, MSR_MAP_BYTES, fill_io_map, fill_msr_map};
-use svm::vcpu::{Owner, Switched, Tables as TableAddresses};
+use svm::permission::{IO_MAP_BYTES, MSR_MAP_BYTES, Pass, fill_io_map, fill_msr_map, let_through};
+use svm::vcpu::{Owner, SpecCtrl, Switched, Tables as TableAddresses};
 use svm::{Features, Vcpu, Vmcb};
 use units::{PageSize, PhysAddr};
+use vm::cpuid::Speculation;
 use vm::devices::StateError;
 use vm::exit::Exit;
 use vm::machine::Full;
+use vm::msr::number::{PRED_CMD, SPEC_CTRL};
 use vm::vcpu::{EntryState, VcpuState};
 
 use self::extended::ExtendedState;
@@ -30,16 +33,19 @@ use super::guest_memory::GuestRam;
 use super::memory::{TableFrames, permanent_frames};
 use super::percpu::{MAX_PROCESSORS, PerCpu};
 use super::trap::TrapFrame;
-use super::{counters, cpu};
-use crate::virt::{OutOfMemory, Unavailable, Virt};
+use super::virt::{OutOfMemory, Unavailable, Virt};
+use super::{counters, cpu, speculation};
 
 global_asm!(include_str!("switch.S"));
 
+/// A world switch.
+type WorldSwitch = unsafe extern "C" fn(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
+
 unsafe extern "C" {
-    fn svm_switch(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
-    fn svm_switch_counting(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
-    static svm_switch_end: u8;
-    static svm_switch_counting_end: u8;
+    /// By [`Variant::index`].
+    static svm_switches: [WorldSwitch; VARIANTS];
+    /// Where each of them ends.
+    static svm_switch_ends: [u64; VARIANTS];
 }
 
 const MSR_EFER: u32 = 0xc000_0080;
@@ -58,6 +64,9 @@ static HOST_SAVE: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MA
 struct Maps {
     io: PhysAddr,
     msr: PhysAddr,
+    /// The same for guests that are told of an IBPB: PRED_CMD takes it without an exit, and where the CPU exchanges
+    /// SPEC_CTRL, that is the guest's, too.
+    msr_with_speculation: PhysAddr,
 }
 
 /// AMD SVM.
@@ -70,8 +79,8 @@ pub struct Svm {
 pub struct SvmVcpu {
     state: Vcpu<VmcbPage>,
     extended: ExtendedState,
-    /// Which of the two ways in and out: a choice that is made once costs no exit anything.
-    switch: unsafe extern "C" fn(*mut Switched, u64, u64),
+    /// Which way in and out: a choice that is made once costs no exit anything.
+    switch: WorldSwitch,
 }
 
 /// A guest's nested page tables.
@@ -149,13 +158,14 @@ impl Virt for Svm {
         // SAFETY: the frame belongs to this processor; VMSAVE only writes to it. GS, TR and the rest are final by now.
         unsafe { asm!("vmsave rax", in("rax") host_vmcb, options(nostack, preserves_flags)) };
         counters::prepare_this_processor();
+        speculation::prepare_this_processor();
         Ok(())
     }
 
     fn disable(&self) {
         counters::leave_this_processor();
-        // SAFETY: `enable` set the bit on this processor, which holds no guest any more; the global interrupt flag is set
-        // outside of `svm_switch`, without which clearing the bit is undefined (section 15.4).
+        // SAFETY: `enable` set the bit on this processor, which holds no guest any more; the global interrupt flag is
+        // set outside of `svm_switch`, without which clearing the bit is undefined (section 15.4).
         unsafe { cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) & !EFER_SVME) };
     }
 
@@ -170,23 +180,39 @@ impl Virt for Svm {
         Ok(space)
     }
 
-    fn create_vcpu(&self, guest: u32, space: &NestedSpace, entry: &EntryState) -> Result<SvmVcpu, OutOfMemory> {
+    fn create_vcpu(
+        &self,
+        guest: u32,
+        space: &NestedSpace,
+        entry: &EntryState,
+        offered: Speculation,
+    ) -> Result<SvmVcpu, OutOfMemory> {
         let maps = MAPS.get().ok_or(OutOfMemory)?;
-        let tables = TableAddresses { io_map: maps.io.0, msr_map: maps.msr.0, nested_root: space.root.0 };
+        let msr = if offered.has_ibpb { maps.msr_with_speculation } else { maps.msr };
+        let tables = TableAddresses { io_map: maps.io.0, msr_map: msr.0, nested_root: space.root.0 };
         let page = VmcbPage::allocate().ok_or(OutOfMemory)?;
         let owner = Owner { vmcb: page.physical(), guest };
         let mut state = Vcpu::new(page, self.features, 1, tables, entry);
         state.switched_mut().owner = owner;
-        Ok(SvmVcpu { state, extended: ExtendedState::after_reset(), switch: svm_switch })
+        let mut vcpu = SvmVcpu { state, extended: ExtendedState::after_reset(), switch: plain_switch() };
+        self.choose_switch(&mut vcpu);
+        Ok(vcpu)
     }
 
     fn load(&self, vcpu: &mut SvmVcpu) {
+        speculation::follow_guest(vcpu.state.switched_mut().owner.guest);
         vcpu.extended.load();
-        self.follow_counting(vcpu);
+        self.choose_switch(vcpu);
     }
 
-    fn follow_counting(&self, vcpu: &mut SvmVcpu) {
-        vcpu.switch = if vcpu.state.counts_time() { svm_switch_counting } else { svm_switch };
+    fn choose_switch(&self, vcpu: &mut SvmVcpu) {
+        let (actions, guest) = (speculation::actions(), vcpu.state.spec_ctrl());
+        let variant = Variant::choose(actions, guest, self.features.virtual_spec_ctrl, vcpu.state.counts_time());
+        vcpu.state.switched_mut().spec_ctrl =
+            SpecCtrl { in_guest: in_guest(actions, guest), in_host: actions.host_spec_ctrl() };
+        // SAFETY: the assembly has as many entries, each a world switch, and nothing writes there.
+        let switches = unsafe { &svm_switches };
+        vcpu.switch = switches.get(variant.index()).copied().unwrap_or_else(plain_switch);
     }
 
     fn arrive(&self, vcpu: &mut SvmVcpu, tag: u32) {
@@ -221,9 +247,9 @@ impl Virt for Svm {
         vcpu.extended.follow(vcpu.state.xcr0());
         let guest_vmcb = vcpu.state.holder().physical();
         let host_vmcb = HOST_VMCB[PerCpu::current().index as usize].load(Ordering::Relaxed);
-        // SAFETY: both blocks are whole frames, the guest's prepared by the `svm` crate with tables that show only the guest's
-        // own memory; this processor has been enabled; the assembly keeps every register that Rust expects to be kept (the
-        // guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
+        // SAFETY: both blocks are whole frames, the guest's prepared by the `svm` crate with tables that show only the
+        // guest's own memory; this processor has been enabled; the assembly keeps every register that Rust expects to
+        // be kept (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
         let exit = vcpu.state.after_exit();
         match exit {
@@ -234,6 +260,12 @@ impl Virt for Svm {
         }
         exit
     }
+}
+
+/// The world switch without anything beside it.
+fn plain_switch() -> WorldSwitch {
+    // SAFETY: as in `choose_switch`.
+    unsafe { (&raw const svm_switches[0]).read() }
 }
 
 /// Does something with SVM switched on, on a processor that has it.
@@ -266,20 +298,23 @@ fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
     Ok(frame.0)
 }
 
-/// The guest that an NMI has taken the calling processor from. It is let in where the world switch ends: there it has waited for the
-/// switch, unless it was what ended the guest's time.
+/// The guest that an NMI has taken the calling processor from. It is let in where the world switch ends: there it has
+/// waited for the switch, unless it was what ended the guest's time.
 pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
-    if ![&raw const svm_switch_end, &raw const svm_switch_counting_end].contains(&(frame.rip as *const u8)) {
+    // SAFETY: the assembly has as many entries, and nothing writes there.
+    if !unsafe { &svm_switch_ends }.contains(&frame.rip) {
         return None;
     }
     // SAFETY: at this instruction RDI is the switch's first argument again, which its caller holds.
     let owner = unsafe { (&raw const (*(frame.rdi as *const Switched)).owner).read() };
-    // SAFETY: the control block lives as long as who holds the argument; the processor writes it only within the switch.
+    // SAFETY: the control block lives as long as who holds the argument; the processor writes it only within the
+    // switch.
     let code = unsafe { (&raw const (*((DIRECT_MAP + owner.vmcb) as *const Vmcb)).control.exit_code).read_volatile() };
     (code == number::NMI).then_some(owner.guest)
 }
 
-/// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is off.
+/// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is
+/// off.
 pub fn close_global_interrupts() {
     // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
     if unsafe { cpu::read_msr(MSR_EFER) } & EFER_SVME != 0 {
@@ -297,7 +332,14 @@ fn make_maps() -> Result<Maps, OutOfMemory> {
     };
     fill_io_map(bytes(io, IO_MAP_BYTES));
     fill_msr_map(bytes(msr, MSR_MAP_BYTES), vm::msr::OWNED_BY_GUEST);
-    Ok(Maps { io, msr })
+    let msr_with_speculation = permanent_frames(MSR_MAP_BYTES as u64).ok_or(OutOfMemory)?;
+    let map = bytes(msr_with_speculation, MSR_MAP_BYTES);
+    fill_msr_map(map, vm::msr::OWNED_BY_GUEST);
+    let_through(map, PRED_CMD, Pass::Write);
+    if speculation::assessment().is_some_and(|assessment| assessment.cpu.has_virtual_spec_ctrl()) {
+        let_through(map, SPEC_CTRL, Pass::Both);
+    }
+    Ok(Maps { io, msr, msr_with_speculation })
 }
 
 impl NestedSpace {

@@ -38,8 +38,8 @@ impl Deref for VmcbPage {
 
     #[inline]
     fn deref(&self) -> &Vmcb {
-        // SAFETY: the frame is ours, mapped, aligned, and any bytes are a valid block. The processor writes it only inside
-        // the world switch, while no reference is alive.
+        // SAFETY: the frame is ours, mapped, aligned, and any bytes are a valid block. The processor writes it only
+        // inside the world switch, while no reference is alive.
         unsafe { &*((DIRECT_MAP + self.physical) as *const Vmcb) }
     }
 }

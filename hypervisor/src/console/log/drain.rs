@@ -49,8 +49,9 @@ impl Drain {
         Self { merge: Merge::new(), copied: Copied::new(), reach: Reach::Complete, has_moved: false, begun: 0 }
     }
 
-    /// For the end of the host: goes on where whoever printed last has come to, and reads every record that is complete, though
-    /// the writer of one before it never came back. In any context, and in place: there, stacks are small.
+    /// For the end of the host: goes on where whoever printed last has come to, and reads every record that is
+    /// complete, though the writer of one before it never came back. In any context, and in place: there, stacks are
+    /// small.
     pub fn read_everything(&mut self) {
         self.reach = Reach::Everything;
         self.has_moved = RINGS[0].is_completed();
@@ -59,8 +60,8 @@ impl Drain {
         }
     }
 
-    /// Puts the next line into `line`, its end (CR, LF) included, cut where `line` is too short ([`LINE_BYTES`] is enough);
-    /// says how many bytes it has. `None`: nothing new.
+    /// Puts the next line into `line`, its end (CR, LF) included, cut where `line` is too short ([`LINE_BYTES`] is
+    /// enough); says how many bytes it has. `None`: nothing new.
     pub fn next_line(&mut self, line: &mut [u8]) -> Option<usize> {
         self.pass_over();
         self.follow_move();

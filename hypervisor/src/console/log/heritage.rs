@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the image before has logged, taken over into this image's rings: under its numbers, with its times. It is not printed
-//! again.
+//! What the image before has logged, taken over into this image's rings: under its numbers, with its times. It is not
+//! printed again.
 //!
-//! Each processor's numbers go on where they stopped, so whoever follows the log sees no gap. The first ring comes before
-//! there is memory, and holds this image's records only, numbered from there.
+//! Each processor's numbers go on where they stopped, so whoever follows the log sees no gap. The first ring comes
+//! before there is memory, and holds this image's records only, numbered from there.
 
 use klog::{Copied, Cursor, Foreign, Ring, Step};
 

@@ -12,7 +12,8 @@ use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, timer, trap, watchdog};
-use crate::timeline::{self, Name};
+use crate::kernel::timeline::{self, Name};
+use crate::selftest;
 use crate::update::{note_failure, note_problem};
 
 /// How often those that have not come back are sent an NMI.
@@ -27,7 +28,8 @@ impl Gap {
         self.wait(index, Takeover::may_save)
     }
 
-    /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all stay.
+    /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all
+    /// stay.
     pub fn go(&self, index: u32, saved: &Result<(), String>) {
         match saved {
             Ok(()) => self.takeover().has_saved(),
@@ -123,10 +125,18 @@ impl Gap {
         self.takeover().roll_back(index)
     }
 
-    /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is passed over.
+    /// When the first of the NMIs is sent that bring CPUs back.
+    fn first_nmi_us(&self) -> u64 {
+        if self.fault_point().is_some() { selftest::UPDATE_NMI_US } else { NMI_INTERVAL_US }
+    }
+
+    /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is
+    /// passed over.
     fn fetch(&self, index: u32) {
+        let mut interval_us = self.first_nmi_us();
         for _ in 0..NMIS {
-            let next = cpu::tsc() + timer::us_to_ticks(NMI_INTERVAL_US);
+            let next = cpu::tsc() + timer::us_to_ticks(interval_us);
+            interval_us = NMI_INTERVAL_US;
             while cpu::tsc() < next {
                 if self.takeover().are_all_back() {
                     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests on the counters of a host's processors: two of them, on two processors, that are switched, moved and carried over at any
-//! moment, with the host at work between. Each has a twin on `soft`, whose time is the guest's alone and never interrupted: whatever
-//! either can read, and every interrupt, must agree.
+//! Guests on the counters of a host's processors: two of them, on two processors, that are switched, moved and carried
+//! over at any moment, with the host at work between. Each has a twin on `soft`, whose time is the guest's alone and
+//! never interrupted: whatever either can read, and every interrupt, must agree.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

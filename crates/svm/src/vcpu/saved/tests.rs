@@ -18,6 +18,7 @@ const FEATURES: Features = Features {
     flush_by_asid: true,
     clean_bits: true,
     pause_filter: false,
+    virtual_spec_ctrl: false,
 };
 
 /// A processor of one image or another: what an image chooses is told apart by `choice`.

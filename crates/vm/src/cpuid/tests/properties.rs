@@ -30,7 +30,7 @@ proptest! {
         apic_id: u32, cr4: u64, xcr0: u64,
     ) {
         let table = CpuidTable::new(&noise(seed), &CpuidConfig { vcpus, tsc_khz, apic_timer_khz: 1 });
-        let view = CpuidView { apic_id, cr4, xcr0 };
+        let view = CpuidView { apic_id, cr4, xcr0, has_no_apic: false };
         let first = table.lookup(leaf, subleaf, &view);
         prop_assert_eq!(first, table.lookup(leaf, subleaf, &view));
         let _ = table.check_xcr0(xcr0);

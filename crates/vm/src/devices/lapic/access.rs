@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the registers do, by number, however they are reached.
 //!
-//! Two ways lead here: memory (`mmio`) and MSRs (`msr`). They differ in manners: in memory, reserved bits are dropped and
-//! an access to a register that does not exist is an entry in the error status; an MSR answers both with #GP.
+//! Two ways lead here: memory (`mmio`) and MSRs (`msr`). They differ in manners: in memory, reserved bits are dropped
+//! and an access to a register that does not exist is an entry in the error status; an MSR answers both with #GP.
 
-use super::local::LocalVector;
+use super::local_vector::LocalVector;
 use super::registers::*;
 use super::{Action, Lapic};
 use crate::devices::GuestTsc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An interrupt's way from its message to its end (Intel SDM vol. 3, section 11.8).
 
-use super::local::LocalVector;
+use super::local_vector::LocalVector;
 use super::registers::{FIRST_LEGAL_VECTOR, SOFTWARE_ENABLE, error};
 use super::{Acceptance, Action, Lapic};
 use crate::devices::{DeliveryMode, InterruptMessage};
@@ -141,8 +141,8 @@ impl Lapic {
         }
     }
 
-    /// Notes an error for the next look at the error status, and raises the error interrupt. Should that one's own vector
-    /// be illegal, this is one more error, but no further interrupt.
+    /// Notes an error for the next look at the error status, and raises the error interrupt. Should that one's own
+    /// vector be illegal, this is one more error, but no further interrupt.
     #[cold]
     pub(super) fn record_error(&mut self, bit: u32) {
         self.state.errors_pending |= bit;

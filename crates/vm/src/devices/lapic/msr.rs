@@ -2,7 +2,7 @@
 //! x2APIC mode: registers are MSRs from 0x800, 64 bits wide (Intel SDM vol. 3, section 11.12.1).
 
 use super::access::writable_bits;
-use super::local::LocalEntry;
+use super::local_vector::LocalEntry;
 use super::registers::*;
 use super::{Action, Lapic, MSR_X2APIC_FIRST, Mode};
 use crate::devices::{GeneralProtection, GuestTsc};

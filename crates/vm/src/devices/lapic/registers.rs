@@ -34,7 +34,7 @@ pub const ERROR_STATUS: u32 = 0x28;
 pub const INTERRUPT_COMMAND: u32 = 0x30;
 /// High half of the interrupt command (xAPIC mode only).
 pub const INTERRUPT_COMMAND_HIGH: u32 = 0x31;
-/// The local vector table: [`LocalVector`](super::local::LocalVector)'s registers.
+/// The local vector table: [`LocalVector`](super::local_vector::LocalVector)'s registers.
 pub const LOCAL_VECTORS: u32 = 0x32;
 /// The last of [`LOCAL_VECTORS`].
 pub const LOCAL_VECTORS_LAST: u32 = 0x37;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of a local APIC: what is kept across a change of the hypervisor, and which values it can have.
 
-use super::local::{LOCAL_VECTOR_COUNT, LocalEntry, LocalVector};
+use super::local_vector::{LOCAL_VECTOR_COUNT, LocalEntry, LocalVector};
 use super::registers::*;
-use super::timer::TimerMode;
+use super::timer_mode::TimerMode;
 use super::{Mode, VectorSet};
 use crate::devices::StateError;
 

@@ -6,7 +6,7 @@ mod registers;
 mod timer;
 
 use super::*;
-use crate::devices::{DeliveryMode, Destination, GuestTsc};
+use crate::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
 
 const NOW: GuestTsc = GuestTsc(1_000_000);
 const X2APIC: u64 = 1 << 10;

@@ -4,40 +4,11 @@
 //! Nothing counts: a running timer is the TSC at which it is due, and the current count is worked out when somebody
 //! asks. In TSC-deadline mode that number is the guest's own. A masked timer runs on without interrupting.
 
-use super::local::LocalVector;
+use super::local_vector::LocalVector;
 use super::registers::DIVIDE_MASK;
+use super::timer_mode::TimerMode;
 use super::{Acceptance, Action, Lapic};
 use crate::devices::GuestTsc;
-
-/// What the timer does, by its local vector's bits 17 and 18.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerMode {
-    /// Counts down once.
-    OneShot,
-    /// Counts down again and again.
-    Periodic,
-    /// Is due when the TSC reaches IA32_TSC_DEADLINE.
-    TscDeadline,
-    /// The reserved encoding: never due.
-    Off,
-}
-
-impl TimerMode {
-    /// The mode for its encoding.
-    pub const fn from_bits(bits: u8) -> Self {
-        match bits & 3 {
-            0 => Self::OneShot,
-            1 => Self::Periodic,
-            2 => Self::TscDeadline,
-            _ => Self::Off,
-        }
-    }
-
-    /// Whether the timer counts down from the initial count.
-    pub const fn counts(self) -> bool {
-        matches!(self, Self::OneShot | Self::Periodic)
-    }
-}
 
 impl Lapic {
     /// When the timer is next due to interrupt; `None` while it is stopped or masked. A guest may choose any period, so
@@ -49,8 +20,8 @@ impl Lapic {
     }
 
     /// Looks whether the timer is due, and if so requests its interrupt and, in periodic mode, starts the next period
-    /// where the last one ended: periods that nobody looked at are skipped, in one step. Returns whether it has requested
-    /// an interrupt.
+    /// where the last one ended: periods that nobody looked at are skipped, in one step. Returns whether it has
+    /// requested an interrupt.
     #[inline]
     pub fn expire_timer(&mut self, now: GuestTsc) -> bool {
         let deadline = self.state.timer_deadline;
@@ -79,8 +50,8 @@ impl Lapic {
         Action::TimerChanged
     }
 
-    /// The guest sets its TSC from `before` to `after`. What is left of a count goes on undisturbed; a TSC deadline stays
-    /// the number that it is.
+    /// The guest sets its TSC from `before` to `after`. What is left of a count goes on undisturbed; a TSC deadline
+    /// stays the number that it is.
     pub fn follow_tsc(&mut self, before: GuestTsc, after: GuestTsc) {
         self.expire_timer(before);
         if self.timer_mode().counts() && self.state.timer_deadline != 0 {

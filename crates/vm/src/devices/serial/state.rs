@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of a UART: what is kept across a change of the hypervisor, and which values it can have.
 
+use arrayvec::ArrayVec;
+
 use super::registers::{FifoControl, InterruptEnable, ModemControl};
-use super::{ArrayVec, FIFO_BYTES};
 use crate::devices::StateError;
+
+/// Bytes each FIFO holds.
+pub const FIFO_BYTES: usize = 16;
 
 /// Everything about the UART that outlives a hypervisor image.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -129,3 +129,21 @@ pub fn multiboot_elf() -> Vec<u8> {
     put(&mut image, 0x400, &multiboot_header(0b11));
     image
 }
+
+/// A 32-bit Multiboot kernel of these segments, each with 0x100 bytes in the file; it starts where the first begins.
+pub fn multiboot_elf_at(segments: &[(u64, u64)]) -> Vec<u8> {
+    let program = |&(physical, bytes): &(u64, u64)| (LOAD, 0x800, physical, physical, bytes.min(0x100), bytes);
+    let programs: Vec<_> = segments.iter().map(program).collect();
+    let mut image = elf32(segments[0].0 as u32, &programs);
+    put(&mut image, 0x400, &multiboot_header(0b11));
+    image
+}
+
+/// A PVH kernel with one more segment.
+pub fn pvh_elf_and(physical: u64, bytes: u64) -> Vec<u8> {
+    let note = pvh_note(&0x20_0010_u64.to_le_bytes());
+    let more = (LOAD, 0x800, physical, physical, bytes.min(0x100), bytes);
+    let mut image = elf64(0xffff_ffff_8020_0000, &[CODE, more, (NOTE, 0x700, 0, 0, note.len() as u64, 0)]);
+    put(&mut image, 0x700, &note);
+    image
+}

@@ -130,6 +130,9 @@ fn a_kernel_that_cannot_move_keeps_its_address() {
     image[0x234] = 0;
     put(&mut image, 0x258, &0x21_0000_u64.to_le_bytes());
     assert_eq!(load(&memory(8), &image, b"", &[]).unwrap().rip, 0x21_0200);
+    put(&mut image, 0x258, &0x6000_u64.to_le_bytes());
+    assert_eq!(refusal(&image, 8), LoadError::BadLinuxHeader { reason: "pref_address is below 1 MiB" });
+    put(&mut image, 0x258, &0x21_0000_u64.to_le_bytes());
     image[0x234] = 1;
     assert_eq!(load(&memory(8), &image, b"", &[]).unwrap().rip, 0x40_0200);
 }

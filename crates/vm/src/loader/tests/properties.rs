@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::images;
 use super::*;
+use crate::addr::AccessSize;
 use crate::memory::OutOfRange;
 
 const MEMORY_BYTES: u64 = 8 * MIB;
@@ -29,6 +30,10 @@ impl GuestMemory for Recorder {
         Ok(())
     }
 
+    fn compare_exchange(&self, gpa: Gpa, size: AccessSize, _: u64, _: u64) -> Result<bool, OutOfRange> {
+        Err(OutOfRange { gpa, bytes: size.bytes() })
+    }
+
     fn size_bytes(&self) -> u64 {
         MEMORY_BYTES
     }
@@ -40,6 +45,7 @@ fn kernel() -> impl Strategy<Value = Vec<u8>> {
         Just(images::pvh_elf()),
         Just(images::pvh_elf32()),
         Just(images::multiboot_elf()),
+        (0..0xa_1000_u64, 0..0xa_0000_u64).prop_map(|(physical, bytes)| images::pvh_elf_and(physical, bytes)),
     ]
 }
 
@@ -62,7 +68,10 @@ fn load_and_check(image: &[u8], modules: &[Module<'_>]) {
     written.sort_unstable();
     assert!(written.windows(2).all(|pair| pair[0].1 <= pair[1].0), "a byte was written twice");
     if let Ok(state) = loaded {
-        assert!((layout::KERNEL.0..MEMORY_BYTES).contains(&state.rip));
+        let is_kernel = |written: &(u64, u64)| (written.0..written.1).contains(&state.rip);
+        assert!(written.iter().any(is_kernel), "it starts at {:#x}, where nothing was loaded", state.rip);
+        assert!(written.iter().any(|written| written.0 == state.gdtr.base), "its descriptors are at {:?}", state.gdtr);
+        assert_eq!(written.iter().filter(|written| written.0 == state.gdtr.base).count(), 1);
     }
 }
 

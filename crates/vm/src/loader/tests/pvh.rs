@@ -66,7 +66,11 @@ fn segments_outside_the_kernels_place_are_refused() {
         put(&mut image, 0x700, &pvh_note(&[0x10, 0, 0x20, 0, 0, 0, 0, 0]));
         load(&memory(8), &image, b"", &[]).unwrap_err()
     };
-    assert_eq!(refusal(0x7000, 16), LoadError::BelowOneMib { address: Gpa(0x7000) });
+    let reserved = |address, end| LoadError::InReservedMemory { address: Gpa(address), end };
+    assert_eq!(refusal(0x9_fff8, 16), reserved(0x9_fff8, 0xa_0008), "into video memory");
+    assert_eq!(refusal(0xe_0000, 16), reserved(0xe_0000, 0xe_0010), "ACPI tables");
+    assert_eq!(refusal(0xf_fff8, 16), reserved(0xf_fff8, 0x10_0008), "the reset vector");
+    assert_eq!(refusal(0x1000, 0x20_0000), reserved(0x1000, 0x20_1000), "across all of it");
     assert_eq!(refusal(8 * MIB - 8, 16), LoadError::KernelTooLarge { end: 8 * MIB + 8, memory_bytes: 8 * MIB });
     assert_eq!(refusal(0xc000_0000, 1), LoadError::InPciHole { end: 0xc000_0001 });
     assert_eq!(refusal(u64::MAX - 3, 16), LoadError::InPciHole { end: u64::MAX });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest was told when it booted: it is told the same by every image, whatever that would choose for a new guest.
+//! What a guest was told when it booted: it is told the same by every image, whatever that would choose for a new
+//! guest.
 
-use handover::state::{self, CpuidLeaf, policy_flag};
+use handover::state::{self, CpuidLeaf, later_policy, policy_flag};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::Full;
@@ -15,8 +16,8 @@ use crate::memory::GuestMemory;
 const MOST_VCPUS: u32 = 4096;
 
 impl<M: GuestMemory> Machine<M> {
-    /// Saves what does not change while the guest runs: before it stops. Returns the bytes of `tail` that are in use; a page
-    /// is enough.
+    /// Saves what does not change while the guest runs: before it stops. Returns the bytes of `tail` that are in use; a
+    /// page is enough.
     ///
     /// # Errors
     /// [`Full`] if `tail` is too short.
@@ -40,12 +41,14 @@ impl<M: GuestMemory> Machine<M> {
             scale_shift: u32::from(shift.cast_unsigned()).into(),
             leaves: u32::into(leaves),
             zero: 0.into(),
+            later_flags: if self.has_misc_enable { 0 } else { later_policy::NO_MISC_ENABLE }.into(),
+            later_zero: 0.into(),
         };
         if is_full { Err(Full) } else { Ok(used) }
     }
 
-    /// A machine for a guest that another image has started, with the guest's memory. Its virtual processors and devices are
-    /// as after power-on until they are restored.
+    /// A machine for a guest that another image has started, with the guest's memory. Its virtual processors and
+    /// devices are as after power-on until they are restored.
     ///
     /// # Errors
     /// [`StateError`] if no machine can be so.
@@ -55,14 +58,14 @@ impl<M: GuestMemory> Machine<M> {
         if !(1..=MOST_VCPUS).contains(&vcpus) {
             return Err(refused("policy.vcpus", "none, or too many"));
         }
-        if from.flags.get() & !policy_flag::ALL != 0 {
+        if from.flags.get() & !policy_flag::ALL != 0 || from.later_flags.get() & !later_policy::ALL != 0 {
             return Err(refused("policy.flags", "a flag is unknown"));
         }
         let shift = u8::try_from(from.scale_shift.get()).ok().map(u8::cast_signed);
         let scale = shift.and_then(|shift| TscScale::from_parts(from.scale_multiplier.get(), shift));
         let leaves = <[CpuidLeaf]>::ref_from_bytes(tail).ok().filter(|all| all.len() == from.leaves.get() as usize);
         let leaves = leaves.ok_or(refused("policy.leaves", "not as many as it says, or cut off"))?;
-        Ok(Self::new(
+        let machine = Self::new(
             memory,
             MachineConfig {
                 vcpus,
@@ -71,6 +74,7 @@ impl<M: GuestMemory> Machine<M> {
                 boot_unix_ns: from.boot_unix_ns.get(),
                 has_debug_exit: from.flags.get() & policy_flag::HAS_DEBUG_EXIT != 0,
             },
-        ))
+        );
+        Ok(Self { has_misc_enable: from.later_flags.get() & later_policy::NO_MISC_ENABLE == 0, ..machine })
     }
 }

@@ -7,7 +7,7 @@ use super::lapic;
 use crate::devices::StateError;
 use crate::emulate::Recent;
 use crate::kvmclock::{SharedArea, VcpuClock, VcpuClockState};
-use crate::machine::counting::NEVER;
+use crate::machine::NEVER;
 use crate::machine::nmi::Nmi;
 use crate::machine::{Activity, CountersSwitch, Processor};
 use crate::msr::{MsrState, PlainMsrs};
@@ -17,6 +17,7 @@ impl Processor {
     /// Fills all but the registers and the mail.
     pub(super) fn save(&self, guest_ticks: u64, into: &mut state::Vcpu) {
         lapic::save(&self.lapic, &mut into.lapic);
+        self.nmi.save(&mut into.events, &mut into.more_nmis);
         self.save_events(&mut into.events);
         self.save_time(&mut into.time);
         self.save_msrs(&mut into.msrs);
@@ -48,13 +49,15 @@ impl Processor {
             steal: StealTime::from_state(&steal_state(time))?,
             eoi_flag,
             eoi_flag_is_set,
-            nmi: Nmi::restored(events)?,
+            nmi: Nmi::restored(events, &from.more_nmis)?,
+            step: None,
             activity: activity(events.activity.get())?,
             tsc_at_start: time.tsc_at_start.get(),
             tsc_offset: time.tsc_offset.get(),
             alarm: (flags & event_state::HAS_ALARM != 0).then_some(time.alarm.get()),
             clock_read_at: None,
             recent: Recent::default(),
+            is_executed_again: false,
             counters: self.counters.clone(),
             pmu: self.restored_counters(&from.pmu)?,
             counts: false,
@@ -65,7 +68,6 @@ impl Processor {
     }
 
     fn save_events(&self, into: &mut state::Events) {
-        self.nmi.save(into);
         let offered = if self.eoi_flag_is_set { event_state::EOI_OFFERED } else { 0 };
         let alarm = if self.alarm.is_some() { event_state::HAS_ALARM } else { 0 };
         into.flags = (into.flags.get() | offered | alarm).into();

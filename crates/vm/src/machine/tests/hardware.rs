@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters of the processor (a model's) for guests: theirs while they are switched in, and nobody's afterwards.
+//! Performance counters of the processor (a model's) for guests: theirs while they are switched in, and nobody's
+//! afterwards.
 
 use std::cell::RefCell;
 use std::thread_local;

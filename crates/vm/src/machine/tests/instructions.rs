@@ -97,6 +97,12 @@ fn exits_without_an_answer_stop_the_guest_with_a_reason() {
     };
     assert_eq!(reason(Exit::Shutdown), "triple fault: its handler for a double fault faulted");
     assert_eq!(reason(Exit::EntryRefused), "its processor is in a state that cannot run");
+    lab.vcpu.refusal = Some("EFER.SVME is clear");
+    let mut reason = |exit| match lab.handle(exit) {
+        Outcome::Stop(stop) => std::format!("{stop}"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(Exit::EntryRefused), "its processor is in a state that cannot run: EFER.SVME is clear");
     assert_eq!(reason(Exit::Unknown { code: 0x99 }), "its processor left for an unknown reason, 0x99");
 }
 
@@ -108,4 +114,12 @@ fn the_hosts_own_interrupts_are_handed_back_to_it() {
     }
     assert_eq!(lab.vcpu.rip, RIP + 2, "no instruction is gone past");
     assert_eq!(lab.processor.counters.get(ExitKind::HostInterrupt), 2);
+}
+
+#[test]
+fn a_machine_check_is_handed_to_the_host_and_the_guest_is_as_it_was() {
+    let mut lab = Lab::new();
+    let before = lab.vcpu.rip;
+    assert_eq!(lab.handle(Exit::MachineCheck), Outcome::MachineCheck);
+    assert_eq!(lab.vcpu.rip, before, "no instruction is gone past");
 }

@@ -120,17 +120,6 @@ fn an_entry_that_is_prepared_twice_is_prepared_once() {
 }
 
 #[test]
-fn an_nmi_that_waits_behind_an_event_alone_asks_for_an_exit() {
-    let mut lab = Lab::new();
-    lab.vcpu.injected = Some(Event::Exception(Exception::InvalidOpcode));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
-    assert_eq!(lab.enter(), Some(Event::Exception(Exception::InvalidOpcode)));
-    assert!(lab.vcpu.window_requested);
-    assert_eq!(lab.enter(), Some(Event::Nmi));
-    assert!(!lab.vcpu.window_requested);
-}
-
-#[test]
 fn the_task_priority_holds_back_what_is_not_above_it() {
     let mut lab = with(&[0x45]);
     lab.vcpu.task_priority = 4;

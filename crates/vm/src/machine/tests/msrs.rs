@@ -113,3 +113,62 @@ fn the_wall_clock_is_written_where_the_guest_wants_it() {
     assert_eq!(seconds, 1_700_000_000u32.to_le_bytes());
     assert_eq!(lab.rdmsr(number::KVM_WALL_CLOCK), Ok(0));
 }
+
+#[test]
+fn amds_legacy_counters_of_a_guest_without_counters_read_zero_and_ignore_writes() {
+    let mut lab = Lab::new();
+    for counter in number::PERF_CTL0..=number::PERF_CTR3 {
+        assert_eq!(lab.wrmsr(counter, 0x43_0076), Ok(()), "{counter:#x}");
+        assert_eq!(lab.rdmsr(counter), Ok(0), "{counter:#x}");
+    }
+    assert_eq!(lab.rdmsr(number::PERF_CTR3 + 1), Err(GP));
+    let mut intel = Lab::of(&intel_cpuid, 1, false);
+    assert_eq!((intel.rdmsr(number::PERF_CTL0), intel.wrmsr(number::PERF_CTL0, 0)), (Err(GP), Err(GP)));
+}
+
+/// The same host with Intel's name.
+fn intel_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
+    match leaf {
+        0 => CpuidResult { eax: 0x16, ebx: 0x756e_6547, ecx: 0x6c65_746e, edx: 0x4965_6e69 },
+        _ => host_cpuid(leaf, subleaf),
+    }
+}
+
+#[test]
+fn miscellaneous_enables_are_intels_alone() {
+    let mut lab = Lab::new();
+    assert_eq!((lab.rdmsr(number::MISC_ENABLE), lab.wrmsr(number::MISC_ENABLE, 0x1801)), (Err(GP), Err(GP)));
+    let mut intel = Lab::of(&intel_cpuid, 1, false);
+    assert_eq!(intel.rdmsr(number::MISC_ENABLE), Ok(0x1801));
+    assert_eq!(lab.carried().rdmsr(number::MISC_ENABLE), Err(GP), "in the next image too");
+}
+
+#[test]
+fn a_guest_that_was_shown_miscellaneous_enables_keeps_them() {
+    let mut shown = Lab::new().carried_in(3);
+    assert_eq!(shown.rdmsr(number::MISC_ENABLE), Ok(0x1801));
+    assert_eq!(shown.carried().rdmsr(number::MISC_ENABLE), Ok(0x1801));
+}
+
+#[test]
+fn the_apics_page_is_where_addresses_reach() {
+    let mut lab = Lab::after_power_on(false);
+    assert_eq!(lab.wrmsr(number::APIC_BASE, 1 << 36 | 0xfee0_0900), Err(GP), "36 bits where CPUID says nothing");
+    assert_eq!(lab.wrmsr(number::APIC_BASE, 1 << 35 | 0xfee0_0900), Ok(()));
+}
+
+#[test]
+fn cpuid_has_no_apic_while_it_is_disabled() {
+    const APIC: u64 = 1 << 9;
+    let mut lab = Lab::after_power_on(false);
+    let shows = |lab: &mut Lab, leaf: u64| {
+        (lab.vcpu.gprs[Gpr::Rax as usize], lab.vcpu.gprs[Gpr::Rcx as usize]) = (leaf, 0);
+        lab.executed(&[0x0f, 0xa2], Exit::Cpuid);
+        lab.vcpu.gprs[Gpr::Rdx as usize] & APIC != 0
+    };
+    assert!(shows(&mut lab, 1) && shows(&mut lab, 0x8000_0001));
+    lab.wrmsr(number::APIC_BASE, 0xfee0_0100).unwrap();
+    assert!(!shows(&mut lab, 1) && !shows(&mut lab, 0x8000_0001));
+    lab.wrmsr(number::APIC_BASE, 0xfee0_0900).unwrap();
+    assert!(shows(&mut lab, 1) && shows(&mut lab, 0x8000_0001));
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever a guest does, the machine answers: no panic, RIP stays or moves past one instruction, one event at a time (the
-//! fake processor panics at a second).
+//! Whatever a guest does, the machine answers: no panic, RIP stays or moves past one instruction, one event at a time
+//! (the fake processor panics at a second).
 use proptest::prelude::*;
 
 use super::*;
@@ -67,6 +67,8 @@ fn exit() -> impl Strategy<Value = Exit> {
         Exit::CacheFlush,
         Exit::Shutdown,
         Exit::EntryRefused,
+        Exit::Exception(Exception::Debug),
+        Exit::Exception(Exception::Fault { vector: 17, code: Some(0) }),
         Exit::Unknown { code: 7 },
     ];
     let access = (port(), size(), any::<[bool; 3]>()).prop_map(|(port, size, [is_in, is_string, is_rep])| {
@@ -175,6 +177,8 @@ proptest! {
             let exit = lab.prepare(&step);
             lab.handle(exit);
             let moved = lab.vcpu.rip.wrapping_sub(step.rip);
+            // Outside 64-bit mode RIP has 32 bits.
+            let moved = if crate::instruction::bitness(&lab.vcpu) == 64 { moved } else { moved & 0xffff_ffff };
             prop_assert!(moved <= 15, "RIP moved by {:#x}", moved);
             prop_assert!(moved == 0 || lab.vcpu.exception().is_none(), "an instruction that faults is not done with");
             lab.pass(step.ticks.into());

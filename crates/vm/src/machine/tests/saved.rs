@@ -55,7 +55,7 @@ impl Lab {
             policy: block(0, version, |into, tail| machine.save_policy(into, tail).unwrap()),
             vcpu: block(0, version, |into: &mut state::Vcpu, _| {
                 machine.save_vcpu(&self.vcpu, &self.processor, into);
-                machine.save_mail(0, &mut into.mail);
+                machine.save_mail(0, into);
                 0
             }),
             devices: block(0, version, |into, tail| machine.save_devices(into, tail).unwrap()),
@@ -68,7 +68,7 @@ impl Lab {
         self.carried_in(VERSION)
     }
 
-    fn carried_in(&self, version: u32) -> Self {
+    pub(super) fn carried_in(&self, version: u32) -> Self {
         Self::opened(&self.parcel_in(version), self.host.clone()).expect("what was saved can be restored")
     }
 
@@ -89,7 +89,9 @@ impl Lab {
 
 #[test]
 fn every_version_that_is_written_is_read() {
+    // As version 3 has it.
     let mut lab = Lab::new();
+    lab.machine.has_misc_enable = true;
     lab.host.typed.extend(b"typed");
     lab.machine.console_input(&mut lab.processor, &mut lab.host);
     for version in OLDEST_VERSION..=VERSION {
@@ -215,7 +217,7 @@ fn who_waits_for_a_start_up_interrupt_is_started_by_it() {
 fn second(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor) -> Vec<u8> {
     block(1, VERSION, |into: &mut state::Vcpu, _| {
         machine.save_vcpu(vcpu, processor, into);
-        machine.save_mail(1, &mut into.mail);
+        machine.save_mail(1, into);
         0
     })
 }
@@ -277,8 +279,12 @@ proptest! {
     ) {
         let lab = || if is_x2apic { Lab::new() } else { Lab::with_xapic() };
         let (mut plain, mut carried) = (lab(), lab());
+        // As version 3 has it.
+        (plain.machine.has_misc_enable, carried.machine.has_misc_enable) = (true, true);
         for (step, version) in steps {
-            if let Some(version) = version {
+            // A second NMI that waits is known since version 4.
+            let is_told = carried.processor.nmi.pending() < 2 || version == Some(VERSION);
+            if let Some(version) = version.filter(|_| is_told) {
                 let before = carried.parcel();
                 carried = carried.carried_in(version);
                 prop_assert_eq!(&before, &carried.parcel(), "saved, restored and saved again");

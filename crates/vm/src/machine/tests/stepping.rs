@@ -9,7 +9,7 @@ fn stepping() -> Lab {
 }
 
 fn trapped(lab: &mut Lab) -> bool {
-    lab.vcpu.injected.take() == Some(Event::Exception(Exception::Debug))
+    lab.vcpu.injected.take() == Some(Event::Exception(Exception::SingleStep))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two machines do the same; the guest of one uses the paravirtual end of interrupt, the other's writes the register each
-//! time. Neither may see an interrupt that the other does not see, nor at another time.
+//! Two machines do the same; the guest of one uses the paravirtual end of interrupt, the other's writes the register
+//! each time. Neither may see an interrupt that the other does not see, nor at another time.
 use proptest::prelude::*;
 
 use super::interrupts::{edge, nmi};

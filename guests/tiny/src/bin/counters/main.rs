@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tries its performance counters, whosever registers its processor shows.
 //!
-//! The command line names what to do (`do=registers,overflow`); each prints `counters: NAME: ok`, or `counters: NAME: WRONG` and
-//! what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead, and prints rows as `exits` does;
-//! `do=watch` compares what its counters say, for ever; `do=count` and `do=storm-…` do one thing for ever.
+//! The command line names what to do (`do=registers,overflow`); each prints `counters: NAME: ok`, or
+//! `counters: NAME: WRONG` and what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead,
+//! and prints rows as `exits` does; `do=watch` compares what its counters say, for ever; `do=count` and `do=storm-…` do
+//! one thing for ever.
 #![no_std]
 #![no_main]
 // Reason: see the library's.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Watches for ever, or until something is wrong, whether its counters agree to the last tick: nothing is lost of a count, nothing
-//! invented, no overflow told twice or not at all, wherever the guest is taken meanwhile.
+//! Watches for ever, or until something is wrong, whether its counters agree to the last tick: nothing is lost of a
+//! count, nothing invented, no overflow told twice or not at all, wherever the guest is taken meanwhile.
 //!
-//! All count cycles, and the global control starts and stops them at once: so between a start and a stop each has counted the
-//! same. Counter 0 overflows every [`PERIOD`]; its handler stops all, takes just one period from what it says (more if it comes
-//! later than that), and starts all again. So whenever all stand still, counter 1, which overflows never, is ahead of counter 0
-//! by just the periods that were taken.
+//! All count cycles, and the global control starts and stops them at once: so between a start and a stop each has
+//! counted the same. Counter 0 overflows every [`PERIOD`]; its handler stops all, takes just one period from what it
+//! says (more if it comes later than that), and starts all again. So whenever all stand still, counter 1, which
+//! overflows never, is ahead of counter 0 by just the periods that were taken.
 
 use core::hint::{black_box, spin_loop};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

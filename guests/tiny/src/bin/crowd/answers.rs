@@ -34,7 +34,8 @@ pub fn counts(vector: u8) -> [u32; MOST] {
     core::array::from_fn(|processor| count_of(processor, vector))
 }
 
-/// Sends a vector by this command, and sees that the processors of the set `wanted` get it once each, and no other does.
+/// Sends a vector by this command, and sees that the processors of the set `wanted` get it once each, and no other
+/// does.
 pub fn reaches(what: &'static str, vector: u8, destination: u32, command: u32, wanted: u32) -> Result<(), Wrong> {
     let before = counts(vector);
     apic::send(destination, command | u32::from(vector));

@@ -85,8 +85,8 @@ pub fn nobody(processors: usize) -> Result<(), Wrong> {
     everyone_answers(processors)
 }
 
-/// Commands that mean nothing: the reserved mode, SMI and external interrupts (which this machine has none of), INIT and
-/// start-up and lowest priority to oneself, the de-assertion of INIT, illegal vectors.
+/// Commands that mean nothing: the reserved mode, SMI and external interrupts (which this machine has none of), INIT
+/// and start-up and lowest priority to oneself, the de-assertion of INIT, illegal vectors.
 pub fn reserved(processors: usize) -> Result<(), Wrong> {
     const DEASSERTED_INIT: u32 = 5 << 8 | 1 << 15;
     const TO_SELF: [u32; 3] = [LOWEST_PRIORITY, apic::INIT, apic::STARTUP];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several processors: interrupts between them are delivered as the architecture says, storms of them included.
 //!
-//! The command line names what to do (`do=fixed,nmi`, `do=all`); each prints `crowd: NAME: ok`, or `crowd: NAME: WRONG` and what
-//! came instead. `processors=COUNT` are woken first; `apic=memory` keeps the local APICs' registers in memory.
+//! The command line names what to do (`do=fixed,nmi`, `do=all`); each prints `crowd: NAME: ok`, or `crowd: NAME: WRONG`
+//! and what came instead. `processors=COUNT` are woken first; `apic=memory` keeps the local APICs' registers in memory.
 #![no_std]
 #![no_main]
 // Reason: see the library's.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Non-maskable interrupts: to each, and one at a time (AMD APM vol. 2, section 8.2.3; Intel SDM vol. 3, section 7.7.1).
+//! Non-maskable interrupts: to each, and one at a time (AMD APM vol. 2, section 8.2.3; Intel SDM vol. 3,
+//! section 7.7.1).
 
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page is mapped elsewhere, and every processor told: none sees the old one any more (AMD APM vol. 2, section 5.5.2).
+//! A page is mapped elsewhere, and every processor told: none sees the old one any more (AMD APM vol. 2,
+//! section 5.5.2).
 
 use core::arch::asm;
 use core::hint::spin_loop;

@@ -15,7 +15,8 @@ const LAST: u8 = 0x53;
 const SHORTHAND_OTHERS: u32 = 3 << 18;
 const ROUNDS: u64 = 2_000;
 
-/// INIT switches a processor off: interrupts and NMIs to it are nobody's, and the next start-up interrupt starts it, once.
+/// INIT switches a processor off: interrupts and NMIs to it are nobody's, and the next start-up interrupt starts it,
+/// once.
 pub fn who_is_off_hears_nothing(processors: usize) -> Result<(), Wrong> {
     for at in 1..processors {
         let starts = smp::starts(at);
@@ -48,8 +49,8 @@ pub fn who_runs_heeds_no_startup(processors: usize) -> Result<(), Wrong> {
     everyone_answers(processors)
 }
 
-/// INITs, start-ups and interrupts without order to all others. Afterwards each can be started, and answers. No NMIs: one that
-/// comes before a processor has its interrupt table ends the machine, and rightly so.
+/// INITs, start-ups and interrupts without order to all others. Afterwards each can be started, and answers. No NMIs:
+/// one that comes before a processor has its interrupt table ends the machine, and rightly so.
 pub fn of_inits(processors: usize) -> Result<(), Wrong> {
     if processors == 1 {
         return Ok(());

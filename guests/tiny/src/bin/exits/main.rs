@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times what makes a processor leave its guest.
 //!
-//! Each row does one thing `n` times (command line: `n=1000`) and prints the least and the median time of one round trip:
+//! Each row does one thing `n` times (command line: `n=1000`) and prints the least and the median time of one round
+//! trip:
 //!
 //! ```text
 //! exits: cpuid min=812 median=830 n=1000
 //! ```
 //!
-//! Times are ticks of the guest's time stamp counter, the `empty` row's being what the timing itself takes. Under QEMU's
-//! `-icount shift=0` a tick is an instruction, and the figures repeat exactly.
+//! Times are ticks of the guest's time stamp counter, the `empty` row's being what the timing itself takes. Under
+//! QEMU's `-icount shift=0` a tick is an instruction, and the figures repeat exactly.
 #![no_std]
 #![no_main]
 // Reason: see the library's.

@@ -44,8 +44,8 @@ pub fn huge_rep() -> Result<(), Wrong> {
     expect("last bytes of REP INSB at", last, cpu::read_memory(last).into(), u32::MAX.into())
 }
 
-/// Configuration accesses without order (mechanism 1), widths mixed; afterwards the host bridge is still there. The ports
-/// stay clear of 0xcf9, which resets the machine.
+/// Configuration accesses without order (mechanism 1), widths mixed; afterwards the host bridge is still there. The
+/// ports stay clear of 0xcf9, which resets the machine.
 pub fn pci_junk() -> Result<(), Wrong> {
     const ADDRESS: u16 = 0xcf8;
     const DATA: u16 = 0xcfc;
@@ -123,7 +123,8 @@ pub fn ioapic_junk() -> Result<(), Wrong> {
     expect("version of the IOAPIC, register", VERSION.into(), read(VERSION).into(), version.into())
 }
 
-/// Interrupts to itself with every vector, faster than they are taken; NMIs; vectors that are illegal, and reserved bits.
+/// Interrupts to itself with every vector, faster than they are taken; NMIs; vectors that are illegal, and reserved
+/// bits.
 pub fn apic_storm() -> Result<(), Wrong> {
     const ROUNDS: u32 = 20;
     const NON_MASKABLE: u8 = 2;

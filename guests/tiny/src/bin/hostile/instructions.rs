@@ -70,8 +70,8 @@ pub fn garbage() -> Result<(), Wrong> {
     NONE.iter().try_for_each(|&(bytes, vector)| expect_exception("bytes", number(bytes), vector, || execute(bytes)))
 }
 
-/// Executes bytes without order until the guest is dead, or for a while. Whatever comes of it is the guest's own affair;
-/// the host must not mind.
+/// Executes bytes without order until the guest is dead, or for a while. Whatever comes of it is the guest's own
+/// affair; the host must not mind.
 pub fn noise() -> Result<(), Wrong> {
     let mut random = Random::new(1);
     for _ in 0..100_000 {
@@ -90,8 +90,8 @@ fn execute(bytes: &[u8]) {
     code[62..].copy_from_slice(&INVALID);
     // RAX is 0, a control block's possible address, and RCX is 0, no extension of MONITOR's: for impossible ones the
     // instructions raise #GP before they exit (in QEMU, and on processors), whatever the guest was told of them.
-    // SAFETY: all memory may be executed. Whatever the bytes do happens to a guest that is made to be broken; the callee
-    // of an attempt may change any register.
+    // SAFETY: all memory may be executed. Whatever the bytes do happens to a guest that is made to be broken; the
+    // callee of an attempt may change any register.
     unsafe {
         asm!("call {}", in(reg) code.as_ptr(), inout("rax") 0_u64 => _, inout("rcx") 0_u64 => _,
         clobber_abi("C"))

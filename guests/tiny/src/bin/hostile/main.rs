@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Misbehaves, one way at a time, and says whether the answer was the architecture's.
 //!
-//! The command line names what to do (`do=unknown-ports,xcr0-junk`); each prints `hostile: NAME: ok`, or `hostile: NAME: WRONG`
-//! and what came instead. Some ways end the guest before it can say anything: they print `hostile: NAME: going`, and it is
-//! the host that must say why the guest stopped. `do=all` does, in turn, those that come back.
+//! The command line names what to do (`do=unknown-ports,xcr0-junk`); each prints `hostile: NAME: ok`, or
+//! `hostile: NAME: WRONG` and what came instead. Some ways end the guest before it can say anything: they print
+//! `hostile: NAME: going`, and it is the host that must say why the guest stopped. `do=all` does, in turn, those that
+//! come back.
 #![no_std]
 #![no_main]
 // Reason: see the library's.
@@ -55,6 +56,7 @@ const WAYS: &[Way] = &[
     death("cr4-junk", registers::cr4_junk),
     death("noise", instructions::noise),
     death("triple-fault", deaths::triple_fault),
+    death("debug-loop", deaths::debug_exceptions_without_end),
     death("hang-cli", deaths::hang_with_interrupts_off),
     death("hlt-cli", deaths::sleep_with_interrupts_off),
 ];

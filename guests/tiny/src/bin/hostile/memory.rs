@@ -40,7 +40,8 @@ fn read_all_widths(address: u64) -> Result<(), Wrong> {
     expect("quad word at", address, quad, u64::MAX)
 }
 
-/// Entries of junk: with reserved bits set the walk ends in a page fault that says so; not present, in one that does not.
+/// Entries of junk: with reserved bits set the walk ends in a page fault that says so; not present, in one that does
+/// not.
 pub fn own_tables() -> Result<(), Wrong> {
     const RESERVED_BITS: u64 = 0x1f << 13; // of a large page's address
     let mut random = Random::new(7);
@@ -74,8 +75,8 @@ pub fn execute_hole() -> Result<(), Wrong> {
     })
 }
 
-/// A page directory in a hole: its entries read as ones, whose reserved bits are a page fault. A host that does not walk
-/// through holes stops the guest.
+/// A page directory in a hole: its entries read as ones, whose reserved bits are a page fault. A host that does not
+/// walk through holes stops the guest.
 pub fn tables_in_hole() -> Result<(), Wrong> {
     const THIRD_GIBIBYTE: usize = 2;
     let pointer = (&raw mut tiny_page_pointers).cast::<u64>();

@@ -5,8 +5,8 @@ use tiny::answers::{Wrong, expect_exception};
 use tiny::attempt::{GENERAL_PROTECTION, INVALID_OPCODE};
 use tiny::cpu;
 
-/// The ends of the ranges that are numbered, numbers nobody gave away, SVM's VM_CR, IGNNE and VM_HSAVE_PA, VMX's control
-/// and capability registers.
+/// The ends of the ranges that are numbered, numbers nobody gave away, SVM's VM_CR, IGNNE and VM_HSAVE_PA, VMX's
+/// control and capability registers.
 const UNKNOWN_MSRS: [u32; 12] = [
     0x0000_1fff,
     0x0000_2000,
@@ -26,7 +26,8 @@ const EFER: u32 = 0xc000_0080;
 const EFER_SVME: u64 = 1 << 12;
 const EFER_RESERVED: u64 = 1 << 40;
 
-/// Reading or writing what is not there is a general protection fault, and so is turning SVM on in a machine without it.
+/// Reading or writing what is not there is a general protection fault, and so is turning SVM on in a machine without
+/// it.
 pub fn unknown_msrs() -> Result<(), Wrong> {
     for number in UNKNOWN_MSRS {
         expect_exception("read of MSR", number.into(), GENERAL_PROTECTION, || cpu::read_msr(number))?;
@@ -39,8 +40,8 @@ pub fn unknown_msrs() -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Reserved bits of CR4. Not among those that come back: QEMU's emulated processor (seen with 7.2 and 10.0) stays at such
-/// an instruction for ever.
+/// Reserved bits of CR4. Not among those that come back: QEMU's emulated processor (seen with 7.2 and 10.0) stays at
+/// such an instruction for ever.
 pub fn cr4_junk() -> Result<(), Wrong> {
     [1 << 31, 1 << 63]
         .into_iter()

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Watches what is a guest's alone: its registers and its memory.
 //!
-//! The command line names what to do, in this order (`do=fresh,stain`); each prints `keeper: NAME: ok`, or `keeper: NAME:
-//! WRONG` and what is not as it should be. The patterns follow from `seed=NUMBER`, so that whose they are can be told.
+//! The command line names what to do, in this order (`do=fresh,stain`); each prints `keeper: NAME: ok`, or `keeper:
+//! NAME: WRONG` and what is not as it should be. The patterns follow from `seed=NUMBER`, so that whose they are can be
+//! told.
 #![no_std]
 #![no_main]
 // Reason: see the library's.
 #![allow(unsafe_code)]
 
+mod beat;
 mod memory;
 mod registers;
 mod state;
@@ -26,13 +28,17 @@ fn main(command_line: &str) -> Verdict {
     let seed = options::number(command_line, "seed").unwrap_or(0) as u64;
     let rounds = options::number(command_line, "rounds").map_or(ROUNDS, |rounds| rounds as u32);
     let processors = options::number(command_line, "processors").unwrap_or(1).clamp(1, smp::MOST);
+    let beats = options::number(command_line, "beats").map_or(u64::MAX, |beats| beats as u64);
+    let periods = options::number(command_line, "every").unwrap_or(1).max(1) as u64;
     let names = options::value(command_line, "do").unwrap_or_default();
     state::enable();
     apic::enable();
-    Verdict::of(names.split(',').fold(true, |right, name| run(name, seed, rounds, processors) & right))
+    Verdict::of(
+        names.split(',').fold(true, |right, name| run(name, seed, rounds, processors, (beats, periods)) & right),
+    )
 }
 
-fn run(name: &str, seed: u64, rounds: u32, processors: usize) -> bool {
+fn run(name: &str, seed: u64, rounds: u32, processors: usize, (beats, periods): (u64, u64)) -> bool {
     let result = match name {
         "fresh" => registers::are_fresh().and_then(|()| memory::is_fresh()),
         "stain" => {
@@ -42,8 +48,9 @@ fn run(name: &str, seed: u64, rounds: u32, processors: usize) -> bool {
         "registers" => registers::hold(seed, rounds),
         "watch" => watch::watch(seed, processors),
         "wait" => wait(),
+        "beat" => beat::beat(beats, periods),
         _ => {
-            print!("keeper: {name}: no such way; there are fresh, stain, registers, watch, wait\n");
+            print!("keeper: {name}: no such way; there are fresh, stain, registers, watch, wait, beat\n");
             return false;
         }
     };

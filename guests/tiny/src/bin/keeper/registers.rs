@@ -27,8 +27,8 @@ pub fn stain(seed: u64) -> Result<(), Wrong> {
     State::read().compare(&pattern)
 }
 
-/// They keep a pattern while the program runs, is interrupted, and sleeps. A round spins until the timer's interrupt, then
-/// sleeps until the next.
+/// They keep a pattern while the program runs, is interrupted, and sleeps. A round spins until the timer's interrupt,
+/// then sleeps until the next.
 pub fn hold(seed: u64, rounds: u32) -> Result<(), Wrong> {
     let pattern = State::pattern(seed);
     pattern.load();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registers that a processor keeps beside its general ones: x87, SSE and AVX, debug addresses, TSC_AUX (AMD APM vol. 2,
-//! chapters 11 and 13). Compiled code of this target uses none of them.
+//! The registers that a processor keeps beside its general ones: x87, SSE and AVX, debug addresses, TSC_AUX (AMD APM
+//! vol. 2, chapters 11 and 13). Compiled code of this target uses none of them.
 
 use crate::wrong::Wrong;
 use core::arch::asm;
@@ -10,7 +10,8 @@ use tiny::random::Random;
 
 const TSC_AUX: u32 = 0xc000_0103;
 const MXCSR_AFTER_RESET: u64 = 0x1f80;
-/// Double words of an FXSAVE image: x87's control, status and tag words; MXCSR; x87's registers, two each; SSE's, two each.
+/// Double words of an FXSAVE image: x87's control, status and tag words; MXCSR; x87's registers, two each; SSE's, two
+/// each.
 const CONTROLS: usize = 0;
 const MXCSR: usize = 3;
 const X87: usize = 4;
@@ -89,8 +90,8 @@ impl State {
     /// Puts the values into the registers.
     pub fn load(&self) {
         let [dr0, dr1, dr2, dr3] = self.debug;
-        // SAFETY: the image is 64-byte aligned and has no reserved bit set; no breakpoint is turned on in DR7; compiled code
-        // uses none of these registers.
+        // SAFETY: the image is 64-byte aligned and has no reserved bit set; no breakpoint is turned on in DR7; compiled
+        // code uses none of these registers.
         unsafe {
             asm!("fxrstor64 [{}]", in(reg) &raw const self.fxsave, options(nostack));
             asm!("mov dr0, {}", "mov dr1, {}", "mov dr2, {}", "mov dr3, {}",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All processors look without a pause at what no pause may change: memory, the clock, a timer; and at how long they were away.
+//! All processors look without a pause at what no pause may change: memory, the clock, a timer; and at how long they
+//! were away.
 
 use core::hint::spin_loop;
 use core::ops::Range;
@@ -33,8 +34,8 @@ static LATEST: AtomicU64 = AtomicU64::new(0);
 static AWAY: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static IS_WRONG: AtomicBool = AtomicBool::new(false);
 
-/// Fills the memory with a pattern, and watches for ever, or until something is wrong. Lines say how long each processor was away
-/// from its work at most since the line before, in ticks.
+/// Fills the memory with a pattern, and watches for ever, or until something is wrong. Lines say how long each
+/// processor was away from its work at most since the line before, in ticks.
 pub fn watch(seed: u64, processors: usize) -> Result<(), Wrong> {
     memory::stain_part(seed, watched());
     SEED.store(seed, Ordering::Relaxed);

@@ -11,8 +11,8 @@
 //!
 //! With `counters=COUNT` so many performance counters of each count meanwhile.
 //!
-//! `do=share`: counts rounds of work in each of some whole seconds of the wall clock that all guests of the host have in
-//! common, so that the counts of guests that share a processor can be compared:
+//! `do=share`: counts rounds of work in each of some whole seconds of the wall clock that all guests of the host have
+//! in common, so that the counts of guests that share a processor can be compared:
 //!
 //! ```text
 //! turns: second=1763668801 rounds=812345

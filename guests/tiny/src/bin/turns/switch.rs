@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From one virtual processor's last instruction to the other's first.
 //!
-//! Both run this loop; under `-icount shift=0` a tick is an instruction, so a sample is the length of the path plus at most
-//! one turn of the loop on either side (some twenty instructions).
+//! Both run this loop; under `-icount shift=0` a tick is an instruction, so a sample is the length of the path plus at
+//! most one turn of the loop on either side (some twenty instructions).
 
 use core::arch::x86_64::_rdtsc;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

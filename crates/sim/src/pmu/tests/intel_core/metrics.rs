@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// Ten thousand slots by one share, then a thousand turns of ten slots each by another: each of them too short to move a share of
-/// all by its last bit.
+/// Ten thousand slots by one share, then a thousand turns of ten slots each by another: each of them too short to move
+/// a share of all by its last bit.
 #[test]
 fn shares_survive_turns_that_are_too_short_to_move_them() {
     let core = core();

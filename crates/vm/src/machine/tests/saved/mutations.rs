@@ -7,7 +7,7 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::*;
 
-/// What of a parcel is changed: structures and tails, whose sums would be right.
+/// What of the saved state is changed: structures and tails, whose sums would be right.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Policy,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! States that no machine can be in are refused, and the field is named.
 
-use handover::state::{CpuidLeaf, Devices, PciFunction, Policy, Vcpu, event_state, mail_flag};
+use handover::state::{CpuidLeaf, Devices, PciFunction, Policy, Vcpu, event_state, mail_flag, more_nmi};
 use zerocopy::{FromBytes, FromZeros};
 
 use super::*;
@@ -41,6 +41,10 @@ fn virtual_processors_that_cannot_be_are_refused() {
     assert_eq!(vcpu(|s| s.mail.start = 0x9a.into()), "mail.start");
     assert_eq!(vcpu(|s| s.mail.start = mail_flag::LATE_NMI.into()), "mail.start");
     assert_eq!(vcpu(|s| s.mail.is_level[0] = 1.into()), "mail.is_level");
+    assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::PENDING.into()), "more_nmis.flags");
+    assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::EARLY.into()), "more_nmis.flags");
+    assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::LATE.into()), "more_nmis.flags");
+    assert_eq!(vcpu(|s| s.more_nmis.flags = 8.into()), "more_nmis.flags");
 }
 
 /// The field for which devices are refused; they stay as they were.

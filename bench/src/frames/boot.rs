@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One boot of a host with a small guest, and what its log says of its metadata.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use baton::config::{Config, Guest, Host, Image};
+use baton::size::Size;
+use bundle::{OnPanic, Pmu, WhenDone};
+use lab::{Happening, Lab, RunDir, What};
+use tempfile::TempDir;
+
+use crate::Context;
+
+pub(super) const GIB: u64 = 1 << 30;
+/// What must stay free on the machine below, beside what a machine touches.
+const SPARE_BYTES: f64 = 4.0 * GIB as f64;
+
+/// A host to boot.
+#[derive(Clone, Debug)]
+pub(super) struct Boot {
+    pub size_gib: u64,
+    pub options: String,
+    /// Whether records that were deferred are waited for.
+    pub waits: bool,
+}
+
+/// What a boot has written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Account {
+    /// Of the boot's step that writes metadata.
+    pub boot_instructions: f64,
+    pub before_guest_bytes: f64,
+    /// With what was written later, where that was waited for.
+    pub total_bytes: Option<f64>,
+    pub is_modelled: bool,
+}
+
+impl Boot {
+    /// Boots, and reads the account.
+    pub fn run(&self, context: &Context) -> Result<Account> {
+        let (mut lab, _folder) = start(context, self.size_gib * GIB, &guest(context, 16 << 20)?, &self.options)?;
+        let mut lines = Vec::new();
+        while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
+            let Some(Happening { what, .. }) = lab.next(left) else { break };
+            let What::HostLine(line) = what else { continue };
+            lines.push(line);
+            if let Some(account) = read(&lines, self.waits) {
+                lab.kill();
+                return Ok(account);
+            }
+        }
+        bail!("a host of {} GiB did not say what it wrote; its lines were\n{}", self.size_gib, lines.join("\n"))
+    }
+}
+
+/// Starts a host of so much memory, which the machine below gives only where it is touched.
+pub(super) fn start(context: &Context, bytes: u64, guest: &Guest, options: &str) -> Result<(Lab, TempDir)> {
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let bundle = folder.path().join("bundle.cpio");
+    let memory = Size { bytes };
+    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
+    let config = Config {
+        path: PathBuf::from("bench"),
+        host,
+        trusted_keys: Vec::new(),
+        allow_downgrade: None,
+        guests: vec![guest.clone()],
+    };
+    fs::write(&bundle, baton::bundle::build(&config, None)?)?;
+    let backend = format!("memory-backend-ram,id=ram,size={bytes},reserve=off");
+    // A second -cpu replaces the first.
+    let extra =
+        ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic", "-object", &backend, "-machine", "memory-backend=ram"];
+    let machine = context.machine(bundle, memory, format!("log=debug {options}"), extra.map(OsString::from).to_vec());
+    Ok((Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?, folder))
+}
+
+/// One that ends as soon as it has looked at its memory.
+pub(super) fn guest(context: &Context, bytes: u64) -> Result<Guest> {
+    Ok(Guest {
+        name: "keeper".to_owned(),
+        kernel: context.made("target/guests/keeper.elf")?,
+        initrd: None,
+        modules: Vec::new(),
+        cmdline: "do=fresh".to_owned(),
+        vcpus: 1,
+        memory: Size { bytes },
+        debug_exit: true,
+        weight: 100,
+        on_panic: OnPanic::default(),
+        hung_s: 0,
+        pmu: Pmu::Off,
+        pmu_events: None,
+        autostart: true,
+    })
+}
+
+/// Whether the machine below can give a machine so much memory.
+pub(super) fn is_room_for(bytes: f64) -> bool {
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0);
+    bytes == 0.0 || kib * 1024.0 > bytes + SPARE_BYTES
+}
+
+/// The account, once all of its lines are there.
+fn read(lines: &[String], waits: bool) -> Option<Account> {
+    let before = |mark: &str| lines.iter().find_map(|line| number_before(line, mark));
+    let total_bytes = before(" bytes of records are written");
+    let account = Account {
+        boot_instructions: before(" cycles at boot")?,
+        before_guest_bytes: before(" bytes of metadata before the first guest")?,
+        total_bytes,
+        is_modelled: false,
+    };
+    (!waits || total_bytes.is_some()).then_some(account)
+}
+
+/// The number right before `mark`.
+pub(super) fn number_before(line: &str, mark: &str) -> Option<f64> {
+    line.split_once(mark)?.0.rsplit(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_lines_give_bytes_and_instructions() {
+        let lines = [
+            "[ 0.1] cpu0 debug ledger: Deferred, hvo true: 631649 bytes in 638093 cycles at boot",
+            "[ 0.2] cpu0 debug background: 700000 bytes of metadata before the first guest",
+            "[ 0.3] cpu0 debug background: 8000000 bytes of records are written, the last 5 cycles (1 us) after the \
+             first guest",
+        ]
+        .map(str::to_owned);
+        let expected = Account {
+            boot_instructions: 638_093.0,
+            before_guest_bytes: 700_000.0,
+            total_bytes: Some(8_000_000.0),
+            is_modelled: false,
+        };
+        assert_eq!(read(&lines, true), Some(expected.clone()));
+        assert_eq!(read(&lines[..2], false), Some(Account { total_bytes: None, ..expected }));
+        assert_eq!((read(&lines[..2], true), read(&lines[..1], false)), (None, None));
+    }
+}

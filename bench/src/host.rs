@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lab machine with Baton and one guest, as benches need it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use baton::client::Client;
+use baton::config::{Config, Guest, Host, Image};
+use baton::size::Size;
+use bundle::{OnPanic, Pmu, WhenDone};
+use lab::{Happening, Lab, RunDir, What};
+use tempfile::TempDir;
+use wire::{EventKind, ReplyBody, RequestBody};
+
+use super::Context;
+
+/// The guest's name.
+const NAME: &str = "guest";
+/// The guest's lines that an error shows.
+const LINES_TOLD: usize = 10;
+/// What the lab machine has beyond its guest's memory: the host and the bundle.
+const HOST_MEMORY: Size = Size::mebibytes(256);
+
+/// The guest to run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub kernel: PathBuf,
+    pub initrd: Option<PathBuf>,
+    pub cmdline: String,
+    pub memory: Size,
+    /// Its performance counters.
+    pub pmu: Pmu,
+    /// The host's options.
+    pub options: String,
+}
+
+/// A machine that runs Baton with one guest. Dropping it ends it.
+pub(super) struct Hosted {
+    pub lab: Lab,
+    timeout: Duration,
+    /// What the guest has written, until a line of it is taken.
+    console: String,
+    /// The bundle and the sockets are there.
+    folder: TempDir,
+}
+
+impl Hosted {
+    /// Starts Baton on a machine of one processor, its guest not yet running; `extra` is added to the emulator's
+    /// command line.
+    pub fn start(context: &Context, plan: &Plan, extra: impl FnOnce(&TempDir) -> Vec<OsString>) -> Result<Self> {
+        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+        let bundle = folder.path().join("bundle.cpio");
+        let memory = Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes };
+        fs::write(&bundle, baton::bundle::build(&config(plan, memory), None)?)?;
+        let machine = context.machine(bundle, memory, plan.options.clone(), extra(&folder));
+        let dir = RunDir::take_at(&folder.path().join("run"))?;
+        let lab = Lab::start(&machine, dir)?;
+        Ok(Self { lab, timeout: context.timeout, console: String::new(), folder })
+    }
+
+    /// The folder of its sockets.
+    pub fn folder(&self) -> &TempDir {
+        &self.folder
+    }
+
+    /// Waits at most so long from here on, and never longer than every machine may take.
+    pub fn limit(&mut self, timeout: Duration) {
+        self.timeout = self.timeout.min(self.lab.elapsed() + timeout);
+    }
+
+    /// Starts the guest; returns the client that asked for it. The tool has subscribed to its console by then, so that
+    /// no line of it is lost.
+    pub fn start_guest(&mut self) -> Result<Client> {
+        self.wait("the host's first answer", |what, _| matches!(what, What::Ready).then_some(()))?;
+        let mut client = self.lab.client()?;
+        client.order(RequestBody::VmStart { name: NAME.to_owned() })?;
+        Ok(client)
+    }
+
+    /// Waits for the guest's start; returns when the tool learnt of it.
+    pub fn wait_started(&mut self) -> Result<Duration> {
+        self.wait("the guest's start", |what, _| match what {
+            What::Event(event) if matches!(event.kind, EventKind::VmStarted { .. }) => Some(()),
+            _ => None,
+        })
+        .map(|(at, ())| at)
+    }
+
+    /// Waits for a line of the guest's that contains `text`; returns when its end arrived. Earlier lines are forgotten.
+    pub fn wait_line(&mut self, text: &str) -> Result<Duration> {
+        self.collect_lines(text).map(|(at, _)| at)
+    }
+
+    /// The guest's lines up to and with the one that contains `text`, and when its end arrived.
+    pub fn collect_lines(&mut self, text: &str) -> Result<(Duration, Vec<String>)> {
+        self.wait(&format!("the guest's line {text:?}"), |_, console| {
+            let found = console.find(text)?;
+            let end = found + console[found..].find('\n')? + 1;
+            let lines = console[..end].lines().map(str::to_owned).collect();
+            console.drain(..end);
+            Some(lines)
+        })
+    }
+
+    /// What the host says of the guest, for an error message.
+    fn guest_state(&self) -> String {
+        let ask = || self.lab.client()?.request_within(STATE_TIMEOUT, RequestBody::VmList { from_index: 0 });
+        match ask() {
+            Ok(ReplyBody::Vms { vms, .. }) if !vms.is_empty() => {
+                format!("the host says: {}, {} exits, of them {:?}", vms[0].state, vms[0].exits_total, vms[0].exits)
+            }
+            Ok(_) => "the host knows of no guest".to_owned(),
+            Err(error) => format!("the host does not answer: {error}"),
+        }
+    }
+
+    /// Follows what happens until `wanted` finds it there or in the console's text.
+    fn wait<T>(
+        &mut self,
+        name: &str,
+        mut wanted: impl FnMut(&What, &mut String) -> Option<T>,
+    ) -> Result<(Duration, T)> {
+        let mut last_lines = Vec::new();
+        while let Some(left) = self.timeout.checked_sub(self.lab.elapsed()) {
+            let Some(Happening { at, what }) = self.lab.next(left) else { break };
+            match &what {
+                What::Console { bytes, .. } => self.console.push_str(&String::from_utf8_lossy(bytes)),
+                What::HostLine(line) | What::EmulatorLine(line) => last_lines.push(line.clone()),
+                _ => {}
+            }
+            if let Some(found) = wanted(&what, &mut self.console) {
+                return Ok((at, found));
+            }
+            if let What::Ended(ending) = &what {
+                bail!("{name} did not come: {ending}{}", told(&last_lines, &self.console));
+            }
+        }
+        let (state, told) = (self.guest_state(), told(&last_lines, &self.console));
+        bail!("{name} did not come within {:?} ({state}); raise --timeout on a slow machine{told}", self.timeout)
+    }
+}
+
+/// How long the host may take to say how a guest is that did not get there.
+const STATE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What host and guest have said, for an error message.
+fn told(host_lines: &[String], console: &str) -> String {
+    let lines: Vec<&str> = console.lines().collect();
+    let last = lines[lines.len().saturating_sub(LINES_TOLD)..].join("\n");
+    format!("\nThe host's lines were\n{}\nThe guest's last lines were\n{last}", host_lines.join("\n"))
+}
+
+fn config(plan: &Plan, memory: Size) -> Config {
+    let guest = Guest {
+        name: NAME.to_owned(),
+        kernel: plan.kernel.clone(),
+        initrd: plan.initrd.clone(),
+        modules: Vec::new(),
+        cmdline: plan.cmdline.clone(),
+        vcpus: 1,
+        memory: plan.memory,
+        debug_exit: false,
+        weight: 100,
+        on_panic: OnPanic::default(),
+        hung_s: 10,
+        pmu: plan.pmu,
+        pmu_events: None,
+        autostart: false,
+    };
+    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
+    Config { path: PathBuf::from("bench"), trusted_keys: vec![], allow_downgrade: None, host, guests: vec![guest] }
+}

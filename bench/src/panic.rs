@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `panic`: what a machine costs whose host has panicked.
+//!
+//! Hosts of 1, 2 and 8 processors, all in their loops, are made to panic through the control channel
+//! (`selftest=panic-when-asked`), `panic=spin` and `panic=halt` alternating. Beside them stock Linux directly in the
+//! same emulator, panicked by its agent through sysrq with `panic=0`, and the emulator's own floor: a machine whose
+//! boot sector halts it with interrupts off.
+//!
+//! - `processor_seconds`: CPU time of the emulator's process over 60 s, from a second after the report's last line on,
+//!   by the scheduler's account in nanoseconds.
+//! - `instructions`: how many instructions the machine's processors execute in 10 s after their end, counted by the
+//!   emulator itself (`-icount shift=0`, asked for with QMP's `query-replay`). Counting, it runs all processors in one
+//!   thread.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use baton::size::Size;
+use lab::{Accelerator, CpuTime, Happening, Lab, Machine, RunDir, What, qmp};
+use wire::RequestBody;
+
+use super::report::{Figure, Goal, Report};
+use super::statistics::median;
+use super::{Bench, Context};
+
+mod floor;
+mod linux;
+
+pub(super) static BENCH: Bench = Bench {
+    name: "panic",
+    about: "a machine after its host's panic: processor time and instructions, spinning, halted, and stock Linux",
+    goals: &[
+        Goal::at_most("halt_vs_spin_events", 1.0 / 961.0, "ratio"),
+        Goal::at_most("halt_vs_linux_cpu", 1.0 / 50.0, "ratio"),
+    ],
+    run,
+};
+
+const PROCESSORS: [u32; 3] = [1, 2, 8];
+const MEMORY: Size = Size::mebibytes(512);
+/// For how long instructions are counted.
+const SPAN: Duration = Duration::from_secs(10);
+/// For how long CPU time is measured: what is left of a halted machine are single milliseconds.
+const CPU_SPAN: Duration = Duration::from_secs(60);
+/// What is on its way at the end may still arrive.
+const SETTLE: Duration = Duration::from_secs(1);
+/// How long the question is waited for that makes the host panic: it has no answer.
+const QUESTION: Duration = Duration::from_millis(200);
+/// The last line of the host's report.
+const REPORTED: &str = "end of report";
+
+/// What was measured of machines with so many processors.
+#[derive(Default)]
+struct Runs {
+    spin: Vec<f64>,
+    halt: Vec<f64>,
+    linux: Vec<f64>,
+    floor: Vec<f64>,
+    spin_instructions: Vec<f64>,
+    halt_instructions: Vec<f64>,
+}
+
+fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    let (mut events, mut cpu) = (Vec::new(), Vec::new());
+    for processors in PROCESSORS {
+        let mut runs = Runs::default();
+        for run in 1..=context.runs {
+            let step = |what: &str| {
+                context.step(&format!("panic: {processors} processors, run {run} of {}, {what}", context.runs));
+            };
+            step("spin");
+            runs.spin.push(seconds_of_host(context, processors, "spin")?);
+            step("halt");
+            runs.halt.push(seconds_of_host(context, processors, "halt")?);
+            step("Linux");
+            runs.linux.push(linux::seconds(context, processors)?);
+            step("the emulator's floor");
+            runs.floor.push(floor::seconds(context, processors)?);
+            step("spin, instructions");
+            runs.spin_instructions.push(instructions(context, processors, "spin")?);
+            step("halt, instructions");
+            runs.halt_instructions.push(instructions(context, processors, "halt")?);
+        }
+        let (of_events, of_cpu) = tell(report, processors, runs)?;
+        events.push(of_events);
+        cpu.push(of_cpu);
+    }
+    // The worst size counts.
+    report.goal("halt_vs_spin_events", events.into_iter().fold(0.0, f64::max))?;
+    report.goal("halt_vs_linux_cpu", cpu.into_iter().fold(0.0, f64::max))
+}
+
+/// Reports one size; returns the two ratios that the goals are held against.
+fn tell(report: &mut Report<'_>, processors: u32, runs: Runs) -> Result<(f64, f64)> {
+    let figure = |variant: &str, metric: &str, unit, runs: &[f64]| {
+        Figure::measured(format!("{variant} {processors}"), metric, unit, runs)
+    };
+    if median(&runs.spin_instructions) == Some(0.0) || median(&runs.linux) == Some(0.0) {
+        bail!("the baseline did nothing at all: what it is compared with would look infinitely worse");
+    }
+    let cpu = report.compared(
+        figure("halt", "processor_seconds", "s", &runs.halt),
+        figure("linux", "processor_seconds", "s", &runs.linux),
+        &format!("halt/linux {processors}"),
+        "processor_seconds_ratio",
+    )?;
+    report.figure(figure("spin", "processor_seconds", "s", &runs.spin))?;
+    report.figure(figure("floor", "processor_seconds", "s", &runs.floor))?;
+    let events = report.compared(
+        figure("halt", "instructions", "instructions", &runs.halt_instructions),
+        figure("spin", "instructions", "instructions", &runs.spin_instructions),
+        &format!("halt/spin {processors}"),
+        "instructions_ratio",
+    )?;
+    Ok((events, cpu))
+}
+
+/// Processor seconds of a host that has panicked.
+fn seconds_of_host(context: &Context, processors: u32, action: &str) -> Result<f64> {
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let machine = machine(context, processors, action);
+    let lab = panicked(context, Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?)?;
+    seconds(lab.pid())
+}
+
+/// Instructions that a host executes that has panicked.
+fn instructions(context: &Context, processors: u32, action: &str) -> Result<f64> {
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let socket = folder.path().join("qmp.sock");
+    let mut machine = machine(context, processors, action);
+    // With icount, QEMU 10's x2APIC ends the emulator ("Bad icount read").
+    machine.extra.extend(["-icount", "shift=0", "-cpu", "max,-x2apic"].map(Into::into));
+    machine.extra.extend(qmp::arguments(&socket));
+    let _lab = panicked(context, Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?)?;
+    let mut monitor = qmp::Monitor::connect(&socket)?;
+    thread::sleep(SETTLE);
+    let before = monitor.instructions()?;
+    thread::sleep(SPAN);
+    Ok((monitor.instructions()? - before) as f64)
+}
+
+fn machine(context: &Context, processors: u32, action: &str) -> Machine {
+    Machine {
+        qemu: context.qemu.clone(),
+        accelerator: Accelerator::Tcg,
+        cpus: processors,
+        memory: MEMORY,
+        image: context.image.clone(),
+        bundle: None,
+        disc: None,
+        cmdline: format!("selftest=panic-when-asked panic={action}"),
+        extra: Vec::new(),
+    }
+}
+
+/// Waits until the host is up, and makes it panic.
+fn panicked(context: &Context, mut lab: Lab) -> Result<Lab> {
+    lab.wait_for(context.timeout, |what| matches!(what, What::Ready))?;
+    // There is no answer to this question.
+    let _ = lab.client()?.request_within(QUESTION, RequestBody::Events { from_sequence: 0, limit: 1 });
+    while let Some(Happening { what, .. }) = lab.next(context.timeout.saturating_sub(lab.elapsed())) {
+        match what {
+            What::HostLine(line) if line.contains(REPORTED) => return Ok(lab),
+            What::Ended(ending) => bail!("the host was to panic and stay; {ending}"),
+            _ => {}
+        }
+    }
+    bail!("the host did not panic within {:?}", context.timeout)
+}
+
+/// CPU seconds that a process takes in [`CPU_SPAN`].
+fn seconds(pid: u32) -> Result<f64> {
+    thread::sleep(SETTLE);
+    let before = CpuTime::of(pid)?;
+    thread::sleep(CPU_SPAN);
+    Ok(CpuTime::of(pid)?.since(&before).as_secs_f64())
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A host that is replaced: by itself, warm, and by itself, through the machine's firmware.
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use baton::config::{Config, Guest, Host, Image};
+use baton::size::Size;
+use bundle::{OnPanic, Pmu, WhenDone};
+use lab::qmp::{self, Monitor};
+use lab::{Accelerator, Lab, Machine, RunDir, What};
+use wire::{ReplyBody, RequestBody};
+
+use crate::Context;
+use crate::statistics::median;
+
+const GUEST: &str = "keeper";
+/// How the host's log says that the guest starts.
+pub(super) const STARTED: &str = "keeper started";
+/// How often one host is restarted: it takes little beside a Linux's start.
+const TIMES: usize = 5;
+const PROCESSORS: u32 = 2;
+const MEMORY: Size = Size::mebibytes(1024);
+const GUEST_MEMORY: Size = Size::mebibytes(16);
+
+/// A warm restart, in milliseconds.
+pub(super) struct Warm {
+    /// From the stop of the first guest to its first instruction, by the host's clock.
+    pub gap_ms: f64,
+    /// From the request to its answer, by the tool's clock.
+    pub asked_ms: f64,
+}
+
+/// Has a host restart itself some times; the restart in the middle.
+pub(super) fn warm(context: &Context) -> Result<Warm> {
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let mut lab = start(context, folder.path(), Vec::new())?;
+    wait_running(&mut lab, context.timeout)?;
+    let (mut gaps, mut asked) = (Vec::new(), Vec::new());
+    for _ in 0..TIMES {
+        let restart = warm_once(context, &lab)?;
+        gaps.push(restart.gap_ms);
+        asked.push(restart.asked_ms);
+    }
+    Ok(Warm { gap_ms: middle(&gaps)?, asked_ms: middle(&asked)? })
+}
+
+fn warm_once(context: &Context, lab: &Lab) -> Result<Warm> {
+    let asked = lab.elapsed();
+    match lab.client()?.request_within(context.timeout, RequestBody::Restart)? {
+        ReplyBody::Restarted(report) => {
+            let gap = report.machine_gap_ns.context("no guest was started again")?;
+            Ok(Warm { gap_ms: gap as f64 / 1e6, asked_ms: milliseconds(lab.elapsed() - asked) })
+        }
+        other => bail!("not the answer to a restart: {other:?}"),
+    }
+}
+
+/// Resets the machine under a host some times; the reset in the middle.
+pub(super) fn cold(context: &Context) -> Result<f64> {
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let socket = folder.path().join("monitor");
+    // The lab's machines end where they would be reset; the last word counts.
+    let resets = ["-action".into(), "reboot=reset".into()];
+    let extra = qmp::arguments(&socket).into_iter().chain(resets).collect();
+    let mut lab = start(context, folder.path(), extra)?;
+    wait_line(&mut lab, context.timeout, STARTED)?;
+    let mut monitor = Monitor::connect(&socket)?;
+    let mut gaps = Vec::new();
+    for _ in 0..TIMES {
+        let from = lab.elapsed();
+        monitor.reset()?;
+        gaps.push(milliseconds(wait_line(&mut lab, context.timeout, STARTED)?.saturating_sub(from)));
+    }
+    middle(&gaps)
+}
+
+fn middle(runs: &[f64]) -> Result<f64> {
+    median(runs).context("there were no runs")
+}
+
+/// Waits until the host answers and its guest runs, whichever comes first.
+fn wait_running(lab: &mut Lab, timeout: Duration) -> Result<()> {
+    let (is_ready, has_started) = (Cell::new(false), Cell::new(false));
+    lab.wait_for(timeout, |what| {
+        match what {
+            What::Ready => is_ready.set(true),
+            What::HostLine(line) if line.contains(STARTED) => has_started.set(true),
+            _ => {}
+        }
+        is_ready.get() && has_started.get()
+    })
+    .map(drop)
+}
+
+fn start(context: &Context, folder: &Path, extra: Vec<OsString>) -> Result<Lab> {
+    let bundle = folder.join("bundle");
+    std::fs::write(&bundle, bundle_bytes(context)?)?;
+    let machine = Machine { bundle: Some(bundle), extra, ..machine(context, context.image.clone()) };
+    Lab::start(&machine, RunDir::take_at(&folder.join("run"))?)
+}
+
+/// The machine of all variants, which starts this kernel.
+pub(super) fn machine(context: &Context, image: PathBuf) -> Machine {
+    Machine {
+        qemu: context.qemu.clone(),
+        accelerator: Accelerator::Tcg,
+        cpus: PROCESSORS,
+        memory: MEMORY,
+        image,
+        bundle: None,
+        disc: None,
+        cmdline: String::new(),
+        extra: Vec::new(),
+    }
+}
+
+/// A bundle with the image and a guest that computes for ever.
+pub(super) fn bundle_bytes(context: &Context) -> Result<Vec<u8>> {
+    let host = Host {
+        cpus: PROCESSORS,
+        memory: MEMORY,
+        when_done: WhenDone::Stay,
+        cmdline: String::new(),
+        image: Image::Usual,
+    };
+    let guest = Guest {
+        name: GUEST.to_owned(),
+        kernel: context.made("target/guests/keeper.elf")?,
+        initrd: None,
+        modules: Vec::new(),
+        cmdline: "rounds=2000000000 do=registers".to_owned(),
+        vcpus: 1,
+        memory: GUEST_MEMORY,
+        debug_exit: true,
+        weight: 100,
+        on_panic: OnPanic::default(),
+        hung_s: 0,
+        pmu: Pmu::Off,
+        pmu_events: None,
+        autostart: true,
+    };
+    let config = Config {
+        path: PathBuf::from("bench"),
+        host,
+        trusted_keys: Vec::new(),
+        allow_downgrade: None,
+        guests: vec![guest],
+    };
+    baton::bundle::build(&config, Some(&context.image))
+}
+
+/// Waits for a line on COM1 that contains `text`; returns when its end arrived.
+pub(super) fn wait_line(lab: &mut Lab, timeout: Duration, text: &str) -> Result<Duration> {
+    let is_it = |what: &What| matches!(what, What::HostLine(line) if line.contains(text));
+    let seen = lab.wait_for(timeout, is_it).with_context(|| format!("the line {text:?} did not come"))?;
+    seen.last().map(|happening| happening.at).with_context(|| format!("the line {text:?} did not come"))
+}
+
+pub(super) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

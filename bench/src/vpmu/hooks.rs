@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host itself does for a guest's counters at a switch, in instructions: a debugger stops the machine where
+//! each of its hooks begins, and steps until it is left. Nothing is built into the host for that.
+//!
+//! ```text
+//! switch out: close_counters        switch in: open_counters (where it is called), settle_counters
+//! ```
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use baton::config::{Config, Guest, Host, Image};
+use baton::size::Size;
+use bundle::{Pmu, WhenDone};
+use lab::{Lab, RunDir};
+use object::{Object as _, ObjectSymbol as _};
+
+use super::super::debugger::{self, Debugger};
+use super::super::exits::Clock;
+use super::super::report::{Figure, Report};
+use super::super::sched::hosted::turns;
+use super::{COUNTERS, Context, INSTRUCTIONS, POLICIES};
+
+/// The image with its symbols.
+const SYMBOLS: &str = "target/baton.debug.elf";
+const SOCKET: &str = "debugger.sock";
+const MEMORY: Size = Size::mebibytes(512);
+/// Switches before those that are looked at: by then both virtual processors count.
+const BEFORE: usize = 20;
+/// Switches that are looked at.
+const SWITCHES: usize = 5;
+/// More instructions than any hook takes.
+const MOST_STEPS: usize = 20_000;
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Where the hooks begin.
+struct Hooks {
+    close: u64,
+    open: u64,
+    settle: u64,
+}
+
+/// Instructions of some switches.
+struct Steps {
+    out: Vec<f64>,
+    back: Vec<f64>,
+}
+
+/// Both directions of a switch by both policies, and the ratio of the two.
+pub(super) fn switches(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    let hooks = Hooks::of_file(&context.made(SYMBOLS)?)?;
+    let steps_of = |policy: &str| {
+        context.step(&format!("vpmu: a switch in the host's own eyes, {policy}"));
+        steps_of(context, policy, &hooks)
+    };
+    let (slow, quick) = (steps_of(POLICIES[0])?, steps_of(POLICIES[1])?);
+    for (metric, slow, quick) in [("switch_out", slow.out, quick.out), ("switch_in", slow.back, quick.back)] {
+        let figure =
+            |policy: &str, steps| Figure::measured(format!("host, {policy} icount"), metric, INSTRUCTIONS, steps);
+        let (slow, quick) = (figure(POLICIES[0], slow), figure(POLICIES[1], quick));
+        report.compared(slow, quick, "host, reprogram/direct icount", metric)?;
+    }
+    Ok(())
+}
+
+fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<Steps> {
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let bundle = folder.path().join("bundle.cpio");
+    fs::write(&bundle, baton::bundle::build(&config(context)?, None)?)?;
+    let socket = folder.path().join(SOCKET);
+    let machine = context.machine(
+        bundle,
+        MEMORY,
+        format!("vpmu={policy}"),
+        [Clock::Instructions.arguments(), debugger::arguments(&socket)].concat(),
+    );
+    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+    let mut debugger = Debugger::connect(&socket)?;
+    let (mut out, mut back) = (Vec::new(), Vec::new());
+    for switch in 0..BEFORE + SWITCHES {
+        debugger.stop_at(hooks.close, TIMEOUT)?;
+        if switch < BEFORE {
+            continue;
+        }
+        out.push(debugger.steps_to_return(MOST_STEPS)? as f64);
+        // Direct leaves them open where they go with their virtual processor: there the hook is passed by.
+        let opened = match policy {
+            "reprogram" => stop_and_step(&mut debugger, hooks.open)?,
+            _ => 0,
+        };
+        back.push((opened + stop_and_step(&mut debugger, hooks.settle)?) as f64);
+    }
+    lab.kill();
+    Ok(Steps { out, back })
+}
+
+fn stop_and_step(debugger: &mut Debugger, hook: u64) -> Result<usize> {
+    debugger.stop_at(hook, TIMEOUT)?;
+    debugger.steps_to_return(MOST_STEPS)
+}
+
+/// Two virtual processors on one processor, four counters on each.
+fn config(context: &Context) -> Result<Config> {
+    let cmdline = format!("do=switch n=4000 counters={COUNTERS}");
+    let guest = Guest { vcpus: 2, pmu: Pmu::Amd, autostart: true, ..turns(context, "turns", &cmdline)? };
+    let host = Host { cpus: 1, memory: MEMORY, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
+    Ok(Config { path: "bench".into(), trusted_keys: Vec::new(), allow_downgrade: None, host, guests: vec![guest] })
+}
+
+impl Hooks {
+    fn of_file(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let file = object::File::parse(&*bytes).with_context(|| format!("{} is no ELF file", path.display()))?;
+        let names: Vec<(&str, u64)> =
+            file.symbols().filter_map(|symbol| Some((symbol.name().ok()?, symbol.address()))).collect();
+        let of = |name: &str| {
+            address_of(&names, name).with_context(|| format!("{SYMBOLS} has no function {name}: build it again"))
+        };
+        Ok(Self { close: of("close_counters")?, open: of("open_counters")?, settle: of("settle_counters")? })
+    }
+}
+
+/// The only function of a processor of this name, by its mangled name: length and name.
+fn address_of(symbols: &[(&str, u64)], name: &str) -> Option<u64> {
+    let mangled = format!("{}{name}17h", name.len());
+    let mut found = symbols.iter().filter(|(symbol, _)| symbol.contains(&mangled) && symbol.contains("Processor"));
+    let (_, address) = found.next()?;
+    found.next().is_none().then_some(*address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_is_found_by_its_whole_name_or_not_at_all() {
+        let symbols = [
+            ("_ZN2vm7machine8counting..Processor$GT$14close_counters17h0123E", 16),
+            ("_ZN2vm7machine8counting..Processor$GT$20mostly_close_counters17h0123E", 32),
+            ("_ZN2vm7machine8counting..Machine$GT$13open_counters17h0123E", 48),
+        ];
+        assert_eq!(address_of(&symbols, "close_counters"), Some(16));
+        assert_eq!(address_of(&symbols, "open_counters"), None);
+    }
+}

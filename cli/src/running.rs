@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running hosts by their names: where clients connect to them.
+//!
+//! A host's folder is `$XDG_RUNTIME_DIR/baton/<name>/`, or without that variable `<temporary folder>/baton-<uid>/<name>/`.
+//! It holds a lock for as long as the host runs; a folder whose lock is free is no running host's, whatever files are
+//! left there.
+
+use std::env;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use nix::unistd::Uid;
+
+/// The name of a host that was given none.
+pub const DEFAULT_NAME: &str = "default";
+
+/// Where clients connect.
+pub const CONTROL_SOCKET: &str = "control.sock";
+/// The file that is locked while the host runs.
+pub const LOCK: &str = "lock";
+/// The file with the process ids of a lab host: `baton up`, emulator.
+pub const PIDS: &str = "pids";
+
+/// The folder of the host called `name`, whether it runs or not.
+pub fn path_of(name: &str) -> Result<PathBuf> {
+    let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > 32 || name.starts_with('.') || !name.bytes().all(is_possible) {
+        bail!("{name:?} is no name for a host; write up to 32 letters, digits, '-', '_' and '.'");
+    }
+    Ok(base().join(name))
+}
+
+/// The control socket of the running host called `name`.
+pub fn control_socket_of(name: &str) -> Result<PathBuf> {
+    let path = path_of(name)?;
+    if is_running(&path) {
+        return Ok(path.join(CONTROL_SOCKET));
+    }
+    match &running()[..] {
+        [] => bail!("no host is running; `cargo baton up host.toml` starts one in an emulator"),
+        others => bail!("no host called {name:?} is running; choose with --name: {}", others.join(", ")),
+    }
+}
+
+/// The process ids (tool, emulator) of the running host called `name`.
+pub fn pids_of(name: &str) -> Option<(i32, i32)> {
+    let path = path_of(name).ok().filter(|path| is_running(path))?;
+    let text = fs::read_to_string(path.join(PIDS)).ok()?;
+    let (tool, emulator) = text.trim().split_once(' ')?;
+    Some((tool.parse().ok()?, emulator.parse().ok()?))
+}
+
+/// The names of running hosts.
+pub fn running() -> Vec<String> {
+    let entries = fs::read_dir(base()).into_iter().flatten().flatten();
+    let running = entries.filter(|entry| is_running(&entry.path()));
+    let mut names: Vec<_> = running.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Whether a host runs whose folder is at `path`: it holds the lock.
+pub fn is_running(path: &Path) -> bool {
+    File::open(path.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// The folder of all hosts' folders.
+pub fn base() -> PathBuf {
+    match env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
+        Some(folder) => PathBuf::from(folder).join("baton"),
+        None => env::temp_dir().join(format!("baton-{}", Uid::current())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["", "..", ".x", "a/b", "ä"] {
+            assert!(path_of(name).is_err(), "{name}");
+        }
+        assert!(path_of("host-1").is_ok());
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program that an operator installs: it operates hosts and builds what they boot, without emulators and benches.
+
+use std::process::{Command, Output};
+
+fn baton(arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path());
+    command.output().expect("started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn what_takes_an_emulator_is_no_command_of_an_operator() {
+    for command in ["up", "demo", "emulator", "bench"] {
+        let output = baton(&[command]);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let error = text(&output.stderr);
+        assert!(error.contains(&format!("unrecognized subcommand '{command}'")), "{error}");
+    }
+}
+
+#[test]
+fn an_error_is_one_line_and_status_1() {
+    let output = baton(&["info"]);
+    let error = text(&output.stderr);
+    assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+    assert!(error.starts_with("baton: no host is running; `cargo baton up"), "{error}");
+}

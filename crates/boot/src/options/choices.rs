@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The values of options that are chosen from a few.
+
+use core::str::FromStr;
+
+use super::word::UnknownValue;
+
+/// How much log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogBuffer {
+    /// The boot processor's, which logs most, in KiB.
+    pub boot_kib: u32,
+    /// Each other processor's, in KiB.
+    pub other_kib: u32,
+}
+
+impl LogBuffer {
+    /// The boot, and some hundred records of each processor.
+    pub const DEFAULT: Self = Self { boot_kib: 64, other_kib: 16 };
+
+    /// Bytes for the boot processor.
+    pub const fn boot_bytes(self) -> u64 {
+        self.boot_kib as u64 * 1024
+    }
+
+    /// Bytes for each other processor.
+    pub const fn other_bytes(self) -> u64 {
+        self.other_kib as u64 * 1024
+    }
+}
+
+/// Where the log is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Console {
+    /// Nowhere; it is still kept and can be read through the control channel.
+    None,
+    /// The first serial port (COM1), 8 bits, no parity.
+    Serial {
+        /// Bits per second; divides 115,200.
+        baud: u32,
+        /// How the bytes get there.
+        transmit: Transmit,
+    },
+}
+
+/// How a serial port is given bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// One after the other, each waited for: the baseline.
+    Byte,
+    /// As many at once as its FIFO holds.
+    Fifo,
+}
+
+/// How the local APIC is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApicMode {
+    /// x2APIC where there is one.
+    Auto,
+    /// Through memory.
+    XApic,
+    /// Through MSRs; where the processor has no x2APIC, through memory after all.
+    X2Apic,
+}
+
+/// What follows a panic of the host, after its report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanicAction {
+    /// The processor that failed spins in delays: the baseline.
+    Spin,
+    /// Processors halt, the report stays readable.
+    Halt,
+    /// The machine is reset.
+    Reboot {
+        /// After this time.
+        after_seconds: u32,
+    },
+    /// The lab's debug-exit port ends the emulator.
+    Exit,
+}
+
+/// How the other processors are brought up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Smp {
+    /// One after the other, each waited for: the baseline.
+    Serial,
+    /// All are woken, then waited for.
+    Parallel,
+    /// Those that the image before has parked are adopted; where none are, as [`Smp::Parallel`].
+    Park,
+}
+
+impl FromStr for Smp {
+    type Err = UnknownValue;
+
+    fn from_str(value: &str) -> Result<Self, UnknownValue> {
+        match value {
+            "serial" => Ok(Self::Serial),
+            "parallel" => Ok(Self::Parallel),
+            "park" => Ok(Self::Park),
+            _ => Err(UnknownValue),
+        }
+    }
+}
+
+/// When the other processors are told to start. Serially, each is when it is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KickTime {
+    /// As soon as they can be: they wake while the boot goes on.
+    Early,
+    /// When nothing is left to do but wait for them: the baseline.
+    Late,
+}
+
+impl FromStr for KickTime {
+    type Err = UnknownValue;
+
+    fn from_str(value: &str) -> Result<Self, UnknownValue> {
+        match value {
+            "early" => Ok(Self::Early),
+            "late" => Ok(Self::Late),
+            _ => Err(UnknownValue),
+        }
+    }
+}
+
+/// What is done to make sure that all time stamp counters agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TscSync {
+    /// They are compared unless that is proven needless.
+    Auto,
+    /// Nothing.
+    Skip,
+    /// They are compared.
+    Measure,
+}
+
+impl FromStr for TscSync {
+    type Err = UnknownValue;
+
+    fn from_str(value: &str) -> Result<Self, UnknownValue> {
+        match value {
+            "auto" => Ok(Self::Auto),
+            "skip" => Ok(Self::Skip),
+            "measure" => Ok(Self::Measure),
+            _ => Err(UnknownValue),
+        }
+    }
+}
+
+/// How long guests may stand still in an update before it is rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateLimit {
+    /// 5 ms; 2 s where a hypervisor or an emulator is below, which may keep a processor away for that long.
+    Auto,
+    /// So long.
+    Milliseconds(u32),
+}
+
+impl UpdateLimit {
+    /// In microseconds; `is_virtual`: a hypervisor or an emulator is below.
+    pub const fn us(self, is_virtual: bool) -> u64 {
+        match self {
+            Self::Auto if is_virtual => 2_000_000,
+            Self::Auto => 5_000,
+            Self::Milliseconds(milliseconds) => milliseconds as u64 * 1000,
+        }
+    }
+}
+
+/// Which guests start with the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestStart {
+    /// Those that the bundle says should.
+    Auto,
+    /// None: the operator starts them.
+    None,
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `selftest`: ways in which the host fails, or waits, on purpose.
+
+/// Self-tests that one command line can ask for.
+pub const MAXIMUM_SELF_TESTS: usize = 8;
+
+/// A way to crash or to be loud on purpose, to see what the host makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfTest {
+    /// An undefined instruction.
+    Exception,
+    /// A read of an address that is not mapped.
+    PageFault,
+    /// A recursion into the guard page.
+    StackOverflow,
+    /// A write to the host's own code.
+    WriteToCode,
+    /// A panic.
+    Panic,
+    /// The last processor does not park when the host restarts for the first time.
+    DeafAtParking,
+    /// The last processor does not leave its mailbox after the first restart.
+    StuckInMailbox,
+    /// A staged image is written to before it is entered, in the first image.
+    SpoilStaged,
+    /// What hashing an image costs; nothing crashes.
+    HashCost,
+    /// Idle processors probe PCI functions for ever; nothing crashes.
+    PciStorm,
+    /// A write to a register that the processor refuses; nothing crashes.
+    RefusedRegister,
+    /// Records from every context, and a storm of them; nothing crashes.
+    Log,
+    /// What a record costs; nothing crashes.
+    LogCost,
+    /// 400 kB of log from all processors while guests run.
+    LogStorm,
+    /// A panic in an interrupt handler.
+    PanicInInterrupt,
+    /// An NMI that nobody expects.
+    Nmi,
+    /// An interrupt of a vector that is no one's.
+    UnexpectedInterrupt,
+    /// A panic while a record is being logged.
+    PanicInLog,
+    /// A panic while the heap is locked.
+    PanicInHeap,
+    /// A panic while the report of another is being printed.
+    PanicInReport,
+    /// Processors 0 and 1 panic at once.
+    PanicOnTwo,
+    /// A panic while processor 1 has interrupts masked.
+    PanicBesideMasked,
+    /// A panic while processor 1 takes neither interrupts nor NMIs.
+    PanicBesideDeaf,
+    /// A panic when events are asked for over the control channel.
+    PanicWhenAsked,
+    /// The firmware's table of processors is damaged before it is read.
+    Madt(MadtDamage),
+    /// A processor stops for good while it comes up.
+    Stop {
+        /// Its number; the boot processor's is 0 and never stops.
+        processor: u32,
+        /// What it is waited for then.
+        phase: StopPhase,
+    },
+    /// The image that the first one would replace itself by fails.
+    Update {
+        /// How.
+        fault: UpdateFault,
+        /// When.
+        step: UpdateStep,
+    },
+    /// A step of the host's end fails, once the end has come to it.
+    End {
+        /// How.
+        fault: EndFault,
+        /// Which.
+        step: EndStep,
+    },
+    /// CPUs wait on their way between two images in an update, while NMIs arrive.
+    UpdateWait {
+        /// At this fault point, from 1 on ([`SelfTest::UPDATE_POINTS`]); `None`: at each in turn, one for each update.
+        point: Option<u8>,
+    },
+}
+
+/// Ways in which a step of the host's end can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndFault {
+    /// It panics.
+    Panic,
+    /// It reads what is not mapped.
+    Exception,
+    /// It never comes to its end, interrupts masked.
+    Hang,
+}
+
+/// Steps of the host's end, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndStep {
+    /// The other CPUs are stopped.
+    Stop,
+    /// The report.
+    Report,
+    /// The epitaph for the next host.
+    Epitaph,
+    /// The log is printed to its end.
+    Flush,
+    /// The control channel's last words.
+    LastWords,
+    /// The hypervisor below is notified.
+    Notify,
+    /// Resting, or what `panic=` asks for.
+    Rest,
+}
+
+impl EndFault {
+    /// Each with its word.
+    pub const NAMED: [(&'static str, Self); 3] =
+        [("panic", Self::Panic), ("exception", Self::Exception), ("hang", Self::Hang)];
+}
+
+impl EndStep {
+    /// Each with its word.
+    pub const NAMED: [(&'static str, Self); 7] = [
+        ("stop", Self::Stop),
+        ("report", Self::Report),
+        ("epitaph", Self::Epitaph),
+        ("flush", Self::Flush),
+        ("last-words", Self::LastWords),
+        ("notify", Self::Notify),
+        ("rest", Self::Rest),
+    ];
+}
+
+/// Ways in which an image on trial can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateFault {
+    /// It panics.
+    Panic,
+    /// It reads what is not mapped.
+    Exception,
+    /// It runs in circles.
+    Hang,
+    /// It overflows its stack.
+    StackOverflow,
+    /// It finds a virtual processor's state damaged, while it restores.
+    Damage,
+    /// It runs in circles with interrupts masked, on every processor that comes so far.
+    Freeze,
+    /// It would go on with another state of a virtual processor than was saved.
+    Wrong,
+}
+
+/// Steps of an image on trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateStep {
+    /// It has not yet built anything, guests running.
+    Begin,
+    /// It has prepared itself, guests running.
+    Prepare,
+    /// Its last processor has come to it with its guests.
+    Arrive,
+    /// Its last processor is about to restore guests.
+    Restore,
+    /// Its last processor has restored them, and is about to say so.
+    Meet,
+}
+
+impl SelfTest {
+    /// Fault points on a CPU's way to a new image and back, in their order.
+    pub const UPDATE_POINTS: [&'static str; 13] = [
+        "there-start",
+        "there-gdt",
+        "there-task",
+        "there-idt",
+        "there-tables",
+        "there-gs",
+        "there-enter",
+        "back-start",
+        "back-gs",
+        "back-tables",
+        "back-gdt",
+        "back-idt",
+        "back-task",
+    ];
+
+    /// Those that are named by a word alone; the others take parameters.
+    pub const NAMED: [(&'static str, Self); 24] = [
+        ("exception", Self::Exception),
+        ("pagefault", Self::PageFault),
+        ("stack-overflow", Self::StackOverflow),
+        ("write-to-code", Self::WriteToCode),
+        ("panic", Self::Panic),
+        ("log", Self::Log),
+        ("log-cost", Self::LogCost),
+        ("log-storm", Self::LogStorm),
+        ("panic-in-interrupt", Self::PanicInInterrupt),
+        ("nmi", Self::Nmi),
+        ("unexpected-interrupt", Self::UnexpectedInterrupt),
+        ("panic-in-log", Self::PanicInLog),
+        ("panic-in-heap", Self::PanicInHeap),
+        ("panic-in-report", Self::PanicInReport),
+        ("panic-on-two", Self::PanicOnTwo),
+        ("panic-beside-masked", Self::PanicBesideMasked),
+        ("panic-beside-deaf", Self::PanicBesideDeaf),
+        ("panic-when-asked", Self::PanicWhenAsked),
+        ("deaf-at-parking", Self::DeafAtParking),
+        ("stuck-in-mailbox", Self::StuckInMailbox),
+        ("spoil-staged", Self::SpoilStaged),
+        ("hash-cost", Self::HashCost),
+        ("pci-storm", Self::PciStorm),
+        ("refused-register", Self::RefusedRegister),
+    ];
+}
+
+/// Ways in which a table of processors can be bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MadtDamage {
+    /// There is none.
+    Missing,
+    /// It ends within its second entry.
+    Truncated,
+    /// All processors have the identifier of the first.
+    Duplicate,
+    /// The second processor has an identifier that nobody has, the third one that means all.
+    Absurd,
+}
+
+/// What a processor is waited for when it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopPhase {
+    /// Its first sign of life.
+    FirstSign,
+    /// Its own tables.
+    Initialisation,
+    /// Its clock.
+    TscSync,
+    /// Work.
+    Online,
+}

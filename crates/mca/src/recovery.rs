@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What CPUs do about errors that they cannot correct.
+
+/// How errors that were not corrected are contained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Not at all.
+    None,
+    /// AMD (CPUID Fn8000_0007_EBX.SUCCOR): damaged data are marked; what uses them gets a #MC.
+    Poison {
+        /// An error that was not recorded is as harmless as the one that was.
+        survives_overflow: bool,
+    },
+    /// Intel (MCG_CAP.MCG_SER_P): the status says what is to be done.
+    Flags,
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+mod exchange;
+mod models;
+mod rows;
+mod threads;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why counters are not used.
+
+use core::fmt;
+
+/// Why counters are not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// It is nobody's processor of whom this is known.
+    OtherMaker,
+    /// CPUID says that there are none.
+    NoCounters,
+    /// A register does not keep what is written.
+    Forgetful,
+    /// A counter of cycles stands still.
+    Still,
+    /// A counter of guests' cycles counts the host's.
+    Mixed,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherMaker => "it is not AMD's",
+            Self::NoCounters => "CPUID says that it has no counters",
+            Self::Forgetful => "its counters' registers do not keep what is written",
+            Self::Still => "its counters stand still",
+            Self::Mixed => "its counters count the host's time as a guest's",
+        })
+    }
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an access gets that the processor would refuse.
+
+/// #GP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;

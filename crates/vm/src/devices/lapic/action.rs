@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What accesses and messages lead to.
+
+use crate::devices::InterruptMessage;
+
+/// What an access wants from the rest of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Action {
+    /// Nothing; but [`super::Lapic::pending`] may have changed.
+    None,
+    /// Take this message to every local APIC that it [matches](super::Lapic::matches).
+    Send(InterruptMessage),
+    /// Tell the I/O APIC that this level-triggered vector has ended.
+    EndOfInterrupt(u8),
+    /// [`super::Lapic::timer_deadline`] may have changed.
+    TimerChanged,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Acceptance {
+    /// Its vector is requested now: the processor is to look at [`super::Lapic::pending`].
+    Requested,
+    /// The processor gets an NMI.
+    Nmi,
+    /// The processor gets an INIT.
+    Init,
+    /// The processor, if it waits for one, starts at this page of the first MiB.
+    Startup(u8),
+    /// Nothing happens: the APIC is disabled, the vector is illegal, or the machine has no such thing.
+    Ignored,
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line of a checkout: the lab's and the benches' commands, and all of the operator's.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use baton::args::Format;
+use baton::running::DEFAULT_NAME;
+use baton::size::Size;
+use clap::{Args, Parser, Subcommand};
+use lab::Accelerator;
+
+/// Run and operate hosts of Baton, the hypervisor that can be replaced while guests run.
+#[derive(Debug, Parser)]
+#[command(name = "baton", bin_name = "baton", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a host in an emulator and show what it and its guests say
+    Up(UpArgs),
+    /// Boot the demo's guest and wait for its greeting and its power-off
+    Demo {
+        /// Another host.toml than guests/demo.toml
+        config: Option<PathBuf>,
+        /// The lab machine.
+        #[command(flatten)]
+        lab: LabArgs,
+    },
+    /// Be a host's emulator, and end with its `baton up`
+    #[command(hide = true)]
+    Emulator {
+        /// The process to end with
+        #[arg(long)]
+        with: i32,
+        /// The emulator and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Measure, and hold the figures against their goals; without a name, list what can be measured
+    Bench(BenchArgs),
+    /// What the operator's tool does as well.
+    #[command(flatten)]
+    Operator(baton::args::Command),
+}
+
+/// `baton up`.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct UpArgs {
+    /// The host.toml
+    pub config: PathBuf,
+    /// Leave the host in the background once it answers
+    #[arg(short, long)]
+    pub detach: bool,
+    /// Be the background part of --detach
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub background: bool,
+    #[command(flatten)]
+    pub lab: LabArgs,
+}
+
+/// The lab machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LabArgs {
+    /// How the emulator runs instructions
+    #[arg(long, value_enum, default_value_t)]
+    pub accel: Accelerator,
+    /// The emulator [default: $BATON_QEMU, qemu-system-x86_64]
+    #[arg(long)]
+    pub qemu: Option<PathBuf>,
+    /// Processors of the machine [default: host.toml's]
+    #[arg(long)]
+    pub cpus: Option<u32>,
+    /// Memory of the machine [default: host.toml's]
+    #[arg(long)]
+    pub memory: Option<Size>,
+    /// Seconds after which a host that still runs is ended
+    #[arg(long)]
+    pub timeout: Option<u64>,
+    /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+    #[arg(long)]
+    pub image: Option<PathBuf>,
+    /// The host's name, by which other commands find it
+    #[arg(long, default_value = DEFAULT_NAME)]
+    pub name: String,
+    /// More for the host's command line, after host.toml's
+    #[arg(long, default_value = "")]
+    pub append: String,
+}
+
+/// `baton bench`.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct BenchArgs {
+    /// Which benches, or "all"; none lists them
+    pub benches: Vec<String>,
+    #[command(flatten)]
+    pub format: Format,
+    /// How often each variant runs; figures are medians
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
+    /// The emulator [default: $BATON_QEMU, the one that set-up fetched, qemu-system-x86_64]
+    #[arg(long)]
+    pub qemu: Option<PathBuf>,
+    /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+    #[arg(long)]
+    pub image: Option<PathBuf>,
+    /// Seconds one machine may take
+    #[arg(long, default_value_t = 120)]
+    pub timeout: u64,
+    /// Minutes for which busy guests are watched (guest-panic)
+    #[arg(long, default_value_t = 3)]
+    pub minutes: u64,
+    /// Run only what goals need: sizes (boot), the policy (vpmu-precision)
+    #[arg(long)]
+    pub quick: bool,
+    /// GiB of memory of the machines to boot, as 1,16 (boot)
+    #[arg(long, value_name = "GIB", value_delimiter = ',')]
+    pub memory: Vec<u64>,
+    /// Processors of the machines to boot, as 2,8 (boot)
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub processors: Vec<u32>,
+    /// Exit with status 1 where a goal is missed
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

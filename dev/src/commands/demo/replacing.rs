@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The update in the middle of the demo: what `baton update` and `baton timeline` would show of it.
+
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use baton::client::Client;
+use baton::commands::{shipment, timeline, update};
+use baton::running;
+use baton::timeline::{bars, host};
+use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
+
+/// Updates that are tried where the emulator keeps a processor away for longer than one waits.
+const ATTEMPTS: u32 = 3;
+
+/// An update under way.
+pub(super) struct Replacement {
+    beats_before: usize,
+    thread: JoinHandle<Result<String>>,
+}
+
+impl Replacement {
+    /// Has the host of this name replace itself by the image in its bundle. Guests have counted so far.
+    pub(super) fn begin(host: &str, beats_before: usize) -> Self {
+        let host = host.to_owned();
+        Self { beats_before, thread: thread::spawn(move || replace(&host)) }
+    }
+
+    /// How far guests had counted.
+    pub(super) fn beats_before(&self) -> usize {
+        self.beats_before
+    }
+
+    /// What has come of it: the table and the picture.
+    pub(super) fn end(self) -> Result<String> {
+        let ended = self.thread.join().map_err(|_| anyhow!("the update's thread has failed"))?;
+        ended.context("Baton was not updated under the guest")
+    }
+}
+
+fn replace(host: &str) -> Result<String> {
+    let mut client = Client::connect(&running::control_socket_of(host)?)?;
+    let report = request(&mut client)?;
+    let runs = timeline::host_runs(&mut client)?;
+    let gap = runs.last().and_then(host::gap_of);
+    let picture = gap.map_or_else(String::new, |gap| bars::draw(&gap, timeline::view_of(&gap)));
+    Ok(format!("Baton was updated under the guest:\n{}\n{picture}\n", update::text(&report)))
+}
+
+fn request(client: &mut Client) -> Result<UpdateReport> {
+    let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    for left in (0..ATTEMPTS).rev() {
+        match shipment::request(client, &body, false) {
+            Ok(ReplyBody::Updated(report)) => return Ok(report),
+            Ok(other) => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+            Err(error) if left > 0 && format!("{error:#}").contains("waited too long") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bail!("{ATTEMPTS} updates in a row waited too long for a processor; the machine is too busy")
+}

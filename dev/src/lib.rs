@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The front door of a checkout: every command of `cargo baton …`.
+//!
+//! | commands | of |
+//! |---|---|
+//! | `up`, `demo` | the lab: hosts in emulators |
+//! | `bench` | the benches |
+//! | all others | `baton`, the operator's tool |
+#![warn(missing_docs)]
+
+pub mod args;
+pub mod commands;

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The front door of a checkout: `cargo baton …`.
+
+use std::process::ExitCode;
+
+use baton::program;
+use clap::Parser as _;
+use dev::args::Cli;
+use dev::commands;
+
+fn main() -> ExitCode {
+    program::run(|| commands::run(Cli::parse().command))
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tool as its operator meets it: the real program, with an emulator that this test program plays itself.
+//!
+//! Started with an emulator's arguments it speaks like a host over the control socket ([`emulator`]); started otherwise
+//! it runs the tests.
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+mod emulator;
+mod hosts;
+mod operator;
+
+fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == "-nodefaults") {
+        return emulator::run();
+    }
+    let trials = hosts::RULES.iter().map(|(name, rule)| {
+        Trial::test(*name, || {
+            rule();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}

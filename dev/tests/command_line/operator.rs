@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An operator with a host.toml, an image and a runtime folder of their own.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::emulator::BEHAVIOUR;
+
+pub struct Operator {
+    folder: TempDir,
+    behaviour: String,
+}
+
+/// What a command came to.
+pub struct Said {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Self { status: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Operator {
+    /// An operator whose host behaves as `behaviour` says.
+    pub fn new(behaviour: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
+        write("vmlinuz", "a kernel");
+        write("baton.elf", "an image");
+        write(
+            "host.toml",
+            "[host]\nmemory = \"1GiB\"\n\
+             [[guest]]\nname = \"debian\"\nkernel = \"vmlinuz\"\nmemory = \"64MiB\"\n",
+        );
+        Self { folder, behaviour: behaviour.to_owned() }
+    }
+
+    /// `baton` with arguments, in the operator's folder.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton-dev"));
+        command.args(arguments).current_dir(self.folder.path());
+        command.env("XDG_RUNTIME_DIR", self.folder.path()).env("BATON_IMAGE", "baton.elf").env_remove("RUST_BACKTRACE");
+        command.env(BEHAVIOUR, &self.behaviour);
+        command.env("BATON_QEMU", std::env::current_exe().expect("this program"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn says(&self, arguments: &[&str]) -> Said {
+        self.command(arguments).output().expect("started").into()
+    }
+
+    /// The same with `input` on standard input.
+    pub fn types(&self, input: &str, arguments: &[&str]) -> Said {
+        let mut child = self.start(self.command(arguments).stdin(Stdio::piped()));
+        child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
+        child.wait_with_output().expect("ended").into()
+    }
+
+    pub fn start(&self, command: &mut Command) -> Child {
+        command.spawn().expect("started")
+    }
+
+    /// Whether there is a file in the operator's folder.
+    pub fn has(&self, name: &str) -> bool {
+        self.folder.path().join(name).exists()
+    }
+
+    /// What a host in the background has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("baton/default/up.log")).unwrap_or_default()
+    }
+
+    /// The emulator of the host that runs.
+    pub fn emulator(&self) -> Pid {
+        let pids = fs::read_to_string(self.folder.path().join("baton/default/pids")).expect("a host runs");
+        let emulator = pids.split_whitespace().nth(1).and_then(|pid| pid.parse().ok());
+        Pid::from_raw(emulator.expect("the emulator's number"))
+    }
+
+    /// What the operator's folders hold of a host's.
+    pub fn left_behind(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path().join("baton/default")).expect("a folder");
+        let mut names: Vec<_> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // Whatever a failed rule left running.
+        let _ = self.command(&["down", "--timeout", "0"]).stderr(Stdio::null()).output();
+    }
+}

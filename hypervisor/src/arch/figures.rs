@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where figures are left by the processor that takes them, and found by the control channel.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use spin::Mutex;
+
+use super::percpu;
+
+/// A virtual processor's, or a processor's.
+pub struct Figures<T> {
+    are_wanted: AtomicBool,
+    latest: Mutex<Option<T>>,
+}
+
+impl<T> Default for Figures<T> {
+    fn default() -> Self {
+        Self { are_wanted: AtomicBool::new(false), latest: Mutex::new(None) }
+    }
+}
+
+impl<T: Clone> Figures<T> {
+    /// Whoever holds what they are about says what they are, if they are wanted.
+    pub fn tell(&self, figures: impl FnOnce() -> T) {
+        if self.are_wanted.load(Ordering::Relaxed) && self.are_wanted.swap(false, Ordering::AcqRel) {
+            *self.latest.lock() = Some(figures());
+        }
+    }
+
+    /// The latest. New ones are being taken by `processor` from now on.
+    pub fn look(&self, processor: u32) -> Option<T> {
+        self.are_wanted.store(true, Ordering::Release);
+        percpu::wake(processor);
+        self.latest.lock().clone()
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a virtualization extension does for the rest of the hypervisor. Nothing above this trait knows which one it is.
+
+use core::fmt;
+use core::ops::DerefMut;
+
+use handover::state::Extended;
+use vm::cpuid::Speculation;
+use vm::devices::StateError;
+use vm::exit::Exit;
+use vm::machine::Full;
+use vm::vcpu::{EntryState, VcpuState};
+
+use super::guest_memory::GuestRam;
+
+/// A processor's virtualization extension.
+pub trait Virt: Copy + Send + Sync + 'static {
+    /// What handlers of exits see of a virtual processor.
+    type State: VcpuState;
+    /// One virtual processor.
+    type Vcpu: DerefMut<Target = Self::State> + Send;
+    /// A guest's physical address space.
+    type Space: Send + Sync;
+
+    /// Its name in reports: `svm`, `vmx`.
+    fn name(&self) -> &'static str;
+
+    /// How many address space tags the processor has: guests beside each other on one processor at most.
+    fn tags(&self) -> u32;
+
+    /// Readies the calling processor: once, and again when it has been away.
+    fn enable(&self) -> Result<(), Unavailable>;
+
+    /// The calling processor holds no guest any more and leaves the host: switches the extension off.
+    fn disable(&self);
+
+    /// An address space that shows `memory` and nothing else.
+    fn create_space(&self, memory: &GuestRam) -> Result<Self::Space, OutOfMemory>;
+
+    /// A virtual processor of the guest with this number, in `space`, that will start in `entry`.
+    /// The registers `offered` are the guest's.
+    fn create_vcpu(
+        &self,
+        guest: u32,
+        space: &Self::Space,
+        entry: &EntryState,
+        offered: Speculation,
+    ) -> Result<Self::Vcpu, OutOfMemory>;
+
+    /// A virtual processor comes to the calling processor, where no other has this tag (from 1 to [`Self::tags`]):
+    /// nothing that was translated under the tag counts any more.
+    fn arrive(&self, vcpu: &mut Self::Vcpu, tag: u32);
+
+    /// Switches a virtual processor in on the calling processor: the registers that stay loaded across exits.
+    fn load(&self, vcpu: &mut Self::Vcpu);
+
+    /// Switches it out again; nothing of the guest is left in the processor.
+    fn unload(&self, vcpu: &mut Self::Vcpu);
+
+    /// Chooses the way in and out of a loaded virtual processor again: whether its time is counted has changed, or its
+    /// SPEC_CTRL.
+    fn choose_switch(&self, vcpu: &mut Self::Vcpu);
+
+    /// Makes what a processor that does not run yet needs to be readied.
+    fn prepare(&self, index: u32) -> Result<(), Unavailable>;
+
+    /// Physical address of an address space's tables.
+    fn space_root(space: &Self::Space) -> u64;
+
+    /// Saves what stays loaded across exits of a virtual processor that is not loaded. Returns the bytes of `tail` in
+    /// use.
+    ///
+    /// # Errors
+    /// `tail` is too short.
+    fn save_extended(&self, vcpu: &Self::Vcpu, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full>;
+
+    /// Takes that over, into a virtual processor that is not loaded.
+    ///
+    /// # Errors
+    /// The processor cannot load it; then nothing has changed.
+    fn restore_extended(&self, vcpu: &mut Self::Vcpu, from: &Extended, tail: &[u8]) -> Result<(), StateError>;
+
+    /// Runs a loaded virtual processor until it leaves the guest. Interrupts are masked before and after.
+    fn run(&self, vcpu: &mut Self::Vcpu) -> Exit;
+}
+
+/// Why guests cannot run on a processor; the host itself can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// No extension that this hypervisor knows.
+    NoExtension,
+    /// The firmware has switched it off and locked it.
+    LockedByFirmware,
+    /// No nested paging.
+    NoNestedPaging,
+    /// Memory for the processor's own save area ran out.
+    OutOfMemory,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoExtension => {
+                "this processor has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
+            }
+            Self::LockedByFirmware => "AMD SVM is switched off by the firmware: enable it in the firmware's set-up",
+            Self::NoNestedPaging => {
+                "this processor's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
+                 max)"
+            }
+            Self::OutOfMemory => "no memory left for this processor's save area: give the host more memory",
+        })
+    }
+}
+
+/// No host memory left for tables or control blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;

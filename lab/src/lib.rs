@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lab: Baton in an emulator, with everything it says in one place.
+//!
+//! ```text
+//!                       ┌──────────── Lab ────────────┐
+//!  QEMU ── COM1 ────────┤ Process: lines, time stamps ├──► Happenings: up's screen, tests, benches
+//!       ── COM2 ────────┤ Broker                      │
+//!                       └────┬────────────────────────┘
+//!                       control.sock: any number of clients (`baton vm list`, …)
+//! ```
+//!
+//! The control channel is one stream of bytes, and many want to talk over it at once. So the lab owns it and shares it:
+//! see [`broker`].
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use baton::client::Client;
+use baton::running::CONTROL_SOCKET;
+use wire::Event;
+
+pub mod broker;
+mod cpu_time;
+pub mod crowd;
+mod ending;
+pub mod initramfs;
+mod kvm;
+mod machine;
+mod process;
+pub mod qmp;
+mod router;
+pub mod rundir;
+pub mod screen;
+mod start;
+
+pub use cpu_time::CpuTime;
+pub use ending::Ending;
+pub use machine::{Accelerator, Machine, default_qemu};
+pub use process::{Line, Process, Source};
+pub use rundir::RunDir;
+pub use start::explain as explain_start;
+
+/// The line by which the demo's guest shows that its userspace runs; printed by the guests' agent.
+pub const GREETING: &str = "Hello from a guest of Baton";
+
+/// How often an emulator that says nothing is asked whether it still runs.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Something that happened in the lab.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happening {
+    /// When, since the emulator was started.
+    pub at: Duration,
+    /// What.
+    pub what: What,
+}
+
+/// What happened in the lab.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// The host wrote a line to COM1: its log.
+    HostLine(String),
+    /// The emulator itself wrote a line.
+    EmulatorLine(String),
+    /// A guest wrote to its console.
+    Console {
+        /// The guest.
+        name: String,
+        /// What it wrote.
+        bytes: Vec<u8>,
+    },
+    /// The host reported an event.
+    Event(Event),
+    /// The host has answered for the first time.
+    Ready,
+    /// The broker has something to say: a client dropped, a damaged frame.
+    Note(String),
+    /// The emulator has ended; nothing comes behind this.
+    Ended(Ending),
+}
+
+/// A running lab machine. Dropping it ends the emulator.
+pub struct Lab {
+    process: Process,
+    happenings: Receiver<Happening>,
+    broker: Option<JoinHandle<()>>,
+    /// Closing it stops the broker.
+    stop: Option<UnixStream>,
+    ending: Option<Ending>,
+    emulator_lines: Vec<String>,
+    started: Instant,
+    dir: RunDir,
+}
+
+impl Lab {
+    /// Starts `machine`; sockets are made in `dir`.
+    pub fn start(machine: &Machine, dir: RunDir) -> Result<Self> {
+        Self::start_by(machine, dir, |command| command)
+    }
+
+    /// The same with an emulator that the kernel ends when the calling thread ends, even by SIGKILL. `tool` is `baton`.
+    pub fn start_bound(machine: &Machine, dir: RunDir, tool: &Path) -> Result<Self> {
+        Self::start_by(machine, dir, |command| start::bound(&command, tool))
+    }
+
+    fn start_by(machine: &Machine, dir: RunDir, change: impl FnOnce(Command) -> Command) -> Result<Self> {
+        if machine.accelerator == Accelerator::Kvm {
+            kvm::check(Path::new("/"))?;
+        }
+        let started = Instant::now();
+        let (sender, happenings) = mpsc::channel();
+        let host_listener = dir.bind(rundir::HOST_SOCKET)?;
+        let clients = dir.bind(CONTROL_SOCKET)?;
+        let mut process = start::spawn(change(machine.command(&dir.host_socket())), sender.clone())?;
+        dir.write_pid(process.pid())?;
+        let host =
+            start::accept(&host_listener, &mut process).map_err(|error| start::with_output(error, &happenings))?;
+        let (stop, stopped) = UnixStream::pair()?;
+        let at = move || started.elapsed();
+        let notify = move |what| drop(sender.send(Happening { at: at(), what }));
+        let broker = thread::spawn(move || broker::run(host, clients, stopped, notify));
+        let (broker, stop) = (Some(broker), Some(stop));
+        Ok(Self { process, happenings, broker, stop, ending: None, emulator_lines: Vec::new(), started, dir })
+    }
+
+    /// The next happening; `None` where there is none within `timeout`. After [`What::Ended`] there is none any more.
+    pub fn next(&mut self, timeout: Duration) -> Option<Happening> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.happenings.recv_timeout(left.min(CHECK_INTERVAL)) {
+                Ok(happening) => {
+                    if let What::EmulatorLine(line) = &happening.what {
+                        self.emulator_lines.push(line.clone());
+                    }
+                    return Some(happening);
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.end(),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return None,
+                Err(RecvTimeoutError::Timeout) => self.stop_broker_behind_emulator(),
+            }
+        }
+    }
+
+    /// Happenings up to and with the first that `wanted` accepts; an error where it does not come within `timeout`.
+    pub fn wait_for(&mut self, timeout: Duration, wanted: impl Fn(&What) -> bool) -> Result<Vec<Happening>> {
+        let deadline = Instant::now() + timeout;
+        let mut seen = Vec::new();
+        while let Some(happening) = self.next(deadline.saturating_duration_since(Instant::now())) {
+            let (is_wanted, is_end) = (wanted(&happening.what), matches!(happening.what, What::Ended(_)));
+            seen.push(happening);
+            if is_wanted {
+                return Ok(seen);
+            }
+            if is_end {
+                break;
+            }
+        }
+        bail!("what was waited for did not happen within {timeout:?}; there was {seen:#?}")
+    }
+
+    /// A new client of the control channel.
+    pub fn client(&self) -> Result<Client> {
+        Client::connect(&self.dir.control_socket())
+    }
+
+    /// The emulator's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Where the sockets are.
+    pub fn dir(&self) -> &RunDir {
+        &self.dir
+    }
+
+    /// Since the emulator was started.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Ends the emulator at once; what it still had to say can be read with [`Self::next`].
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Once the emulator has ended, the broker is the only one left who could still say something.
+    fn stop_broker_behind_emulator(&mut self) {
+        if self.process.try_wait().is_some() {
+            self.stop = None;
+            if let Some(broker) = self.broker.take() {
+                let _ = broker.join();
+            }
+        }
+    }
+
+    /// Reports the end, once.
+    fn end(&mut self) -> Option<Happening> {
+        if self.ending.is_some() {
+            return None;
+        }
+        let ending = Ending::of(self.process.wait(), &self.emulator_lines);
+        self.ending = Some(ending.clone());
+        Some(Happening { at: self.elapsed(), what: What::Ended(ending) })
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.process.kill();
+        self.stop = None;
+        if let Some(broker) = self.broker.take() {
+            let _ = broker.join();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine that the emulator plays.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use baton::size::Size;
+use clap::ValueEnum;
+use wire::exit_code::DEBUG_EXIT_PORT;
+
+/// How the emulator runs the machine's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Accelerator {
+    /// By translation: works everywhere, and emulates AMD's extension.
+    #[default]
+    Tcg,
+    /// By translation in one thread, in which the CPUs take turns: free of the races between the threads of QEMU's
+    /// emulation
+    TcgSingle,
+    /// On the processor: needs /dev/kvm with nested virtualization.
+    Kvm,
+}
+
+/// A lab machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The emulator.
+    pub qemu: PathBuf,
+    /// How it runs instructions.
+    pub accelerator: Accelerator,
+    /// Its processors.
+    pub cpus: u32,
+    /// Its memory.
+    pub memory: Size,
+    /// The hypervisor's image.
+    pub image: PathBuf,
+    /// The bundle, where there is one.
+    pub bundle: Option<PathBuf>,
+    /// A disc that the firmware starts, instead of image, bundle and command line.
+    pub disc: Option<PathBuf>,
+    /// The hypervisor's command line.
+    pub cmdline: String,
+    /// Further arguments for the emulator (`-icount shift=0`, …).
+    pub extra: Vec<OsString>,
+}
+
+impl Machine {
+    /// The command that starts it: COM1 on standard output, COM2 connecting to `control`.
+    pub fn command(&self, control: &Path) -> Command {
+        let mut command = Command::new(&self.qemu);
+        // Of its own group, so that Ctrl-C reaches us and not the emulator, whose end would look like a power-off.
+        command.process_group(0);
+        let accelerator = match self.accelerator {
+            Accelerator::Tcg => "tcg",
+            Accelerator::TcgSingle => "tcg,thread=single",
+            Accelerator::Kvm => "kvm",
+        };
+        let processor = match self.accelerator {
+            Accelerator::Tcg | Accelerator::TcgSingle => "max",
+            Accelerator::Kvm => "host",
+        };
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
+        command.args(["-accel", accelerator, "-cpu", processor, "-smp", &self.cpus.to_string()]);
+        command.args(["-m", &format!("{}M", self.memory.bytes >> 20)]);
+        self.start_with(&mut command);
+        command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]);
+        command.arg("-chardev").arg(socket_option(control)).args(["-serial", "chardev:control"]);
+        command.args(["-device", &format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4")]);
+        command.args(&self.extra);
+        command
+    }
+
+    /// What the firmware starts.
+    fn start_with(&self, command: &mut Command) {
+        if let Some(disc) = &self.disc {
+            command.arg("-cdrom").arg(disc);
+            return;
+        }
+        command.arg("-kernel").arg(&self.image).args(["-append", &self.cmdline]);
+        if let Some(bundle) = &self.bundle {
+            command.arg("-initrd").arg(bundle);
+        }
+    }
+}
+
+/// The control channel's character device. The emulator's option parser wants commas doubled.
+fn socket_option(path: &Path) -> OsString {
+    OsString::from(format!("socket,id=control,path={}", path.to_string_lossy().replace(',', ",,")))
+}
+
+/// The emulator: `named`, else `BATON_QEMU`, else the one on the path.
+pub fn default_qemu(named: Option<&Path>) -> PathBuf {
+    let from_environment = || env::var_os("BATON_QEMU").map(PathBuf::from);
+    named.map(Path::to_owned).or_else(from_environment).unwrap_or_else(|| PathBuf::from("qemu-system-x86_64"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_the_machines() {
+        let machine = Machine {
+            qemu: "qemu".into(),
+            accelerator: Accelerator::Tcg,
+            cpus: 2,
+            memory: Size::mebibytes(2048),
+            image: "baton.elf".into(),
+            bundle: Some("a.cpio".into()),
+            disc: None,
+            cmdline: "log=debug smp=serial".into(),
+            extra: vec!["-icount".into(), "shift=0".into()],
+        };
+        let command = machine.command(Path::new("/run/a,b.sock"));
+        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+        assert_eq!(
+            arguments.join(" "),
+            "-nodefaults -no-user-config -display none -no-reboot -machine q35 -accel tcg -cpu max -smp 2 \
+             -m 2048M -kernel baton.elf -append log=debug smp=serial -initrd a.cpio -chardev \
+             stdio,id=log,signal=off -serial chardev:log -chardev socket,id=control,path=/run/a,,b.sock -serial \
+             chardev:control -device isa-debug-exit,iobase=0xf4,iosize=4 -icount shift=0"
+        );
+    }
+
+    #[test]
+    fn one_thread_may_run_all_cpus() {
+        let machine = Machine {
+            qemu: "qemu".into(),
+            accelerator: Accelerator::TcgSingle,
+            cpus: 4,
+            memory: Size::mebibytes(512),
+            image: "baton.elf".into(),
+            bundle: None,
+            disc: None,
+            cmdline: String::new(),
+            extra: Vec::new(),
+        };
+        let command = machine.command(Path::new("/run/a.sock"));
+        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+        assert!(arguments.join(" ").contains(" -accel tcg,thread=single -cpu max -smp 4 "), "{arguments:?}");
+    }
+}

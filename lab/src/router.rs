@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who gets which message: the broker's decisions, without its sockets.
+//!
+//! - A client's request goes to the host under a number of ours; the host's response goes back under the client's.
+//! - What the host sends unasked goes to whoever subscribed. The host is asked for the union of what is wanted.
+//! - Nothing a client sends reaches the host before it was decoded: garbage ends that client's connection, with the
+//!   reason, and the host never notices. A client that does not read what it asked for is dropped as well.
+//! - Until the host has answered for the first time, requests wait (it is booting), and the greeting is repeated.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wire::{Decoder, Frame, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Subscription};
+
+use super::What;
+use outbox::{Outbox, encoded};
+
+mod backlog;
+mod host_side;
+mod outbox;
+#[cfg(test)]
+mod tests;
+
+use backlog::Backlog;
+
+/// Requests of one client that may wait for an answer.
+const MAX_PENDING: usize = 64;
+
+/// A connection, by a number that is never used again.
+pub(super) type ClientId = u64;
+
+/// A client's connection.
+#[derive(Default)]
+pub(super) struct Client {
+    decoder: Box<Decoder>,
+    subscription: Subscription,
+    /// What is to be sent to it.
+    pub outbox: Outbox,
+    /// It is dropped once its outbox is empty.
+    pub is_leaving: bool,
+}
+
+/// The state of all conversations.
+#[derive(Default)]
+pub(super) struct Router {
+    clients: BTreeMap<ClientId, Client>,
+    last_client: ClientId,
+    host_decoder: Box<Decoder>,
+    /// What is to be sent to the host.
+    pub to_host: Outbox,
+    /// Requests on their way: our number, whose they are (none: ours), and the client's number.
+    pending: BTreeMap<u32, (Option<ClientId>, u32)>,
+    last_request: u32,
+    /// Requests that wait for the host to be ready.
+    held: VecDeque<(ClientId, Request)>,
+    is_ready: bool,
+    /// What the host was last asked to send.
+    subscribed: Subscription,
+    backlog: Backlog,
+    happened: Vec<What>,
+}
+
+impl Router {
+    /// Says hello to the host: asks it to send what is wanted. Repeated until it answers.
+    pub fn greet(&mut self) {
+        if !self.is_ready && self.to_host.is_empty() {
+            self.to_host.push(&[0]);
+            self.pending.retain(|_, (client, _)| client.is_some());
+            self.subscribe();
+        }
+    }
+
+    /// A new connection.
+    pub fn connect(&mut self) -> ClientId {
+        self.last_client += 1;
+        self.clients.insert(self.last_client, Client::default());
+        self.last_client
+    }
+
+    /// A connection has ended; answers to its requests will be nobody's.
+    pub fn disconnect(&mut self, id: ClientId) {
+        self.clients.remove(&id);
+        self.held.retain(|(client, _)| *client != id);
+        self.pending.values_mut().filter(|(client, _)| *client == Some(id)).for_each(|(client, _)| *client = None);
+        self.subscribe_if_changed();
+    }
+
+    /// The connections there are.
+    pub fn clients(&mut self) -> impl Iterator<Item = (ClientId, &mut Client)> {
+        self.clients.iter_mut().map(|(id, client)| (*id, client))
+    }
+
+    /// A connection.
+    pub fn client(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.clients.get_mut(&id)
+    }
+
+    /// What has happened since the last call.
+    pub fn take_happened(&mut self) -> Vec<What> {
+        std::mem::take(&mut self.happened)
+    }
+
+    /// Bytes from a client.
+    pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) {
+        for &byte in bytes {
+            let Some(client) = self.clients.get_mut(&id).filter(|client| !client.is_leaving) else { return };
+            match client.decoder.push_byte(byte) {
+                None => {}
+                Some(Ok(Frame::Request(request))) => self.request(id, request),
+                Some(Ok(_)) => self.expel(id, "a client may send requests only".to_owned()),
+                Some(Err(error)) => self.expel(id, error.to_string()),
+            }
+        }
+    }
+
+    /// The host has gone: clients are told, and leave.
+    pub fn host_gone(&mut self) {
+        let ids: Vec<ClientId> = self.clients.keys().copied().collect();
+        for id in ids {
+            if let Some(client) = self.clients.get_mut(&id) {
+                client.is_leaving = true;
+            }
+        }
+    }
+
+    fn request(&mut self, id: ClientId, request: Request) {
+        if let RequestBody::Subscribe(wanted) = request.body {
+            return self.subscribe_client(id, request.id, wanted);
+        }
+        let waiting = self.pending.values().filter(|(client, _)| *client == Some(id)).count();
+        let held = self.held.iter().filter(|(client, _)| *client == id).count();
+        if waiting + held >= MAX_PENDING {
+            let reason = format!("{MAX_PENDING} requests wait for an answer already");
+            return self.refuse(id, request.id, RefusalCode::Exhausted, reason);
+        }
+        match self.is_ready {
+            true => self.forward(id, request),
+            false => self.held.push_back((id, request)),
+        }
+    }
+
+    fn forward(&mut self, id: ClientId, request: Request) {
+        let number = self.next_request();
+        let frame = Frame::Request(Request { id: number, body: request.body });
+        match encoded(&frame) {
+            Ok(bytes) => {
+                self.pending.insert(number, (Some(id), request.id));
+                self.to_host.push(&bytes);
+            }
+            Err(error) => self.refuse(id, request.id, RefusalCode::Invalid, error.to_string()),
+        }
+    }
+
+    fn subscribe_client(&mut self, id: ClientId, request: u32, wanted: Subscription) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let is_new_to_consoles = wanted.consoles && !client.subscription.consoles;
+        client.subscription = wanted;
+        self.send(id, &Frame::Response(Response { id: request, result: Ok(ReplyBody::Done) }));
+        if is_new_to_consoles {
+            let chunks: Vec<_> =
+                self.backlog.chunks().filter_map(|stream| encoded(&Frame::Stream(stream)).ok()).collect();
+            chunks.iter().for_each(|bytes| self.push(id, bytes));
+        }
+        self.subscribe_if_changed();
+    }
+
+    /// What the screen and the clients want together. Events and consoles are always wanted by the screen; the log it
+    /// takes from COM1.
+    fn wanted(&self) -> Subscription {
+        let log = self.clients.values().any(|client| client.subscription.log);
+        Subscription { log, events: true, consoles: true }
+    }
+
+    fn subscribe_if_changed(&mut self) {
+        if self.is_ready && self.wanted() != self.subscribed {
+            self.subscribe();
+        }
+    }
+
+    fn subscribe(&mut self) {
+        let number = self.next_request();
+        self.subscribed = self.wanted();
+        self.pending.insert(number, (None, 0));
+        let body = RequestBody::Subscribe(self.subscribed);
+        if let Ok(bytes) = encoded(&Frame::Request(Request { id: number, body })) {
+            self.to_host.push(&bytes);
+        }
+    }
+
+    fn note(&mut self, text: String) {
+        self.happened.push(What::Note(text));
+    }
+
+    /// Tells a client what it did wrong, and lets it go.
+    fn expel(&mut self, id: ClientId, reason: String) {
+        self.note(format!("a client was dropped: {reason}"));
+        self.refuse(id, 0, RefusalCode::Protocol, reason);
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.is_leaving = true;
+        }
+    }
+
+    fn refuse(&mut self, id: ClientId, request: u32, code: RefusalCode, reason: String) {
+        let refusal = Refusal { code, reason, mend: String::new() };
+        self.send(id, &Frame::Response(Response { id: request, result: Err(refusal) }));
+    }
+
+    fn send(&mut self, id: ClientId, frame: &Frame<'_>) {
+        match encoded(frame) {
+            Ok(bytes) => self.push(id, &bytes),
+            Err(error) => self.note(format!("a message to a client was lost: {error}")),
+        }
+    }
+
+    fn push(&mut self, id: ClientId, bytes: &[u8]) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if !client.is_leaving && !client.outbox.push(bytes) {
+            client.is_leaving = true;
+            client.outbox.clear();
+            self.note("a client was dropped: it does not read what it asked for".to_owned());
+        }
+    }
+
+    /// A number for a request of ours; 0 stays for responses to nothing.
+    fn next_request(&mut self) -> u32 {
+        self.last_request = self.last_request.checked_add(1).unwrap_or(1);
+        self.last_request
+    }
+}

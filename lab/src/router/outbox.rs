@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes that wait for a socket to take them.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use wire::{EncodeError, Frame, MAX_FRAME_BYTES, encode};
+
+/// The most bytes that wait for one socket: what a busy console says in a minute.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Bytes that wait for a socket to take them.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    bytes: VecDeque<u8>,
+}
+
+impl Outbox {
+    /// Adds bytes; `false` where there are too many.
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        let fits = self.bytes.len() + bytes.len() <= MAX_BYTES;
+        if fits {
+            self.bytes.extend(bytes);
+        }
+        fits
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets what waits.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Writes what `socket` takes without waiting.
+    pub fn drain_to(&mut self, socket: &mut impl Write) -> io::Result<()> {
+        while !self.bytes.is_empty() {
+            match socket.write(self.bytes.as_slices().0) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => drop(self.bytes.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes everything that waits.
+    #[cfg(test)]
+    pub fn take(&mut self) -> Vec<u8> {
+        self.bytes.drain(..).collect()
+    }
+}
+
+/// A message as it goes onto a stream.
+pub(super) fn encoded(frame: &Frame<'_>) -> Result<Vec<u8>, EncodeError> {
+    encode(frame, &mut [0; MAX_FRAME_BYTES]).map(<[u8]>::to_vec)
+}
