@@ -80,6 +80,9 @@ build_boots() {
     cargo test --locked --quiet "$@" --test boots --no-run
 }
 
+# Keeps what it prints, so that the summary can repeat why boots failed.
+run_boots() { cargo test --locked --quiet "$@" --test boots | tee "$NOTES/boots.log"; }
+
 # Goals whose figures are instructions or bytes, the same in each run.
 check_figures() { cargo run --locked --quiet --package dev -- bench size exits sched --runs 1 --check; }
 
@@ -108,10 +111,11 @@ main() {
   bare_metal_lane &
   host_lane "$@"
   wait
-  step "boots in QEMU" cargo test --locked --quiet "$@" --test boots
+  step "boots in QEMU" run_boots "$@"
   step "figures that repeat" check_figures
   printf '\n'
   sed 's/^/  /' "$NOTES/steps"
+  grep '^failed: ' "$NOTES/boots.log" || true
   steps=$(wc -l <"$NOTES/steps")
   failures=$(grep -c ' FAILED in ' "$NOTES/steps" || true)
   printf '{"bench":"test","goal":"test_minutes","value":%d.%02d,"unit":"min","modelled":false}\n' \

@@ -85,6 +85,7 @@ fn main() -> ExitCode {
     trials.sort_by_key(|trial| LONGEST.iter().position(|part| trial.name().contains(part)).unwrap_or(LONGEST.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     report::print_slowest();
+    report::print_failures();
     conclusion.exit_code()
 }
 
@@ -225,6 +226,10 @@ fn trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Se
         let begin = Instant::now();
         let result = rule();
         report::note_time(&name, begin.elapsed());
-        result.map_err(|error| Failed::from(format!("{error:#}")))
+        result.map_err(|error| {
+            let reason = format!("{error:#}");
+            report::note_failure(&name, begin.elapsed(), &reason);
+            Failed::from(reason)
+        })
     })
 }
