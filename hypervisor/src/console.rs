@@ -25,6 +25,8 @@ use crate::arch::{cpu, timer};
 
 /// How often a UART that cannot interrupt is looked at: about a FIFO's time on the wire.
 const POLL_US: u64 = 1400;
+/// How often one that can is polled in spite of that: an interrupt that is lost would leave the log waiting for good.
+const INTERRUPT_LOST_US: u64 = 200_000;
 /// How long the output's lock is tried before it is done without: many times what its holder does at a time.
 const LOCK_PATIENCE_US: u64 = 250_000;
 /// The same for a report, which only a self-test waits for.
@@ -38,8 +40,8 @@ static FOUND: Once<(Found, Policy)> = Once::new();
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 /// The UART's interrupt reaches a processor.
 static IS_ROUTED: AtomicBool = AtomicBool::new(false);
-/// Something waits for the UART.
-static IS_WAITING: AtomicBool = AtomicBool::new(false);
+/// When the UART is polled next, in TSC ticks; 0 while nothing waits for it.
+static NEXT_POLL: AtomicU64 = AtomicU64::new(0);
 /// The end of the host has found the output's lock held for good.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 /// Nothing was left to print.
@@ -148,7 +150,7 @@ pub fn step() -> Step {
     let ticks = cpu::tsc().wrapping_sub(began);
     LONGEST_TICKS.fetch_max(ticks, Ordering::Relaxed);
     SPENT_TICKS.fetch_add(ticks, Ordering::Relaxed);
-    IS_WAITING.store(step == Step::Full, Ordering::Relaxed);
+    NEXT_POLL.store(if step == Step::Full { began + poll_interval() } else { 0 }, Ordering::Relaxed);
     if step != Step::Done {
         IS_DONE.store(false, Ordering::Relaxed);
     }
@@ -160,10 +162,20 @@ pub fn is_done() -> bool {
     IS_DONE.load(Ordering::Relaxed)
 }
 
-/// When a UART that cannot interrupt is to be looked at, if something waits for it.
-pub fn next_look() -> Option<u64> {
-    let is_polled = IS_WAITING.load(Ordering::Relaxed) && !IS_ROUTED.load(Ordering::Relaxed);
-    is_polled.then(|| cpu::tsc() + timer::us_to_ticks(POLL_US))
+/// When the UART is to be polled, in TSC ticks, if something waits for it.
+pub fn next_poll() -> Option<u64> {
+    let at = NEXT_POLL.load(Ordering::Relaxed);
+    (at != 0).then_some(at)
+}
+
+/// Whether the calling CPU is the one to poll now: the next poll is later, so that no CPU sets an alarm in the past.
+pub fn take_due_poll(now: u64) -> bool {
+    let postpone = |at| NEXT_POLL.compare_exchange(at, now + poll_interval(), Ordering::Relaxed, Ordering::Relaxed);
+    next_poll().is_some_and(|at| at <= now && postpone(at).is_ok())
+}
+
+fn poll_interval() -> u64 {
+    timer::us_to_ticks(if IS_ROUTED.load(Ordering::Relaxed) { INTERRUPT_LOST_US } else { POLL_US })
 }
 
 /// Prints all that is left, and waits a bounded time until it has left the machine, which is about to end.

@@ -113,7 +113,7 @@ impl<V: Virt> Executive<V> {
             if self.me.work_pending.load(Ordering::Relaxed) || self.control_look.is_some_and(|alarm| alarm <= now) {
                 self.me.work_pending.store(false, Ordering::Relaxed);
                 self.work();
-            } else if console::next_look().is_some() {
+            } else if console::take_due_poll(now) {
                 self.print_log();
             }
             if self.has_left {
@@ -173,7 +173,7 @@ impl<V: Virt> Executive<V> {
     fn earliest_alarm(&self) -> Option<u64> {
         let sleepers = self.queue.blocked().filter_map(|slot| self.slots.get(slot)?.as_ref());
         let alarms = sleepers.filter(|task| !task.instance().is_paused()).filter_map(|task| task.next_alarm());
-        alarms.chain(console::next_look()).chain(self.storm.next_alarm()).chain(self.machine_checks.next_alarm()).min()
+        alarms.chain(console::next_poll()).chain(self.storm.next_alarm()).chain(self.machine_checks.next_alarm()).min()
     }
 
     /// Asks the control channel when it wants to look at its clock: only [`Self::work`] changes that.
