@@ -3,14 +3,17 @@
 //! to give its human monitor a command: JSON, a line each.
 
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
+/// How long the emulator may take to open its monitor.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Events that may come before an answer.
@@ -29,9 +32,9 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Connects to an emulator that runs.
+    /// Connects to an emulator, which may still be starting.
     pub fn connect(socket: &Path) -> Result<Self> {
-        let stream = UnixStream::connect(socket).context("the emulator's monitor cannot be reached")?;
+        let stream = connect_within(OPEN_TIMEOUT, socket).context("the emulator's monitor cannot be reached")?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         let mut monitor = Self { reader: BufReader::new(stream) };
         monitor.execute("qmp_capabilities", None)?;
@@ -72,6 +75,23 @@ impl Monitor {
     }
 }
 
+/// A starting emulator has no socket yet, then one at which nobody listens.
+fn connect_within(limit: Duration, socket: &Path) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match UnixStream::connect(socket) {
+            Err(error) if is_not_open_yet(&error) && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(2));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_not_open_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
 /// The answer in a line; nothing in greetings and events.
 fn answer(line: &str) -> Result<Option<Value>> {
     let value: Value = serde_json::from_str(line).context("the emulator's monitor speaks no JSON")?;
@@ -83,7 +103,33 @@ fn answer(line: &str) -> Result<Option<Value>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+
+    #[test]
+    fn an_emulator_that_is_starting_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("monitor");
+        // A socket that is bound and closed again refuses connections, as one does between bind and listen.
+        drop(UnixListener::bind(&socket).expect("bound"));
+        let opened = socket.clone();
+        let opens = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            std::fs::remove_file(&opened).expect("removed");
+            UnixListener::bind(&opened).expect("bound again").accept().map(drop)
+        });
+        connect_within(Duration::from_secs(10), &socket).expect("it opened");
+        opens.join().expect("it ran").expect("it accepted");
+    }
+
+    #[test]
+    fn an_emulator_that_never_opens_its_monitor_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error =
+            connect_within(Duration::from_millis(10), &folder.path().join("none")).expect_err("nobody is there");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn answers_are_told_from_greetings_events_and_refusals() {
