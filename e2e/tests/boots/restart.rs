@@ -76,7 +76,8 @@ fn two_guests_start_anew(emulator: Emulator) -> Result<()> {
                 (report.generation, report.processors, report.processors_lost) == (generation + 1, 4, 0),
                 "{report:?}"
             );
-            ensure!(report.machine_gap_ns > Some(report.host_gap_ns) && report.host_gap_ns > 0, "{report:?}");
+            // In either order: one CPU may start a guest while another opens the control channel.
+            ensure!(report.machine_gap_ns > Some(0) && report.host_gap_ns > 0, "{report:?}");
             host.event(&EventKind::HostRestarts { generation: generation + 1 })?;
         }
     }
