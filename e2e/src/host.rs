@@ -185,7 +185,8 @@ impl Host {
 
     /// Gives an order that the host refuses, and returns the refusal.
     pub fn refusal(&mut self, body: RequestBody) -> Result<Refusal> {
-        match self.client()?.request(body.clone()) {
+        // What a refused update has tried may have taken many seconds.
+        match self.client()?.request_within(BOOT_LIMIT, body.clone()) {
             Ok(reply) => bail!("{body:?} was not refused: {reply:?}"),
             Err(error) => error.downcast::<Refusal>(),
         }
