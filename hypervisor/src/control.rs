@@ -29,7 +29,6 @@ use wire::{
 use self::counts::Counts;
 use self::images::{ImageOrders, Outcome, Wanted};
 use self::outgoing::Outgoing;
-pub use self::outgoing::to_wire;
 use self::polling::Polling;
 use self::processors::ProcessorOrders;
 use self::profiles::Profiles;
@@ -40,9 +39,11 @@ use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::events::record;
 use crate::guest::{GUESTS, Guests};
+use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger;
+use crate::kernel::outcome;
 use crate::pci;
-use crate::restart::{Conversation, Preparation, Restart, inherited, outcome};
+use crate::restart::{Preparation, Restart, successor};
 use crate::update::Baggage;
 
 /// The request number of an answer to what could not be read.
@@ -115,7 +116,7 @@ impl Control {
         }
         pci::let_the_idle_probe();
         record(EventKind::HostReady);
-        inherited::record_succession();
+        successor::record_succession();
         outcome::note_ready();
         let conversation = inherited::known().map(|known| known.conversation).unwrap_or_default();
         Box::new(Self::with(uart, has_started_guests, &conversation))

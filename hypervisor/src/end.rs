@@ -20,7 +20,7 @@ use crate::arch::ending::ENDING;
 use crate::arch::percpu::{self, MAX_PROCESSORS, my_number};
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{apic, cpu, ending, power, timer, watchdog};
-use crate::console::{self, emergency};
+use crate::kernel::console::{self, emergency};
 use crate::{selftest, shutdown};
 
 /// How long the others have to answer: far longer than a processor needs, since an emulated one may wait for its turn.

@@ -8,8 +8,8 @@ use wire::{Event, EventKind};
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::timer;
 use crate::guest::GUESTS;
+use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
-use crate::restart::inherited;
 
 static EVENTS: Mutex<History> = Mutex::new(History::new());
 

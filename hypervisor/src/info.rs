@@ -13,9 +13,10 @@ use crate::arch::memory::FRAMES;
 use crate::arch::strays;
 use crate::arch::{address, apic, speculation, timer};
 use crate::guest::GUESTS;
+use crate::kernel::inherited;
+use crate::kernel::platform::BOOT;
 use crate::processors;
-use crate::restart::{inherited, trust};
-use crate::start::BOOT;
+use crate::restart::trust;
 
 /// What runs guests here, and its optional features by the manual's names.
 pub static VIRTUALIZATION: Once<(Virtualization, Vec<&'static str>)> = Once::new();

@@ -24,12 +24,12 @@ use wire::{EventKind, VcpuRegisters, VmState};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{clock, counters, cpu, machine_check, percpu, speculation, timer};
-use crate::console;
 use crate::events::record;
 use crate::guest::{Guest, Guests, Order};
+use crate::kernel::console;
 use crate::kernel::ledger;
+use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
-use crate::start::{BOOT, FIRMWARE};
 use crate::task::Task;
 
 /// One run of a guest. Its memory is given back when the last virtual processor has let go of it.

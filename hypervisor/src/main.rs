@@ -11,7 +11,6 @@
 extern crate alloc;
 
 mod arch;
-mod console;
 mod control;
 mod end;
 mod events;
@@ -31,7 +30,6 @@ mod restart;
 mod selftest;
 mod shutdown;
 mod start;
-mod storm;
 mod task;
 mod update;
 mod watching;
@@ -44,8 +42,8 @@ hooks::provide!(Hooks {
     exception: panic::exception,
     machine_check: panic::machine_check,
     stop_cpu: end::stop_this_processor,
-    claims_nmi: || console::trial::takes_nmi() || update::takes_nmi(),
-    log_self_test: console::trial::interrupted,
+    claims_nmi: || selftest::logging::takes_nmi() || update::takes_nmi(),
+    log_self_test: selftest::logging::interrupted,
 });
 
 /// First safe code: on the boot stack, on the boot page tables, one processor, interrupts off. The image's first

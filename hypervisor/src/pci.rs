@@ -19,8 +19,8 @@ use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, timer};
 use crate::guest::{GUESTS, Guests};
+use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
-use crate::start::{BOOT, FIRMWARE};
 
 /// Functions that are kept; more are only counted.
 const MOST_FUNCTIONS: usize = 1024;

@@ -31,12 +31,14 @@ use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{counters, cpu, crossing, descriptor, ending, speculation, timer};
 use crate::executive::Executive;
+use crate::kernel::console;
+use crate::kernel::inherited;
+use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
-use crate::restart::inherited;
 use crate::restart::staging::Member;
-use crate::start::{BOOT, FIRMWARE, prepare_processor};
+use crate::start::prepare_processor;
 use crate::update::candidate;
-use crate::{console, info, places, selftest};
+use crate::{info, places, selftest};
 
 /// One for each identifier.
 static CELLS: Once<Vec<ProcessorCell>> = Once::new();
@@ -432,7 +434,6 @@ fn run() -> ! {
         Some(Err(unavailable)) => Err(*unavailable),
         None => Err(Unavailable::NoExtension),
     };
-    console::trial::before_the_loop();
     selftest::before_the_loop();
     Executive::new(virt).run();
     changes::rest(virt)

@@ -18,8 +18,7 @@
 //! | [`staging`] | what else can be prepared and refused while guests run |
 //! | [`record`] | what the new image is told |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
-//! | [`inherited`] | the other side: what the image before has left |
-//! | [`outcome`] | how long it took, and the answer to whoever asked |
+//! | [`successor`] | the other side: events, logs and memory of the image before |
 //! | [`cost`] | what hashing costs, for the bench |
 //!
 //! A live update ([`crate::update`]) stages in the same way, and takes the guests along.
@@ -27,12 +26,11 @@
 pub mod candidate;
 pub mod cost;
 mod files;
-pub mod inherited;
 pub mod leaving;
-pub mod outcome;
 pub mod record;
 pub mod source;
 pub mod staging;
+pub mod successor;
 pub mod trust;
 pub mod upload;
 
@@ -45,30 +43,15 @@ use wire::{Refusal, RefusalCode, VmState};
 
 use crate::arch::cpu;
 use crate::guest::GUESTS;
+use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
-use crate::start::BOOT;
 use crate::update::Baggage;
 
 use candidate::Candidate;
 pub use leaving::{is_parking, park};
 use source::Source;
 use staging::Staged;
-
-/// The control channel's conversation as it goes over.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Conversation {
-    /// The request that the new image answers.
-    pub request: Option<u32>,
-    /// What is streamed.
-    pub subscription: wire::Subscription,
-    /// Log records of this time or later are still to be streamed, in ticks.
-    pub log_since: u64,
-    /// The next event to be streamed.
-    pub next_event: u64,
-    /// What its line takes at once, and whether bytes leave in a wire's time; `None` where it is to be looked for
-    /// again.
-    pub line: Option<(u8, bool)>,
-}
 
 /// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
 pub struct Preparation {
@@ -171,11 +154,6 @@ impl Restart {
 fn loading_guest() -> Option<&'static str> {
     let all = &GUESTS.get()?.all;
     all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
-}
-
-/// Whether this way to fail is wanted, in the first image or the one that follows it.
-fn fails_by(test: SelfTest, generation: u64) -> bool {
-    inherited::generation() == generation && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
 }
 
 /// How this image, which the first one may replace itself by, is to fail at this step, if it is.

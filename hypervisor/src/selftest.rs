@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Failures on purpose (`selftest=`) that take more than one instruction.
 
+pub mod logging;
+
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -11,8 +13,8 @@ use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::probe::{self, Refused};
 use crate::arch::trap::{self, vector};
 use crate::arch::{apic, cpu, heap, svm, timer};
+use crate::kernel::platform::BOOT;
 use crate::restart::cost;
-use crate::start::BOOT;
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;
@@ -124,6 +126,7 @@ fn to_step(step: EndStep) -> Step {
 
 /// A processor is about to enter its loop, everything enabled.
 pub fn before_the_loop() {
+    logging::before_the_loop();
     let Some((_, options)) = BOOT.get() else { return };
     let me = PerCpu::current().index;
     for test in options.self_tests.iter().filter(|_| me < 2) {

@@ -4,7 +4,7 @@
 use wire::exit_code::ExitCode;
 
 use crate::arch::power;
-use crate::console;
+use crate::kernel::console;
 
 /// Prints the log, then powers the machine off; halts where the firmware did not say how.
 pub fn power_off() -> ! {

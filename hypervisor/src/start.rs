@@ -9,7 +9,6 @@ use firmware::damage::{Damage, Damaged};
 use firmware::power::Power;
 use firmware::{Override, Tables};
 use klog::Level;
-use spin::{Mutex, Once};
 use units::{PHYSICAL_LIMIT, PageSize, PhysAddr, PhysRange};
 
 use crate::arch::address::DIRECT_MAP;
@@ -23,17 +22,16 @@ use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::timer::{self, Reference};
 use crate::arch::{apic, clock, cpu, descriptor, ioapic, power, strays, trap, watchdog};
 use crate::guest::{GUESTS, Guests};
+use crate::kernel::console;
+use crate::kernel::inherited;
 use crate::kernel::ledger;
+use crate::kernel::platform::{BOOT, FIRMWARE};
+use crate::kernel::storm;
 use crate::kernel::timeline::{self, Name};
 use crate::processors::Others;
-use crate::restart::inherited;
+use crate::restart::successor;
 use crate::update::{adoption, candidate};
-use crate::{console, end, pci, processors, selftest, storm};
-
-/// What the loader told, and what the operator wants.
-pub static BOOT: Once<(BootInfo, Options)> = Once::new();
-/// What the firmware told.
-pub static FIRMWARE: Mutex<Tables> = Mutex::new(Tables::new());
+use crate::{end, pci, processors, selftest};
 
 /// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {
@@ -66,7 +64,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     build_memory(&info, &options);
     let ringing = timeline::span(Name::Log, 0);
     console::log::add_ring(BOOT_PROCESSOR, options.log_buffer.boot_bytes());
-    inherited::take_events();
+    successor::take_events();
     drop(ringing);
     BOOT.call_once(|| (info.clone(), options));
     match memory::new_stack() {
@@ -243,7 +241,7 @@ extern "C" fn on_own_stack() -> ! {
     let bundle = find_bundle();
     others.tend();
     others.wait();
-    inherited::give_back(&processors::online_apic_ids());
+    successor::give_back(&processors::online_apic_ids());
     open_bundle(bundle);
     console::run(route_console());
     processors::join()
@@ -393,7 +391,7 @@ fn run_self_tests() {
             SelfTest::StackOverflow => trap::provoke(trap::Provocation::StackOverflow),
             SelfTest::WriteToCode => trap::provoke(trap::Provocation::WriteToCode),
             SelfTest::Panic => panic!("self-test"),
-            SelfTest::Log => console::trial::contexts(),
+            SelfTest::Log => selftest::logging::contexts(),
             SelfTest::LogStorm => storm::order(),
             // The others happen elsewhere, or fail in ways of their own.
             other => selftest::fail(*other),

@@ -11,14 +11,14 @@ use wire::{
     LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
-use super::outgoing::to_wire;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use super::{dump, leases};
 use crate::arch::{cpu, timer};
-use crate::console::log::Follower;
 use crate::guest::{GUESTS, Guest, Guests, Order, exits_of};
-use crate::{end, events, info, pci, selftest, start};
+use crate::kernel::console::log::{Follower, to_wire};
+use crate::kernel::platform::BOOT;
+use crate::{end, events, info, pci, selftest};
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
@@ -27,7 +27,7 @@ const SETTLED_US: u64 = 1000;
 
 /// Orders the guests that start with the host to start; says whether there was one.
 pub fn start_guests() -> bool {
-    let wanted = start::BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
+    let wanted = BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
     let Some(guests) = GUESTS.get() else { return false };
     let mut autostarted = guests.all.iter().filter(|guest| wanted && guest.config.autostart).peekable();
     let any = autostarted.peek().is_some();

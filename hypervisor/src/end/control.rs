@@ -10,8 +10,10 @@ use wire::{ApicMode, LogRecord, RefusalCode, Virtualization};
 use crate::arch::boot::BUILD;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{address, apic, percpu, strays, timer};
-use crate::restart::inherited;
-use crate::{console, info, shutdown, start};
+use crate::kernel::console;
+use crate::kernel::inherited;
+use crate::kernel::platform::BOOT;
+use crate::{info, shutdown};
 
 /// Bytes of the longest answer: one record of the log.
 const ANSWER_BYTES: usize = 1024;
@@ -101,7 +103,7 @@ fn describe() -> BorrowedInfo<'static> {
         version: concat!(env!("CARGO_PKG_VERSION"), " (this host has ended)"),
         image_bytes: address::image_end() - address::image_start(),
         processors: percpu::online(),
-        memory_total_bytes: start::BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes()),
+        memory_total_bytes: BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes()),
         memory_free_bytes: 0,
         host_overhead_bytes: 0,
         uptime_ns: timer::uptime_ns(),

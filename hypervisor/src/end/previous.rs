@@ -8,7 +8,7 @@ use endstate::epitaph::{Damage, Epitaph};
 use spin::Once;
 
 use crate::arch::{ending, timer};
-use crate::restart::inherited;
+use crate::kernel::inherited;
 
 /// Its lines; none where it left nothing.
 static PREVIOUS: Once<Vec<String>> = Once::new();

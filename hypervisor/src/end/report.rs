@@ -17,7 +17,7 @@ use super::{STOPPED_AT, action};
 use crate::arch::ending::ENDING;
 use crate::arch::percpu::my_number;
 use crate::arch::{ending, memory, timer, trap};
-use crate::console::{self, emergency};
+use crate::kernel::console::{self, emergency};
 
 /// Longer than any reason of ours; what a panic says beyond is cut.
 const SUMMARY_BYTES: usize = 512;

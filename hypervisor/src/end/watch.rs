@@ -7,7 +7,7 @@ use super::control::Listening;
 use super::{owners_rest, report};
 use crate::arch::serial::Uart;
 use crate::arch::{cpu, ending, percpu, timer, watchdog};
-use crate::console::{self, emergency};
+use crate::kernel::console::{self, emergency};
 use crate::shutdown;
 
 /// A clock that was never measured is taken for this one: a reboot may come late then, but not at once.

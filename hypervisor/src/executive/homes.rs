@@ -14,9 +14,8 @@ use crate::arch::virt::{Unavailable, Virt};
 use crate::events::record;
 use crate::guest::{GUESTS, Guest, Order};
 use crate::instance::{Ending, Instance, fail};
-use crate::kernel::ledger;
+use crate::kernel::{ledger, outcome};
 use crate::places;
-use crate::restart::outcome;
 
 /// Every guest whose home the processor `me` is.
 fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the image does for every layer above, whatever runs on it: memory, and the record of what takes how long.
+//! Services for every layer above: memory, the log and its console, the timeline, and what firmware, operator and the
+//! image before have stated.
 //!
 //! | module | what |
 //! |---|---|
+//! | [`console`] | the log, its rings, and printing it |
+//! | [`inherited`] | what the image before this one has handed over |
 //! | [`ledger`] | who owns which memory; memory for guests |
+//! | [`outcome`] | how long the restart that led to this image took |
+//! | [`platform`] | what loader, operator and firmware state, as plain data |
+//! | [`storm`] | a self-test of logging under load |
 //! | [`timeline`] | spans and instants of each CPU |
 
+pub mod console;
+pub mod inherited;
 pub mod ledger;
+pub mod outcome;
+pub mod platform;
+pub mod storm;
 pub mod timeline;

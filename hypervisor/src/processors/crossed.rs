@@ -12,9 +12,10 @@ use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::executive::Executive;
+use crate::kernel::inherited;
+use crate::kernel::platform::BOOT;
 use crate::places;
-use crate::restart::inherited;
-use crate::start::{BOOT, prepare_processor};
+use crate::start::prepare_processor;
 use crate::update::adoption;
 
 /// The processors that the image before hands over, by its numbers, as they run already: they are online, and others

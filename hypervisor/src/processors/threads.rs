@@ -9,7 +9,7 @@ use mitigations::smt::{is_first_of_its_core, thread_bits};
 
 use super::{APIC_IDS, changes};
 use crate::arch::cpu;
-use crate::start::BOOT;
+use crate::kernel::platform::BOOT;
 
 /// Low bits of an APIC identifier that name a thread of a core, as the calling processor's CPUID describes them.
 fn bits() -> u32 {

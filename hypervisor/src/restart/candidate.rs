@@ -15,7 +15,7 @@ use crate::arch::lock::{LockError, LockedFrames};
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
-use crate::start::BOOT;
+use crate::kernel::platform::BOOT;
 
 /// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this processor
 /// wait.

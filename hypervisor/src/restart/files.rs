@@ -6,12 +6,10 @@ use handover::Image;
 use handover::layout::Purpose;
 use units::PageSize;
 
-use super::{inherited, source::Source};
+use super::source::Source;
 use crate::arch::boot::BUILD;
 use crate::arch::memory::{FRAMES, OwnedFrames};
-
-/// A copy's frames end with its length.
-const LENGTH_BYTES: usize = size_of::<u64>();
+use crate::kernel::inherited::{self, FILE_LENGTH_BYTES};
 
 /// Copies that go over to the next image.
 pub struct Files {
@@ -35,13 +33,13 @@ impl Files {
 
 /// The file of the image before, if this one has taken over from it.
 pub fn previous() -> Option<&'static [u8]> {
-    inherited::file(Purpose::PreviousFile).and_then(file_in)
+    inherited::file(Purpose::PreviousFile)
 }
 
 /// The file of the running image: kept, or, where a loader has started it, the bundle's if that is the same build.
 fn own() -> Option<&'static [u8]> {
     if inherited::is_update() {
-        return inherited::file(Purpose::File).and_then(file_in);
+        return inherited::file(Purpose::File);
     }
     let file = Source::bundle().ok()?.resident()?;
     let image = Image::parse(file).ok()?;
@@ -50,16 +48,10 @@ fn own() -> Option<&'static [u8]> {
 }
 
 fn copy(file: &[u8]) -> Option<OwnedFrames> {
-    let frames = FRAMES.lock().allocate((file.len() + LENGTH_BYTES) as u64, PageSize::Kib4).ok()?;
+    let frames = FRAMES.lock().allocate((file.len() + FILE_LENGTH_BYTES) as u64, PageSize::Kib4).ok()?;
     let mut frames = OwnedFrames::new(frames);
-    let (room, length) = frames.bytes_mut().split_last_chunk_mut::<LENGTH_BYTES>()?;
+    let (room, length) = frames.bytes_mut().split_last_chunk_mut::<FILE_LENGTH_BYTES>()?;
     room.get_mut(..file.len())?.copy_from_slice(file);
     *length = (file.len() as u64).to_le_bytes();
     Some(frames)
-}
-
-/// The file in the frames of a copy.
-fn file_in(frames: &[u8]) -> Option<&[u8]> {
-    let (room, length) = frames.split_last_chunk::<LENGTH_BYTES>()?;
-    room.get(..u64::from_le_bytes(*length) as usize)
 }

@@ -12,13 +12,14 @@ use units::PhysAddr;
 
 use super::record::write_record;
 use super::staging::{Member, Staged};
-use super::{Conversation, fails_by};
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::crossing::Crossing;
 use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, lock, percpu, timer};
+use crate::kernel::console;
+use crate::kernel::inherited::{Conversation, fails_by};
 use crate::kernel::timeline::{self, Name};
-use crate::{console, processors};
+use crate::processors;
 
 /// In the new image's code.
 const SPOILT_AT: u64 = 0x8000;

@@ -26,9 +26,10 @@ use crate::arch::virt::Virt;
 use crate::control::leases;
 use crate::guest::{GUESTS, Guest, Guests, Status};
 use crate::instance::Instance;
+use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::places;
-use crate::restart::{self, inherited};
+use crate::restart;
 use crate::task::Task;
 
 /// What each processor restores. Boxed as `Any` because a static cannot be generic.

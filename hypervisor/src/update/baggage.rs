@@ -21,8 +21,8 @@ use crate::arch::virt::Virt;
 use crate::events;
 use crate::guest::{GUESTS, Guest, INPUT_BYTES, OUTPUT_BYTES};
 use crate::instance::Instance;
+use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
-use crate::restart::Conversation;
 use crate::restart::record::control_section;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; PCI functions; nothing.

@@ -21,9 +21,12 @@ use crate::arch::crossing::trial;
 use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::arch::trap::{self, Provocation};
 use crate::arch::{boot, cpu, memory, smp};
-use crate::restart::{self, inherited};
-use crate::start::{self, BOOT};
-use crate::{console, end, processors};
+use crate::kernel::console;
+use crate::kernel::inherited;
+use crate::kernel::platform::BOOT;
+use crate::restart;
+use crate::start;
+use crate::{end, processors};
 
 /// Where each processor's page is seen, in pages from the crossing's first, which is nobody's; 0 unless this image is
 /// on trial.

@@ -17,7 +17,7 @@ use super::baggage::{Baggage, Block};
 use super::gap::Gap;
 use crate::arch::percpu;
 use crate::arch::reminder::Reminder;
-use crate::restart::Conversation;
+use crate::kernel::inherited::Conversation;
 
 /// Where guests are saved, and how.
 #[derive(Clone)]

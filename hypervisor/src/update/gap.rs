@@ -26,10 +26,10 @@ use spin::{RwLock, RwLockReadGuard};
 use super::drafts::Blocks;
 use crate::arch::percpu;
 use crate::arch::{cpu, smp, timer, watchdog};
-use crate::restart::Conversation;
+use crate::kernel::inherited::Conversation;
+use crate::kernel::platform::BOOT;
 use crate::restart::staging::Staged;
 use crate::selftest;
-use crate::start::BOOT;
 
 /// The watchdog has so much more patience than the processors, as a share of theirs.
 const WATCHDOG_SHARE: u64 = 4;

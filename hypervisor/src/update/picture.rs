@@ -7,8 +7,8 @@ use bringup::trial::{STAMPS, Stamp};
 use super::candidate;
 use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
-use crate::restart::inherited;
 
 /// What lies between a stamp and the one after it.
 const STEPS: [(Name, Stamp, Stamp); 7] = [

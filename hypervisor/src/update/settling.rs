@@ -17,10 +17,13 @@ use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{apic, cpu, timer};
 use crate::control::Control;
 use crate::guest::GUESTS;
+use crate::kernel::console;
+use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::platform::BOOT;
 use crate::kernel::timeline;
-use crate::restart::{Conversation, inherited};
-use crate::start::{self, BOOT};
-use crate::{console, events, pci, processors};
+use crate::restart::successor;
+use crate::start;
+use crate::{events, pci, processors};
 
 /// How long guests have the processor before the next step.
 const PAUSE_US: u64 = 200;
@@ -110,11 +113,11 @@ impl Settling {
 
     fn open_channel(self) -> Control {
         let conversation = inherited::late().map_or_else(Conversation::default, |(conversation, _)| conversation);
-        inherited::take_events();
+        successor::take_events();
         inherited::announce();
         events::record(EventKind::HostUpdated { generation: self.report.generation });
-        inherited::record_succession();
-        inherited::give_back(&processors::online_apic_ids());
+        successor::record_succession();
+        successor::give_back(&processors::online_apic_ids());
         picture::end(self.report.generation as u32, &self.stamps);
         log::info!(
             "update: from the first processor that left its guests to the last one back: {} ns",

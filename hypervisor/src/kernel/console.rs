@@ -7,7 +7,6 @@
 
 mod last_words;
 pub mod log;
-pub mod trial;
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -9,11 +9,10 @@ use spin::Mutex;
 use uart::{Interrupts, Patience};
 use wire::LogRecord;
 
-use super::log::ring;
+use super::log::{ring, to_wire};
 use super::{print_beside, spare};
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::serial::Uart;
-use crate::control::to_wire;
 
 /// What reading the log takes, off the small stacks that a host may end on. The owner of the end alone reads.
 struct Reader {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the image before has left: read from its record, used on this one's way through the boot, and given back.
+//! The state that the image before this one has handed over: read from its record, used while this image boots, and
+//! given back.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 
+use ::boot::options::SelfTest;
 use arrayvec::{ArrayString, ArrayVec};
 use boot::{BootInfo, MapBuilder, Module, RegionKind};
 use frames::FrameRange;
@@ -17,13 +19,15 @@ use spin::{Mutex, Once};
 use units::{PhysAddr, PhysRange};
 use wire::Subscription;
 
-use super::{Conversation, fails_by, outcome};
+use super::platform::BOOT;
+use super::timeline::{self, Name};
 use crate::arch::boot::{self as entry, BootMemory};
 use crate::arch::smp::Adoption;
 use crate::arch::timer::Rates;
 use crate::arch::{apic, clock, crossing, memory, timer};
-use crate::kernel::timeline::{self, Name};
-use crate::{console, events};
+
+/// The length at the end of the frames in which a file is kept.
+pub const FILE_LENGTH_BYTES: usize = size_of::<u64>();
 
 /// The record, until it is given back.
 static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
@@ -33,6 +37,22 @@ static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
 static KNOWN: Once<Known> = Once::new();
 /// The build of the image before, where only its file says.
 static OLD_BUILD: Once<ArrayString<{ handover::image::BUILD_TEXT_BYTES }>> = Once::new();
+
+/// The control channel's conversation as the next image continues it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conversation {
+    /// The request that the next image answers.
+    pub request: Option<u32>,
+    /// What is streamed.
+    pub subscription: Subscription,
+    /// Log records of this time or later are still to be streamed, in ticks.
+    pub log_since: u64,
+    /// The next event to be streamed.
+    pub next_event: u64,
+    /// How many bytes its UART takes at once, and whether they leave at the line's rate; `None` where the UART is to be
+    /// probed again.
+    pub line: Option<(u8, bool)>,
+}
 
 /// What of the record outlives it.
 #[derive(Clone, Debug)]
@@ -74,7 +94,7 @@ pub fn old_build() -> &'static str {
 }
 
 fn build_of_previous_file() -> ArrayString<{ handover::image::BUILD_TEXT_BYTES }> {
-    let image = super::files::previous().and_then(|file| handover::Image::describe(file).ok());
+    let image = file(Purpose::PreviousFile).and_then(|file| handover::Image::describe(file).ok());
     image.and_then(|image| ArrayString::from(image.build()).ok()).unwrap_or_default()
 }
 
@@ -84,13 +104,6 @@ pub fn succession() -> Option<(String, String)> {
     let old = format!("{} {}", known.old_version, old_build());
     let new = format!("{} {}", env!("CARGO_PKG_VERSION"), entry::BUILD);
     Some((old.trim_end().into(), new.trim_end().into()))
-}
-
-/// Records which image took the place of which, if one did.
-pub fn record_succession() {
-    if let Some((old, new)) = succession() {
-        events::record(wire::EventKind::ImageReplaced { old, new });
-    }
 }
 
 /// Reads the record at `at`, settles in the slot that it names, and goes on with the clock.
@@ -204,20 +217,19 @@ pub fn timelines() -> impl Iterator<Item = FrameRange> {
     RECORD.lock().map(|record| record.kept_for(Purpose::Timeline)).into_iter().flatten().filter_map(FrameRange::adopt)
 }
 
-/// Takes over the log of processors that do not run, too.
-fn collect_logs() {
+/// The CPUs of whose log there is a ring, and the ring's bytes.
+pub fn logs() -> impl Iterator<Item = (u32, u64)> {
     let rings = RECORD.lock().map_or(Items::EMPTY, |record| record.log);
-    for ring in rings.iter().filter(|ring| !console::log::has_ring(ring.processor.get())) {
-        console::log::add_ring(ring.processor.get(), ring.bytes.get());
-    }
+    rings.iter().map(|ring| (ring.processor.get(), ring.bytes.get()))
 }
 
-/// Goes on with the events of the image before, once there is memory. One that left none has left their number.
-pub fn take_events() {
-    let told = record().and_then(|record| record.control).map_or(0, |control| control.events.get());
-    let is_adopted = with_late(|late, tail| events::adopt(tail, late.control.events.get()));
+/// Runs `adopt` on the events of the image before, and the number of the next one. An image that left no events has
+/// left that number.
+pub fn with_events(adopt: impl Fn(&[u8], u64)) {
+    let next = record().and_then(|record| record.control).map_or(0, |control| control.events.get());
+    let is_adopted = with_late(|late, tail| adopt(tail, late.control.events.get()));
     if is_adopted.is_none() {
-        events::adopt(&[], told);
+        adopt(&[], next);
     }
 }
 
@@ -281,11 +293,17 @@ pub fn on_trial() -> Result<(PhysRange, PhysRange), RecordError> {
     Ok((one(Purpose::Advance)?, one(Purpose::Crossing)?))
 }
 
-/// Frames in which a file is kept for this purpose.
+/// The file that is kept for this purpose. Its frames end with its length.
 pub fn file(purpose: Purpose) -> Option<&'static [u8]> {
     let files = FILES.get()?;
     let range = files.iter().find(|(of, _)| *of == purpose)?.1;
-    memory::module_bytes(range)
+    let (room, length) = memory::module_bytes(range)?.split_last_chunk::<FILE_LENGTH_BYTES>()?;
+    room.get(..u64::from_le_bytes(*length) as usize)
+}
+
+/// Whether a self-test wants this failure, in the image of this generation.
+pub fn fails_by(test: SelfTest, wanted: u64) -> bool {
+    generation() == wanted && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
 }
 
 /// The processors that take part, the one that hands over first: the old image's number, identifier, and page or
@@ -330,7 +348,7 @@ pub fn adoption(ids: &[u32]) -> Option<Adoption> {
         }
     }
     let last = mailboxes.iter().rposition(Option::is_some)? as u32;
-    let stuck = fails_by(boot::options::SelfTest::StuckInMailbox, 2).then_some(last);
+    let stuck = fails_by(SelfTest::StuckInMailbox, 2).then_some(last);
     Some(Adoption { mailboxes, root: record.crossing.root.get(), stuck })
 }
 
@@ -338,10 +356,9 @@ fn is_parked(state: u32) -> bool {
     state == ProcessorState::Parked as u32
 }
 
-/// Every processor that takes part is online: all that the image before left behind becomes free memory. Processors
-/// that it parked and that are not among those online are sent INIT first, after which they need no memory.
+/// Every CPU that takes part is online: all memory that the image before left becomes free. CPUs that it parked and
+/// that are not among those online are sent INIT first, after which they need no memory.
 pub fn give_back(online: &[u32]) {
-    collect_logs();
     let Some(record) = RECORD.lock().take() else { return };
     let _span = timeline::span(Name::GiveBack, 0);
     let parked = record.processors.iter().filter(|processor| is_parked(processor.state.get()));
@@ -349,5 +366,4 @@ pub fn give_back(online: &[u32]) {
     for purpose in [Purpose::Crossing, Purpose::Log, Purpose::Blocks, Purpose::Record] {
         record.kept_for(purpose).filter_map(FrameRange::adopt).for_each(memory::release);
     }
-    outcome::note_processors(online.len() as u32);
 }

@@ -11,10 +11,10 @@ use klog::Memory as _;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::vector;
 use crate::arch::{apic, cpu};
-use crate::console::log::ring;
+use crate::kernel::console::log::ring;
+use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::processors;
-use crate::start::BOOT;
 
 /// Records that each processor writes in the storm at least.
 const STORM_RECORDS: u32 = 3000;

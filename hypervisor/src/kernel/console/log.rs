@@ -7,6 +7,7 @@
 mod drain;
 mod follower;
 mod heritage;
+mod wire;
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +18,8 @@ use units::{ByteSize, PAGE_BYTES, PhysRange};
 
 pub use self::drain::{Drain, LINE_BYTES};
 pub use self::follower::Follower;
+pub use self::heritage::collect;
+pub use self::wire::to_wire;
 use crate::arch::percpu::{BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu, wake};
 use crate::arch::{cpu, memory as frames, timer};
 

@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::arch::timer;
-use crate::console;
+use crate::kernel::console;
 
 /// Lines in all.
 const LINES: u32 = 3600;
