@@ -32,8 +32,8 @@ use crate::arch::{cpu, timer};
 use crate::control::{Asked, Control};
 use crate::guest::{GUESTS, Guests};
 use crate::kernel::console::{self, Step};
-use crate::kernel::ledger;
 use crate::kernel::storm::Storm;
+use crate::kernel::{ledger, trial_pages};
 use crate::machine_checks::MachineChecks;
 use crate::pci;
 use crate::places::{self, SLOTS};
@@ -41,7 +41,7 @@ use crate::processors;
 use crate::restart::{self, Restart};
 use crate::shutdown;
 use crate::task::{Pause, Task};
-use crate::update::{self, Settling, candidate};
+use crate::update::{self, Settling};
 
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
 const FILLS_BETWEEN_GUESTS: u32 = 16;
@@ -199,7 +199,7 @@ impl<V: Virt> Executive<V> {
     /// leaves no flag behind where the processor holds one virtual processor. From that look to the halt they are
     /// masked.
     fn wait(&mut self) {
-        candidate::note_entered(self.me.index);
+        trial_pages::note_entered(self.me.index);
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {
             return cpu::take_pending_interrupts();
         }

@@ -35,9 +35,9 @@ use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::trial_pages;
 use crate::restart::staging::Member;
 use crate::start::prepare_processor;
-use crate::update::candidate;
 use crate::{info, places, selftest};
 
 /// One for each identifier.
@@ -464,7 +464,7 @@ pub fn detect_virtualization() {
 /// Finds out which speculation vulnerabilities this processor has. Traps of an image on trial are the old image's.
 fn assess_speculation() {
     let Some((_, options)) = BOOT.get() else { return };
-    let may_probe = !candidate::is_on_trial();
+    let may_probe = !trial_pages::is_on_trial();
     let assessment = speculation::detect(options.mitigations, threads::are_shared(), may_probe);
     let rows = || mitigations::TABLE.iter().zip(&assessment.statuses);
     for (row, status) in rows() {

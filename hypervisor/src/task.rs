@@ -21,8 +21,8 @@ use crate::freeze;
 use crate::guest::Guest;
 use crate::instance::{Ending, Instance};
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::trial_pages;
 use crate::pci;
-use crate::update::candidate;
 use crate::watching::Watched;
 
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
@@ -250,7 +250,7 @@ impl<V: Virt> Task<V> {
                 pci::note_guest_runs();
                 timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
             }
-            Some(First::InThisImage) => candidate::note_entered(processor),
+            Some(First::InThisImage) => trial_pages::note_entered(processor),
             None => {}
         }
     }

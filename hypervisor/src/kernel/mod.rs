@@ -11,6 +11,7 @@
 //! | [`platform`] | what loader, operator and firmware state, as plain data |
 //! | [`storm`] | a self-test of logging under load |
 //! | [`timeline`] | spans and instants of each CPU |
+//! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
 
 pub mod console;
 pub mod inherited;
@@ -19,3 +20,4 @@ pub mod outcome;
 pub mod platform;
 pub mod storm;
 pub mod timeline;
+pub mod trial_pages;

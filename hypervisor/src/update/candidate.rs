@@ -9,28 +9,24 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ::boot::options::{Options, UpdateFault, UpdateStep};
 use arrayvec::ArrayString;
-use bringup::trial::{REASON_BYTES, STAMPS, Stamp, TrialPage, word};
-use units::{PAGE_BYTES, PhysAddr};
+use bringup::trial::{REASON_BYTES, Stamp, TrialPage, word};
+use units::PhysAddr;
 
-use crate::arch::address::CROSSING;
 use crate::arch::crossing::trial;
-use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::{self, Provocation};
 use crate::arch::{boot, cpu, memory, smp};
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
+use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::restart;
 use crate::start;
 use crate::{end, processors};
-
-/// Where each processor's page is seen, in pages from the crossing's first, which is nobody's; 0 unless this image is
-/// on trial.
-static PAGES: [AtomicU16; MAX_PROCESSORS] = [const { AtomicU16::new(0) }; MAX_PROCESSORS];
 
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
@@ -128,34 +124,9 @@ extern "C" fn enter(index: u64) -> ! {
     processors::take_over(index, page)
 }
 
-/// When each processor got how far, while this image is on trial or has just not been any more.
-pub fn stamps() -> impl Iterator<Item = (u32, [u64; STAMPS])> {
-    let pages = (0..MAX_PROCESSORS as u32).filter_map(|index| Some((index, page_of(index)?)));
-    pages.map(|(index, page)| (index, core::array::from_fn(|stamp| page.stamps[stamp].load(Ordering::Relaxed))))
-}
-
-/// The processor `index` is about to enter a guest, or has none that would run: it is back.
-pub fn note_entered(index: u32) {
-    if let Some(page) = page_of(index)
-        && page.stamps[Stamp::Entered as usize].load(Ordering::Relaxed) == 0
-    {
-        page.stamp(Stamp::Entered, cpu::tsc());
-    }
-}
-
 /// When this image's first instruction was, on trial.
 pub fn entered_at() -> u64 {
     ENTERED_AT.load(Ordering::Relaxed)
-}
-
-/// Whether this image is on trial, or has just taken over and is not alone in the machine yet.
-pub fn is_on_trial() -> bool {
-    PAGES[BOOT_PROCESSOR as usize].load(Ordering::Relaxed) != 0
-}
-
-/// The trial is over: this image is the one that runs.
-pub fn has_taken_over() {
-    PAGES.iter().for_each(|page| page.store(0, Ordering::Relaxed));
 }
 
 /// The calling processor goes back to the old image, for good.
@@ -216,22 +187,5 @@ fn fail_if_asked(step: UpdateStep) {
         }
         // These are done where it restores.
         Some(UpdateFault::Damage | UpdateFault::Wrong) | None => {}
-    }
-}
-
-/// The calling processor's page; `None` unless this image is on trial.
-fn page() -> Option<&'static TrialPage> {
-    page_of(percpu::number().unwrap_or(BOOT_PROCESSOR))
-}
-
-fn page_of(index: u32) -> Option<&'static TrialPage> {
-    let number = PAGES.get(index as usize)?.load(Ordering::Relaxed);
-    if number == 0 { None } else { trial::own_page(CROSSING + u64::from(number) * PAGE_BYTES) }
-}
-
-fn note_page(index: u32, at: u64) {
-    let number = at.checked_sub(CROSSING).and_then(|offset| u16::try_from(offset / PAGE_BYTES).ok());
-    if let (Some(place), Some(number)) = (PAGES.get(index as usize), number) {
-        place.store(number, Ordering::Relaxed);
     }
 }

@@ -28,6 +28,7 @@ use crate::arch::percpu;
 use crate::arch::{cpu, smp, timer, watchdog};
 use crate::kernel::inherited::Conversation;
 use crate::kernel::platform::BOOT;
+use crate::kernel::trial_pages;
 use crate::restart::staging::Staged;
 use crate::selftest;
 
@@ -79,7 +80,7 @@ pub fn is_open() -> bool {
 /// Whether an NMI is one that was sent to fetch a processor from an image on trial: the processor may have been back
 /// for long, and in a guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
-    watchdog::takes_nmi() || is_open() || super::candidate::is_on_trial()
+    watchdog::takes_nmi() || is_open() || trial_pages::is_on_trial()
 }
 
 /// How long the gap may last before all go back, in microseconds.

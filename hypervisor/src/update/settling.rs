@@ -11,7 +11,7 @@ use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
-use super::{adoption, candidate, picture};
+use super::{adoption, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{apic, cpu, timer};
@@ -20,7 +20,7 @@ use crate::guest::GUESTS;
 use crate::kernel::console;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
-use crate::kernel::timeline;
+use crate::kernel::{timeline, trial_pages};
 use crate::restart::successor;
 use crate::start;
 use crate::{events, pci, processors};
@@ -74,9 +74,9 @@ impl Settling {
             Step::Memory => {
                 start::silence_watchdog();
                 apic::open_nmi_line();
-                self.stamps = candidate::stamps().collect();
+                self.stamps = trial_pages::stamps().collect();
                 self.report = report(&self.stamps);
-                candidate::has_taken_over();
+                trial_pages::end();
                 adoption::forget_seats();
                 start::take_all_memory();
                 Step::Account
@@ -153,7 +153,7 @@ fn take_consoles() {
 
 /// Whether every processor is back with its guests, and has said when.
 fn has_everybody_entered() -> bool {
-    candidate::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
+    trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
 }
 
 /// How it went, as far as the gap.
