@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Nothing here is shared: a virtual processor is on one real one, and moves only through the other's place
-//! ([`crate::places`]). The loop ends when the processor has been asked to leave the host and has given all away.
+//! ([`crate::kernel::places`]). The loop ends when the processor has been asked to leave the host and has given all away.
 
 mod counting;
 mod going_over;
@@ -20,6 +20,7 @@ mod taking_over;
 use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
+use bringup::trial::TrialPage;
 use bundle::WhenDone;
 use sched::{RunQueue, State, Ticks};
 use wire::VmState;
@@ -27,24 +28,37 @@ use wire::exit_code::ExitCode;
 
 use self::counting::Counting;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, timer};
 use crate::control::{Asked, Control};
 use crate::guest::{GUESTS, Guests};
 use crate::kernel::console::{self, Step};
+use crate::kernel::places::{self, SLOTS};
+use crate::kernel::processors;
 use crate::kernel::storm::Storm;
 use crate::kernel::{ledger, trial_pages};
 use crate::machine_checks::MachineChecks;
 use crate::pci;
-use crate::places::{self, SLOTS};
-use crate::processors;
+use crate::placement;
 use crate::restart::{self, Restart};
-use crate::shutdown;
 use crate::task::{Pause, Task};
 use crate::update::{self, Settling};
+use crate::{selftest, shutdown};
 
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
 const FILLS_BETWEEN_GUESTS: u32 = 16;
+
+/// Runs the calling CPU's loop.
+pub fn run(virt: Result<Svm, Unavailable>) {
+    selftest::before_the_loop();
+    Executive::new(virt).run();
+}
+
+/// Runs the loop of the calling CPU, number `index`, with the vCPUs that it had in the image before.
+pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static TrialPage) {
+    Executive::take_over(virt, index, page);
+}
 
 /// One processor's loop and what it owns.
 pub struct Executive<V: Virt> {
@@ -278,7 +292,7 @@ impl<V: Virt> Executive<V> {
                 Err(_) => {
                     places::close(self.me.index);
                     places::vacate(self.me.index, task.weight());
-                    places::settle(task, self.me.index);
+                    placement::settle(task, self.me.index);
                 }
             }
         }
@@ -291,7 +305,7 @@ impl<V: Virt> Executive<V> {
         // No two have one tag, so that nothing need be flushed between them.
         let Some(slot) = self.slots.iter().take(places::room(&virt)).position(Option::is_none) else {
             places::vacate(self.me.index, task.weight());
-            return places::settle(task, self.me.index);
+            return placement::settle(task, self.me.index);
         };
         task.arrive(virt, slot as u32 + 1);
         let now = Ticks(cpu::tsc());

@@ -5,7 +5,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use handover::image::SECURITY_VERSION;
-use spin::Once;
 use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
 
 use crate::arch::boot::{BUILD, newest_version};
@@ -15,11 +14,8 @@ use crate::arch::{address, apic, speculation, timer};
 use crate::guest::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
-use crate::processors;
+use crate::kernel::processors::{self, VIRTUALIZATION};
 use crate::restart::trust;
-
-/// What runs guests here, and its optional features by the manual's names.
-pub static VIRTUALIZATION: Once<(Virtualization, Vec<&'static str>)> = Once::new();
 
 /// The host, now.
 pub fn host() -> HostInfo {

@@ -24,8 +24,7 @@ mod kernel;
 mod machine_checks;
 mod panic;
 mod pci;
-mod places;
-mod processors;
+mod placement;
 mod restart;
 mod selftest;
 mod shutdown;
@@ -46,9 +45,13 @@ hooks::provide!(Hooks {
     log_self_test: selftest::logging::interrupted,
 });
 
+static KERNEL_HOOKS: kernel::hooks::Hooks =
+    kernel::hooks::Hooks { run: executive::run, take_over: executive::take_over };
+
 /// First safe code: on the boot stack, on the boot page tables, one processor, interrupts off. The image's first
 /// instruction was at `entered_at`, in ticks of the time stamp counter.
 fn main(source: Source, entered_at: u64) -> ! {
+    kernel::hooks::provide(&KERNEL_HOOKS);
     kernel::timeline::start(entered_at);
     // Apart from the other way, whose large values would take half of the boot stack.
     if let Source::Judge { record, page } = source {

@@ -26,12 +26,13 @@ use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::ledger;
 use crate::kernel::platform::{BOOT, FIRMWARE};
+use crate::kernel::processors;
+use crate::kernel::processors::Others;
 use crate::kernel::storm;
 use crate::kernel::timeline::{self, Name};
-use crate::processors::Others;
 use crate::restart::successor;
 use crate::update::{adoption, candidate};
-use crate::{end, pci, processors, selftest};
+use crate::{end, pci, selftest};
 
 /// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {
@@ -216,7 +217,7 @@ fn device_pages(tables: &Tables) -> ArrayVec<DevicePage, 21> {
 extern "C" fn on_own_stack() -> ! {
     let preparing = timeline::span(Name::OwnData, 0);
     apic::enable();
-    if !prepare_processor(BOOT_PROCESSOR, apic::id()) {
+    if !processors::prepare_processor(BOOT_PROCESSOR, apic::id()) {
         panic!("no memory for the boot processor's own data; give the machine more memory");
     }
     descriptor::load(BOOT_PROCESSOR);
@@ -322,15 +323,6 @@ pub fn open_bundle(bundle: Option<Bundle<'static>>) {
     }
     log::info!("bundle: {} guests", guests.all.len());
     GUESTS.call_once(|| guests);
-}
-
-/// Makes what a processor has for itself, before it starts. Whether there was memory for it.
-pub fn prepare_processor(index: u32, apic_id: u32) -> bool {
-    PerCpu::prepare(index, apic_id);
-    descriptor::prepare(index, || {
-        let stack = memory::new_interrupt_stack();
-        stack.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
-    })
 }
 
 fn start_clock() {

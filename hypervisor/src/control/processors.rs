@@ -15,7 +15,7 @@ use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::{cpu, timer};
 use crate::events::record;
 use crate::guest::{GUESTS, Guest};
-use crate::processors;
+use crate::kernel::processors;
 
 /// The most processors collected for one page; a frame holds fewer.
 const PAGE_CPUS: usize = 64;

@@ -13,7 +13,8 @@ use crate::arch::{address, apic, percpu, strays, timer};
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
-use crate::{info, shutdown};
+use crate::kernel::processors::VIRTUALIZATION;
+use crate::shutdown;
 
 /// Bytes of the longest answer: one record of the log.
 const ANSWER_BYTES: usize = 1024;
@@ -107,7 +108,7 @@ fn describe() -> BorrowedInfo<'static> {
         memory_free_bytes: 0,
         host_overhead_bytes: 0,
         uptime_ns: timer::uptime_ns(),
-        virtualization: info::VIRTUALIZATION.get().map_or(Virtualization::None, |(kind, _)| *kind),
+        virtualization: VIRTUALIZATION.get().map_or(Virtualization::None, |(kind, _)| *kind),
         features: &[],
         apic_mode: match apic::mode() {
             apic::Mode::Xapic => ApicMode::XApic,

@@ -11,7 +11,7 @@ use super::Executive;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::control::counts;
-use crate::places::SLOTS;
+use crate::kernel::places::SLOTS;
 
 /// One processor's.
 pub struct Counting {

@@ -14,8 +14,9 @@ use crate::arch::virt::{Unavailable, Virt};
 use crate::events::record;
 use crate::guest::{GUESTS, Guest, Order};
 use crate::instance::{Ending, Instance, fail};
+use crate::kernel::places;
 use crate::kernel::{ledger, outcome};
-use crate::places;
+use crate::placement;
 
 /// Every guest whose home the processor `me` is.
 fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
@@ -84,7 +85,7 @@ fn start<V: Virt>(guest: &'static Guest, virt: V) {
             outcome::note_guest_started();
             ledger::background::guest_starts();
             for (index, task) in tasks.into_iter().enumerate() {
-                places::settle(Box::new(task), guest.own_processor(index));
+                placement::settle(Box::new(task), guest.own_processor(index));
             }
         }
         Err(reason) => fail(guest, reason),

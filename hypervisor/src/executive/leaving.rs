@@ -13,8 +13,9 @@ use super::{Executive, homes};
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::virt::Virt;
-use crate::places::{self, SLOTS};
-use crate::processors;
+use crate::kernel::places::{self, SLOTS};
+use crate::kernel::processors;
+use crate::placement;
 use crate::task::Task;
 
 impl<V: Virt> Executive<V> {
@@ -102,7 +103,7 @@ impl<V: Virt> Executive<V> {
         self.paused &= !(1 << slot);
         task.depart(times, wants_to_run);
         let weight = task.weight();
-        match places::send(task, to) {
+        match placement::send(task, to) {
             Ok(()) => places::vacate(self.me.index, weight),
             Err(task) => {
                 self.take_in(virt, task);

@@ -18,8 +18,7 @@ use crate::arch::{cpu, descriptor, timer, trap};
 use crate::update::{Settling, adoption, candidate};
 
 impl<V: Virt> Executive<V> {
-    /// The loop of the calling processor, number `index`, with the guests that it had in the image before. Comes back
-    /// when the processor leaves the host.
+    /// See [`super::take_over`].
     pub fn take_over(virt: Result<V, Unavailable>, index: u32, page: &'static TrialPage) {
         let mut this = Self::with(virt, PerCpu::current());
         match this.arrive(index, page, trial::inherited_takeover(page), Role::Successor) {

@@ -5,19 +5,25 @@
 //! | module | what |
 //! |---|---|
 //! | [`console`] | the log, its rings, and printing it |
+//! | [`hooks`] | the calls to the code above |
 //! | [`inherited`] | what the image before this one has handed over |
 //! | [`ledger`] | who owns which memory; memory for guests |
 //! | [`outcome`] | how long the restart that led to this image took |
+//! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
 //! | [`platform`] | what loader, operator and firmware state, as plain data |
+//! | [`processors`] | bringing CPUs up, and which are online |
 //! | [`storm`] | a self-test of logging under load |
 //! | [`timeline`] | spans and instants of each CPU |
 //! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
 
 pub mod console;
+pub mod hooks;
 pub mod inherited;
 pub mod ledger;
 pub mod outcome;
+pub mod places;
 pub mod platform;
+pub mod processors;
 pub mod storm;
 pub mod timeline;
 pub mod trial_pages;

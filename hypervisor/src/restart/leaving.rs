@@ -11,15 +11,15 @@ use spin::Once;
 use units::PhysAddr;
 
 use super::record::write_record;
-use super::staging::{Member, Staged};
+use super::staging::Staged;
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::crossing::Crossing;
 use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, lock, percpu, timer};
 use crate::kernel::console;
 use crate::kernel::inherited::{Conversation, fails_by};
+use crate::kernel::processors::{self, Member};
 use crate::kernel::timeline::{self, Name};
-use crate::processors;
 
 /// In the new image's code.
 const SPOILT_AT: u64 = 0x8000;

@@ -10,18 +10,19 @@ use seal::Verify;
 use units::PhysRange;
 
 use super::candidate::{Hashed, Trusted};
-use super::staging::{Member, Parcel};
+use super::staging::Parcel;
 use super::upload::Upload;
 use crate::arch::boot as entry;
 use crate::arch::crossing::Crossing;
 use crate::arch::{clock, percpu, timer};
+use crate::events;
 use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 use crate::kernel::platform::BOOT;
+use crate::kernel::processors::{self, Member};
 use crate::kernel::timeline;
-use crate::{events, processors};
 
 /// Writes the record of what the new image needs to know. Returns its length in bytes.
 pub fn write_record(

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use handover::layout::{ProcessorState, Reason, Stamps};
+use handover::layout::{Reason, Stamps};
 use handover::{ImageError, MAX_RECORD_BYTES};
 use seal::{Downgrade, SealError};
 use units::{PageSize, PhysAddr};
@@ -27,19 +27,8 @@ use crate::arch::memory::{self, OwnedFrames};
 use crate::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
-use crate::processors;
+use crate::kernel::processors::{self, Member};
 use crate::update::Baggage;
-
-/// One processor of this image as the restart sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Member {
-    /// Its number.
-    pub index: u32,
-    /// Its identifier.
-    pub apic_id: u32,
-    /// Where it will have been left.
-    pub state: ProcessorState,
-}
 
 /// A restart that only has to be gone through with. Dropped, it gives everything back.
 pub struct Staged {

@@ -13,8 +13,8 @@ use crate::arch::trap::vector;
 use crate::arch::{apic, cpu};
 use crate::kernel::console::log::ring;
 use crate::kernel::platform::BOOT;
+use crate::kernel::processors;
 use crate::kernel::timeline::{self, Name};
-use crate::processors;
 
 /// Records that each processor writes in the storm at least.
 const STORM_RECORDS: u32 = 3000;

@@ -28,7 +28,7 @@ use crate::guest::{GUESTS, Guest, Guests, Status};
 use crate::instance::Instance;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
-use crate::places;
+use crate::kernel::places;
 use crate::restart;
 use crate::task::Task;
 

@@ -6,6 +6,7 @@
 //! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said
 //! to it.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use core::panic::PanicInfo;
@@ -16,17 +17,20 @@ use arrayvec::ArrayString;
 use bringup::trial::{REASON_BYTES, Stamp, TrialPage, word};
 use units::PhysAddr;
 
+use super::adoption;
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::{self, Provocation};
 use crate::arch::{boot, cpu, memory, smp};
+use crate::end;
+use crate::executive::Executive;
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
+use crate::kernel::processors;
 use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::restart;
 use crate::start;
-use crate::{end, processors};
 
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
@@ -85,7 +89,7 @@ extern "C" fn on_own_stack() -> ! {
     PerCpu::install(BOOT_PROCESSOR, members.first().map_or(0, |(_, apic_id)| *apic_id));
     start::open_bundle(start::find_bundle());
     let page = page().unwrap_or_else(|| panic!("the boot processor has no page"));
-    processors::adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
+    adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();
     let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
     fail_if_asked(UpdateStep::Prepare);
@@ -94,6 +98,17 @@ extern "C" fn on_own_stack() -> ! {
     IS_IN_GAP.store(true, Ordering::Relaxed);
     trial::speak(word::PREPARED, 0);
     memory::continue_on(stack, enter_first)
+}
+
+/// Readies the guests that are handed over, for all CPUs, and rehearses restoring them.
+///
+/// # Errors
+/// The first problem, by guest.
+fn adopt_guests(page: &TrialPage) -> Result<(), String> {
+    let Some(virt) = processors::virt() else { return Ok(()) };
+    adoption::adopt_guests(virt)?;
+    adoption::verify(virt)?;
+    adoption::carriers().try_for_each(|index| Executive::rehearse(virt, index, page))
 }
 
 /// The boot processor's first code in the gap, on a stack on which nothing is left of its preparation.

@@ -20,10 +20,11 @@ use crate::guest::GUESTS;
 use crate::kernel::console;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
+use crate::kernel::processors;
 use crate::kernel::{timeline, trial_pages};
 use crate::restart::successor;
 use crate::start;
-use crate::{events, pci, processors};
+use crate::{events, pci};
 
 /// How long guests have the processor before the next step.
 const PAUSE_US: u64 = 200;

@@ -7,7 +7,7 @@ mod crossed;
 pub mod threads;
 
 pub use changes::{apic_id, bring_back, count, leave_order, online, put_to_rest, state};
-pub use crossed::{adopt_guests, adopt_running, expect_others, take_over};
+pub use crossed::{adopt_running, expect_others, take_over};
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,16 +29,14 @@ use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
-use crate::arch::{counters, cpu, crossing, descriptor, ending, speculation, timer};
-use crate::executive::Executive;
+use crate::arch::{counters, cpu, crossing, descriptor, ending, memory, speculation, timer};
 use crate::kernel::console;
+use crate::kernel::hooks;
 use crate::kernel::inherited;
+use crate::kernel::places;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
-use crate::restart::staging::Member;
-use crate::start::prepare_processor;
-use crate::{info, places, selftest};
 
 /// One for each identifier.
 static CELLS: Once<Vec<ProcessorCell>> = Once::new();
@@ -55,6 +53,19 @@ static RESET_AT: AtomicU64 = AtomicU64::new(0);
 /// The guests are known: every processor may enter its loop.
 static MAY_JOIN: AtomicBool = AtomicBool::new(false);
 static VIRT: Once<Result<Svm, Unavailable>> = Once::new();
+/// The virtualization extension that runs guests here, and its optional features by the manual's names.
+pub static VIRTUALIZATION: Once<(Virtualization, Vec<&'static str>)> = Once::new();
+
+/// A CPU of this image as the next one is told of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Its number.
+    pub index: u32,
+    /// Its APIC identifier.
+    pub apic_id: u32,
+    /// The state in which this image leaves it.
+    pub state: ProcessorState,
+}
 
 /// The other processors, on their way or not yet.
 pub struct Others {
@@ -434,9 +445,24 @@ fn run() -> ! {
         Some(Err(unavailable)) => Err(*unavailable),
         None => Err(Unavailable::NoExtension),
     };
-    selftest::before_the_loop();
-    Executive::new(virt).run();
+    if let Some(hooks) = hooks::get() {
+        (hooks.run)(virt);
+    }
     changes::rest(virt)
+}
+
+/// The virtualization extension, where guests can run.
+pub fn virt() -> Option<Svm> {
+    VIRT.get().copied()?.ok()
+}
+
+/// Makes what a CPU has for itself, before it starts. Returns whether there was memory for it.
+pub fn prepare_processor(index: u32, apic_id: u32) -> bool {
+    PerCpu::prepare(index, apic_id);
+    descriptor::prepare(index, || {
+        let stack = memory::new_interrupt_stack();
+        stack.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
+    })
 }
 
 /// Finds out what this processor offers to run guests with.
@@ -455,7 +481,7 @@ pub fn detect_virtualization() {
             let mut names = svm.feature_names();
             names.extend(counting);
             log::info!("virtualization: {} with {}", svm.name(), names.join(", "));
-            info::VIRTUALIZATION.call_once(|| (Virtualization::Svm, names));
+            VIRTUALIZATION.call_once(|| (Virtualization::Svm, names));
         }
         Err(unavailable) => log::error!("{unavailable}"),
     }

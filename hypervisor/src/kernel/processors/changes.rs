@@ -18,7 +18,7 @@ use crate::arch::smp::{self, Machine};
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{apic, cpu, timer};
-use crate::places;
+use crate::kernel::places;
 
 static LEAVE: [LeaveOrder; MAX_PROCESSORS] = [const { LeaveOrder::new() }; MAX_PROCESSORS];
 

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processors that come over from the image before, running, with their guests.
 
-use alloc::string::String;
 use core::sync::atomic::Ordering;
 
 use bringup::trial::TrialPage;
 use bringup::{ProcessorCell, SyncOutcome};
 
-use super::{APIC_IDS, CELLS, LATER, Later, MAY_JOIN, VIRT, cell, changes, identifiers, prepare};
+use super::{APIC_IDS, CELLS, LATER, Later, MAY_JOIN, VIRT, cell, changes, identifiers, prepare, prepare_processor};
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
 use crate::arch::virt::{Unavailable, Virt};
-use crate::executive::Executive;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
-use crate::places;
-use crate::start::prepare_processor;
-use crate::update::adoption;
+use crate::kernel::{hooks, places};
 
 /// The processors that the image before hands over, by its numbers, as they run already: they are online, and others
 /// come later.
@@ -59,24 +55,11 @@ pub fn expect_others() {
     }
 }
 
-/// Readies the guests that go on, for all processors, and rehearses their restoring.
-///
-/// # Errors
-/// What is wrong with one.
-pub fn adopt_guests(page: &TrialPage) -> Result<(), String> {
-    match VIRT.get() {
-        Some(Ok(svm)) => {
-            adoption::adopt_guests(*svm)?;
-            adoption::verify(*svm)?;
-            adoption::carriers().try_for_each(|index| Executive::rehearse(*svm, index, page))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The calling processor's guests are restored, and it goes on with them if all processors do.
 pub fn take_over(index: u32, page: &'static TrialPage) -> ! {
     let virt = VIRT.get().copied().unwrap_or(Err(Unavailable::NoExtension));
-    Executive::take_over(virt, index, page);
+    if let Some(hooks) = hooks::get() {
+        (hooks.take_over)(virt, index, page);
+    }
     changes::rest(virt)
 }

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each processor's place for virtual ones: whether it takes any, how many more, and who is on the way to it.
 //!
-//! A virtual processor that is sent has its room from then on, so that who arrives always finds some; and it is told to
-//! be there ([`Guest::place`](crate::guest::Guest::place)) before it leaves, so that whoever has a message for it wakes
-//! the processor at which it will look. A place that is closed takes nobody: what was on the way by then is still taken
-//! out, by the processor that closed it.
+//! A vCPU that is sent has its room from then on, so that it finds some when it arrives. A place that is closed takes no
+//! vCPU: those on the way by then are still taken out, by the CPU that closed it.
+//!
+//! This layer does not know what a vCPU is: the guests' layer sends and takes boxes, with their weights.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
 
 use sched::Weight;
-use sched::placement::{Load, place};
+use sched::placement::Load;
 use spin::{Mutex, Once};
 
 use crate::arch::percpu;
 use crate::arch::virt::Virt;
-use crate::instance::Ending;
-use crate::task::Task;
 
 /// Virtual processors that one processor can hold.
 pub const SLOTS: usize = 32;
-/// Times that a place may be closed or filled under a sender's hands before it gives up.
-const ATTEMPTS: usize = 64;
 
 struct Place {
     is_open: bool,
@@ -95,34 +91,21 @@ pub fn loads() -> Vec<Load> {
         .collect()
 }
 
-/// Sends a virtual processor to a processor. It comes back if that one takes no more.
-pub fn send<V: Virt>(task: Box<Task<V>>, to: u32) -> Result<(), Box<Task<V>>> {
-    let Some(place) = of(to) else { return Err(task) };
+/// Sends a vCPU of this weight to the CPU `to`; `announce` runs before that CPU can take it. It comes back if that CPU
+/// takes no more.
+pub fn send<T: Any + Send>(vcpu: Box<T>, weight: Weight, to: u32, announce: impl FnOnce(&T)) -> Result<(), Box<T>> {
+    let Some(place) = of(to) else { return Err(vcpu) };
     let mut place = place.lock();
     if !place.is_open || place.held >= place.room {
-        return Err(task);
+        return Err(vcpu);
     }
     place.held += 1;
-    place.weight = place.weight.saturating_add(u32::from(task.weight().get()));
-    task.instance().guest.place(task.index(), to);
-    place.arrivals.push(task);
+    place.weight = place.weight.saturating_add(u32::from(weight.get()));
+    announce(&vcpu);
+    place.arrivals.push(vcpu);
     drop(place);
     percpu::wake(to);
     Ok(())
-}
-
-/// Sends a virtual processor to `own` if that takes it, else to the processor that has least to do. Where none takes
-/// it, its guest ends.
-pub fn settle<V: Virt>(mut task: Box<Task<V>>, own: u32) {
-    for _ in 0..ATTEMPTS {
-        let Ok(to) = place(&loads(), Some(own)) else { break };
-        match send(task, to) {
-            Ok(()) => return,
-            Err(back) => task = back,
-        }
-    }
-    task.instance().end(Ending::Crowded);
-    task.let_go();
 }
 
 /// A virtual processor is at a processor already when this image takes over.
@@ -134,14 +117,14 @@ pub fn seat(processor: u32, weight: Weight) {
     }
 }
 
-/// Who has arrived at a processor; whether it is to send home who belongs elsewhere.
-pub fn take<V: Virt>(processor: u32) -> (Vec<Box<Task<V>>>, bool) {
+/// Takes the vCPUs that have arrived at a CPU; and whether it is to send home those that belong elsewhere.
+pub fn take<T: Any + Send>(processor: u32) -> (Vec<Box<T>>, bool) {
     let Some(place) = of(processor) else { return (Vec::new(), false) };
     let (arrivals, homecoming) = {
         let mut place = place.lock();
         (core::mem::take(&mut place.arrivals), core::mem::take(&mut place.homecoming))
     };
-    (arrivals.into_iter().filter_map(|task| task.downcast::<Task<V>>().ok()).collect(), homecoming)
+    (arrivals.into_iter().filter_map(|vcpu| vcpu.downcast::<T>().ok()).collect(), homecoming)
 }
 
 /// A virtual processor of this weight has left a processor for good.
