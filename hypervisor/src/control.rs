@@ -4,7 +4,8 @@
 //! One processor serves it, between two entries of its guest. All input is untrusted: what is no message is
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
-pub mod counts;
+mod counts;
+pub mod cpu_loop;
 mod dump;
 mod images;
 pub mod leases;

@@ -10,55 +10,32 @@
 //! Nothing here is shared: a virtual processor is on one real one, and moves only through the other's place
 //! ([`crate::kernel::places`]). The loop ends when the processor has been asked to leave the host and has given all away.
 
-mod counting;
-mod going_over;
+pub mod counting;
+mod handing_over;
 mod homes;
 mod leaving;
 mod standstill;
-mod taking_over;
 
 use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
-use bringup::trial::TrialPage;
-use bundle::WhenDone;
 use sched::{RunQueue, State, Ticks};
-use wire::VmState;
-use wire::exit_code::ExitCode;
 
 use self::counting::Counting;
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::svm::Svm;
+use crate::arch::percpu::PerCpu;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, timer};
-use crate::control::{Asked, Control};
-use crate::guest::{GUESTS, Guests};
 use crate::kernel::console::{self, Step};
 use crate::kernel::places::{self, SLOTS};
-use crate::kernel::processors;
 use crate::kernel::storm::Storm;
 use crate::kernel::{ledger, trial_pages};
 use crate::machine_checks::MachineChecks;
 use crate::pci;
 use crate::placement;
-use crate::restart::{self, Restart};
 use crate::task::{Pause, Task};
-use crate::update::{self, Settling};
-use crate::{selftest, shutdown};
 
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
 const FILLS_BETWEEN_GUESTS: u32 = 16;
-
-/// Runs the calling CPU's loop.
-pub fn run(virt: Result<Svm, Unavailable>) {
-    selftest::before_the_loop();
-    Executive::new(virt).run();
-}
-
-/// Runs the loop of the calling CPU, number `index`, with the vCPUs that it had in the image before.
-pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static TrialPage) {
-    Executive::take_over(virt, index, page);
-}
 
 /// One processor's loop and what it owns.
 pub struct Executive<V: Virt> {
@@ -74,28 +51,17 @@ pub struct Executive<V: Virt> {
     machine_checks: MachineChecks,
     /// The host's own counters, while they are wanted.
     counting: Option<Box<Counting>>,
-    control: Option<Box<Control>>,
-    /// What is left to do in an image that has taken over.
-    settling: Option<Settling>,
-    /// When the control channel, or what settles, is to be looked at again.
-    control_look: Option<u64>,
+    /// When the layers above are to be called although nothing has come for them.
+    alarm_above: Option<u64>,
     has_left: bool,
 }
 
 impl<V: Virt> Executive<V> {
-    /// The loop of the calling processor. Without `virt` no guest runs.
+    /// The calling CPU's, without any vCPU. Without `virt` no guest runs. Not inlined: an update's blackout finds the
+    /// very code that the rehearsal has run.
+    #[inline(never)]
     pub fn new(virt: Result<V, Unavailable>) -> Self {
         let me = PerCpu::current();
-        let control = (me.index == BOOT_PROCESSOR).then(Control::start);
-        if virt.is_err() {
-            places::close(me.index);
-        }
-        Self { control, ..Self::with(virt, me) }
-    }
-
-    /// Not inlined: see [`Self::arrive`].
-    #[inline(never)]
-    fn with(virt: Result<V, Unavailable>, me: &'static PerCpu) -> Self {
         Self {
             virt,
             me,
@@ -106,49 +72,60 @@ impl<V: Virt> Executive<V> {
             storm: Storm::new(),
             machine_checks: MachineChecks::new(),
             counting: None,
-            control: None,
-            settling: None,
-            control_look: None,
+            alarm_above: None,
             has_left: false,
         }
     }
 
-    /// Runs until the processor leaves the host.
-    pub fn run(mut self) {
+    /// Begins a loop that no other image has begun.
+    pub fn begin(&mut self) {
+        if self.virt.is_err() {
+            places::close(self.me.index);
+        }
         self.machine_checks.prepare();
-        // Who was sent here before this loop began is here already.
-        self.work();
-        self.turn();
     }
 
-    fn turn(&mut self) {
-        loop {
-            let now = cpu::tsc();
-            if self.me.work_pending.load(Ordering::Relaxed) || self.control_look.is_some_and(|alarm| alarm <= now) {
-                self.me.work_pending.store(false, Ordering::Relaxed);
-                self.work();
-            } else if console::next_look().is_some() {
-                self.print_log();
-            }
-            if self.has_left {
-                return;
-            }
-            self.me.timer_fired.store(false, Ordering::Relaxed);
-            let now = cpu::tsc();
-            self.storm.step(now);
-            self.machine_checks.step::<V>(now);
-            self.wake_sleepers(now);
-            match (self.queue.pick(Ticks(now)), self.virt) {
-                (Some(choice), Ok(virt)) => self.run_slot(virt, choice.slot, choice.slice_end.map(|end| end.0)),
-                _ => self.wait(),
-            }
+    /// Whether there is work to do before the next turn: [`Self::work`], and that of the layers above. Once for each
+    /// piece of work.
+    #[inline]
+    pub fn take_call(&mut self) -> bool {
+        let is_due = || self.alarm_above.is_some_and(|alarm| alarm <= cpu::tsc());
+        let is_called = self.me.work_pending.load(Ordering::Relaxed) || is_due();
+        if is_called {
+            self.me.work_pending.store(false, Ordering::Relaxed);
+        }
+        is_called
+    }
+
+    /// Sets when the layers above are to be called although nothing has come for them.
+    pub fn set_alarm_above(&mut self, alarm: Option<u64>) {
+        self.alarm_above = alarm;
+    }
+
+    /// Whether the CPU has given away all that it held, and is to leave the host.
+    #[inline]
+    pub fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// Runs a vCPU until it waits, its slice is over or there is work; where none can run, waits for an interrupt.
+    #[inline]
+    pub fn turn(&mut self) {
+        self.me.timer_fired.store(false, Ordering::Relaxed);
+        let now = cpu::tsc();
+        self.storm.step(now);
+        self.machine_checks.step::<V>(now);
+        self.wake_sleepers(now);
+        match (self.queue.pick(Ticks(now)), self.virt) {
+            (Some(choice), Ok(virt)) => self.run_slot(virt, choice.slot, choice.slice_end.map(|end| end.0)),
+            _ => self.wait(),
         }
     }
 
     fn run_slot(&mut self, virt: V, slot: usize, slice_end: Option<u64>) {
         self.switch_to(virt, slot);
         let others = self.earliest_alarm();
-        let others = slice_end.into_iter().chain(others).chain(self.control_look).min();
+        let others = slice_end.into_iter().chain(others).chain(self.alarm_above).min();
         let Some(task) = &mut self.slots[slot] else { return };
         let pause = task.run(virt, self.me, others);
         let now = Ticks(cpu::tsc());
@@ -190,12 +167,6 @@ impl<V: Virt> Executive<V> {
         alarms.chain(console::next_look()).chain(self.storm.next_alarm()).chain(self.machine_checks.next_alarm()).min()
     }
 
-    /// Asks the control channel when it wants to look at its clock: only [`Self::work`] changes that.
-    fn note_control_alarm(&mut self) {
-        let control = self.control.as_ref().and_then(|control| control.alarm());
-        self.control_look = control.into_iter().chain(self.settling.as_ref().map(Settling::alarm)).min();
-    }
-
     fn wake_sleepers(&mut self, now: u64) {
         for slot in self.queue.blocked() {
             if let Some(Some(task)) = self.slots.get_mut(slot)
@@ -217,7 +188,7 @@ impl<V: Virt> Executive<V> {
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {
             return cpu::take_pending_interrupts();
         }
-        match self.earliest_alarm().into_iter().chain(self.control_look).chain(pci::next_look()).min() {
+        match self.earliest_alarm().into_iter().chain(self.alarm_above).chain(pci::next_look()).min() {
             Some(alarm) => timer::set_alarm(alarm),
             None => timer::clear_alarm(),
         }
@@ -228,17 +199,8 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// What others have left to do: the log, arrivals, pauses and ends, orders, the control channel.
-    fn work(&mut self) {
-        if restart::is_parking() {
-            self.park();
-        }
-        if update::is_gap_open() {
-            self.go_over();
-        }
-        if update::is_draft_wanted() {
-            self.draft();
-        }
+    /// Does what others have left for this CPU: arrivals, pauses and ends of guests, orders, figures.
+    pub fn work(&mut self) {
         console::log::tell_follower(self.me);
         self.machine_checks.account_for_damage::<V>(self.me);
         let is_homecoming = self.receive();
@@ -250,14 +212,11 @@ impl<V: Virt> Executive<V> {
         self.type_on();
         self.tell_figures();
         self.follow_counts();
-        self.serve_control();
-        self.leave_if_asked();
-        self.print_log();
-        self.note_control_alarm();
     }
 
-    /// Guests wait meanwhile: a few fills of the UART's FIFO, interrupts open after each. It interrupts for the next.
-    fn print_log(&mut self) {
+    /// Prints a few fills of the UART's FIFO, interrupts open after each. Guests wait meanwhile; the UART interrupts for
+    /// the next.
+    pub fn print_log(&mut self) {
         for _ in 0..FILLS_BETWEEN_GUESTS {
             match console::step() {
                 Step::More => cpu::take_pending_interrupts(),
@@ -268,22 +227,7 @@ impl<V: Virt> Executive<V> {
         self.me.work_pending.store(true, Ordering::Relaxed);
     }
 
-    /// The processor leaves this image; its guests end where they are.
-    fn park(&mut self) -> ! {
-        self.forget_guests();
-        restart::park(self.me.index)
-    }
-
-    fn forget_guests(&mut self) {
-        if let Ok(virt) = self.virt {
-            self.unload(virt);
-        }
-        if self.me.index != BOOT_PROCESSOR {
-            processors::forget_guests();
-        }
-    }
-
-    /// Takes who has arrived; says whether who belongs elsewhere is to go there.
+    /// Takes the vCPUs that have arrived; says whether who belongs elsewhere is to go there.
     fn receive(&mut self) -> bool {
         let (arrivals, is_homecoming) = places::take(self.me.index);
         for task in arrivals {
@@ -301,7 +245,7 @@ impl<V: Virt> Executive<V> {
     }
 
     /// It was not sent without a place, and runs first: whatever has happened to it on the way, it looks.
-    fn take_in(&mut self, virt: V, mut task: Box<Task<V>>) {
+    pub fn take_in(&mut self, virt: V, mut task: Box<Task<V>>) {
         // No two have one tag, so that nothing need be flushed between them.
         let Some(slot) = self.slots.iter().take(places::room(&virt)).position(Option::is_none) else {
             places::vacate(self.me.index, task.weight());
@@ -353,7 +297,7 @@ impl<V: Virt> Executive<V> {
     }
 
     /// A kick can be meant for one virtual processor only while there is but one.
-    fn count(&self) {
+    pub fn count(&self) {
         let holds_one = self.slots.iter().flatten().count() <= 1;
         self.me.holds_one.store(holds_one, Ordering::Relaxed);
     }
@@ -373,86 +317,6 @@ impl<V: Virt> Executive<V> {
             if let Some(task) = task {
                 task.tell_figures(self.queue.times(slot).unwrap_or_default());
             }
-        }
-    }
-
-    fn serve_control(&mut self) {
-        self.settle();
-        let Some(control) = &mut self.control else { return };
-        // Its time, and what an image on trial takes, is the guests' loss.
-        self.queue.account(Ticks(cpu::tsc()));
-        let asked = control.serve();
-        self.queue.lose(Ticks(cpu::tsc()));
-        if control.is_to_power_off() {
-            control.finish();
-            shutdown::power_off();
-        }
-        if control.is_departing() {
-            return;
-        }
-        let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
-        match asked {
-            Some(Asked::Restart(request, restart)) => {
-                self.forget_guests();
-                self.restart(request, *restart);
-            }
-            Some(Asked::Update(request, is_dry_run, image)) => control.begin_update::<V>(request, is_dry_run, *image),
-            Some(Asked::GoOver) => self.update(),
-            None if is_over => self.after_guests(),
-            None => {}
-        }
-    }
-
-    /// What an image that has taken over has still to do, a step at a time. After the last one it serves the control
-    /// channel.
-    fn settle(&mut self) {
-        if let Some(settling) = self.settling.take() {
-            match settling.step() {
-                Ok(settling) => self.settling = Some(settling),
-                Err(control) => self.control = Some(control),
-            }
-        }
-    }
-
-    /// The new image has prepared itself: goes there with all guests, or not.
-    fn update(&mut self) {
-        let Some(control) = &mut self.control else { return };
-        if control.open_gap::<V>() {
-            self.go_over();
-        }
-    }
-
-    /// Goes to the next image, which answers the request.
-    fn restart(&mut self, request: u32, restart: Restart) {
-        if let Some(control) = &mut self.control {
-            control.hand_over(Some(request), restart);
-        }
-    }
-
-    /// Every guest has ended. Returns if the host is to stay.
-    fn after_guests(&mut self) {
-        let (Some(control), Some(guests)) = (&mut self.control, GUESTS.get()) else { return };
-        control.finish();
-        if let Some(restart) = restart::after_guests() {
-            control.hand_over(None, restart);
-        }
-        leave(guests);
-    }
-}
-
-/// Every guest has ended: what the bundle says comes next. Returns if the host is to stay.
-fn leave(guests: &Guests) {
-    let is_failed = guests.all.iter().any(|guest| guest.status().state == VmState::Failed);
-    match guests.when_done() {
-        WhenDone::Stay => {}
-        WhenDone::PowerOff => {
-            log::info!("every guest has ended: power off");
-            shutdown::power_off();
-        }
-        WhenDone::DebugExit => {
-            let code = if is_failed { ExitCode::Failed } else { ExitCode::Success };
-            log::info!("every guest has ended: exit with {code:?}");
-            shutdown::debug_exit(code);
         }
     }
 }

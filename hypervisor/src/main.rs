@@ -46,7 +46,7 @@ hooks::provide!(Hooks {
 });
 
 static KERNEL_HOOKS: kernel::hooks::Hooks =
-    kernel::hooks::Hooks { run: executive::run, take_over: executive::take_over };
+    kernel::hooks::Hooks { run: control::cpu_loop::run, take_over: control::cpu_loop::take_over };
 
 /// First safe code: on the boot stack, on the boot page tables, one processor, interrupts off. The image's first
 /// instruction was at `entered_at`, in ticks of the time stamp counter.

@@ -11,10 +11,12 @@
 //! |---|---|---|
 //! | [`baggage`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
+//! | [`departing`] | old | a CPU leaves its guests, saves them, and goes |
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
 //! | [`gap`] | old | all processors stop, save and go, or stay; bringing them back |
 //! | [`candidate`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
+//! | [`arriving`] | new | a CPU restores its vCPUs, waits for the others, and enters |
 //! | [`picture`] | new | the gap on the timeline |
 //! | [`settling`] | new | what is left to do once guests run |
 //!
@@ -22,8 +24,10 @@
 //! it.
 
 pub mod adoption;
+mod arriving;
 mod baggage;
 pub mod candidate;
+mod departing;
 mod drafts;
 mod gap;
 mod picture;
@@ -38,10 +42,12 @@ use spin::Mutex;
 
 use crate::arch::crossing::trial::{Exception, Return};
 
+pub use arriving::take_over;
 pub use baggage::Baggage;
-pub use drafts::{Blocks, is_wanted as is_draft_wanted, take as take_draft};
+pub use departing::{draft, go_over};
+pub use drafts::{Blocks, is_wanted as is_draft_wanted};
 pub use gap::{
-    Gap, close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
+    close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
 };
 pub use preparing::{Preparing, Progress, guests_have_changed};
 pub use settling::Settling;

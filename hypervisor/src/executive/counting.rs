@@ -3,6 +3,7 @@
 //! meanwhile whether theirs count or not; without the host's, none of this is on any path.
 
 use alloc::boxed::Box;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::host_time::HostCounters;
 use wire::{CpuPerf, GuestTicks};
@@ -10,8 +11,18 @@ use wire::{CpuPerf, GuestTicks};
 use super::Executive;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
-use crate::control::counts;
 use crate::kernel::places::SLOTS;
+
+static ARE_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether every CPU is to have the host's counters.
+pub fn want(are_wanted: bool) {
+    ARE_WANTED.store(are_wanted, Ordering::Relaxed);
+}
+
+fn are_wanted() -> bool {
+    ARE_WANTED.load(Ordering::Relaxed)
+}
 
 /// One processor's.
 pub struct Counting {
@@ -29,7 +40,7 @@ pub struct Counting {
 impl<V: Virt> Executive<V> {
     /// Begins them, reads them and ends them as it is wanted. No guest executes.
     pub(super) fn follow_counts(&mut self) {
-        match (counts::are_wanted(), self.counting.is_some()) {
+        match (are_wanted(), self.counting.is_some()) {
             (true, false) => self.begin_counting(),
             (false, true) => self.end_counting(),
             (false, false) => return,

@@ -21,7 +21,7 @@ use crate::task::Task;
 impl<V: Virt> Executive<V> {
     /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where
     /// they do not all find room the processor stays, and nobody has lost anything.
-    pub(super) fn leave_if_asked(&mut self) {
+    pub fn leave_if_asked(&mut self) {
         let order = processors::leave_order(self.me.index);
         if order.progress() != Leaving::Asked {
             return;

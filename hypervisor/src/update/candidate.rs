@@ -17,13 +17,12 @@ use arrayvec::ArrayString;
 use bringup::trial::{REASON_BYTES, Stamp, TrialPage, word};
 use units::PhysAddr;
 
-use super::adoption;
+use super::{adoption, arriving};
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::{self, Provocation};
 use crate::arch::{boot, cpu, memory, smp};
 use crate::end;
-use crate::executive::Executive;
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
@@ -108,7 +107,7 @@ fn adopt_guests(page: &TrialPage) -> Result<(), String> {
     let Some(virt) = processors::virt() else { return Ok(()) };
     adoption::adopt_guests(virt)?;
     adoption::verify(virt)?;
-    adoption::carriers().try_for_each(|index| Executive::rehearse(virt, index, page))
+    adoption::carriers().try_for_each(|index| arriving::rehearse(virt, index, page))
 }
 
 /// The boot processor's first code in the gap, on a stack on which nothing is left of its preparation.

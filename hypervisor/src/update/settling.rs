@@ -15,7 +15,6 @@ use super::{adoption, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{apic, cpu, timer};
-use crate::control::Control;
 use crate::guest::GUESTS;
 use crate::kernel::console;
 use crate::kernel::inherited::{self, Conversation};
@@ -65,8 +64,8 @@ impl Settling {
         self.next_step
     }
 
-    /// Takes a step, if one is due. `Err`: that was the last one, and this is the control channel.
-    pub fn step(mut self) -> Result<Self, Box<Control>> {
+    /// Takes a step, if one is due. `Err`: that was the last one, and this is what the control channel continues with.
+    pub fn step(mut self) -> Result<Self, Box<(Conversation, UpdateReport)>> {
         if cpu::tsc() < self.next_step {
             return Ok(self);
         }
@@ -106,13 +105,13 @@ impl Settling {
                 pci::let_the_idle_probe();
                 Step::Control
             }
-            Step::Control => return Err(Box::new(self.open_channel())),
+            Step::Control => return Err(Box::new(self.finish())),
         };
         self.next_step = cpu::tsc() + timer::us_to_ticks(PAUSE_US);
         Ok(self)
     }
 
-    fn open_channel(self) -> Control {
+    fn finish(self) -> (Conversation, UpdateReport) {
         let conversation = inherited::late().map_or_else(Conversation::default, |(conversation, _)| conversation);
         successor::take_events();
         inherited::announce();
@@ -124,7 +123,7 @@ impl Settling {
             "update: from the first processor that left its guests to the last one back: {} ns",
             self.report.gap_ns
         );
-        Control::take_over(&conversation, self.report)
+        (conversation, self.report)
     }
 }
 
