@@ -8,7 +8,6 @@ mod counts;
 pub mod cpu_loop;
 mod dump;
 mod images;
-pub mod leases;
 mod outgoing;
 mod polling;
 mod processors;
@@ -38,11 +37,13 @@ use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
+use crate::end;
 use crate::events::record;
 use crate::guest::{GUESTS, Guests};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger;
 use crate::kernel::outcome;
+use crate::leases;
 use crate::pci;
 use crate::restart::{Preparation, Restart, successor};
 use crate::update::Baggage;
@@ -138,6 +139,7 @@ impl Control {
         if let Some(found) = uart.found() {
             FOUND.call_once(|| found);
         }
+        end::set_last_words(send_last_words);
         Self {
             uart,
             decoder: Box::new(Decoder::new()),

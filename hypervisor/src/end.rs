@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use boot::options::PanicAction;
 use endstate::{Action, Descent, Limits, ProcessorSet, Rest, Role, Step, stop_others};
+use spin::Once;
 use wire::exit_code::ExitCode;
 
 pub use self::report::Cause;
@@ -32,9 +33,17 @@ const STEP_LOOK_US: u64 = 2_500_000;
 
 static DESCENT: Descent = Descent::new();
 static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
+/// Sends what the control channel has not sent; none while nobody has opened it.
+static LAST_WORDS: Once<fn()> = Once::new();
 /// Where each processor was stopped: instruction and stack pointer.
 static STOPPED_AT: [(AtomicU64, AtomicU64); MAX_PROCESSORS] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PROCESSORS];
+
+/// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
+/// host, in any context: it waits for no lock for ever and allocates nothing.
+pub fn set_last_words(send: fn()) {
+    LAST_WORDS.call_once(|| send);
+}
 
 /// Sets what follows the report.
 pub fn set_action(action: PanicAction) {
@@ -105,7 +114,7 @@ fn go_down(first: Step, cause: &Cause<'_>) -> ! {
             Step::Report => report::with_first(cause, report::print),
             Step::Epitaph => report::with_first(cause, report::leave_epitaph),
             Step::Flush => console::flush_for_the_end(),
-            Step::LastWords => crate::control::send_last_words(),
+            Step::LastWords => LAST_WORDS.get().into_iter().for_each(|send| send()),
             Step::Notify => ending::notify_pvpanic(),
             Step::Rest => last(),
             Step::Leave => leave(),

@@ -21,6 +21,7 @@ mod health;
 mod info;
 mod instance;
 mod kernel;
+mod leases;
 mod machine_checks;
 mod panic;
 mod pci;

@@ -11,13 +11,14 @@ use wire::{
     LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
+use super::dump;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
-use super::{dump, leases};
 use crate::arch::{cpu, timer};
 use crate::guest::{GUESTS, Guest, Guests, Order, exits_of};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::platform::BOOT;
+use crate::leases;
 use crate::{end, events, info, pci, selftest};
 
 /// The most records collected for one page; a frame holds fewer.
@@ -55,7 +56,7 @@ pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -
         RequestBody::VmStart { name } => order(&name, Order::Start, &[VmState::Stopped, VmState::Failed]),
         RequestBody::VmStop { name } => order(&name, Order::Stop, ALIVE),
         RequestBody::VmPause { name } => pause(&name),
-        RequestBody::VmHold { name, ms } => leases::hold(&name, ms),
+        RequestBody::VmHold { name, ms } => hold(&name, ms),
         RequestBody::VmResume { name } => order(&name, Order::Resume, CAN_RESUME),
         RequestBody::VmReset { name } => order(&name, Order::Reset, ALIVE),
         RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
@@ -105,6 +106,19 @@ const CAN_RESUME: &[VmState] = &[VmState::Paused, VmState::Panicked, VmState::Hu
 pub fn pause(name: &str) -> Result<ReplyBody, Refusal> {
     let was_held = find(name)?.lease().end();
     if was_held { Ok(ReplyBody::Done) } else { order(name, Order::Pause, CAN_PAUSE) }
+}
+
+/// Pauses a guest for a reader, or goes on doing so.
+///
+/// # Errors
+/// It cannot be paused.
+fn hold(name: &str, ms: u32) -> Result<ReplyBody, Refusal> {
+    let guest = find(name)?;
+    if !guest.lease().is_running() {
+        pause(name)?;
+    }
+    leases::begin(guest, ms);
+    Ok(ReplyBody::Done)
 }
 
 /// The guest of this name.

@@ -29,7 +29,7 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Takes the UART over from the CPU that served it, once the last words are out
-    /// ([`crate::control::send_last_words`]).
+    /// ([`super::set_last_words`]).
     pub fn start() -> Self {
         let mut uart = serial::com2();
         // Absent, it takes nothing and nothing comes from it.

@@ -23,12 +23,12 @@ use super::candidate;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::virt::Virt;
-use crate::control::leases;
 use crate::guest::{GUESTS, Guest, Guests, Status};
 use crate::instance::Instance;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
+use crate::leases;
 use crate::restart;
 use crate::task::Task;
 

@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests that are paused for somebody who reads them: they go on when nobody does.
 
-use wire::{MAX_HOLD_MS, Refusal, ReplyBody};
+use wire::MAX_HOLD_MS;
 
-use super::requests;
 use crate::arch::{cpu, timer};
 use crate::guest::{GUESTS, Guest, Order};
 
 /// How long a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;
-
-/// Pauses a guest for a reader, or goes on doing so.
-///
-/// # Errors
-/// It cannot be paused.
-pub fn hold(name: &str, ms: u32) -> Result<ReplyBody, Refusal> {
-    let guest = requests::find(name)?;
-    if !guest.lease().is_running() {
-        requests::pause(name)?;
-    }
-    begin(guest, ms);
-    Ok(ReplyBody::Done)
-}
 
 /// Another image has held it for a reader, who is given time to ask this one.
 pub fn inherit(guest: &Guest) {
@@ -50,7 +36,8 @@ pub fn alarm() -> Option<u64> {
     guests.iter().filter_map(|guest| guest.lease().alarm()).min()
 }
 
-fn begin(guest: &Guest, ms: u32) {
+/// Pauses it no longer than for this time after its reader's last request. It is paused already.
+pub fn begin(guest: &Guest, ms: u32) {
     let ticks = timer::us_to_ticks(u64::from(ms.clamp(1, MAX_HOLD_MS)) * 1000);
     guest.lease().begin(cpu::tsc(), ticks);
 }
