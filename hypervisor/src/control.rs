@@ -38,13 +38,13 @@ use crate::arch::serial::{self, Uart};
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::end;
-use crate::events::record;
-use crate::guest::{GUESTS, Guests};
+use crate::guests::events::record;
+use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::leases;
+use crate::guests::pci;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger;
 use crate::kernel::outcome;
-use crate::leases;
-use crate::pci;
 use crate::restart::{Preparation, Restart, successor};
 use crate::update::Baggage;
 

@@ -11,7 +11,7 @@ use crate::arch::boot::{BUILD, newest_version};
 use crate::arch::memory::FRAMES;
 use crate::arch::strays;
 use crate::arch::{address, apic, speculation, timer};
-use crate::guest::GUESTS;
+use crate::guests::guest::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::{self, VIRTUALIZATION};

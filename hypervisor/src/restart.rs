@@ -42,7 +42,7 @@ use handover::layout::Reason;
 use wire::{Refusal, RefusalCode, VmState};
 
 use crate::arch::cpu;
-use crate::guest::GUESTS;
+use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};

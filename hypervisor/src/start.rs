@@ -21,7 +21,8 @@ use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::timer::{self, Reference};
 use crate::arch::{apic, clock, cpu, descriptor, ioapic, power, strays, trap, watchdog};
-use crate::guest::{GUESTS, Guests};
+use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::pci;
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::ledger;
@@ -32,7 +33,7 @@ use crate::kernel::storm;
 use crate::kernel::timeline::{self, Name};
 use crate::restart::successor;
 use crate::update::{adoption, candidate};
-use crate::{end, pci, selftest};
+use crate::{end, selftest};
 
 /// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {

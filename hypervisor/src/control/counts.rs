@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use wire::{Refusal, RefusalCode, ReplyBody};
 
 use crate::arch::{cpu, percpu, timer};
-use crate::executive::counting;
+use crate::guests::executive::counting;
 
 /// How long they count without a question.
 const PATIENCE_US: u64 = 5_000_000;

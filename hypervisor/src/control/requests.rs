@@ -15,11 +15,13 @@ use super::dump;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use crate::arch::{cpu, timer};
-use crate::guest::{GUESTS, Guest, Guests, Order, exits_of};
+use crate::guests::events;
+use crate::guests::guest::{GUESTS, Guest, Guests, Order, exits_of};
+use crate::guests::leases;
+use crate::guests::pci;
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::platform::BOOT;
-use crate::leases;
-use crate::{end, events, info, pci, selftest};
+use crate::{end, info, selftest};
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;

@@ -15,7 +15,7 @@ use super::upload::Upload;
 use crate::arch::boot as entry;
 use crate::arch::crossing::Crossing;
 use crate::arch::{clock, percpu, timer};
-use crate::events;
+use crate::guests::events;
 use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
 use crate::kernel::inherited::Conversation;

@@ -11,7 +11,7 @@ use bundle::Bundle;
 use super::files;
 use super::staging::StageError;
 use super::upload::Upload;
-use crate::guest::GUESTS;
+use crate::guests::guest::GUESTS;
 
 /// A file that holds an image, alone or in a bundle.
 pub struct Source {

@@ -24,7 +24,7 @@ use crate::arch::boot;
 use crate::arch::crossing::Crossing;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
-use crate::guest::GUESTS;
+use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
 use crate::kernel::processors::{self, Member};

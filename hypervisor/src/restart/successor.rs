@@ -2,7 +2,7 @@
 //! What an image that replaced another one does with the state that [`inherited`] has read: it continues events and
 //! logs, and gives the memory back.
 
-use crate::events;
+use crate::guests::events;
 use crate::kernel::console;
 use crate::kernel::{inherited, outcome};
 

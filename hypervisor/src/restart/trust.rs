@@ -6,7 +6,7 @@ use handover::image::SECURITY_VERSION;
 use seal::{Floor, PublicKey, Trust};
 
 use super::staging::StageError;
-use crate::guest::GUESTS;
+use crate::guests::guest::GUESTS;
 
 /// The keys that the running bundle trusts.
 pub fn keys() -> &'static [PublicKey] {

@@ -23,14 +23,14 @@ use super::candidate;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::virt::Virt;
-use crate::guest::{GUESTS, Guest, Guests, Status};
-use crate::instance::Instance;
+use crate::guests::guest::{GUESTS, Guest, Guests, Status};
+use crate::guests::instance::Instance;
+use crate::guests::leases;
+use crate::guests::task::Task;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
-use crate::leases;
 use crate::restart;
-use crate::task::Task;
 
 /// What each processor restores. Boxed as `Any` because a static cannot be generic.
 static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();

@@ -13,7 +13,7 @@ use crate::arch::crossing::trial;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, descriptor, timer, trap};
-use crate::executive::Executive;
+use crate::guests::executive::Executive;
 
 /// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from now
 /// on, with what is left to do on this CPU; else goes back.

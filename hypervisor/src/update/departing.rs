@@ -12,9 +12,9 @@ use super::gap::{self, Gap};
 use super::{Blocks, drafts};
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::virt::Virt;
-use crate::executive::Executive;
-use crate::guest::GUESTS;
-use crate::instance::Instance;
+use crate::guests::executive::Executive;
+use crate::guests::guest::GUESTS;
+use crate::guests::instance::Instance;
 use crate::kernel::inherited::Conversation;
 
 /// The control channel's conversation, on the CPU that serves the channel.

@@ -15,7 +15,9 @@ use super::{adoption, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{apic, cpu, timer};
-use crate::guest::GUESTS;
+use crate::guests::events;
+use crate::guests::guest::GUESTS;
+use crate::guests::pci;
 use crate::kernel::console;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
@@ -23,7 +25,6 @@ use crate::kernel::processors;
 use crate::kernel::{timeline, trial_pages};
 use crate::restart::successor;
 use crate::start;
-use crate::{events, pci};
 
 /// How long guests have the processor before the next step.
 const PAUSE_US: u64 = 200;

@@ -15,9 +15,9 @@ use crate::arch::memory::FRAMES;
 use crate::arch::percpu::PerCpu;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
-use crate::events::record;
-use crate::guest::GUESTS;
-use crate::instance::{Ending, Instance};
+use crate::guests::events::record;
+use crate::guests::guest::GUESTS;
+use crate::guests::instance::{Ending, Instance};
 use crate::kernel::ledger::retired;
 
 /// From one poll of the banks to the next.

@@ -30,9 +30,9 @@ use wire::{EventKind, VcpuPerf, VmState};
 use crate::arch::figures::Figures;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::{cpu, timer};
-use crate::events::record;
-use crate::freeze::Freezer;
-use crate::health::Health;
+use crate::guests::events::record;
+use crate::guests::freeze::Freezer;
+use crate::guests::health::Health;
 
 pub use self::figures::exits_of;
 

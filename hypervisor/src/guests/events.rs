@@ -7,7 +7,7 @@ use wire::{Event, EventKind};
 
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::timer;
-use crate::guest::GUESTS;
+use crate::guests::guest::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 

@@ -24,13 +24,13 @@ use wire::{EventKind, VcpuRegisters, VmState};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{clock, counters, cpu, machine_check, percpu, speculation, timer};
-use crate::events::record;
-use crate::guest::{Guest, Guests, Order};
+use crate::guests::events::record;
+use crate::guests::guest::{Guest, Guests, Order};
+use crate::guests::task::Task;
 use crate::kernel::console;
 use crate::kernel::ledger;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
-use crate::task::Task;
 
 /// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
 pub struct Instance<V: Virt> {

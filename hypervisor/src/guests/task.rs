@@ -17,13 +17,13 @@ use vm::vcpu::{Gpr, SegmentName, VcpuState};
 use crate::arch::percpu::{self, PerCpu};
 use crate::arch::virt::Virt;
 use crate::arch::{clock, cpu, timer, vector};
-use crate::freeze;
-use crate::guest::Guest;
-use crate::instance::{Ending, Instance};
+use crate::guests::freeze;
+use crate::guests::guest::Guest;
+use crate::guests::instance::{Ending, Instance};
+use crate::guests::pci;
+use crate::guests::watching::Watched;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
-use crate::pci;
-use crate::watching::Watched;
 
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
 const NEAREST_ALARM_US: u64 = 2;

@@ -25,14 +25,14 @@ use self::counting::Counting;
 use crate::arch::percpu::PerCpu;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, timer};
+use crate::guests::machine_checks::MachineChecks;
+use crate::guests::pci;
+use crate::guests::placement;
+use crate::guests::task::{Pause, Task};
 use crate::kernel::console::{self, Step};
 use crate::kernel::places::{self, SLOTS};
 use crate::kernel::storm::Storm;
 use crate::kernel::{ledger, trial_pages};
-use crate::machine_checks::MachineChecks;
-use crate::pci;
-use crate::placement;
-use crate::task::{Pause, Task};
 
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
 const FILLS_BETWEEN_GUESTS: u32 = 16;

@@ -7,9 +7,9 @@ use bundle::OnPanic;
 use wire::EventKind;
 
 use crate::arch::virt::Virt;
-use crate::events::record;
-use crate::guest::Guest;
-use crate::instance::{Ending, Instance};
+use crate::guests::events::record;
+use crate::guests::guest::Guest;
+use crate::guests::instance::{Ending, Instance};
 
 /// The operator lets it stand still, or go on.
 pub fn pause<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>, is_paused: bool) {

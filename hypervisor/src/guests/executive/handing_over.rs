@@ -9,7 +9,7 @@ use sched::{State, Ticks};
 use super::Executive;
 use crate::arch::cpu;
 use crate::arch::virt::{Unavailable, Virt};
-use crate::task::Task;
+use crate::guests::task::Task;
 
 impl<V: Virt> Executive<V> {
     /// The CPU's number.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending a vCPU to a CPU's [place](places).
 //!
-//! A vCPU's guest names the new CPU before the vCPU leaves ([`Guest::place`](crate::guest::Guest::place)), so that a
+//! A vCPU's guest names the new CPU before the vCPU leaves ([`Guest::place`](crate::guests::guest::Guest::place)), so that a
 //! sender of a message wakes the CPU that will read it.
 
 use alloc::boxed::Box;
@@ -9,9 +9,9 @@ use alloc::boxed::Box;
 use sched::placement::place;
 
 use crate::arch::virt::Virt;
-use crate::instance::Ending;
+use crate::guests::instance::Ending;
+use crate::guests::task::Task;
 use crate::kernel::places;
-use crate::task::Task;
 
 /// Times that a place may be closed or filled under a sender's hands before it gives up.
 const ATTEMPTS: usize = 64;

@@ -15,7 +15,7 @@ use vm::vcpu::{Gpr, Segment, SegmentName, TableRegister, VcpuState};
 use wire::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
 
 use crate::arch::virt::Virt;
-use crate::instance::Instance;
+use crate::guests::instance::Instance;
 
 /// Memory searched at one request for something that is not zero: no request may keep the processor.
 const SEARCH_BYTES: u64 = 1 << 20;

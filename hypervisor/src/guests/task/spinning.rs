@@ -10,7 +10,7 @@ use super::{Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
 use crate::arch::virt::Virt;
-use crate::watching::{self, Look};
+use crate::guests::watching::{self, Look};
 
 impl<V: Virt> Task<V> {
     /// Runs it until it waits, or the processor has something else to do. The host's timer fires at `others_alarm` at

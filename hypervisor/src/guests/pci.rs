@@ -18,7 +18,7 @@ use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page
 
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, timer};
-use crate::guest::{GUESTS, Guests};
+use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 

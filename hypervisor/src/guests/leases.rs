@@ -4,7 +4,7 @@
 use wire::MAX_HOLD_MS;
 
 use crate::arch::{cpu, timer};
-use crate::guest::{GUESTS, Guest, Order};
+use crate::guests::guest::{GUESTS, Guest, Order};
 
 /// How long a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;

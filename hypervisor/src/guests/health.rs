@@ -11,8 +11,8 @@ use watch::Diagnosis;
 use wire::{EventKind, VmState};
 
 use crate::arch::timer;
-use crate::events::record;
-use crate::guest::{Guest, Order};
+use crate::guests::events::record;
+use crate::guests::guest::{Guest, Order};
 
 /// How one guest's kernel is.
 #[derive(Debug, Default)]

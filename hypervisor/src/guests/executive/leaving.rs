@@ -13,10 +13,10 @@ use super::{Executive, homes};
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::virt::Virt;
+use crate::guests::placement;
+use crate::guests::task::Task;
 use crate::kernel::places::{self, SLOTS};
 use crate::kernel::processors;
-use crate::placement;
-use crate::task::Task;
 
 impl<V: Virt> Executive<V> {
     /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where

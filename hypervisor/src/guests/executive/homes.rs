@@ -11,12 +11,12 @@ use wire::{EventKind, VmState};
 
 use super::standstill::{give_up, pause};
 use crate::arch::virt::{Unavailable, Virt};
-use crate::events::record;
-use crate::guest::{GUESTS, Guest, Order};
-use crate::instance::{Ending, Instance, fail};
+use crate::guests::events::record;
+use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::instance::{Ending, Instance, fail};
+use crate::guests::placement;
 use crate::kernel::places;
 use crate::kernel::{ledger, outcome};
-use crate::placement;
 
 /// Every guest whose home the processor `me` is.
 fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
