@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use baton::paths::workspace;
 
 /// Folders of `hypervisor/src`, the lowest first. Modules in none of them are above all of them.
-const LAYERS: [&str; 3] = ["arch", "kernel", "guests"];
+const LAYERS: [&str; 5] = ["arch", "kernel", "guests", "lifecycle", "control"];
 const SOURCE: &str = "hypervisor/src";
 
 /// The source files in a folder, by their paths in it.

@@ -12,19 +12,13 @@ extern crate alloc;
 
 mod arch;
 mod control;
-mod end;
 mod guests;
-mod info;
 mod kernel;
-mod panic;
-mod restart;
-mod selftest;
-mod shutdown;
-mod start;
-mod update;
+mod lifecycle;
 
 use arch::boot::Source;
 use arch::hooks::{self, Hooks};
+use lifecycle::{end, panic, selftest, start, update};
 
 hooks::provide!(Hooks {
     main,

@@ -16,9 +16,10 @@ use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::executive::Executive;
 use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::{console, processors};
-use crate::restart::{self, Restart};
-use crate::update::{self, Settling};
-use crate::{selftest, shutdown};
+use crate::lifecycle::restart::{self, Restart};
+use crate::lifecycle::selftest;
+use crate::lifecycle::shutdown;
+use crate::lifecycle::update::{self, Settling};
 
 /// One CPU's loop and what it owns.
 struct CpuLoop<V: Virt> {

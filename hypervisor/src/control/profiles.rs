@@ -8,7 +8,7 @@ use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, RefusalCode, ReplyBody};
 
 use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
-use crate::start;
+use crate::lifecycle::start;
 
 /// How long the clock may be late before it is set again, and how often the last handlers are looked for.
 const LOOK_US: u64 = 50_000;

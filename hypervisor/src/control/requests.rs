@@ -12,6 +12,7 @@ use wire::{
 };
 
 use super::dump;
+use super::info;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use crate::arch::{cpu, timer};
@@ -21,7 +22,8 @@ use crate::guests::leases;
 use crate::guests::pci;
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::platform::BOOT;
-use crate::{end, info, selftest};
+use crate::lifecycle::end;
+use crate::lifecycle::selftest;
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;

@@ -8,7 +8,7 @@ use super::{owners_rest, report};
 use crate::arch::serial::Uart;
 use crate::arch::{cpu, ending, percpu, timer, watchdog};
 use crate::kernel::console::{self, emergency};
-use crate::shutdown;
+use crate::lifecycle::shutdown;
 
 /// A clock that was never measured is taken for this one: a reboot may come late then, but not at once.
 const LEAST_HZ: u64 = 1_000_000_000;

@@ -15,8 +15,8 @@ use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, timer, trap, watchdog};
 use crate::kernel::timeline::{self, Name};
-use crate::restart::staging::Staged;
-use crate::start;
+use crate::lifecycle::restart::staging::Staged;
+use crate::lifecycle::start;
 
 /// How long a slice is at most: guests on the boot processor wait for so long.
 const SLICE_US: u64 = 250;

@@ -80,7 +80,7 @@ fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
         }
         Some(Return::Word(word, _)) => format!("it says {word}, which means nothing here"),
         Some(Return::Exception(Exception { vector, error_code, rip, fault_address })) => {
-            let name = crate::panic::exception_name(vector);
+            let name = crate::lifecycle::panic::exception_name(vector);
             format!(
                 "exception {vector} {name} at {rip:#x}, error code {error_code:#x}, fault address {fault_address:#x}"
             )

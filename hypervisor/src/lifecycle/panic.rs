@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failures of the host: panics and exceptions. What follows is in [`crate::end`].
+//! Failures of the host: panics and exceptions. What follows is in [`crate::lifecycle::end`].
 
 use core::fmt;
 use core::panic::PanicInfo;
 
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{memory, percpu};
-use crate::end::{self, Cause};
-use crate::update::candidate;
+use crate::lifecycle::end::{self, Cause};
+use crate::lifecycle::update::candidate;
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {

@@ -14,7 +14,7 @@ use crate::arch::probe::{self, Refused};
 use crate::arch::trap::{self, vector};
 use crate::arch::{apic, cpu, heap, svm, timer};
 use crate::kernel::platform::BOOT;
-use crate::restart::cost;
+use crate::lifecycle::restart::cost;
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;

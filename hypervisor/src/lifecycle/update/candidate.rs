@@ -22,14 +22,14 @@ use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::{self, Provocation};
 use crate::arch::{boot, cpu, memory, smp};
-use crate::end;
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors;
 use crate::kernel::trial_pages::{note_page, page, page_of};
-use crate::restart;
-use crate::start;
+use crate::lifecycle::end;
+use crate::lifecycle::restart;
+use crate::lifecycle::start;
 
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);

@@ -30,7 +30,7 @@ use crate::guests::task::Task;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
-use crate::restart;
+use crate::lifecycle::restart;
 
 /// What each processor restores. Boxed as `Any` because a static cannot be generic.
 static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();

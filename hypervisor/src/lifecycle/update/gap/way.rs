@@ -13,8 +13,8 @@ use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, timer, trap, watchdog};
 use crate::kernel::timeline::{self, Name};
-use crate::selftest;
-use crate::update::{note_failure, note_problem};
+use crate::lifecycle::selftest;
+use crate::lifecycle::update::{note_failure, note_problem};
 
 /// How often those that have not come back are sent an NMI.
 const NMI_INTERVAL_US: u64 = 500;

@@ -23,7 +23,7 @@ use crate::guests::guest::{GUESTS, Guest, INPUT_BYTES, OUTPUT_BYTES};
 use crate::guests::instance::Instance;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
-use crate::restart::record::control_section;
+use crate::lifecycle::restart::record::control_section;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; PCI functions; nothing.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;

@@ -8,6 +8,7 @@ mod counts;
 pub mod cpu_loop;
 mod dump;
 mod images;
+mod info;
 mod outgoing;
 mod polling;
 mod processors;
@@ -37,7 +38,6 @@ use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
-use crate::end;
 use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guests};
 use crate::guests::leases;
@@ -45,8 +45,9 @@ use crate::guests::pci;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger;
 use crate::kernel::outcome;
-use crate::restart::{Preparation, Restart, successor};
-use crate::update::Baggage;
+use crate::lifecycle::end;
+use crate::lifecycle::restart::{Preparation, Restart, successor};
+use crate::lifecycle::update::Baggage;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;

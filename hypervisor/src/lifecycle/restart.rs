@@ -21,7 +21,7 @@
 //! | [`successor`] | the other side: events, logs and memory of the image before |
 //! | [`cost`] | what hashing costs, for the bench |
 //!
-//! A live update ([`crate::update`]) stages in the same way, and takes the guests along.
+//! A live update ([`crate::lifecycle::update`]) stages in the same way, and takes the guests along.
 
 pub mod candidate;
 pub mod cost;
@@ -46,7 +46,7 @@ use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
-use crate::update::Baggage;
+use crate::lifecycle::update::Baggage;
 
 use candidate::Candidate;
 pub use leaving::{is_parking, park};

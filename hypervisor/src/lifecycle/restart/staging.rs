@@ -28,7 +28,7 @@ use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
 use crate::kernel::processors::{self, Member};
-use crate::update::Baggage;
+use crate::lifecycle::update::Baggage;
 
 /// A restart that only has to be gone through with. Dropped, it gives everything back.
 pub struct Staged {

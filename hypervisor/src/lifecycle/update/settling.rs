@@ -23,8 +23,8 @@ use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors;
 use crate::kernel::{timeline, trial_pages};
-use crate::restart::successor;
-use crate::start;
+use crate::lifecycle::restart::successor;
+use crate::lifecycle::start;
 
 /// How long guests have the processor before the next step.
 const PAUSE_US: u64 = 200;

@@ -31,9 +31,10 @@ use crate::kernel::processors;
 use crate::kernel::processors::Others;
 use crate::kernel::storm;
 use crate::kernel::timeline::{self, Name};
-use crate::restart::successor;
-use crate::update::{adoption, candidate};
-use crate::{end, selftest};
+use crate::lifecycle::end;
+use crate::lifecycle::restart::successor;
+use crate::lifecycle::selftest;
+use crate::lifecycle::update::{adoption, candidate};
 
 /// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {

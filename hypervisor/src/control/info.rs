@@ -15,7 +15,7 @@ use crate::guests::guest::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::{self, VIRTUALIZATION};
-use crate::restart::trust;
+use crate::lifecycle::restart::trust;
 
 /// The host, now.
 pub fn host() -> HostInfo {

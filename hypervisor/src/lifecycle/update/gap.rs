@@ -29,8 +29,8 @@ use crate::arch::{cpu, smp, timer, watchdog};
 use crate::kernel::inherited::Conversation;
 use crate::kernel::platform::BOOT;
 use crate::kernel::trial_pages;
-use crate::restart::staging::Staged;
-use crate::selftest;
+use crate::lifecycle::restart::staging::Staged;
+use crate::lifecycle::selftest;
 
 /// The watchdog has so much more patience than the processors, as a share of theirs.
 const WATCHDOG_SHARE: u64 = 4;

@@ -14,7 +14,7 @@ use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::VIRTUALIZATION;
-use crate::shutdown;
+use crate::lifecycle::shutdown;
 
 /// Bytes of the longest answer: one record of the log.
 const ANSWER_BYTES: usize = 1024;
