@@ -6,18 +6,20 @@
 //! of this image, until a start-up interrupt. Its stack, its tables and its frames stay its own, so that coming and
 //! going for ever takes no memory.
 
-use alloc::vec::Vec;
 use core::fmt;
 
-use bringup::{Phase, ProcessorCell, State, bring_up_some};
+use bringup::{Phase, bring_up_some};
 use sched::LeaveOrder;
 
-use super::{APIC_IDS, LATER, VIRT, cell, prepare_one, threads};
-use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
+use super::bring_up::prepare_one;
+use super::crews::LATER;
+use super::entry;
+use super::table::{APIC_IDS, apic_id, online};
+use super::threads;
+use super::virtualization::VIRT;
+use crate::arch::apic;
+use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS};
 use crate::arch::smp::{self, Machine};
-use crate::arch::svm::Svm;
-use crate::arch::virt::{Unavailable, Virt};
-use crate::arch::{apic, cpu, timer};
 use crate::kernel::places;
 
 static LEAVE: [LeaveOrder; MAX_PROCESSORS] = [const { LeaveOrder::new() }; MAX_PROCESSORS];
@@ -38,28 +40,6 @@ impl fmt::Display for BringBackError {
             Self::Dead(phase) => write!(f, "it did not come further than {phase}"),
         }
     }
-}
-
-/// How many processors can be used.
-pub fn count() -> u32 {
-    APIC_IDS.get().map_or(1, |ids| ids.len() as u32)
-}
-
-/// The identifier of the processor with this number.
-pub fn apic_id(index: u32) -> Option<u32> {
-    APIC_IDS.get()?.get(index as usize).copied()
-}
-
-/// Where the processor with this number stands.
-pub fn state(index: u32) -> Option<State> {
-    apic_id(index)?;
-    let state = || cell(index).map(ProcessorCell::state);
-    if index == BOOT_PROCESSOR { Some(State::Online) } else { state() }
-}
-
-/// The numbers of those online.
-pub fn online() -> Vec<u32> {
-    (0..count()).filter(|index| *index == BOOT_PROCESSOR || state(*index) == Some(State::Online)).collect()
 }
 
 /// The order to leave, of a processor that exists.
@@ -109,21 +89,10 @@ pub fn put_to_rest(index: u32) {
     }
 }
 
-/// The calling processor, which has given away all it had, leaves the host.
-pub(super) fn rest(virt: Result<Svm, Unavailable>) -> ! {
-    let me = PerCpu::current();
-    timer::clear_alarm();
-    apic::mask_timer();
-    if let Ok(virt) = virt {
-        virt.disable();
-    }
-    if let Some(cell) = cell(me.index)
-        && let Err(state) = cell.leave(State::Offline)
-    {
-        log::error!("processor {} leaves, and was {state}", me.index);
-    }
-    // From here on INIT may come at any moment: nothing is held and nothing half done.
-    me.leave();
-    percpu::wake(BOOT_PROCESSOR);
-    cpu::halt_forever()
+/// The guests are known: lets the others into their loops and enters this processor's own.
+pub fn join() -> ! {
+    open_all();
+    entry::let_in();
+    online().into_iter().for_each(percpu::wake);
+    entry::run()
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use mitigations::Mode;
 use mitigations::smt::{is_first_of_its_core, thread_bits};
 
-use super::{APIC_IDS, changes};
+use super::table::{APIC_IDS, online};
 use crate::arch::cpu;
 use crate::kernel::platform::BOOT;
 
@@ -37,7 +37,7 @@ pub fn runs_guests(index: u32) -> bool {
 
 /// The numbers of those online that take vCPUs.
 pub fn for_guests() -> Vec<u32> {
-    let online = changes::online();
+    let online = online();
     let (chosen, idle): (Vec<u32>, Vec<u32>) = online.into_iter().partition(|index| runs_guests(*index));
     if !idle.is_empty() {
         log::info!("smt: {} second threads run no guests: {idle:?}; with smt=on they do", idle.len());

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processors that come over from the image before, running, with their guests.
 
-use core::sync::atomic::Ordering;
-
-use bringup::trial::TrialPage;
 use bringup::{ProcessorCell, SyncOutcome};
 
-use super::{APIC_IDS, CELLS, LATER, Later, MAY_JOIN, VIRT, cell, changes, identifiers, prepare, prepare_processor};
+use super::bring_up::{prepare, prepare_processor};
+use super::changes::open_all;
+use super::crews::{LATER, Later};
+use super::entry;
+use super::table::{APIC_IDS, CELLS, cell, identifiers};
+use super::virtualization::VIRT;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
-use crate::arch::virt::{Unavailable, Virt};
+use crate::arch::virt::Virt;
 use crate::kernel::inherited;
+use crate::kernel::places;
 use crate::kernel::platform::BOOT;
-use crate::kernel::{hooks, places};
 
 /// The processors that the image before hands over, by its numbers, as they run already: they are online, and others
 /// come later.
@@ -40,8 +42,8 @@ pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
             svm.prepare(index).map_err(|_| "no memory for what runs guests on a processor")?;
         }
     }
-    changes::open_all();
-    MAY_JOIN.store(true, Ordering::Release);
+    open_all();
+    entry::let_in();
     Ok(())
 }
 
@@ -53,13 +55,4 @@ pub fn expect_others() {
     {
         Later::after(crew.plan(), ids).into_iter().for_each(|later| _ = LATER.call_once(|| later));
     }
-}
-
-/// The calling processor's guests are restored, and it goes on with them if all processors do.
-pub fn take_over(index: u32, page: &'static TrialPage) -> ! {
-    let virt = VIRT.get().copied().unwrap_or(Err(Unavailable::NoExtension));
-    if let Some(hooks) = hooks::get() {
-        (hooks.take_over)(virt, index, page);
-    }
-    changes::rest(virt)
 }
