@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each processor's loop: do the work that others left, choose a virtual processor, run it, wait when there is none.
+//! The vCPUs of one CPU: wake those that may go on, choose one, run it, or wait for an interrupt. The layers above make
+//! this a loop (`control::cpu_loop`), and have their own work done in between.
 //!
 //! ```text
-//! work ──► wake whoever may go on ──► pick ──► switch in ──► run ──► account
-//!   ▲                                   └── nobody: halt until an interrupt  │
+//! work ──► wake vCPUs that may go on ──► pick ──► switch in ──► run ──► account
+//!   ▲                                   └── none: halt until an interrupt  │
 //!   └─────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Nothing here is shared: a virtual processor is on one real one, and moves only through the other's place
-//! ([`crate::kernel::places`]). The loop ends when the processor has been asked to leave the host and has given all away.
+//! Nothing here is shared: a vCPU is on one CPU, and moves only through the other CPU's place
+//! ([`crate::kernel::places`]).
 
 pub mod counting;
+mod following;
 mod handing_over;
 mod homes;
 mod leaving;
@@ -19,15 +21,14 @@ mod standstill;
 use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
+use pmu::host_time::HostCounters;
 use sched::{RunQueue, State, Ticks};
 
-use self::counting::Counting;
 use crate::arch::percpu::PerCpu;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, timer};
 use crate::guests::machine_checks::MachineChecks;
 use crate::guests::pci;
-use crate::guests::placement;
 use crate::guests::task::{Pause, Task};
 use crate::kernel::console::{self, Step};
 use crate::kernel::places::{self, SLOTS};
@@ -37,7 +38,7 @@ use crate::kernel::{ledger, trial_pages};
 /// Fills of the console's FIFO that guests wait for, where the UART takes them at once.
 const FILLS_BETWEEN_GUESTS: u32 = 16;
 
-/// One processor's loop and what it owns.
+/// One CPU's vCPUs, and its work for them.
 pub struct Executive<V: Virt> {
     virt: Result<V, Unavailable>,
     me: &'static PerCpu,
@@ -54,6 +55,19 @@ pub struct Executive<V: Virt> {
     /// When the layers above are to be called although nothing has come for them.
     alarm_above: Option<u64>,
     has_left: bool,
+}
+
+/// The host's own counters on one CPU, while they are wanted.
+struct Counting {
+    counters: HostCounters,
+    /// When they were begun.
+    since: u64,
+    /// The same in nanoseconds since the host started.
+    began_ns: u64,
+    /// Ticks that each virtual processor had had by then, or when it came.
+    came: [u64; SLOTS],
+    /// Ticks since then of those that have gone.
+    gone: u64,
 }
 
 impl<V: Virt> Executive<V> {
@@ -90,11 +104,11 @@ impl<V: Virt> Executive<V> {
     #[inline]
     pub fn take_call(&mut self) -> bool {
         let is_due = || self.alarm_above.is_some_and(|alarm| alarm <= cpu::tsc());
-        let is_called = self.me.work_pending.load(Ordering::Relaxed) || is_due();
-        if is_called {
-            self.me.work_pending.store(false, Ordering::Relaxed);
+        if !self.me.work_pending.load(Ordering::Relaxed) && !is_due() {
+            return false;
         }
-        is_called
+        self.me.work_pending.store(false, Ordering::Relaxed);
+        true
     }
 
     /// Sets when the layers above are to be called although nothing has come for them.
@@ -199,21 +213,6 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Does what others have left for this CPU: arrivals, pauses and ends of guests, orders, figures.
-    pub fn work(&mut self) {
-        console::log::tell_follower(self.me);
-        self.machine_checks.account_for_damage::<V>(self.me);
-        let is_homecoming = self.receive();
-        self.follow_guests();
-        if is_homecoming {
-            self.send_home();
-        }
-        homes::carry_out_orders(self.me.index, self.virt);
-        self.type_on();
-        self.tell_figures();
-        self.follow_counts();
-    }
-
     /// Prints a few fills of the UART's FIFO, interrupts open after each. Guests wait meanwhile; the UART interrupts for
     /// the next.
     pub fn print_log(&mut self) {
@@ -225,98 +224,5 @@ impl<V: Virt> Executive<V> {
             }
         }
         self.me.work_pending.store(true, Ordering::Relaxed);
-    }
-
-    /// Takes the vCPUs that have arrived; says whether who belongs elsewhere is to go there.
-    fn receive(&mut self) -> bool {
-        let (arrivals, is_homecoming) = places::take(self.me.index);
-        for task in arrivals {
-            match self.virt {
-                Ok(virt) => self.take_in(virt, task),
-                Err(_) => {
-                    places::close(self.me.index);
-                    places::vacate(self.me.index, task.weight());
-                    placement::settle(task, self.me.index);
-                }
-            }
-        }
-        self.count();
-        is_homecoming
-    }
-
-    /// It was not sent without a place, and runs first: whatever has happened to it on the way, it looks.
-    pub fn take_in(&mut self, virt: V, mut task: Box<Task<V>>) {
-        // No two have one tag, so that nothing need be flushed between them.
-        let Some(slot) = self.slots.iter().take(places::room(&virt)).position(Option::is_none) else {
-            places::vacate(self.me.index, task.weight());
-            return placement::settle(task, self.me.index);
-        };
-        task.arrive(virt, slot as u32 + 1);
-        let now = Ticks(cpu::tsc());
-        if let Err(error) = self.queue.insert(slot, task.weight(), now) {
-            log::error!("processor {}: {error}", self.me.index);
-        }
-        if !task.instance().is_paused() {
-            let _ = self.queue.wake(slot, now);
-        }
-        self.slots[slot] = Some(task);
-        self.counted_comes(virt, slot);
-    }
-
-    /// Virtual processors of guests that end let go; those of paused guests stand still.
-    fn follow_guests(&mut self) {
-        let Ok(virt) = self.virt else { return };
-        for slot in 0..SLOTS {
-            let Some(task) = &self.slots[slot] else { continue };
-            let now = Ticks(cpu::tsc());
-            if task.instance().is_ending() {
-                if self.loaded == Some(slot) {
-                    self.unload(virt);
-                }
-                self.queue.remove(slot, now);
-                self.paused &= !(1 << slot);
-                self.counted_goes(virt, slot);
-                if let Some(task) = self.slots[slot].take() {
-                    places::vacate(self.me.index, task.weight());
-                    task.let_go();
-                }
-            } else if task.instance().is_paused() {
-                self.queue.block(slot, now);
-                if self.paused & 1 << slot == 0 {
-                    task.publish_registers();
-                }
-                self.paused |= 1 << slot;
-            } else if self.paused & 1 << slot != 0 {
-                task.forget_registers();
-                // It runs, and waits again if it has to.
-                let _ = self.queue.wake(slot, now);
-                self.paused &= !(1 << slot);
-            }
-        }
-        self.count();
-    }
-
-    /// A kick can be meant for one virtual processor only while there is but one.
-    pub fn count(&self) {
-        let holds_one = self.slots.iter().flatten().count() <= 1;
-        self.me.holds_one.store(holds_one, Ordering::Relaxed);
-    }
-
-    /// First virtual processors look for what has been typed on their guests' consoles.
-    fn type_on(&mut self) {
-        for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
-            if task.instance().guest.take_typed_on() {
-                task.console_input();
-            }
-        }
-    }
-
-    /// Those whose figures are wanted tell them.
-    fn tell_figures(&mut self) {
-        for (slot, task) in self.slots.iter_mut().enumerate() {
-            if let Some(task) = task {
-                task.tell_figures(self.queue.times(slot).unwrap_or_default());
-            }
-        }
     }
 }

@@ -4,9 +4,12 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`address_space`] | the host's memory at boot and after an update |
+//! | [`clock`] | the clock, and how the machine is powered off |
 //! | [`console`] | the log, its rings, and printing it |
 //! | [`hooks`] | the calls to the code above |
 //! | [`inherited`] | what the image before this one has handed over |
+//! | [`interrupts`] | interrupts of devices, and the watchdog's |
 //! | [`ledger`] | who owns which memory; memory for guests |
 //! | [`outcome`] | how long the restart that led to this image took |
 //! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
@@ -16,9 +19,12 @@
 //! | [`timeline`] | spans and instants of each CPU |
 //! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
 
+pub mod address_space;
+pub mod clock;
 pub mod console;
 pub mod hooks;
 pub mod inherited;
+pub mod interrupts;
 pub mod ledger;
 pub mod outcome;
 pub mod places;

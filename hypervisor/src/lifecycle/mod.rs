@@ -4,12 +4,14 @@
 //! | module | subject |
 //! |---|---|
 //! | [`start`] | from the loader's hand-over to a host that can run guests |
+//! | [`boot_bundle`] | the bundle that the loader gives, and its guests |
 //! | [`restart`] | replacing the image, guests end |
 //! | [`update`] | replacing the image while guests run |
 //! | [`shutdown`] | leaving the machine with the log printed first |
 //! | [`panic`], [`end`] | failures of the host, and everything that follows one |
 //! | [`selftest`] | failures on purpose |
 
+pub mod boot_bundle;
 pub mod end;
 pub mod panic;
 pub mod restart;

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pmu::host_time::HostCounters;
 use wire::{CpuPerf, GuestTicks};
 
-use super::Executive;
+use super::{Counting, Executive};
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::kernel::places::SLOTS;
@@ -22,19 +22,6 @@ pub fn want(are_wanted: bool) {
 
 fn are_wanted() -> bool {
     ARE_WANTED.load(Ordering::Relaxed)
-}
-
-/// One processor's.
-pub struct Counting {
-    counters: HostCounters,
-    /// When they were begun.
-    since: u64,
-    /// The same in nanoseconds since the host started.
-    began_ns: u64,
-    /// Ticks that each virtual processor had had by then, or when it came.
-    came: [u64; SLOTS],
-    /// Ticks since then of those that have gone.
-    gone: u64,
 }
 
 impl<V: Virt> Executive<V> {

@@ -27,9 +27,10 @@ use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors;
 use crate::kernel::trial_pages::{note_page, page, page_of};
+use crate::kernel::{address_space, clock};
+use crate::lifecycle::boot_bundle;
 use crate::lifecycle::end;
 use crate::lifecycle::restart;
-use crate::lifecycle::start;
 
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
@@ -75,18 +76,18 @@ fn build_memory() {
     let (advance, crossing) = inherited::on_trial().unwrap_or_else(|error| panic!("the hand-over record: {error}"));
     console::start_silently(options.log);
     end::set_action(options.panic);
-    start::build_memory_on_trial(info, options, advance, crossing);
+    address_space::build_memory_on_trial(info, options, advance, crossing);
 }
 
 extern "C" fn on_own_stack() -> ! {
     assert!(boot::is_stack_end_intact(), "the boot stack is too small");
     let members: Vec<(u32, u32)> = inherited::members().map(|(index, apic_id, _)| (index, apic_id)).collect();
-    start::note_power_off();
+    clock::note_power_off();
     processors::detect_virtualization();
     processors::adopt_running(&members).unwrap_or_else(|problem| panic!("{problem}"));
     trap::use_interrupt_stacks();
     PerCpu::install(BOOT_PROCESSOR, members.first().map_or(0, |(_, apic_id)| *apic_id));
-    start::open_bundle(start::find_bundle());
+    boot_bundle::open_bundle(boot_bundle::find_bundle(), adoption::place_vcpus);
     let page = page().unwrap_or_else(|| panic!("the boot processor has no page"));
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();

@@ -14,9 +14,9 @@ use crate::arch::boot::BUILD;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, timer, trap, watchdog};
+use crate::kernel::interrupts;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::restart::staging::Staged;
-use crate::lifecycle::start;
 
 /// How long a slice is at most: guests on the boot processor wait for so long.
 const SLICE_US: u64 = 250;
@@ -67,7 +67,7 @@ impl Preparing {
         let parcel = &staged.parcel;
         let blocks = Blocks::new(&parcel.baggage, parcel.version);
         let order = Drafts::order(blocks, parcel.members.iter().map(|member| member.index));
-        if !start::prepare_watchdog() {
+        if !interrupts::prepare_watchdog() {
             log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");
         }
         let drafts = Some((order, cpu::tsc() + timer::us_to_ticks(DRAFTS_LIMIT_US)));

@@ -22,9 +22,9 @@ use crate::kernel::console;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors;
+use crate::kernel::{address_space, interrupts};
 use crate::kernel::{timeline, trial_pages};
 use crate::lifecycle::restart::successor;
-use crate::lifecycle::start;
 
 /// How long guests have the processor before the next step.
 const PAUSE_US: u64 = 200;
@@ -73,18 +73,18 @@ impl Settling {
         self.step = match self.step {
             Step::Memory if !has_everybody_entered() && cpu::tsc() < self.patience => Step::Memory,
             Step::Memory => {
-                start::silence_watchdog();
+                interrupts::silence_watchdog();
                 apic::open_nmi_line();
                 self.stamps = trial_pages::stamps().collect();
                 self.report = report(&self.stamps);
                 trial_pages::end();
                 adoption::forget_seats();
-                start::take_all_memory();
+                address_space::take_all_memory();
                 Step::Account
             }
             Step::Account => {
                 pci::note_guest_runs();
-                start::furnish_memory();
+                address_space::furnish_memory();
                 Step::Logs
             }
             Step::Logs => {
@@ -93,7 +93,7 @@ impl Settling {
                 Step::Console
             }
             Step::Console => {
-                start::take_console();
+                interrupts::take_console();
                 Step::Consoles
             }
             Step::Consoles => {
@@ -101,7 +101,7 @@ impl Settling {
                 Step::Processors
             }
             Step::Processors => {
-                start::take_interrupts();
+                interrupts::take_interrupts();
                 processors::expect_others();
                 pci::let_the_idle_probe();
                 Step::Control
