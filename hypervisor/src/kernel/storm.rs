@@ -47,9 +47,15 @@ impl Storm {
     #[inline]
     pub fn step(&mut self, now: u64) {
         let phase = PHASE.load(Ordering::Relaxed);
-        if phase == CALM || now < self.next_at {
-            return;
+        if phase != CALM && now >= self.next_at {
+            self.blow(phase, now);
         }
+    }
+
+    /// Not inlined: the loop that runs vCPUs keeps its registers for these.
+    #[cold]
+    #[inline(never)]
+    fn blow(&mut self, phase: u8, now: u64) {
         self.next_at = now + timer::us_to_ticks(PAUSE_US);
         if phase == BLOWING {
             log_lines();
