@@ -3,14 +3,15 @@
 //! failed.
 
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Record};
+use klog::{Copied, Cursor, Level, Memory as _, Merge, Merged, Reach, Record};
 use spin::Mutex;
 use uart::{Interrupts, Patience};
 use wire::LogRecord;
 
-use super::log::{ring, to_wire};
-use super::{print_beside, spare};
+use super::log::{self, Drain, LINE_BYTES, ring, to_wire};
+use super::output::{patiently, spare};
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::serial::Uart;
 
@@ -21,6 +22,43 @@ struct Reader {
 }
 
 static READER: Mutex<Reader> = Mutex::new(Reader { merge: Merge::new(), copied: Copied::new() });
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare { drain: Drain::new(), line: [0; LINE_BYTES] });
+/// The end of the host has found the output's lock held for good.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// What printing takes without the output, off the small stacks that a host may end on.
+struct Spare {
+    drain: Drain,
+    line: [u8; LINE_BYTES],
+}
+
+/// Logs and prints though another processor (or this one, before it failed) may hold the output's lock: it is tried a
+/// bounded time, then done without. For the end of the host only.
+pub fn emergency(text: fmt::Arguments<'_>) {
+    log::write(Level::Error, "panic", text);
+    match if IS_LOST.load(Ordering::Relaxed) { None } else { patiently() } {
+        Some(mut output) => {
+            output.drain.read_everything();
+            output.print(Patience::LAST_WORDS);
+        }
+        None => {
+            IS_LOST.store(true, Ordering::Relaxed);
+            print_beside();
+        }
+    }
+}
+
+/// Whoever holds the lock has stopped or is this processor: printing through a second handle on the same UART can at
+/// worst mix two lines.
+fn print_beside() {
+    let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };
+    let Spare { drain, line } = &mut *spare;
+    drain.read_everything();
+    while let Some(bytes) = drain.next_line(line) {
+        uart.send(&line[..bytes], Patience::LAST_WORDS);
+    }
+}
 
 /// Prints what is left, and waits a bounded time until it has left the machine.
 pub fn flush_for_the_end() {

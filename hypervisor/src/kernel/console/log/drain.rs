@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Ring};
 
-use super::{RINGS, ring};
+use super::rings::{RINGS, ring};
 use crate::arch::percpu::MAX_PROCESSORS;
 
 /// Bytes that the longest line takes, its end included: every character of a record may print as an escape.

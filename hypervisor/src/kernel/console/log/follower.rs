@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Record};
 
-use super::ring;
+use super::rings::ring;
 use crate::arch::percpu::MAX_PROCESSORS;
 
 /// All processors' records, in the order of time.

@@ -7,7 +7,8 @@
 
 use klog::{Copied, Cursor, Foreign, Ring, Step};
 
-use super::{add_ring, copy, drain, has_ring};
+use super::drain;
+use super::rings::copy;
 use crate::kernel::inherited;
 
 /// Numbers the first ring's records behind those of the image before.
@@ -41,11 +42,6 @@ pub fn take_over(ring: &Ring<'_>) {
     if ring.processor() != 0 || inherited::is_update() {
         drain::begin_with(ring);
     }
-}
-
-/// Takes over the logs of CPUs that do not run, too.
-pub fn collect() {
-    inherited::logs().filter(|(cpu, _)| !has_ring(*cpu)).for_each(|(cpu, bytes)| add_ring(cpu, bytes));
 }
 
 fn each(old: &Foreign<'_>, visit: &mut dyn FnMut(&Copied)) {
