@@ -4,7 +4,8 @@
 //! The boot, in order: console → memory map → frames → own page tables → interrupts and clock → processors → bundle →
 //! guests. What need not happen before the first guest instruction happens after it.
 //!
-//! An image that replaces another one takes the same way; what the other knew, it need not find out ([`restart`]).
+//! An image that replaces another one takes the same way, and skips what the other has handed over
+//! ([`lifecycle::restart`]).
 #![no_std]
 #![no_main]
 
@@ -29,6 +30,7 @@ hooks::provide!(Hooks {
     log_self_test: selftest::logging::interrupted,
 });
 
+/// The ways into a CPU's loop.
 static KERNEL_HOOKS: kernel::hooks::Hooks =
     kernel::hooks::Hooks { run: control::cpu_loop::run, take_over: control::cpu_loop::take_over };
 

@@ -17,9 +17,8 @@ use crate::guests::executive::Executive;
 use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::{console, processors};
 use crate::lifecycle::restart::{self, Restart};
-use crate::lifecycle::selftest;
-use crate::lifecycle::shutdown;
 use crate::lifecycle::update::{self, Settling};
+use crate::lifecycle::{selftest, shutdown};
 
 /// One CPU's loop and what it owns.
 struct CpuLoop<V: Virt> {

@@ -36,11 +36,9 @@ use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::leases;
-use crate::guests::pci;
+use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
-use crate::kernel::ledger;
-use crate::kernel::outcome;
+use crate::kernel::{ledger, outcome};
 use crate::lifecycle::end;
 use crate::lifecycle::restart::{Preparation, Restart, successor};
 

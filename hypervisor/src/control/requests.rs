@@ -16,14 +16,11 @@ use super::info;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use crate::arch::{cpu, timer};
-use crate::guests::events;
 use crate::guests::guest::{GUESTS, Guest, Guests, Order, exits_of};
-use crate::guests::leases;
-use crate::guests::pci;
+use crate::guests::{events, leases, pci};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::platform::BOOT;
-use crate::lifecycle::end;
-use crate::lifecycle::selftest;
+use crate::lifecycle::{end, selftest};
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;

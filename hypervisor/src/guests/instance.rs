@@ -27,10 +27,9 @@ use crate::arch::{clock, counters, cpu, machine_check, percpu, speculation, time
 use crate::guests::events::record;
 use crate::guests::guest::{Guest, Guests, Order};
 use crate::guests::task::Task;
-use crate::kernel::console;
-use crate::kernel::ledger;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::{console, ledger};
 
 /// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
 pub struct Instance<V: Virt> {

@@ -17,11 +17,10 @@ use vm::vcpu::{Gpr, SegmentName, VcpuState};
 use crate::arch::percpu::{self, PerCpu};
 use crate::arch::virt::Virt;
 use crate::arch::{clock, cpu, timer, vector};
-use crate::guests::freeze;
 use crate::guests::guest::Guest;
 use crate::guests::instance::{Ending, Instance};
-use crate::guests::pci;
 use crate::guests::watching::Watched;
+use crate::guests::{freeze, pci};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
 

@@ -16,10 +16,9 @@ use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::timer;
 use crate::arch::{apic, ioapic, power};
-use crate::kernel::inherited;
-use crate::kernel::ledger;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::{inherited, ledger};
 
 /// Opens the ledger of all memory, enters this image's own page tables, and goes on with the timelines.
 pub fn build_memory(info: &BootInfo, options: &Options) {

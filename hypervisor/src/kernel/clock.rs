@@ -5,10 +5,9 @@ use firmware::power::Power;
 
 use crate::arch::timer::{self, Reference};
 use crate::arch::{clock, power};
-use crate::kernel::console;
-use crate::kernel::inherited;
 use crate::kernel::platform::FIRMWARE;
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::{console, inherited};
 
 /// Starts the clock at the rate that the image before has handed over, or measures the rate; notes how the machine is
 /// powered off.

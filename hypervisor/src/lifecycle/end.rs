@@ -22,8 +22,7 @@ use crate::arch::percpu::{self, MAX_PROCESSORS, my_number};
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{apic, cpu, ending, power, timer, watchdog};
 use crate::kernel::console::{self, emergency};
-use crate::lifecycle::selftest;
-use crate::lifecycle::shutdown;
+use crate::lifecycle::{selftest, shutdown};
 
 /// How long the others have to answer: far longer than a processor needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;

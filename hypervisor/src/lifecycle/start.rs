@@ -10,18 +10,13 @@ use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::timer;
 use crate::arch::{apic, cpu, descriptor, strays, trap};
 use crate::guests::pci;
-use crate::kernel::console;
-use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::{self, Others};
-use crate::kernel::storm;
 use crate::kernel::timeline::{self, Name};
-use crate::kernel::{address_space, clock, interrupts};
-use crate::lifecycle::boot_bundle;
-use crate::lifecycle::end;
+use crate::kernel::{address_space, clock, console, inherited, interrupts, storm};
 use crate::lifecycle::restart::successor;
-use crate::lifecycle::selftest;
 use crate::lifecycle::update::candidate;
+use crate::lifecycle::{boot_bundle, end, selftest};
 
 /// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {

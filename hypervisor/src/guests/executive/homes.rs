@@ -15,8 +15,7 @@ use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guest, Order};
 use crate::guests::instance::{Ending, Instance, fail};
 use crate::guests::placement;
-use crate::kernel::places;
-use crate::kernel::{ledger, outcome};
+use crate::kernel::{ledger, outcome, places};
 
 /// Every guest whose home the processor `me` is.
 fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {

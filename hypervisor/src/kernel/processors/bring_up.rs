@@ -13,11 +13,9 @@ use crate::arch::apic;
 use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::{descriptor, memory};
-use crate::kernel::console;
-use crate::kernel::inherited;
-use crate::kernel::places;
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::{console, inherited, places};
 
 pub const NOT_STARTED: &str = "the other processors are not started";
 

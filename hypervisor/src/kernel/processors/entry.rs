@@ -17,10 +17,9 @@ use crate::arch::smp::Machine;
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, descriptor, ending, timer};
-use crate::kernel::hooks;
-use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
+use crate::kernel::{hooks, inherited};
 
 /// The guests are known: every CPU may enter its loop.
 static MAY_JOIN: AtomicBool = AtomicBool::new(false);

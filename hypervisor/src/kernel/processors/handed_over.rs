@@ -12,9 +12,8 @@ use super::virtualization::VIRT;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
 use crate::arch::virt::Virt;
-use crate::kernel::inherited;
-use crate::kernel::places;
 use crate::kernel::platform::BOOT;
+use crate::kernel::{inherited, places};
 
 /// The processors that the image before hands over, by its numbers, as they run already: they are online, and others
 /// come later.

@@ -10,10 +10,9 @@ use wire::{ApicMode, LogRecord, RefusalCode, Virtualization};
 use crate::arch::boot::BUILD;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{address, apic, percpu, strays, timer};
-use crate::kernel::console;
-use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::VIRTUALIZATION;
+use crate::kernel::{console, inherited};
 use crate::lifecycle::shutdown;
 
 /// Bytes of the longest answer: one record of the log.
