@@ -4,53 +4,40 @@
 //! The boot, in order: console → memory map → frames → own page tables → interrupts and clock → processors → bundle →
 //! guests. What need not happen before the first guest instruction happens after it.
 //!
-//! An image that replaces another one takes the same way; what the other knew, it need not find out ([`restart`]).
+//! An image that replaces another one takes the same way, and skips what the other has handed over
+//! ([`lifecycle::restart`]).
 #![no_std]
 #![no_main]
 
 extern crate alloc;
 
 mod arch;
-mod console;
 mod control;
-mod end;
-mod events;
-mod executive;
-mod freeze;
-mod guest;
-mod health;
-mod info;
-mod instance;
+mod guests;
 mod kernel;
-mod machine_checks;
-mod panic;
-mod pci;
-mod places;
-mod processors;
-mod restart;
-mod selftest;
-mod shutdown;
-mod start;
-mod storm;
-mod task;
-mod update;
-mod watching;
+mod lifecycle;
 
 use arch::boot::Source;
 use arch::hooks::{self, Hooks};
+use lifecycle::{end, panic, selftest, start, update};
 
 hooks::provide!(Hooks {
     main,
     exception: panic::exception,
     machine_check: panic::machine_check,
     stop_cpu: end::stop_this_processor,
-    claims_nmi: || console::trial::takes_nmi() || update::takes_nmi(),
-    log_self_test: console::trial::interrupted,
+    claims_nmi: || selftest::logging::takes_nmi() || update::takes_nmi(),
+    log_self_test: selftest::logging::interrupted,
 });
+
+/// The ways into a CPU's loop.
+static KERNEL_HOOKS: kernel::hooks::Hooks =
+    kernel::hooks::Hooks { run: control::cpu_loop::run, take_over: control::cpu_loop::take_over };
 
 /// First safe code: on the boot stack, on the boot page tables, one processor, interrupts off. The image's first
 /// instruction was at `entered_at`, in ticks of the time stamp counter.
 fn main(source: Source, entered_at: u64) -> ! {
+    kernel::hooks::provide(&KERNEL_HOOKS);
     kernel::timeline::start(entered_at);
     // Apart from the other way, whose large values would take half of the boot stack.
     if let Source::Judge { record, page } = source {

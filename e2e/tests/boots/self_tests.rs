@@ -61,7 +61,7 @@ fn code_cannot_be_written() -> Result<()> {
 fn a_panic_is_reported_with_its_place() -> Result<()> {
     let lines = report("panic")?;
     let at = lines.iter().position(|line| line.contains("panic on processor 0: self-test")).context("no panic")?;
-    ensure!(lines[at + 1].contains("at hypervisor/src/start.rs:"), "{lines:#?}");
+    ensure!(lines[at + 1].contains("at hypervisor/src/lifecycle/start.rs:"), "{lines:#?}");
     ensure!(lines[at + 2..].iter().any(|line| line.contains(" run_self_tests at ")), "{lines:#?}");
     Ok(())
 }

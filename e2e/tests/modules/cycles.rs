@@ -13,22 +13,27 @@ pub struct Cycle {
     names: Vec<Vec<String>>,
 }
 
+/// By importing file, the imported ones.
+type Arrows<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+
 pub fn cycles(imports: &Imports) -> BTreeSet<Cycle> {
+    let mut arrows = Arrows::new();
+    imports.keys().for_each(|(from, to)| arrows.entry(from).or_default().push(to));
     imports
         .keys()
-        .filter_map(|(from, to)| shortest_path(imports, to, from))
+        .filter_map(|(from, to)| shortest_path(&arrows, to, from))
         .map(|path| Cycle::new(imports, &path))
         .collect()
 }
 
-fn shortest_path<'a>(imports: &'a Imports, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
+fn shortest_path<'a>(arrows: &Arrows<'a>, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
     let mut reached = BTreeMap::from([(from, from)]);
     let mut queue = VecDeque::from([from]);
     while let Some(file) = queue.pop_front() {
         if file == to {
             return Some(way_back(&reached, file));
         }
-        for (_, next) in imports.keys().filter(|(importing, _)| importing == file) {
+        for next in arrows.get(file).into_iter().flatten().copied() {
             reached.entry(next).or_insert_with(|| {
                 queue.push_back(next);
                 file
@@ -48,6 +53,11 @@ fn way_back<'a>(reached: &BTreeMap<&'a str, &'a str>, end: &'a str) -> Vec<&'a s
 }
 
 impl Cycle {
+    /// Whether all its files are in one of these parts: their paths begin with its name.
+    pub fn is_within(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.files.iter().all(|file| file.starts_with(part)))
+    }
+
     /// Begins with the first file by name, so that a cycle is the same from wherever it is found.
     fn new(imports: &Imports, path: &[&str]) -> Self {
         let mut files: Vec<String> = path.iter().map(|file| (*file).to_owned()).collect();

@@ -25,24 +25,34 @@ fn read(folder: &Path, below: &str, sources: &mut Sources) {
     }
 }
 
-/// The sources of every crate, by its folder's name.
+/// The sources of every crate and of the image, by the folder's path.
 fn crates() -> Vec<(String, Sources)> {
-    let folder = workspace().expect("the tests run in the workspace").join("crates");
-    let folders = fs::read_dir(folder).expect("crates").map(|entry| entry.expect("an entry").path());
-    let with_sources = |folder: &Path| {
+    let root = workspace().expect("the tests run in the workspace");
+    let entries = fs::read_dir(root.join("crates")).expect("crates").map(|entry| entry.expect("an entry").file_name());
+    let folders = entries.map(|name| format!("crates/{}", name.to_string_lossy())).chain(["hypervisor".to_owned()]);
+    let with_sources = |folder: String| {
         let mut sources = Sources::new();
-        read(&folder.join("src"), "", &mut sources);
-        (folder.file_name().expect("a name").to_string_lossy().into_owned(), sources)
+        read(&root.join(&folder).join("src"), "", &mut sources);
+        (folder, sources)
     };
-    folders.map(|folder| with_sources(&folder)).collect()
+    folders.map(with_sources).collect()
 }
+
+/// Parts of the image in which modules still import each other. Nothing is added here, and a part without a cycle is
+/// taken away.
+const PARTS_WITH_CYCLES: [&str; 3] = ["arch/", "guests/", "lifecycle/"];
 
 #[test]
 fn no_modules_of_a_crate_import_each_other() {
     let mut found = Vec::new();
     for (name, sources) in crates() {
-        let cycles = cycles(&Crate::read(&sources).imports());
-        found.extend(cycles.iter().map(|cycle| format!("crates/{name}/src: {cycle}")));
+        let mut cycles = cycles(&Crate::read(&sources).imports());
+        if name == "hypervisor" {
+            let left_over = |part: &&str| cycles.iter().any(|cycle| cycle.is_within(&[*part]));
+            assert!(PARTS_WITH_CYCLES.iter().all(left_over), "a part of {PARTS_WITH_CYCLES:?} has no cycle: remove it");
+            cycles.retain(|cycle| !cycle.is_within(&PARTS_WITH_CYCLES));
+        }
+        found.extend(cycles.iter().map(|cycle| format!("{name}/src: {cycle}")));
     }
     assert!(found.is_empty(), "{} cycles of imports:\n{}", found.len(), found.join("\n"));
 }

@@ -3,21 +3,14 @@
 
 use alloc::format;
 use alloc::string::ToString;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use wire::{Refusal, RefusalCode, ReplyBody};
 
 use crate::arch::{cpu, percpu, timer};
+use crate::guests::executive::counting;
 
 /// How long they count without a question.
 const PATIENCE_US: u64 = 5_000_000;
-
-static ARE_WANTED: AtomicBool = AtomicBool::new(false);
-
-/// Whether every processor is to have some.
-pub fn are_wanted() -> bool {
-    ARE_WANTED.load(Ordering::Relaxed)
-}
 
 /// Until when they are.
 #[derive(Default)]
@@ -34,14 +27,14 @@ impl Counts {
             });
         };
         self.0 = Some(cpu::tsc() + timer::us_to_ticks(PATIENCE_US));
-        ARE_WANTED.store(true, Ordering::Relaxed);
+        counting::want(true);
         Ok(ReplyBody::CpuPerf { asked_ns: timer::uptime_ns(), latest: processor.figures.look(index) })
     }
 
     /// Nobody has asked for long: each processor puts its own away.
     pub fn poll(&mut self) {
         if self.0.take_if(|until| *until <= cpu::tsc()).is_some() {
-            ARE_WANTED.store(false, Ordering::Relaxed);
+            counting::want(false);
             percpu::indices().for_each(percpu::wake);
         }
     }

@@ -7,9 +7,9 @@ use alloc::string::{String, ToString};
 
 use wire::{Refusal, RefusalCode, ReplyBody};
 
-use super::leases;
-use crate::freeze::{Frozen, Stretch, next_memory};
-use crate::guest::Guest;
+use crate::guests::freeze::{Frozen, Stretch, next_memory};
+use crate::guests::guest::Guest;
+use crate::guests::leases;
 
 /// Where it has memory.
 pub fn layout(guest: &Guest) -> Result<ReplyBody, Refusal> {

@@ -10,10 +10,10 @@ use seal::Announced;
 use wire::{Refusal, RefusalCode, ReplyBody, Response, UpdateBy, UploadKind};
 
 use crate::arch::{cpu, timer};
-use crate::restart::source::Source;
-use crate::restart::trust;
-use crate::restart::upload::Upload;
-use crate::restart::{Preparation, Refused, Restart};
+use crate::lifecycle::restart::source::Source;
+use crate::lifecycle::restart::trust;
+use crate::lifecycle::restart::upload::Upload;
+use crate::lifecycle::restart::{Preparation, Refused, Restart};
 
 /// After a slice of work this processor's guests run for so many times as long before the next.
 const REST: u64 = 3;

@@ -10,16 +10,16 @@ use alloc::collections::VecDeque;
 
 use uart::{Interrupts, Patience};
 use wire::{
-    EncodeError, Frame, LogRecord, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, Refusal, RefusalCode, Response, Stream,
-    Subscription, encode,
+    EncodeError, Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, Refusal, RefusalCode, Response, Stream, Subscription,
+    encode,
 };
 
 use crate::arch::serial::Uart;
 use crate::arch::{cpu, timer};
-use crate::console::log::{self, Follower};
-use crate::events;
-use crate::guest::{ControlEnds, GUESTS, LOOK_AGAIN_US};
-use crate::restart::Conversation;
+use crate::guests::events;
+use crate::guests::guest::{ControlEnds, GUESTS, LOOK_AGAIN_US};
+use crate::kernel::console::log::{self, Follower, to_wire};
+use crate::kernel::inherited::Conversation;
 
 /// Console output kept while nobody listens; the rest of the queue is room for what comes before the next turn.
 const KEPT_CONSOLE_BYTES: usize = 8 * 1024;
@@ -240,24 +240,6 @@ impl Queue {
             self.waiting.drain(..taken);
             cpu::take_pending_interrupts();
         }
-    }
-}
-
-/// A log record as it travels.
-pub fn to_wire<'a>(record: &klog::Record<'a>) -> LogRecord<'a> {
-    LogRecord {
-        sequence: record.sequence,
-        time_ns: record.time_ns,
-        processor: record.processor,
-        level: match record.level {
-            klog::Level::Error => wire::Level::Error,
-            klog::Level::Warn => wire::Level::Warn,
-            klog::Level::Info => wire::Level::Info,
-            klog::Level::Debug => wire::Level::Debug,
-            klog::Level::Trace => wire::Level::Trace,
-        },
-        module: Cow::Borrowed(record.module),
-        text: Cow::Borrowed(record.text),
     }
 }
 

@@ -13,9 +13,9 @@ use wire::{CpuInfo, CpuState, CpuVcpu, EventKind, Refusal, RefusalCode, ReplyBod
 
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::{cpu, timer};
-use crate::events::record;
-use crate::guest::{GUESTS, Guest};
-use crate::processors;
+use crate::guests::events::record;
+use crate::guests::guest::{GUESTS, Guest};
+use crate::kernel::processors;
 
 /// The most processors collected for one page; a frame holds fewer.
 const PAGE_CPUS: usize = 64;

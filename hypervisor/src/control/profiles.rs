@@ -8,7 +8,7 @@ use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, RefusalCode, ReplyBody};
 
 use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
-use crate::start;
+use crate::kernel::interrupts;
 
 /// How long the clock may be late before it is set again, and how often the last handlers are looked for.
 const LOOK_US: u64 = 50_000;
@@ -37,7 +37,7 @@ impl Profiles {
                 "ask again when it is over; one without questions ends after 5 s",
             );
         }
-        if !start::prepare_watchdog() {
+        if !interrupts::prepare_watchdog() {
             return refuse(
                 "no timer of this machine can send an NMI",
                 "use one whose HPET has an I/O APIC's input of its own",

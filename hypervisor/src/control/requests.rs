@@ -11,14 +11,16 @@ use wire::{
     LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
-use super::outgoing::to_wire;
+use super::dump;
+use super::info;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
-use super::{dump, leases};
 use crate::arch::{cpu, timer};
-use crate::console::log::Follower;
-use crate::guest::{GUESTS, Guest, Guests, Order, exits_of};
-use crate::{end, events, info, pci, selftest, start};
+use crate::guests::guest::{GUESTS, Guest, Guests, Order, exits_of};
+use crate::guests::{events, leases, pci};
+use crate::kernel::console::log::{Follower, to_wire};
+use crate::kernel::platform::BOOT;
+use crate::lifecycle::{end, selftest};
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
@@ -27,7 +29,7 @@ const SETTLED_US: u64 = 1000;
 
 /// Orders the guests that start with the host to start; says whether there was one.
 pub fn start_guests() -> bool {
-    let wanted = start::BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
+    let wanted = BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
     let Some(guests) = GUESTS.get() else { return false };
     let mut autostarted = guests.all.iter().filter(|guest| wanted && guest.config.autostart).peekable();
     let any = autostarted.peek().is_some();
@@ -55,7 +57,7 @@ pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -
         RequestBody::VmStart { name } => order(&name, Order::Start, &[VmState::Stopped, VmState::Failed]),
         RequestBody::VmStop { name } => order(&name, Order::Stop, ALIVE),
         RequestBody::VmPause { name } => pause(&name),
-        RequestBody::VmHold { name, ms } => leases::hold(&name, ms),
+        RequestBody::VmHold { name, ms } => hold(&name, ms),
         RequestBody::VmResume { name } => order(&name, Order::Resume, CAN_RESUME),
         RequestBody::VmReset { name } => order(&name, Order::Reset, ALIVE),
         RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
@@ -105,6 +107,19 @@ const CAN_RESUME: &[VmState] = &[VmState::Paused, VmState::Panicked, VmState::Hu
 pub fn pause(name: &str) -> Result<ReplyBody, Refusal> {
     let was_held = find(name)?.lease().end();
     if was_held { Ok(ReplyBody::Done) } else { order(name, Order::Pause, CAN_PAUSE) }
+}
+
+/// Pauses a guest for a reader, or goes on doing so.
+///
+/// # Errors
+/// It cannot be paused.
+fn hold(name: &str, ms: u32) -> Result<ReplyBody, Refusal> {
+    let guest = find(name)?;
+    if !guest.lease().is_running() {
+        pause(name)?;
+    }
+    leases::begin(guest, ms);
+    Ok(ReplyBody::Done)
 }
 
 /// The guest of this name.

@@ -8,8 +8,8 @@ use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
-use crate::restart::staging::Staged;
-use crate::update::{self, Preparing, Progress, guests_have_changed};
+use crate::lifecycle::restart::staging::Staged;
+use crate::lifecycle::update::{self, Preparing, Progress, guests_have_changed};
 
 /// How long the gap waits for the channel to have nothing left to send.
 const PATIENCE_US: u64 = 200_000;

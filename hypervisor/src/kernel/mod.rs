@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the image does for every layer above, whatever runs on it: memory, and the record of what takes how long.
+//! Services for every layer above: memory, the log and its console, the timeline, and what firmware, operator and the
+//! image before have stated.
 //!
 //! | module | what |
 //! |---|---|
+//! | [`address_space`] | the host's memory at boot and after an update |
+//! | [`clock`] | the clock, and how the machine is powered off |
+//! | [`console`] | the log, its rings, and printing it |
+//! | [`hooks`] | the calls to the code above |
+//! | [`inherited`] | what the image before this one has handed over |
+//! | [`interrupts`] | interrupts of devices, and the watchdog's |
 //! | [`ledger`] | who owns which memory; memory for guests |
+//! | [`outcome`] | how long the restart that led to this image took |
+//! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
+//! | [`platform`] | what loader, operator and firmware state, as plain data |
+//! | [`processors`] | bringing CPUs up, and which are online |
+//! | [`storm`] | a self-test of logging under load |
 //! | [`timeline`] | spans and instants of each CPU |
+//! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
 
+pub mod address_space;
+pub mod clock;
+pub mod console;
+pub mod hooks;
+pub mod inherited;
+pub mod interrupts;
 pub mod ledger;
+pub mod outcome;
+pub mod places;
+pub mod platform;
+pub mod processors;
+pub mod storm;
 pub mod timeline;
+pub mod trial_pages;

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests of operators, carried out or passed on to the part of the channel that does.
+
+use alloc::string::String;
+
+use seal::Announced;
+use uart::Interrupts;
+use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
+
+use super::Control;
+use super::images::Wanted;
+use super::requests;
+use crate::arch::percpu::{BOOT_PROCESSOR, wake};
+use crate::arch::virt::Virt;
+use crate::arch::{cpu, timer};
+use crate::guests::events::record;
+use crate::guests::guest::{GUESTS, Guests};
+use crate::kernel::outcome;
+use crate::lifecycle::restart::{Preparation, Restart};
+use crate::lifecycle::update::Baggage;
+
+/// The request number of an answer to what could not be read.
+const NO_REQUEST: u32 = 0;
+/// How long guests may take to stop before the host powers off. One that runs does so at its next exit.
+const DEPARTURE_US: u64 = 2_000_000;
+
+impl Control {
+    /// Begins an update by an image that has been checked.
+    pub fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
+        let staged = match self.is_settled() {
+            Ok(()) => image.stage(Baggage::pack::<V>),
+            Err(refusal) => Err(image.refuse(refusal)),
+        };
+        match staged {
+            Ok((staged, asked)) => self.updates.begin(id, is_dry_run, staged, asked),
+            Err(refused) => {
+                let result = Err(self.images.keep(refused));
+                self.respond(Response { id, result });
+            }
+        }
+        wake(BOOT_PROCESSOR);
+    }
+
+    /// Opens the gap; `false` if that is not to be, and answered.
+    pub fn open_gap<V: Virt>(&mut self) -> bool {
+        let opened = self.updates.open_gap::<V>();
+        if let Err(response) = opened {
+            self.respond(*response);
+            return false;
+        }
+        true
+    }
+
+    /// Goes to the next image, with the conversation. `request` is the one that the next image answers.
+    pub fn hand_over(&mut self, request: Option<u32>, restart: Restart) -> ! {
+        self.profiles.stop();
+        record(EventKind::HostRestarts { generation: restart.generation() });
+        self.finish();
+        restart.go(&mut || {
+            // Guests on other processors have written on until these were parked.
+            self.finish();
+            self.uart.watch(Interrupts::empty());
+            self.outgoing.lock().conversation(request)
+        })
+    }
+
+    /// Answers the request for the restart that brought this image, once there is something to tell.
+    pub(super) fn answer_restart(&mut self) {
+        let Some(id) = self.restart_request else { return };
+        let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.are_settled());
+        if let Some(report) = outcome::report(is_starting) {
+            self.restart_request = None;
+            self.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
+        }
+    }
+
+    pub(super) fn answer(&mut self, request: Request) {
+        self.has_started_guests |= requests::is_start(&request.body);
+        let id = request.id;
+        if let Err(refusal) = self.updates.forbids(&request.body) {
+            return self.respond(Response { id, result: Err(refusal) });
+        }
+        let result = match request.body {
+            RequestBody::Restart => return self.prepare(id, UpdateBy::Bundle, Wanted::Restart),
+            RequestBody::RestartUploaded => return self.prepare(id, UpdateBy::Upload, Wanted::Restart),
+            RequestBody::Update { is_dry_run, by } => return self.prepare(id, by, Wanted::Update { is_dry_run }),
+            RequestBody::UploadBegin { kind, bytes, sha256: digest } => {
+                self.images.begin_upload(Announced { kind, bytes, digest })
+            }
+            RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
+            RequestBody::UploadDrop => Ok(self.images.drop_upload()),
+            RequestBody::PermitDowngrade => self.images.permit_downgrade(),
+            RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
+            RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
+            RequestBody::CpuPerf { index } => self.counts.look(index),
+            RequestBody::Subscribe(subscription) => {
+                self.outgoing.lock().subscribe(subscription);
+                Ok(ReplyBody::Done)
+            }
+            RequestBody::PowerOff => {
+                self.depart();
+                Ok(ReplyBody::Done)
+            }
+            body => match requests::answer(Request { id, body }, &mut self.processors) {
+                Some(result) => result,
+                None => return,
+            },
+        };
+        self.respond(Response { id, result });
+    }
+
+    /// Nobody else's request may be left without an answer.
+    fn is_settled(&self) -> Result<(), Refusal> {
+        match self.processors.alarm() {
+            None => Ok(()),
+            Some(_) => Err(Refusal {
+                code: RefusalCode::WrongState,
+                reason: "a processor is being taken off or brought on".into(),
+                mend: "try again in a moment".into(),
+            }),
+        }
+    }
+
+    fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
+        self.profiles.stop();
+        if let Err(refusal) = self.is_settled().and_then(|()| self.images.begin(id, by, wanted)) {
+            self.respond(Response { id, result: Err(refusal) });
+        }
+    }
+
+    /// The host is to power off: first its guests stop, so that none of them writes what nobody reads.
+    fn depart(&mut self) {
+        log::info!("power off: asked for over the control channel");
+        self.departure.get_or_insert(cpu::tsc() + timer::us_to_ticks(DEPARTURE_US));
+        requests::stop_guests();
+        wake(BOOT_PROCESSOR);
+    }
+
+    /// Whether the host is to power off, and does nothing else any more.
+    pub fn is_departing(&self) -> bool {
+        self.departure.is_some()
+    }
+
+    /// Whether the host is to power off now.
+    pub fn is_to_power_off(&self) -> bool {
+        let are_done = || GUESTS.get().is_none_or(Guests::are_done);
+        self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)
+    }
+
+    pub(super) fn refuse(&mut self, reason: String) {
+        record(EventKind::Garbage { reason: reason.clone() });
+        let refusal = Refusal { code: RefusalCode::Protocol, reason, mend: String::new() };
+        self.respond(Response { id: NO_REQUEST, result: Err(refusal) });
+    }
+}

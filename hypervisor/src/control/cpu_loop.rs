@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each CPU's loop, as all layers make it: vCPUs in turn ([`Executive`]), and in between what operators, a restart and
+//! an update have for the CPU. The boot CPU serves the control channel.
+
+use alloc::boxed::Box;
+
+use bringup::trial::TrialPage;
+use bundle::WhenDone;
+use wire::VmState;
+use wire::exit_code::ExitCode;
+
+use super::{Asked, Control};
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::svm::Svm;
+use crate::arch::virt::{Unavailable, Virt};
+use crate::guests::executive::Executive;
+use crate::guests::guest::{GUESTS, Guests};
+use crate::kernel::{console, processors};
+use crate::lifecycle::restart::{self, Restart};
+use crate::lifecycle::update::{self, Settling};
+use crate::lifecycle::{selftest, shutdown};
+
+/// One CPU's loop and what it owns.
+struct CpuLoop<V: Virt> {
+    executive: Executive<V>,
+    control: Option<Box<Control>>,
+    /// What is left to do in an image that has taken over.
+    settling: Option<Settling>,
+}
+
+/// Runs the calling CPU's loop, until the CPU leaves the host. Without `virt` no guest runs on it.
+pub fn run(virt: Result<Svm, Unavailable>) {
+    selftest::before_the_loop();
+    let control = (PerCpu::current().index == BOOT_PROCESSOR).then(Control::start);
+    let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
+    this.executive.begin();
+    // Whoever was sent here before this loop began is here already.
+    this.work();
+    this.go_on();
+}
+
+/// Runs the loop of the calling CPU, number `index`, with the vCPUs that it had in the image before.
+pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static TrialPage) {
+    let mut this = CpuLoop { executive: Executive::new(virt), control: None, settling: None };
+    this.settling = update::take_over(&mut this.executive, index, page);
+    this.note_alarm();
+    this.go_on();
+}
+
+impl<V: Virt> CpuLoop<V> {
+    fn go_on(&mut self) {
+        loop {
+            if self.executive.take_call() {
+                self.work();
+            } else if console::take_due_poll() {
+                self.executive.print_log();
+            }
+            if self.executive.has_left() {
+                return;
+            }
+            self.executive.turn();
+        }
+    }
+
+    fn work(&mut self) {
+        if restart::is_parking() {
+            self.forget_guests();
+            restart::park(self.executive.index());
+        }
+        if update::is_gap_open() {
+            self.go_over();
+        }
+        if update::is_draft_wanted() {
+            let control = &self.control;
+            update::draft(&mut self.executive, &|| control.as_ref().map(|control| control.conversation()));
+        }
+        self.executive.work();
+        self.settle();
+        self.serve_control();
+        self.executive.leave_if_asked();
+        self.executive.print_log();
+        self.note_alarm();
+    }
+
+    /// Notes when the control channel wants to check its clock: only [`Self::work`] changes that.
+    fn note_alarm(&mut self) {
+        let control = self.control.as_ref().and_then(|control| control.alarm());
+        let settling = self.settling.as_ref().map(Settling::alarm);
+        self.executive.set_alarm_above(control.into_iter().chain(settling).min());
+    }
+
+    fn go_over(&mut self) {
+        let control = &self.control;
+        update::go_over(&mut self.executive, &|| control.as_ref().map(|control| control.conversation()));
+    }
+
+    /// The CPU is about to leave this image; its guests end where they are.
+    fn forget_guests(&mut self) {
+        self.executive.unload_any();
+        if self.executive.index() != BOOT_PROCESSOR {
+            processors::forget_guests();
+        }
+    }
+
+    /// Does what an image that has taken over has still to do, a step at a time. After the last one it serves the
+    /// control channel.
+    fn settle(&mut self) {
+        if let Some(settling) = self.settling.take() {
+            match settling.step() {
+                Ok(settling) => self.settling = Some(settling),
+                Err(handed_over) => {
+                    let (conversation, report) = *handed_over;
+                    self.control = Some(Box::new(Control::take_over(&conversation, report)));
+                }
+            }
+        }
+    }
+
+    fn serve_control(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        // Its time, and what an image on trial takes, is the guests' loss.
+        self.executive.account();
+        let asked = control.serve();
+        self.executive.lose();
+        if control.is_to_power_off() {
+            control.finish();
+            shutdown::power_off();
+        }
+        if control.is_departing() {
+            return;
+        }
+        let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
+        match asked {
+            Some(Asked::Restart(request, restart)) => {
+                self.forget_guests();
+                self.restart(request, *restart);
+            }
+            Some(Asked::Update(request, is_dry_run, image)) => control.begin_update::<V>(request, is_dry_run, *image),
+            Some(Asked::GoOver) => self.update(),
+            None if is_over => self.after_guests(),
+            None => {}
+        }
+    }
+
+    /// The new image has prepared itself: goes there with all guests, or not.
+    fn update(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        if control.open_gap::<V>() {
+            self.go_over();
+        }
+    }
+
+    /// Goes to the next image, which answers the request.
+    fn restart(&mut self, request: u32, restart: Restart) {
+        if let Some(control) = &mut self.control {
+            control.hand_over(Some(request), restart);
+        }
+    }
+
+    /// Every guest has ended. Returns if the host is to stay.
+    fn after_guests(&mut self) {
+        let (Some(control), Some(guests)) = (&mut self.control, GUESTS.get()) else { return };
+        control.finish();
+        if let Some(restart) = restart::after_guests() {
+            control.hand_over(None, restart);
+        }
+        leave(guests);
+    }
+}
+
+/// Every guest has ended: does what the bundle wants then. Returns if the host is to stay.
+fn leave(guests: &Guests) {
+    let is_failed = guests.all.iter().any(|guest| guest.status().state == VmState::Failed);
+    match guests.when_done() {
+        WhenDone::Stay => {}
+        WhenDone::PowerOff => {
+            log::info!("every guest has ended: power off");
+            shutdown::power_off();
+        }
+        WhenDone::DebugExit => {
+            let code = if is_failed { ExitCode::Failed } else { ExitCode::Success };
+            log::info!("every guest has ended: exit with {code:?}");
+            shutdown::debug_exit(code);
+        }
+    }
+}

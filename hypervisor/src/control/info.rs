@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host says of itself.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use handover::image::SECURITY_VERSION;
+use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
+
+use crate::arch::boot::{BUILD, newest_version};
+use crate::arch::memory::FRAMES;
+use crate::arch::strays;
+use crate::arch::{address, apic, speculation, timer};
+use crate::guests::guest::GUESTS;
+use crate::kernel::inherited;
+use crate::kernel::platform::BOOT;
+use crate::kernel::processors::{self, VIRTUALIZATION};
+use crate::lifecycle::restart::trust;
+
+/// The host, now.
+pub fn host() -> HostInfo {
+    let (virtualization, features) = match VIRTUALIZATION.get() {
+        Some((kind, features)) => (*kind, features.iter().map(ToString::to_string).collect()),
+        None => (Virtualization::None, Vec::<String>::new()),
+    };
+    let total = BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes());
+    let free = FRAMES.lock().free_bytes();
+    let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
+    HostInfo {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        image_bytes: address::image_end() - address::image_start(),
+        processors: processors::online().len() as u32,
+        memory_total_bytes: total,
+        memory_free_bytes: free,
+        host_overhead_bytes: total.saturating_sub(free + guest_bytes() + module_bytes()),
+        uptime_ns: timer::uptime_ns(),
+        virtualization,
+        features,
+        apic_mode: match apic::mode() {
+            apic::Mode::Xapic => ApicMode::XApic,
+            apic::Mode::X2apic => ApicMode::X2Apic,
+        },
+        tsc_hz: timer::tsc_hz(),
+        generation: inherited::generation(),
+        build: BUILD.to_string(),
+        security_version: SECURITY_VERSION,
+        permits_downgrade: trust::floor().permits_downgrade,
+        oldest_handover: handover::OLDEST_VERSION,
+        newest_handover: newest_version(),
+        trusted_keys: trust::keys().iter().map(ToString::to_string).collect(),
+        unclaimed_nmis,
+        unexpected_interrupts,
+        last_unexpected_vector,
+    }
+}
+
+/// How the host stands to speculation vulnerabilities.
+pub fn vulnerabilities() -> Vec<Vulnerability> {
+    let Some(assessment) = speculation::assessment() else { return Vec::new() };
+    let rows = mitigations::TABLE.iter().zip(&assessment.statuses);
+    rows.map(|(row, status)| Vulnerability { name: row.name.to_string(), status: status.to_string() }).collect()
+}
+
+/// Memory that loaded guests hold.
+fn guest_bytes() -> u64 {
+    use wire::VmState::{Failed, Stopped};
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    let loaded = guests.iter().filter(|guest| !matches!(guest.status().state, Stopped | Failed));
+    loaded.map(|guest| guest.config.memory_bytes).sum()
+}
+
+/// Memory that the loader's modules (the bundle) hold: the guests' files, not the host's.
+fn module_bytes() -> u64 {
+    let Some((boot, _)) = BOOT.get() else { return 0 };
+    let page_bytes =
+        |range: units::PhysRange| range.aligned_outwards(units::PAGE_BYTES).map_or(0, |range| range.bytes());
+    boot.modules.iter().map(|module| page_bytes(module.range)).sum()
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The control channel: requests come in over COM2, answers, log, events and consoles go out.
+//!
+//! One processor serves it, between two entries of its guest. All input is untrusted: what is no message is
+//! refused with the reason and forgotten, and the channel goes on with the next frame.
+
+mod answering;
+mod counts;
+pub mod cpu_loop;
+mod dump;
+mod images;
+mod info;
+mod outgoing;
+mod polling;
+mod processors;
+mod profiles;
+mod requests;
+mod timeline;
+mod updates;
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+
+use spin::{Mutex, Once};
+use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
+use wire::{Decoder, EventKind, ReplyBody, Response, UpdateReport};
+
+use self::counts::Counts;
+use self::images::{ImageOrders, Outcome};
+use self::outgoing::Outgoing;
+use self::polling::Polling;
+use self::processors::ProcessorOrders;
+use self::profiles::Profiles;
+use self::updates::UpdateOrders;
+use crate::arch::percpu::{BOOT_PROCESSOR, wake};
+use crate::arch::serial::{self, Uart};
+use crate::arch::{cpu, timer};
+use crate::guests::events::record;
+use crate::guests::{leases, pci};
+use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::{ledger, outcome};
+use crate::lifecycle::end;
+use crate::lifecycle::restart::{Preparation, Restart, successor};
+
+/// Bytes read at once; more waits for the next turn, so that a flood cannot keep the processor.
+const BATCH_BYTES: usize = 512;
+/// While a file is being sent: how long nothing may come before the turn ends, and how long a turn may be.
+const QUIET_US: u64 = 50;
+const TURN_US: u64 = 500;
+
+/// The channel as its processor holds it.
+pub struct Control {
+    uart: Uart,
+    decoder: Box<Decoder>,
+    outgoing: &'static Mutex<Outgoing>,
+    processors: ProcessorOrders,
+    images: ImageOrders,
+    updates: UpdateOrders,
+    profiles: Profiles,
+    counts: Counts,
+    polling: Polling,
+    has_started_guests: bool,
+    /// The request for the restart that brought this image, still to be answered.
+    restart_request: Option<u32>,
+    /// What is for the caller to carry out.
+    asked: Option<Asked>,
+    /// The host is to power off: at this time, whether its guests have ended by then or not.
+    departure: Option<u64>,
+}
+
+/// What goes out, for the end of the host as well: it has begun wherever the control channel was.
+static OUTGOING: Once<Mutex<Outgoing>> = Once::new();
+/// What was found at COM2, for the same.
+static FOUND: Once<Found> = Once::new();
+
+/// Sends what guests have written and what has happened, once nobody serves the channel any more. Waits for no lock
+/// for ever and allocates nothing: the CPU that served it may have stopped amid either.
+pub fn send_last_words() {
+    const PATIENCE_US: u64 = 250_000;
+    let (Some(found), Some(outgoing)) = (FOUND.get(), OUTGOING.get()) else { return };
+    if let Some(mut outgoing) = timer::try_for(PATIENCE_US, || outgoing.try_lock()) {
+        outgoing.drain(&mut Uart::adopt(serial::com2_ports(), *found, Policy::Fifo));
+    }
+}
+
+/// What is carried out by the loop that serves the channel.
+pub enum Asked {
+    /// A restart that is ready to go, and who asked for it.
+    Restart(u32, Box<Restart>),
+    /// An update by an image that has been checked, who asked for it, and whether it is only tried.
+    Update(u32, bool, Box<Preparation>),
+    /// A new image has prepared itself.
+    GoOver,
+}
+
+impl Control {
+    /// Opens the channel; the guests that start with the host are ordered to.
+    pub fn start() -> Box<Self> {
+        let mut uart = serial::com2();
+        match uart.start(Rate::FASTEST, Policy::Fifo, Peer::Talks) {
+            Ok(_) => uart.watch(Interrupts::RECEIVED),
+            Err(absent) => log::warn!("COM2: {absent}; there is no control channel"),
+        }
+        let has_started_guests = requests::start_guests();
+        if !has_started_guests {
+            ledger::background::open();
+        }
+        pci::let_the_idle_probe();
+        record(EventKind::HostReady);
+        successor::record_succession();
+        outcome::note_ready();
+        let conversation = inherited::known().map(|known| known.conversation).unwrap_or_default();
+        Box::new(Self::with(uart, has_started_guests, &conversation))
+    }
+
+    /// Goes on with the channel where the image before left it; its guests run.
+    pub fn take_over(conversation: &Conversation, report: UpdateReport) -> Self {
+        let mut uart = take_over_line(conversation);
+        uart.watch(Interrupts::RECEIVED);
+        let mut this = Self::with(uart, true, conversation);
+        if let Some(id) = this.restart_request.take() {
+            this.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
+        }
+        this
+    }
+
+    fn with(uart: Uart, has_started_guests: bool, conversation: &Conversation) -> Self {
+        if let Some(found) = uart.found() {
+            FOUND.call_once(|| found);
+        }
+        end::set_last_words(send_last_words);
+        Self {
+            uart,
+            decoder: Box::new(Decoder::new()),
+            outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(conversation))),
+            processors: ProcessorOrders::default(),
+            images: ImageOrders::default(),
+            updates: UpdateOrders::default(),
+            profiles: Profiles::default(),
+            counts: Counts::default(),
+            polling: Polling::default(),
+            has_started_guests,
+            restart_request: conversation.request,
+            asked: None,
+            departure: None,
+        }
+    }
+
+    fn respond(&self, response: Response) {
+        self.outgoing.lock().respond(response);
+    }
+
+    /// Whether any guest was ever started: before that, no guest running does not mean that all have ended.
+    pub fn has_started_guests(&self) -> bool {
+        self.has_started_guests
+    }
+
+    /// Answers what has come in and sends what was subscribed to. A restart or an update that is asked for is for the
+    /// caller to carry out: with [`Self::hand_over`], once nothing of a guest is in this processor; with
+    /// [`Self::begin_update`]; with [`Self::open_gap`].
+    pub fn serve(&mut self) -> Option<Asked> {
+        self.answer_restart();
+        let mut bytes = [0; BATCH_BYTES];
+        let count = self.receive(&mut bytes);
+        self.polling.note_served(count, self.images.is_receiving());
+        for &byte in &bytes[..count] {
+            match self.decoder.push_byte_to_host(byte) {
+                None => {}
+                Some(Ok(Some(request))) => self.answer(request),
+                Some(Ok(None)) => self.refuse("a host takes requests only".to_string()),
+                Some(Err(error)) => self.refuse(error.to_string()),
+            }
+        }
+        if count == BATCH_BYTES {
+            wake(BOOT_PROCESSOR);
+        }
+        self.profiles.poll();
+        self.counts.poll();
+        leases::poll();
+        let answers = [self.processors.poll(), self.updates.poll()];
+        answers.into_iter().flatten().for_each(|response| self.respond(response));
+        match self.images.poll() {
+            Some(Outcome::Ready(id, restart)) => self.asked = Some(Asked::Restart(id, restart)),
+            Some(Outcome::Checked(id, is_dry_run, image)) => self.asked = Some(Asked::Update(id, is_dry_run, image)),
+            Some(Outcome::Refused(response)) => self.respond(response),
+            None => {}
+        }
+        self.outgoing.lock().pump(&mut self.uart);
+        if self.updates.may_go(self.outgoing.lock().is_quiet() && self.decoder.is_between_frames()) {
+            self.asked = Some(Asked::GoOver);
+        }
+        self.asked.take()
+    }
+
+    /// The conversation, as the next image goes on with it.
+    pub fn conversation(&self) -> Conversation {
+        let line = self.uart.found().map(|found| (found.depth.bytes() as u8, found.is_paced));
+        Conversation { line, ..self.outgoing.lock().conversation(self.updates.request()) }
+    }
+
+    /// What has come. While a file is being sent over a line that does not keep a wire's time, a moment is waited for
+    /// more: each turn of the loop costs more than what a FIFO holds.
+    fn receive(&mut self, bytes: &mut [u8]) -> usize {
+        let mut count = self.uart.receive(bytes);
+        let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
+        let began = cpu::tsc();
+        let mut quiet_since = began;
+        while count > 0 && is_fast && self.images.is_receiving() && count < bytes.len() {
+            let now = cpu::tsc();
+            let (quiet, turn) = (now.wrapping_sub(quiet_since), now.wrapping_sub(began));
+            if quiet > timer::us_to_ticks(QUIET_US) || turn > timer::us_to_ticks(TURN_US) {
+                break;
+            }
+            cpu::pause();
+            let more = self.uart.receive(&mut bytes[count..]);
+            if more > 0 {
+                quiet_since = cpu::tsc();
+            }
+            count += more;
+        }
+        count
+    }
+
+    /// When to serve it although nothing has come: something is waited for.
+    pub fn alarm(&self) -> Option<u64> {
+        let orders = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
+        let looks =
+            [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
+        let poll = self.uart.found().map(|_| self.polling.alarm());
+        orders.into_iter().chain(looks).flatten().chain(poll).min()
+    }
+
+    /// Says all that is left to say: the host is about to end.
+    pub fn finish(&mut self) {
+        self.outgoing.lock().drain(&mut self.uart);
+    }
+}
+
+/// The line as the image before had it: what has come meanwhile waits there. It is looked for again if that is not
+/// told.
+fn take_over_line(conversation: &Conversation) -> Uart {
+    if let Some((depth, is_paced)) = conversation.line {
+        let depth = if depth > 1 { FifoDepth::Bytes(depth) } else { FifoDepth::None };
+        let found = Found { depth, is_paced, rate: Rate::FASTEST };
+        return Uart::adopt(serial::com2_ports(), found, Policy::Fifo);
+    }
+    let mut uart = serial::com2();
+    if let Err(absent) = uart.start(Rate::FASTEST, Policy::Fifo, Peer::Talks) {
+        log::warn!("COM2: {absent}; there is no control channel");
+    }
+    uart
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The work that others leave for a CPU's vCPUs: arrivals, pauses and ends, console input, figures.
+
+use alloc::boxed::Box;
+use core::sync::atomic::Ordering;
+
+use sched::Ticks;
+
+use super::{Executive, homes};
+use crate::arch::cpu;
+use crate::arch::virt::Virt;
+use crate::guests::placement;
+use crate::guests::task::Task;
+use crate::kernel::console;
+use crate::kernel::places::{self, SLOTS};
+
+impl<V: Virt> Executive<V> {
+    /// Does what others have left for this CPU: arrivals, pauses and ends of guests, orders, figures.
+    pub fn work(&mut self) {
+        console::log::tell_follower(self.me);
+        self.machine_checks.account_for_damage::<V>(self.me);
+        let is_homecoming = self.receive();
+        self.follow_guests();
+        if is_homecoming {
+            self.send_home();
+        }
+        homes::carry_out_orders(self.me.index, self.virt);
+        self.type_on();
+        self.tell_figures();
+        self.follow_counts();
+    }
+
+    /// Takes the vCPUs that have arrived; says whether who belongs elsewhere is to go there.
+    pub(super) fn receive(&mut self) -> bool {
+        let (arrivals, is_homecoming) = places::take(self.me.index);
+        for task in arrivals {
+            match self.virt {
+                Ok(virt) => self.take_in(virt, task),
+                Err(_) => {
+                    places::close(self.me.index);
+                    places::vacate(self.me.index, task.weight());
+                    placement::settle(task, self.me.index);
+                }
+            }
+        }
+        self.count();
+        is_homecoming
+    }
+
+    /// It was not sent without a place, and runs first: whatever has happened to it on the way, it looks.
+    pub fn take_in(&mut self, virt: V, mut task: Box<Task<V>>) {
+        // No two have one tag, so that nothing need be flushed between them.
+        let Some(slot) = self.slots.iter().take(places::room(&virt)).position(Option::is_none) else {
+            places::vacate(self.me.index, task.weight());
+            return placement::settle(task, self.me.index);
+        };
+        task.arrive(virt, slot as u32 + 1);
+        let now = Ticks(cpu::tsc());
+        if let Err(error) = self.queue.insert(slot, task.weight(), now) {
+            log::error!("processor {}: {error}", self.me.index);
+        }
+        if !task.instance().is_paused() {
+            let _ = self.queue.wake(slot, now);
+        }
+        self.slots[slot] = Some(task);
+        self.counted_comes(virt, slot);
+    }
+
+    /// Virtual processors of guests that end let go; those of paused guests stand still.
+    fn follow_guests(&mut self) {
+        let Ok(virt) = self.virt else { return };
+        for slot in 0..SLOTS {
+            let Some(task) = &self.slots[slot] else { continue };
+            let now = Ticks(cpu::tsc());
+            if task.instance().is_ending() {
+                if self.loaded == Some(slot) {
+                    self.unload(virt);
+                }
+                self.queue.remove(slot, now);
+                self.paused &= !(1 << slot);
+                self.counted_goes(virt, slot);
+                if let Some(task) = self.slots[slot].take() {
+                    places::vacate(self.me.index, task.weight());
+                    task.let_go();
+                }
+            } else if task.instance().is_paused() {
+                self.queue.block(slot, now);
+                if self.paused & 1 << slot == 0 {
+                    task.publish_registers();
+                }
+                self.paused |= 1 << slot;
+            } else if self.paused & 1 << slot != 0 {
+                task.forget_registers();
+                // It runs, and waits again if it has to.
+                let _ = self.queue.wake(slot, now);
+                self.paused &= !(1 << slot);
+            }
+        }
+        self.count();
+    }
+
+    /// A kick can be meant for one virtual processor only while there is but one.
+    pub fn count(&self) {
+        let holds_one = self.slots.iter().flatten().count() <= 1;
+        self.me.holds_one.store(holds_one, Ordering::Relaxed);
+    }
+
+    /// First virtual processors look for what has been typed on their guests' consoles.
+    fn type_on(&mut self) {
+        for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
+            if task.instance().guest.take_typed_on() {
+                task.console_input();
+            }
+        }
+    }
+
+    /// Those whose figures are wanted tell them.
+    fn tell_figures(&mut self) {
+        for (slot, task) in self.slots.iter_mut().enumerate() {
+            if let Some(task) = task {
+                task.tell_figures(self.queue.times(slot).unwrap_or_default());
+            }
+        }
+    }
+}

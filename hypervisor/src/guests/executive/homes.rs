@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests whose home this processor is: it starts them, and carries out what the operator orders. A home that goes away
+//! leaves its guests to others.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+
+use sched::placement::place;
+use wire::{EventKind, VmState};
+
+use super::standstill::{give_up, pause};
+use crate::arch::virt::{Unavailable, Virt};
+use crate::guests::events::record;
+use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::instance::{Ending, Instance, fail};
+use crate::guests::placement;
+use crate::kernel::{ledger, outcome, places};
+
+/// Every guest whose home the processor `me` is.
+fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    guests.iter().filter(move |guest| guest.home() == me)
+}
+
+/// Carries out the orders that wait for the processor `me`.
+pub fn carry_out_orders<V: Virt>(me: u32, virt: Result<V, Unavailable>) {
+    for guest in at_home(me) {
+        let orders = guest.take_orders();
+        for order in Order::ALL.into_iter().filter(|&order| orders & order as u32 != 0) {
+            carry_out(guest, virt, order);
+        }
+    }
+}
+
+/// Guests that belong elsewhere go there, where that processor is online.
+pub fn send_home(me: u32) {
+    for guest in at_home(me).filter(|guest| guest.own_processor(0) != me) {
+        if places::is_open(guest.own_processor(0)) {
+            guest.move_home(guest.own_processor(0));
+        }
+    }
+}
+
+/// The processor `me` goes away: each guest's new home is where its first virtual processor is, or whoever has least to
+/// do. `false`: there is nobody.
+pub fn give_away(me: u32) -> bool {
+    let loads = places::loads();
+    for guest in at_home(me) {
+        let first = guest.processor_of(0);
+        let others = loads.iter().copied().filter(|load| load.processor != me);
+        // A home needs no room of a virtual processor.
+        let others: alloc::vec::Vec<_> = others.map(|load| sched::placement::Load { free: 1, ..load }).collect();
+        match place(&others, Some(first)) {
+            Ok(home) => guest.move_home(home),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+fn carry_out<V: Virt>(guest: &'static Guest, virt: Result<V, Unavailable>, order: Order) {
+    let running: Option<Arc<Instance<V>>> = guest.run();
+    match (order, running, virt) {
+        (Order::Start, None, Ok(virt)) => start(guest, virt),
+        (Order::Start, None, Err(unavailable)) => fail(guest, unavailable.to_string()),
+        (Order::Stop, Some(instance), _) => instance.end(Ending::Stopped),
+        (Order::Reset, Some(instance), _) => instance.end(Ending::Reset),
+        (Order::GiveUp, Some(instance), _) => give_up(guest, &instance),
+        (Order::Pause, Some(instance), _) => pause(guest, &instance, true),
+        (Order::Resume, Some(instance), _) => pause(guest, &instance, false),
+        _ => {}
+    }
+}
+
+fn start<V: Virt>(guest: &'static Guest, virt: V) {
+    guest.set_state(VmState::Loading, None);
+    let Some(guests) = GUESTS.get() else { return };
+    match Instance::load(virt, guests, guest) {
+        Ok((instance, tasks)) => {
+            guest.set_run(Arc::downgrade(&instance));
+            guest.set_state(VmState::Running, None);
+            record(EventKind::VmStarted { name: guest.config.name.clone() });
+            outcome::note_guest_started();
+            ledger::background::guest_starts();
+            for (index, task) in tasks.into_iter().enumerate() {
+                placement::settle(Box::new(task), guest.own_processor(index));
+            }
+        }
+        Err(reason) => fail(guest, reason),
+    }
+}

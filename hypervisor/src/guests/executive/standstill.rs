@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests that stand still and go on: paused by the operator, or kept because their kernel is not well.
+
+use alloc::sync::Arc;
+
+use bundle::OnPanic;
+use wire::EventKind;
+
+use crate::arch::virt::Virt;
+use crate::guests::events::record;
+use crate::guests::guest::Guest;
+use crate::guests::instance::{Ending, Instance};
+
+/// The operator lets it stand still, or go on.
+pub fn pause<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>, is_paused: bool) {
+    if instance.is_paused() == is_paused || instance.is_ending() {
+        return;
+    }
+    let name = guest.config.name.clone();
+    if is_paused {
+        instance.set_paused(true);
+        guest.pauses();
+        freeze(guest, instance);
+        record(EventKind::VmPaused { name });
+    } else {
+        guest.frozen.thaw();
+        guest.resumes();
+        instance.set_paused(false);
+        record(EventKind::VmResumed { name });
+    }
+}
+
+/// Its kernel is not well: what becomes of it then.
+pub fn give_up<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>) {
+    match guest.config.on_panic {
+        OnPanic::Throttle | OnPanic::Ignore => {}
+        OnPanic::Stop => instance.end(Ending::GivenUp),
+        OnPanic::Reset => instance.end(Ending::Reset),
+        OnPanic::Dump if instance.is_paused() || instance.is_ending() => {}
+        OnPanic::Dump => {
+            instance.set_paused(true);
+            freeze(guest, instance);
+            record(EventKind::VmHeld { name: guest.config.name.clone() });
+        }
+    }
+}
+
+/// It stands still soon, and can be read then.
+fn freeze<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>) {
+    guest.frozen.put(instance.clone());
+    if instance.is_ending() {
+        // It ended meanwhile, and may not be kept.
+        guest.frozen.thaw();
+    }
+}

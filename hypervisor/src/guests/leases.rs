@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests that are paused for somebody who reads them: they go on when nobody does.
+
+use wire::MAX_HOLD_MS;
+
+use crate::arch::{cpu, timer};
+use crate::guests::guest::{GUESTS, Guest, Order};
+
+/// How long a guest that another image has held is held on.
+const INHERITED_MS: u32 = 8_000;
+
+/// Another image has held it for a reader, who is given time to ask this one.
+pub fn inherit(guest: &Guest) {
+    begin(guest, INHERITED_MS);
+}
+
+/// A reader has asked.
+pub fn renew(guest: &Guest) {
+    guest.lease().renew(cpu::tsc());
+}
+
+/// Lets those go on that nobody has read for as long as was agreed.
+pub fn poll() {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    for guest in guests {
+        if guest.lease().has_run_out(cpu::tsc()) {
+            log::warn!("guest {}: its reader is gone, so it is resumed", guest.config.name);
+            guest.order(Order::Resume);
+        }
+    }
+}
+
+/// When the next one is to go on.
+pub fn alarm() -> Option<u64> {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    guests.iter().filter_map(|guest| guest.lease().alarm()).min()
+}
+
+/// Pauses it no longer than for this time after its reader's last request. It is paused already.
+pub fn begin(guest: &Guest, ms: u32) {
+    let ticks = timer::us_to_ticks(u64::from(ms.clamp(1, MAX_HOLD_MS)) * 1000);
+    guest.lease().begin(cpu::tsc(), ticks);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests and their vCPUs: from loading a guest to its end, and the exit loop of each CPU.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`guest`] | a guest of the bundle: its status, its orders, its console |
+//! | [`instance`] | one run of a guest, shared by its vCPUs |
+//! | [`task`] | a vCPU: the loop from entry to exit and back |
+//! | [`executive`] | the vCPUs of one CPU, and what it does for the guests whose home it is |
+//! | [`placement`] | sending vCPUs to CPUs |
+//! | [`watching`], [`health`] | vCPUs that spin; how a guest's kernel is, and what follows |
+//! | [`freeze`], [`leases`] | paused guests: memory and registers for a reader, and for how long it has them |
+//! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
+//! | [`pci`] | the host's PCI functions, probed while guests run |
+//! | [`events`] | events of guests and host, for the control channel |
+
+pub mod events;
+pub mod executive;
+pub mod freeze;
+pub mod guest;
+pub mod health;
+pub mod instance;
+pub mod leases;
+pub mod machine_checks;
+pub mod pci;
+pub mod placement;
+pub mod task;
+pub mod watching;

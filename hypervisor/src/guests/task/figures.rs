@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A virtual processor's figures, as whoever asks from outside is told them.
+
+use pmu::guest::{Counts, View};
+use pmu::{Modes, What};
+use sched::Times;
+use vm::vcpu::VcpuState;
+use wire::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
+
+use super::Task;
+use crate::arch::timer;
+use crate::arch::virt::Virt;
+use crate::guests::guest::exits_of;
+
+impl<V: Virt> Task<V> {
+    /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times`
+    /// says.
+    pub fn tell_figures(&mut self, times: Times) {
+        let guest = self.instance.guest;
+        if let Some(figures) = guest.figures.get(self.index) {
+            figures.tell(|| self.figures(times));
+        }
+    }
+
+    /// Ticks that it has spent in its guest while its time was counted.
+    pub fn guest_ticks(&self) -> u64 {
+        self.vcpu.guest_ticks()
+    }
+
+    /// Its time is counted for the host from now on, or is not any more.
+    pub fn count_for_host(&mut self, virt: V, wanted: bool) {
+        self.vcpu.count_time_for_host(wanted);
+        virt.choose_switch(&mut self.vcpu);
+    }
+
+    fn figures(&mut self, times: Times) -> VcpuPerf {
+        let counted_ticks = self.vcpu.guest_ticks();
+        VcpuPerf {
+            at_ns: timer::uptime_ns(),
+            ran_ns: timer::ticks_to_ns(self.ran_before.saturating_add(times.running.0)),
+            waited_ns: timer::ticks_to_ns(self.stolen_before.saturating_add(times.stolen.0)),
+            counted_ticks,
+            exits: exits_of(&self.instance.guest.counters, self.index..self.index + 1),
+            counters: self.processor.counter_views(counted_ticks).into_iter().map(to_wire).collect(),
+        }
+    }
+}
+
+fn to_wire(view: View) -> PerfCounter {
+    let Modes { user, kernel } = view.modes;
+    let fixed = view.counter.fixed_number();
+    PerfCounter {
+        number: fixed.unwrap_or(view.counter.index()),
+        is_fixed: fixed.is_some(),
+        event: match view.what {
+            What::Cycles => PerfEvent::Cycles,
+            What::ReferenceCycles => PerfEvent::ReferenceCycles,
+            What::Instructions => PerfEvent::Instructions,
+            What::Vendor { select, unit } => PerfEvent::Vendor { select, unit },
+        },
+        user,
+        kernel,
+        state: match view.counts {
+            Counts::Truly => PerfState::Counts,
+            Counts::Stopped => PerfState::Stopped,
+            Counts::Never => PerfState::NotCounted,
+        },
+        value: view.value,
+        overflows: view.overflows,
+    }
+}

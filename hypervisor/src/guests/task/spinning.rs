@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A virtual processor's stretches of running, watched: one that only spins is told of, and rests if it is to be
+//! throttled.
+
+use vm::machine::Others;
+use vm::vcpu::VcpuState;
+use watch::{Circumstances, Finding};
+
+use super::{Pause, Task};
+use crate::arch::cpu;
+use crate::arch::percpu::PerCpu;
+use crate::arch::virt::Virt;
+use crate::guests::watching::{self, Look};
+
+impl<V: Virt> Task<V> {
+    /// Runs it until it waits, or the processor has something else to do. The host's timer fires at `others_alarm` at
+    /// the latest.
+    pub fn run(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+        let own_stop = self.watched.starts(cpu::tsc());
+        let pause = self.run_until(virt, me, others_alarm.into_iter().chain(own_stop).min());
+        if pause == Pause::Idle {
+            if self.watched.idles() {
+                self.recovers();
+            }
+            return pause;
+        }
+        let now = cpu::tsc();
+        match self.watched.stops(now) {
+            Look::NotYet => pause,
+            Look::Due => self.look(now).map_or(pause, |until| self.rest(until)),
+            Look::Spent(until) => {
+                self.look(now);
+                if self.watched.is_throttled() { self.rest(until) } else { pause }
+            }
+        }
+    }
+
+    /// Looks whether it spins. Says until when it rests if it is throttled from now on.
+    #[cold]
+    fn look(&mut self, now: u64) -> Option<u64> {
+        let guest = self.instance.guest;
+        let sample = watching::sample(&*self.vcpu, &mut self.processor, now);
+        let Others { can_run, halted_for_good } = self.instance.machine.others(&self.processor);
+        let has_reported = guest.health.has_reported();
+        let around = Circumstances { has_reported, others_can_run: can_run, others_halted_for_good: halted_for_good };
+        match self.watched.judge(&sample, around) {
+            Finding::Unremarkable => {}
+            Finding::Suspect => self.vcpu.watch_clock_reads(true),
+            Finding::Recovered => self.recovers(),
+            Finding::Spins(diagnosis) => {
+                guest.spins(self.index as u32, diagnosis);
+                let (until, is_news) = self.watched.throttle(now)?;
+                guest.is_throttled(self.index as u32, is_news);
+                return Some(until);
+            }
+        }
+        None
+    }
+
+    fn recovers(&mut self) {
+        let was_throttled = self.watched.release();
+        self.instance.guest.recovers(self.index as u32, was_throttled);
+    }
+
+    fn rest(&mut self, until: u64) -> Pause {
+        self.watched.rest(until);
+        Pause::Rest
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's memory at boot and after an update: the ledger, the page tables, the heap.
+
+use arrayvec::ArrayVec;
+use boot::BootInfo;
+use boot::options::Options;
+use firmware::Tables;
+use firmware::power::Power;
+use units::{PageSize, PhysRange};
+
+use super::interrupts::choose_apic;
+use super::platform::read_firmware;
+use crate::arch::address::DIRECT_MAP;
+use crate::arch::ending;
+use crate::arch::heap::{self, HEAP_BYTES};
+use crate::arch::memory::{self, DevicePage, FRAMES};
+use crate::arch::timer;
+use crate::arch::{apic, ioapic, power};
+use crate::kernel::platform::{BOOT, FIRMWARE};
+use crate::kernel::timeline::{self, Name};
+use crate::kernel::{inherited, ledger};
+
+/// Opens the ledger of all memory, enters this image's own page tables, and goes on with the timelines.
+pub fn build_memory(info: &BootInfo, options: &Options) {
+    let mut tables = FIRMWARE.lock();
+    read_firmware(info, options, &mut tables);
+    choose_apic(options.apic);
+    let has_epitaph = ledger::open(info, options, inherited::record().as_ref());
+    enter_address_space(info, &tables, None);
+    if has_epitaph {
+        ending::allow_epitaph();
+    }
+    timeline::settle(inherited::timelines());
+    ledger::furnish(info, options, &tables, inherited::is_update());
+}
+
+/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the crossing.
+pub fn build_memory_on_trial(info: &BootInfo, options: &Options, advance: PhysRange, crossing: PhysRange) {
+    let mut tables = FIRMWARE.lock();
+    read_firmware(info, options, &mut tables);
+    choose_apic(options.apic);
+    ledger::open_on_trial(advance);
+    enter_address_space(info, &tables, Some(crossing));
+}
+
+/// An image that has taken over owns all memory, but for what guests have and what is still to be read.
+pub fn take_all_memory() {
+    let (Some((info, options)), Ok((advance, crossing))) = (BOOT.get(), inherited::on_trial()) else { return };
+    if ledger::take_all(info, options, advance, inherited::record().as_ref()) {
+        ending::allow_epitaph();
+    }
+    memory::hide_crossing(crossing.bytes());
+}
+
+/// An image that has taken over keeps account of memory as the operator wants it.
+pub fn furnish_memory() {
+    let Some((info, options)) = BOOT.get() else { return };
+    ledger::furnish(info, options, &FIRMWARE.lock(), inherited::is_update());
+    ledger::background::guest_starts();
+}
+
+fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRange>) {
+    let devices = device_pages(tables);
+    let mapping = timeline::span(Name::PageTables, 0);
+    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, crossing) {
+        panic!("the host's address space cannot be built: {error:?}; give the machine more memory");
+    }
+    drop(mapping);
+    let _heaping = timeline::span(Name::Heap, 0);
+    let heap = FRAMES.lock().allocate(HEAP_BYTES, PageSize::Kib4);
+    match heap {
+        Ok(range) => heap::claim(DIRECT_MAP + range.leak().start().0, HEAP_BYTES),
+        Err(error) => panic!("no memory for the heap: {error}; give the machine more memory"),
+    }
+}
+
+fn device_pages(tables: &Tables) -> ArrayVec<DevicePage, 21> {
+    let mut pages = ArrayVec::new();
+    pages.push((apic::MAPPED_AT, apic::physical()));
+    pages.extend(tables.hpet_address.map(|address| (timer::HPET_MAPPED_AT, address)));
+    pages.extend(power::pages(&Power::new(tables)));
+    for (number, io_apic) in tables.io_apics.iter().enumerate() {
+        pages.push((ioapic::MAPPED_AT + number as u64 * 4096, io_apic.address));
+    }
+    pages
+}

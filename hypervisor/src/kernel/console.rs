@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the log is printed: COM1.
+//!
+//! Early in the boot, and at the host's end, whoever logs prints, polling. In between the logger only raises its own
+//! processor's flag; what it left is printed by processors' loops: by one that is idle, else a FIFO's fill at a time
+//! when the UART interrupts for more. Interrupts are open between two fills.
+
+mod last_words;
+pub mod log;
+mod opening;
+mod output;
+
+pub use last_words::{emergency, first_record_from, flush_for_the_end, keys, log_lines, print_log_again};
+pub use opening::{UNTOLD, start, start_silently};
+pub use output::{Step, flush, hand_over, is_done, next_poll, print_ahead, report, run, step, take_due_poll};

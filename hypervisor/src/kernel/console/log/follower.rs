@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A reader of the log for somebody who takes records with their numbers, and counts what is missing by them.
+
+use alloc::boxed::Box;
+
+use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Record};
+
+use super::rings::ring;
+use crate::arch::percpu::MAX_PROCESSORS;
+
+/// All processors' records, in the order of time.
+pub struct Follower {
+    // Too large for a stack that others share.
+    merge: Box<Merge<MAX_PROCESSORS>>,
+    copied: Copied,
+}
+
+impl Follower {
+    /// From this time on, in ticks; 0 is the oldest record that is kept.
+    pub fn since(ticks: u64) -> Self {
+        let mut merge = Box::new(Merge::new());
+        for index in 0..MAX_PROCESSORS {
+            if let Some(ring) = ring(index) {
+                merge.set_cursor(index, Cursor::since(ring, ticks));
+            }
+        }
+        Self { merge, copied: Copied::new() }
+    }
+
+    /// The next record, if there is one.
+    pub fn next(&mut self) -> Option<Record<'_>> {
+        let index = loop {
+            match self.merge.next(ring, Reach::Complete, &mut self.copied)? {
+                Merged::Record { ring } => break ring,
+                // The number of the next record tells.
+                Merged::Lost { .. } => {}
+            }
+        };
+        Some(self.copied.record(index as u32, ring(index)?.clock()))
+    }
+
+    /// The time of the record that came last, in ticks.
+    pub fn ticks(&self) -> u64 {
+        self.copied.ticks()
+    }
+}

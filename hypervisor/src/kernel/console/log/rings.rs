@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rings that keep the log: one for each CPU, in frames that nothing else gets. The next image is told of them
+//! ([`legacies`]), and continues them.
+
+use core::fmt;
+use core::sync::atomic::AtomicU64;
+
+use klog::{Clock, Copied, Level, Memory as _, Ring};
+use spin::Once;
+use units::{ByteSize, PAGE_BYTES, PhysRange};
+
+use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
+use crate::arch::{cpu, timer};
+
+/// Words of the first ring: enough for what is logged before there is memory.
+const EARLY_WORDS: usize = 1024;
+/// The boot CPU's first ring, in the image.
+pub static EARLY_MEMORY: [AtomicU64; EARLY_WORDS] = [const { AtomicU64::new(0) }; EARLY_WORDS];
+pub static EARLY: Once<Ring<'static>> = Once::new();
+/// The rings in frames, by CPU.
+pub static RINGS: [Once<Ring<'static>>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+/// Where each ring lies in physical memory.
+pub static FRAMES: [Once<PhysRange>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+
+/// The clock has been measured: times of all records are as it says.
+pub fn set_clock() {
+    (0..MAX_PROCESSORS).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
+}
+
+pub fn clock() -> Clock {
+    Clock { origin: timer::origin(), hz: timer::tsc_hz() }
+}
+
+/// The ring of processor `index`.
+#[inline]
+pub fn ring(index: usize) -> Option<&'static Ring<'static>> {
+    RINGS.get(index)?.get().or_else(|| if index == 0 { EARLY.get() } else { None })
+}
+
+/// The frames that hold the rings. They describe themselves (`klog::layout`): [`klog::Foreign`] reads them.
+pub fn memory() -> impl Iterator<Item = PhysRange> {
+    FRAMES.iter().filter_map(|range| range.get().copied())
+}
+
+/// A ring as the next image finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Legacy {
+    /// Whose.
+    pub processor: u32,
+    /// Whole frames.
+    pub range: PhysRange,
+    /// The number that its next record gets.
+    pub records: u64,
+}
+
+/// The rings, for the next image.
+pub fn legacies() -> impl Iterator<Item = Legacy> {
+    RINGS.iter().zip(&FRAMES).zip(0..).filter_map(|((ring, range), processor)| {
+        let bytes = range.get()?.bytes().next_multiple_of(PAGE_BYTES);
+        let range = PhysRange::from_start(range.get()?.start(), bytes)?;
+        Some(Legacy { processor, range, records: ring.get()?.written() })
+    })
+}
+
+/// Whether processor `index` has a ring of its own.
+pub fn has_ring(index: u32) -> bool {
+    RINGS.get(index as usize).is_some_and(Once::is_completed)
+}
+
+/// Logs how much memory the log has.
+pub fn tell_memory() {
+    let bytes = memory().map(PhysRange::bytes).sum();
+    log::debug!("log: {} in {} rings", ByteSize(bytes), memory().count());
+}
+
+/// Writes a record that came from another ring.
+pub fn copy(copied: &Copied, ring: &Ring<'_>) {
+    let record = copied.record(0, Clock::default());
+    ring.write(record.level, record.module, format_args!("{}", record.text), || copied.ticks());
+}
+
+/// Writes a record into the calling processor's ring. In any context: nothing here waits, allocates, or takes a lock.
+/// What a processor without a ring says is gone: nobody writes another's.
+#[inline]
+pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
+    if let Some(ring) = ring(PerCpu::current_index() as usize) {
+        ring.write(level, path, text, cpu::tsc);
+    }
+}

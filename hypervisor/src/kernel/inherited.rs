@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state that the image before this one has handed over: read from its record, used while this image boots, and
+//! given back.
+
+mod conversation;
+mod kept;
+mod parked;
+mod reading;
+mod record;
+
+pub use conversation::Conversation;
+pub use kept::{late, logged, logs, timelines, with_block, with_events, with_log};
+pub use parked::{adoption, give_back};
+pub use reading::take_over;
+pub use record::{
+    FILE_LENGTH_BYTES, announce, clocks_agree, fails_by, file, generation, has_clock, is_update, known, members,
+    old_build, on_trial, record, succession,
+};

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The control channel's conversation, from one image to the next.
+
+use handover::layout::{Control, control_flag};
+use handover::record::Record;
+use wire::Subscription;
+
+/// The control channel's conversation as the next image continues it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conversation {
+    /// The request that the next image answers.
+    pub request: Option<u32>,
+    /// What is streamed.
+    pub subscription: Subscription,
+    /// Log records of this time or later are still to be streamed, in ticks.
+    pub log_since: u64,
+    /// The next event to be streamed.
+    pub next_event: u64,
+    /// How many bytes its UART takes at once, and whether they leave at the line's rate; `None` where the UART is to be
+    /// probed again.
+    pub line: Option<(u8, bool)>,
+}
+
+/// The conversation as the record has it.
+pub fn conversation(record: &Record<'_>) -> Conversation {
+    record.control.map_or_else(Conversation::default, conversation_of)
+}
+
+/// The conversation that a section describes.
+pub fn conversation_of(control: Control) -> Conversation {
+    let is_set = |flag| control.flags.get() & flag != 0;
+    Conversation {
+        request: is_set(control_flag::IS_ASKED).then_some(control.request.get()),
+        subscription: Subscription {
+            log: is_set(control_flag::LOG),
+            events: is_set(control_flag::EVENTS),
+            consoles: is_set(control_flag::CONSOLES),
+        },
+        log_since: control.log_since.get(),
+        next_event: control.next_event.get(),
+        line: is_set(control_flag::LINE).then(|| ((control.flags.get() >> 16) as u8, is_set(control_flag::IS_PACED))),
+    }
+}

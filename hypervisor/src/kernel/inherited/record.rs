@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The record, and the part of it that outlives it.
+
+use alloc::format;
+use alloc::string::String;
+
+use ::boot::options::SelfTest;
+use arrayvec::{ArrayString, ArrayVec};
+use handover::layout::{Checked, ProcessorState, Purpose, Stamps};
+use handover::record::Record;
+use handover::{Items, RecordError};
+use spin::{Mutex, Once};
+use units::PhysRange;
+
+use super::conversation::Conversation;
+use crate::arch::boot as entry;
+use crate::arch::memory;
+use crate::kernel::platform::BOOT;
+
+/// The length at the end of the frames in which a file is kept.
+pub const FILE_LENGTH_BYTES: usize = size_of::<u64>();
+/// The record, until it is given back.
+pub static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
+/// Where files are kept that images were made from.
+pub static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
+/// What is needed after that.
+pub static KNOWN: Once<Known> = Once::new();
+/// The build of the image before, where only its file says.
+static OLD_BUILD: Once<ArrayString<{ handover::image::BUILD_TEXT_BYTES }>> = Once::new();
+
+/// What of the record outlives it.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// How many images have run, this one included.
+    pub generation: u64,
+    /// The old image's version.
+    pub old_version: ArrayString<{ handover::layout::VERSION_TEXT_BYTES }>,
+    /// Which build the old image is; empty where its record does not say.
+    pub old_build: ArrayString<{ handover::image::BUILD_TEXT_BYTES }>,
+    /// When the old image got how far.
+    pub stamps: Option<Stamps>,
+    /// How this image was checked.
+    pub checked: Option<Checked>,
+    /// The control channel's conversation.
+    pub conversation: Conversation,
+    /// Processors that the old image had, this one included.
+    pub processors: u32,
+    /// Guests go on.
+    pub is_update: bool,
+}
+
+/// Which image since the machine was switched on this is, from 1.
+pub fn generation() -> u64 {
+    KNOWN.get().map_or(1, |known| known.generation)
+}
+
+/// What the image before told; `None` where a loader started this one.
+pub fn known() -> Option<&'static Known> {
+    KNOWN.get()
+}
+
+/// Which build the image before is, by its record, or else by its file; empty where neither says.
+pub fn old_build() -> &'static str {
+    match known().map_or("", |known| known.old_build.as_str()) {
+        "" => OLD_BUILD.call_once(build_of_previous_file),
+        build => build,
+    }
+}
+
+fn build_of_previous_file() -> ArrayString<{ handover::image::BUILD_TEXT_BYTES }> {
+    let image = file(Purpose::PreviousFile).and_then(|file| handover::Image::describe(file).ok());
+    image.and_then(|image| ArrayString::from(image.build()).ok()).unwrap_or_default()
+}
+
+/// Version and build of the image before this one, and of this one.
+pub fn succession() -> Option<(String, String)> {
+    let known = known()?;
+    let old = format!("{} {}", known.old_version, old_build());
+    let new = format!("{} {}", env!("CARGO_PKG_VERSION"), entry::BUILD);
+    Some((old.trim_end().into(), new.trim_end().into()))
+}
+
+/// Says where this image comes from, and whom it has lost on the way.
+pub fn announce() {
+    let record = RECORD.lock();
+    let (Some(record), Some(known)) = (record.as_ref(), known()) else { return };
+    let (generation, slot, version) = (known.generation, record.slot(), record.version);
+    log::info!(
+        "generation {generation}, handed over by {} in memory at {slot}, in version {version}",
+        format_args!("{} {}", known.old_version, old_build())
+    );
+    for processor in record.processors.iter() {
+        if processor.state.get() == ProcessorState::Lost as u32 {
+            let (index, apic_id) = (processor.number, processor.apic_id);
+            log::error!("processor {index} (APIC id {apic_id}) did not park in time: the host goes on without it");
+        }
+    }
+}
+
+/// Whether guests go on from where the image before left them.
+pub fn is_update() -> bool {
+    KNOWN.get().is_some_and(|known| known.is_update)
+}
+
+/// The record, while it is kept.
+pub fn record() -> Option<Record<'static>> {
+    *RECORD.lock()
+}
+
+/// What an image on trial has: its memory, and the crossing over which it came.
+///
+/// # Errors
+/// The record names none.
+pub fn on_trial() -> Result<(PhysRange, PhysRange), RecordError> {
+    let record = RECORD.lock().ok_or(RecordError::Missing(handover::Kind::Kept))?;
+    let one = |purpose| record.kept_for(purpose).next().ok_or(RecordError::BadSection(handover::Kind::Kept));
+    Ok((one(Purpose::Advance)?, one(Purpose::Crossing)?))
+}
+
+/// The file that is kept for this purpose. Its frames end with its length.
+pub fn file(purpose: Purpose) -> Option<&'static [u8]> {
+    let files = FILES.get()?;
+    let range = files.iter().find(|(of, _)| *of == purpose)?.1;
+    let (room, length) = memory::module_bytes(range)?.split_last_chunk::<FILE_LENGTH_BYTES>()?;
+    room.get(..u64::from_le_bytes(*length) as usize)
+}
+
+/// Whether a self-test wants this failure, in the image of this generation.
+pub fn fails_by(test: SelfTest, wanted: u64) -> bool {
+    generation() == wanted && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
+}
+
+/// The processors that take part, the one that hands over first: the old image's number, identifier, and page or
+/// mailbox.
+pub fn members() -> impl Iterator<Item = (u32, u32, u64)> {
+    let record = *RECORD.lock();
+    let processors = record.map_or(Items::EMPTY, |record| record.processors);
+    processors.iter().map(|one| (one.number.get(), one.apic_id.get(), one.mailbox.get()))
+}
+
+/// Whether the clock's rates are known.
+pub fn has_clock() -> bool {
+    KNOWN.get().is_some()
+}
+
+/// Whether all clocks agreed.
+pub fn clocks_agree() -> bool {
+    RECORD.lock().is_some_and(|record| record.host.clocks_agree.get() == 1)
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interrupts of devices: the mode of the APICs, the UARTs' inputs at the I/O APICs, and the watchdog's.
+
+use boot::options::ApicMode;
+use firmware::{Override, Tables};
+
+use crate::arch::apic::NotChosen;
+use crate::arch::ending;
+use crate::arch::ioapic::IoApic;
+use crate::arch::{apic, power, strays, trap, watchdog};
+use crate::kernel::console;
+use crate::kernel::platform::{BOOT, FIRMWARE};
+use crate::kernel::timeline::{self, Name};
+
+const COM1_IRQ: u8 = 4;
+const COM2_IRQ: u8 = 3;
+/// COM1 and COM2, as the end of the host counts them.
+const CONSOLE_UART: usize = 0;
+const CONTROL_UART: usize = 1;
+
+/// Puts the boot CPU's local APIC into the mode that the operator wants, where it can be.
+pub fn choose_apic(wanted: ApicMode) {
+    let wanted = match wanted {
+        ApicMode::Auto => None,
+        ApicMode::XApic => Some(apic::Mode::Xapic),
+        ApicMode::X2Apic => Some(apic::Mode::X2apic),
+    };
+    match apic::choose(wanted) {
+        Ok(()) => {}
+        Err(NotChosen::NoX2apic) => log::warn!("option apic=x2apic: this processor has none; xAPIC mode is used"),
+        Err(NotChosen::X2apicIsOn) => {
+            log::warn!(
+                "option apic=xapic: the firmware has left x2APIC mode on; it is used, since CPUs cannot leave it"
+            )
+        }
+    }
+}
+
+/// Nothing interrupts but what the host asks for.
+pub fn quiet_interrupts() {
+    let _span = timeline::span(Name::Interrupts, 0);
+    let tables = FIRMWARE.lock();
+    if tables.has_8259 {
+        power::mask_8259();
+    }
+    (0..tables.io_apics.len()).for_each(|number| IoApic::mapped(number).mask_all());
+    apic::open_nmi_line();
+}
+
+/// The control channel's UART interrupts the boot processor, which serves it.
+pub fn route_control_channel() {
+    let line = FIRMWARE.lock().isa_interrupt(COM2_IRQ);
+    if !route_to_this_processor(line, CONTROL_UART, trap::vector::CONTROL_UART) {
+        log::warn!("control channel: no I/O APIC has its interrupt; it is looked at only when the host is awake");
+    }
+}
+
+/// The console's UART interrupts the boot processor when it has room; says whether it does. An input that is
+/// level-triggered would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
+pub fn route_console() -> bool {
+    let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
+    if line.is_level {
+        note_input(line, CONSOLE_UART);
+        return false;
+    }
+    route_to_this_processor(line, CONSOLE_UART, trap::vector::CONSOLE_UART)
+}
+
+/// The control channel's UART interrupts this image's boot processor.
+pub fn take_interrupts() {
+    strays::host_is_up();
+    prepare_watchdog();
+    route_control_channel();
+}
+
+/// A watchdog for images on trial and for the host's end; says whether there is a way for one.
+pub fn prepare_watchdog() -> bool {
+    let tables = FIRMWARE.lock();
+    let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
+    let free = |gsi| if used.contains(&gsi) { None } else { input_of(&tables, gsi) };
+    watchdog::prepare(tables.hpet_address.is_some(), free)
+}
+
+/// The watchdog of the image before is this one's business no more.
+pub fn silence_watchdog() {
+    let tables = FIRMWARE.lock();
+    watchdog::silence(tables.hpet_address.is_some(), tables.io_apics.len());
+}
+
+/// Sends a UART's interrupt to the calling processor; `false` if no I/O APIC has it.
+fn route_to_this_processor(line: Override, uart: usize, vector: u8) -> bool {
+    let input = note_input(line, uart);
+    if let Some((number, input)) = input {
+        IoApic::mapped(number).route(input, vector, apic::id(), line.is_level, line.is_active_low);
+    }
+    input.is_some()
+}
+
+/// Which input a UART's interrupt is; whoever owns the end of the host routes it again.
+fn note_input(line: Override, uart: usize) -> Option<(usize, u32)> {
+    let (number, input) = input_of(&FIRMWARE.lock(), line.gsi)?;
+    ending::note_uart_input(uart, number, input, line.is_level, line.is_active_low);
+    Some((number, input))
+}
+
+/// The I/O APIC that has this global interrupt, and at which input.
+fn input_of(tables: &Tables, gsi: u32) -> Option<(usize, u32)> {
+    tables.io_apics.iter().enumerate().find_map(|(number, io_apic)| {
+        let inputs = io_apic.gsi_base..io_apic.gsi_base + IoApic::mapped(number).inputs();
+        inputs.contains(&gsi).then(|| (number, gsi - io_apic.gsi_base))
+    })
+}
+
+/// An image that has taken over prints the log from now on.
+pub fn take_console() {
+    let Some((_, options)) = BOOT.get() else { return };
+    console::start(options.log, options.console);
+    console::run(route_console());
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The extension that runs guests, found once for all CPUs, and the speculation mitigations and counters that it takes.
+
+use alloc::vec::Vec;
+
+use spin::Once;
+use wire::Virtualization;
+
+use super::threads;
+use crate::arch::svm::Svm;
+use crate::arch::virt::{Unavailable, Virt};
+use crate::arch::{counters, crossing, speculation};
+use crate::kernel::platform::BOOT;
+use crate::kernel::timeline::{self, Name};
+use crate::kernel::trial_pages;
+
+pub static VIRT: Once<Result<Svm, Unavailable>> = Once::new();
+/// The virtualization extension that runs guests here, and its optional features by the manual's names.
+pub static VIRTUALIZATION: Once<(Virtualization, Vec<&'static str>)> = Once::new();
+
+/// The virtualization extension, where guests can run.
+pub fn virt() -> Option<Svm> {
+    VIRT.get().copied()?.ok()
+}
+
+/// Finds out what this processor offers to run guests with.
+pub fn detect_virtualization() {
+    let _span = timeline::span(Name::Virtualization, 0);
+    let mut counting = None;
+    let detected = VIRT.call_once(|| {
+        let svm = Svm::detect()?;
+        assess_speculation();
+        // Before anybody readies a processor for guests.
+        counting = detect_counters();
+        Ok(svm)
+    });
+    match detected {
+        Ok(svm) => {
+            let mut names = svm.feature_names();
+            names.extend(counting);
+            log::info!("virtualization: {} with {}", svm.name(), names.join(", "));
+            VIRTUALIZATION.call_once(|| (Virtualization::Svm, names));
+        }
+        Err(unavailable) => log::error!("{unavailable}"),
+    }
+}
+
+/// Finds out which speculation vulnerabilities this processor has. Traps of an image on trial are the old image's.
+pub fn assess_speculation() {
+    let Some((_, options)) = BOOT.get() else { return };
+    let may_probe = !trial_pages::is_on_trial();
+    let assessment = speculation::detect(options.mitigations, threads::are_shared(), may_probe);
+    let rows = || mitigations::TABLE.iter().zip(&assessment.statuses);
+    for (row, status) in rows() {
+        log::debug!("mitigations: {}: {status}", row.name);
+    }
+    let open = rows().filter(|(_, status)| status.is_vulnerable()).map(|(row, _)| row.name);
+    let open = open.collect::<Vec<_>>().join(", ");
+    let mode = if options.mitigations == mitigations::Mode::Off { "off" } else { "auto" };
+    log::info!("mitigations: {mode}; vulnerable to {}", if open.is_empty() { "nothing known" } else { &open });
+}
+
+/// The processor's counters, if guests' events are to be counted with them and can be: their name.
+pub fn detect_counters() -> Option<&'static str> {
+    if BOOT.get().is_none_or(|(_, options)| options.pmu != pmu::Choice::Hardware) {
+        return None;
+    }
+    match counters::detect() {
+        Ok(description) => {
+            log::info!("performance counters: {}, {} of them", description.name(), description.counters);
+            Some(description.name())
+        }
+        Err(unusable) => {
+            log::warn!("option pmu=hardware: this processor's counters cannot be used, {unusable}; pmu=soft is used");
+            None
+        }
+    }
+}
+
+/// The calling processor, on which no guest is loaded, is about to leave this image: nothing is left in it of any
+/// guest, nor of what runs them.
+pub fn forget_guests() {
+    if let Some(Ok(svm)) = VIRT.get() {
+        svm.disable();
+    }
+    crossing::forget_guests();
+}

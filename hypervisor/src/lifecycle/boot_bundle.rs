@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bundle that the loader gives, and the guests in it.
+
+use bundle::Bundle;
+
+use crate::arch::memory;
+use crate::guests::guest::{GUESTS, Guests};
+use crate::kernel::platform::BOOT;
+use crate::kernel::processors;
+use crate::kernel::timeline::{self, Name};
+
+/// Finds the bundle among the loader's modules: the first one is it. Without one, or with a broken one, the host is up
+/// all the same, without guests.
+pub fn find_bundle() -> Option<Bundle<'static>> {
+    let _span = timeline::span(Name::Bundle, 0);
+    let (info, _) = BOOT.get()?;
+    let Some(module) = info.modules.first() else {
+        log::warn!("no bundle: the loader gave no module, so there are no guests (in QEMU: -initrd FILE)");
+        return None;
+    };
+    match memory::module_bytes(module.range).map(Bundle::parse) {
+        Some(Ok(bundle)) => return Some(bundle),
+        Some(Err(error)) => log::error!("bundle refused: {error}"),
+        None => log::error!("bundle refused: its memory at {} cannot be read", module.range),
+    }
+    None
+}
+
+/// Makes the guests of the bundle; `place` places their vCPUs where that is not left to this image.
+pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl FnOnce(&mut Guests)) {
+    let Some(bundle) = bundle else { return };
+    let _span = timeline::span(Name::Guests, bundle.manifest().guests.len() as u32);
+    let mut guests = Guests::new(bundle, &processors::threads::for_guests());
+    place(&mut guests);
+    log::info!("bundle: {} guests", guests.all.len());
+    GUESTS.call_once(|| guests);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end of the host, from a failure to the state that lasts. What is decided is in `endstate`; here it is done.
+//!
+//! Any lock may be held by whoever failed or was stopped: nothing here waits for one, allocates, or logs otherwise than
+//! by [`console::emergency`].
+
+mod control;
+pub mod previous;
+mod report;
+mod watch;
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use boot::options::PanicAction;
+use endstate::{Action, Descent, Limits, ProcessorSet, Rest, Role, Step, stop_others};
+use spin::Once;
+use wire::exit_code::ExitCode;
+
+pub use self::report::Cause;
+use crate::arch::ending::ENDING;
+use crate::arch::percpu::{self, MAX_PROCESSORS, my_number};
+use crate::arch::trap::{self, TrapFrame};
+use crate::arch::{apic, cpu, ending, power, timer, watchdog};
+use crate::kernel::console::{self, emergency};
+use crate::lifecycle::{selftest, shutdown};
+
+/// How long the others have to answer: far longer than a processor needs, since an emulated one may wait for its turn.
+const ANSWER_US: u64 = 1_000_000;
+/// Looks at the clock while waiting: what passes on a clock that stands still.
+const LOOKS: u64 = 200_000_000;
+/// The watchdog looks at the owner so often. The longest step prints 64 KiB, six seconds of a line's time.
+const STEP_LOOK_US: u64 = 2_500_000;
+
+static DESCENT: Descent = Descent::new();
+static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
+/// Sends what the control channel has not sent; none while nobody has opened it.
+static LAST_WORDS: Once<fn()> = Once::new();
+/// Where each processor was stopped: instruction and stack pointer.
+static STOPPED_AT: [(AtomicU64, AtomicU64); MAX_PROCESSORS] =
+    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PROCESSORS];
+
+/// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
+/// host, in any context: it waits for no lock for ever and allocates nothing.
+pub fn set_last_words(send: fn()) {
+    LAST_WORDS.call_once(|| send);
+}
+
+/// Sets what follows the report.
+pub fn set_action(action: PanicAction) {
+    let action = match action {
+        PanicAction::Spin => Action::Spin,
+        PanicAction::Halt => Action::Halt,
+        PanicAction::Exit => Action::Exit,
+        PanicAction::Reboot { after_seconds } => Action::Reboot { after_seconds },
+    };
+    ACTION.store(action.to_number(), Ordering::Relaxed);
+}
+
+/// What follows the report.
+pub fn action() -> Action {
+    Action::from_number(ACTION.load(Ordering::Relaxed))
+}
+
+/// Ends the host, or whatever is left of it to be ended by this processor.
+pub fn end(cause: &Cause<'_>) -> ! {
+    cpu::mask_interrupts();
+    match ENDING.claim(my_number()) {
+        Role::Owner => go_down(Step::Note, cause),
+        Role::Again => {
+            let fall = DESCENT.fall();
+            if fall.failed == Step::Stop {
+                ending::nmi_all_others(my_number());
+            }
+            if fall.may_print {
+                emergency(format_args!("{} failed: {}; the end goes on", name(fall.failed), cause.summary));
+            }
+            go_down(fall.resume, cause)
+        }
+        Role::Bystander { .. } => {
+            let [rip, rsp, ..] = cause.registers;
+            note_stop(rip, rsp);
+            stop_for_good()
+        }
+    }
+}
+
+fn name(step: Step) -> &'static str {
+    match step {
+        Step::Note => "noting the reason",
+        Step::Stop => "stopping the other processors",
+        Step::Report => "the report",
+        Step::Epitaph => "writing the epitaph",
+        Step::Flush => "printing the rest of the log",
+        Step::LastWords => "the control channel's last words",
+        Step::Notify => "notifying pvpanic",
+        Step::Rest => "resting",
+        Step::Leave | Step::Halt => "leaving",
+    }
+}
+
+fn go_down(first: Step, cause: &Cause<'_>) -> ! {
+    let mut step = first;
+    loop {
+        DESCENT.enter(step);
+        if step < Step::Leave {
+            watchdog::watch_the_end(STEP_LOOK_US);
+        } else {
+            watchdog::disarm();
+        }
+        selftest::in_the_end(step);
+        match step {
+            Step::Note => report::note(cause),
+            Step::Stop => stop_all_others(),
+            Step::Report => report::with_first(cause, report::print),
+            Step::Epitaph => report::with_first(cause, report::leave_epitaph),
+            Step::Flush => console::flush_for_the_end(),
+            Step::LastWords => LAST_WORDS.get().into_iter().for_each(|send| send()),
+            Step::Notify => ending::notify_pvpanic(),
+            Step::Rest => last(),
+            Step::Leave => leave(),
+            Step::Halt => cpu::halt_forever(),
+        }
+        step = step.next();
+    }
+}
+
+/// Stops the other processors. How that went is for the report: who does not answer may still write to the console.
+fn stop_all_others() {
+    let me = my_number();
+    let others: ProcessorSet = percpu::indices().filter(|&processor| processor != me).collect();
+    let ticks = timer::us_to_ticks(ANSWER_US);
+    let limits = Limits { interrupt_ticks: ticks, nmi_ticks: ticks, looks: LOOKS };
+    report::note_roll_call(stop_others(&ENDING, others, &mut ending::Others, limits));
+}
+
+/// The calling processor was told to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
+/// its step hangs; and to who has stopped before.
+pub fn stop_this_processor(frame: &mut TrapFrame) {
+    let me = my_number();
+    if ENDING.owner() == Some(me) && frame.vector as u8 == trap::vector::NMI {
+        return find_owner(frame);
+    }
+    if ENDING.owner() == Some(me) || ENDING.stopped().contains(me) {
+        apic::end_all_interrupts();
+        return;
+    }
+    note_stop(frame.rip, frame.rsp);
+    stop_for_good()
+}
+
+/// The watchdog's NMI has come to the owner. Where it hangs, it goes on with the next step, on the stack that it hangs
+/// on.
+fn find_owner(frame: &mut TrapFrame) {
+    if DESCENT.note_found() && DESCENT.step() < Step::Leave {
+        trap::divert(frame, step_hangs);
+    }
+    watchdog::arm_again(STEP_LOOK_US);
+}
+
+extern "C" fn step_hangs() -> ! {
+    let (summary, registers) = (format_args!("it does not come to its end"), Default::default());
+    end(&Cause { summary, place: None, registers, code: None, frame_pointer: 0 })
+}
+
+fn note_stop(at_rip: u64, at_rsp: u64) {
+    if let Some((rip, rsp)) = STOPPED_AT.get(my_number() as usize) {
+        rip.store(at_rip, Ordering::Relaxed);
+        rsp.store(at_rsp, Ordering::Relaxed);
+    }
+}
+
+fn stop_for_good() -> ! {
+    cpu::mask_interrupts();
+    let Some(number) = percpu::number() else { cpu::halt_forever() };
+    ending::quiet_this_processor();
+    ENDING.has_stopped(number);
+    loop {
+        ending::rest(action().rest(false));
+    }
+}
+
+/// Resting has failed: what `panic=` asks for, and nothing else. Nothing is printed, since that may be what failed.
+fn leave() {
+    match action() {
+        Action::Exit => power::debug_exit(ExitCode::Panicked.port_value()),
+        Action::Reboot { after_seconds } => {
+            (0..after_seconds).for_each(|_| timer::delay_us(1_000_000));
+            power::reset()
+        }
+        Action::Halt | Action::Spin => {}
+    }
+}
+
+/// The last state, for ever or until the reboot.
+fn last() -> ! {
+    match action() {
+        Action::Exit => shutdown::debug_exit(ExitCode::Panicked),
+        // A host that failed before it had interrupts has nothing to wait for.
+        Action::Halt if percpu::number().is_none() => cpu::halt_forever(),
+        action => watch::watch(action),
+    }
+}
+
+/// How the owner rests.
+fn owners_rest(action: Action) -> Rest {
+    // Without a local APIC nothing would wake it for its reboot.
+    if percpu::number().is_some() { action.rest(true) } else { Rest::Spin }
+}

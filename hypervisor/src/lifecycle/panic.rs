@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Failures of the host: panics and exceptions. What follows is in [`crate::lifecycle::end`].
+
+use core::fmt;
+use core::panic::PanicInfo;
+
+use crate::arch::trap::{self, TrapFrame};
+use crate::arch::{memory, percpu};
+use crate::lifecycle::end::{self, Cause};
+use crate::lifecycle::update::candidate;
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    candidate::give_up_if_on_trial(info);
+    let registers = trap::registers_here();
+    let place = info.location().map(Place);
+    end::end(&Cause {
+        summary: format_args!("panic on processor {}: {}", percpu::my_number(), info.message()),
+        place: place.as_ref().map(|place| place as &dyn fmt::Display),
+        registers,
+        code: None,
+        frame_pointer: trap::frame_pointer(),
+    })
+}
+
+/// An exception in the host: print everything, and end.
+pub fn exception(frame: &TrapFrame) -> ! {
+    let name = exception_name(frame.vector as u8);
+    let fault = matches!(frame.vector, 8 | 14).then(|| FaultAddress(trap::fault_address()));
+    end::end(&Cause {
+        summary: format_args!(
+            "exception {} {name} on processor {}, error code {:#x}",
+            frame.vector,
+            percpu::my_number(),
+            frame.error_code
+        ),
+        place: fault.as_ref().map(|fault| fault as _),
+        registers: trap::registers_of(frame),
+        code: Some(trap::code_bytes(frame.rip)),
+        frame_pointer: frame.rbp,
+    })
+}
+
+/// A machine check that the host does not survive: print everything, and end.
+pub fn machine_check(frame: &TrapFrame, fatal: &mca::Fatal) -> ! {
+    end::end(&Cause {
+        summary: format_args!("exception 18 {} on processor {}", exception_name(18), percpu::my_number()),
+        place: Some(fatal),
+        registers: trap::registers_of(frame),
+        code: Some(trap::code_bytes(frame.rip)),
+        frame_pointer: frame.rbp,
+    })
+}
+
+/// An exception's short and long name.
+pub fn exception_name(vector: u8) -> &'static str {
+    NAMES.get(usize::from(vector)).copied().unwrap_or("?")
+}
+
+/// A place in the source.
+struct Place<'a>(&'a core::panic::Location<'a>);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}", self.0)
+    }
+}
+
+/// What could not be read or written.
+struct FaultAddress(u64);
+
+impl fmt::Display for FaultAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hint = if memory::is_stack_guard(self.0) { " (the guard page of a stack: it has overflowed)" } else { "" };
+        write!(f, "fault address {:#018x}{hint}", self.0)
+    }
+}
+
+const NAMES: [&str; 22] = [
+    "#DE divide error",
+    "#DB debug",
+    "NMI",
+    "#BP breakpoint",
+    "#OF overflow",
+    "#BR bound range",
+    "#UD invalid opcode",
+    "#NM device not available",
+    "#DF double fault",
+    "coprocessor overrun",
+    "#TS invalid TSS",
+    "#NP segment not present",
+    "#SS stack",
+    "#GP general protection",
+    "#PF page fault",
+    "reserved",
+    "#MF x87",
+    "#AC alignment check",
+    "#MC machine check",
+    "#XF SIMD",
+    "reserved",
+    "#CP control protection",
+];

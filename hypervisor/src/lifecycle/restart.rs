@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Replacing the running image by another, without firmware: the one in the host's bundle, or one that was sent.
+//!
+//! ```text
+//! prepare (guests run; may fail, and nothing has changed)        go (bounded, no way back)
+//!   image placed, hashed in slices, judged;
+//!   crossing built, record fits                            ─▶  others park ─▶ log, record ─▶ over the crossing
+//!                                                                                              │
+//! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, processors from their mailboxes ─▶ guests again
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`source`], [`upload`] | the file with the next image |
+//! | [`files`] | files of this image and the one before, to go back to |
+//! | [`trust`] | which images and bundles this host takes |
+//! | [`candidate`] | the image in its slot: locked, hashed, judged |
+//! | [`staging`] | what else can be prepared and refused while guests run |
+//! | [`record`] | what the new image is told |
+//! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
+//! | [`successor`] | the other side: events, logs and memory of the image before |
+//! | [`cost`] | what hashing costs, for the bench |
+//!
+//! A live update ([`crate::lifecycle::update`]) stages in the same way, and takes the guests along.
+
+pub mod candidate;
+pub mod cost;
+mod files;
+pub mod leaving;
+pub mod record;
+pub mod source;
+pub mod staging;
+pub mod successor;
+pub mod trust;
+pub mod upload;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use boot::options::{SelfTest, UpdateFault, UpdateStep};
+use handover::layout::Reason;
+use wire::{Refusal, RefusalCode, VmState};
+
+use crate::arch::cpu;
+use crate::guests::guest::GUESTS;
+use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::platform::BOOT;
+use crate::kernel::timeline::{self, Name};
+use crate::lifecycle::update::Baggage;
+
+use candidate::Candidate;
+pub use leaving::{is_parking, park};
+use source::Source;
+use staging::Staged;
+
+/// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
+pub struct Preparation {
+    source: Source,
+    candidate: Box<Candidate>,
+    reason: Reason,
+    asked: u64,
+}
+
+/// A restart that there cannot be; nothing has changed.
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// The file that was to replace the image.
+    pub source: Option<Source>,
+}
+
+/// A restart that is ready to go.
+pub struct Restart {
+    staged: Staged,
+    reason: Reason,
+    asked: u64,
+}
+
+impl Preparation {
+    /// Begins: the image is put into its slot. `is_downgrade`: the operator asks for an older image, if this is one.
+    ///
+    /// # Errors
+    /// The reason why there cannot be a restart.
+    pub fn begin(source: Source, reason: Reason, is_downgrade: bool) -> Result<Self, Refused> {
+        let asked = cpu::tsc();
+        let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
+        match Candidate::place(source.image_file(), is_downgrade) {
+            Ok(candidate) => Ok(Self { source, candidate, reason, asked }),
+            Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
+        }
+    }
+
+    /// Goes on for some microseconds; says whether only [`Self::finish`] is left to do.
+    pub fn step(&mut self) -> bool {
+        self.candidate.step(self.source.image_file())
+    }
+
+    /// Prepares what is left of a restart.
+    ///
+    /// # Errors
+    /// The reason why there cannot be a restart.
+    pub fn finish(self) -> Result<Restart, Refused> {
+        let reason = self.reason;
+        let (staged, asked) = self.stage(|_| Baggage::of_the_host())?;
+        Ok(Restart { staged, reason, asked })
+    }
+
+    /// Prepares what is left; says when all this was asked for. `pack` packs what goes over of guests, for a reader of
+    /// this version.
+    ///
+    /// # Errors
+    /// The reason why the image cannot be gone to.
+    pub fn stage(self, pack: impl FnOnce(u32) -> Result<Baggage, String>) -> Result<(Staged, u64), Refused> {
+        if let Some(name) = loading_guest() {
+            let reason = alloc::format!("guest '{name}' is being loaded");
+            return Err(self.refuse(Refusal {
+                code: RefusalCode::WrongState,
+                reason,
+                mend: "try again in a moment".into(),
+            }));
+        }
+        let Self { source, candidate, reason, asked } = self;
+        let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
+        let staged = match candidate.judge(source.image_file()) {
+            Ok(next) => staging::stage(next, source, reason, pack),
+            Err(error) => Err((error, source)),
+        };
+        match staged {
+            Ok(staged) => Ok((staged, asked)),
+            Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
+        }
+    }
+
+    /// Gives it up.
+    pub fn refuse(self, refusal: Refusal) -> Refused {
+        Refused { refusal, source: Some(self.source) }
+    }
+}
+
+impl Restart {
+    /// How many images will have run.
+    pub fn generation(&self) -> u64 {
+        self.staged.parcel.generation
+    }
+
+    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and tells how the
+    /// conversation stands.
+    pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
+        leaving::leave(self.staged, self.reason, self.asked, last_words)
+    }
+}
+
+/// A processor that loads a guest would not park in time.
+fn loading_guest() -> Option<&'static str> {
+    let all = &GUESTS.get()?.all;
+    all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
+}
+
+/// How this image, which the first one may replace itself by, is to fail at this step, if it is.
+pub fn update_fault(step: UpdateStep) -> Option<UpdateFault> {
+    let (_, options) = BOOT.get().filter(|_| inherited::generation() == 2)?;
+    options.self_tests.iter().find_map(|test| match test {
+        SelfTest::Update { fault, step: at } if *at == step => Some(*fault),
+        _ => None,
+    })
+}
+
+/// When no guest is left running: a restart, if the operator wants another generation. One that is refused is not made.
+pub fn after_guests() -> Option<Restart> {
+    let wanted = BOOT.get().map_or(1, |(_, options)| options.restart_after_guests);
+    if inherited::generation() >= wanted {
+        return None;
+    }
+    let restart = Source::bundle().map_err(|error| error.refusal()).and_then(|source| {
+        let mut preparation =
+            Preparation::begin(source, Reason::GuestsDone, false).map_err(|refused| refused.refusal)?;
+        while !preparation.step() {}
+        preparation.finish().map_err(|refused| refused.refusal)
+    });
+    restart.inspect_err(|refusal| log::error!("restart refused: {refusal}")).ok()
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the next image comes from: the bundle that the host runs, or a file that was sent to it.
+
+use core::ops::Range;
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+
+use bundle::Bundle;
+
+use super::files;
+use super::staging::StageError;
+use super::upload::Upload;
+use crate::guests::guest::GUESTS;
+
+/// A file that holds an image, alone or in a bundle.
+pub struct Source {
+    file: File,
+    /// Where in the file the image is, its seal included.
+    image: Range<usize>,
+}
+
+enum File {
+    /// Of the host's own bundle, which is there for as long as the host runs.
+    Resident(&'static [u8]),
+    /// Sent to the host.
+    Uploaded(Box<Upload>),
+}
+
+impl Source {
+    /// The image in the host's own bundle.
+    pub fn bundle() -> Result<Self, StageError> {
+        let guests = GUESTS.get().ok_or(StageError::NoBundle)?;
+        let name = guests.bundle.manifest().host.image.as_deref().ok_or(StageError::NoImage)?;
+        let image = guests.bundle.file(name).map_err(|error| StageError::Bundle(error.to_string()))?;
+        Ok(Self { file: File::Resident(image), image: 0..image.len() })
+    }
+
+    /// The image that ran before the last update.
+    pub fn previous() -> Result<Self, StageError> {
+        let image = files::previous().ok_or(StageError::NoPrevious)?;
+        Ok(Self { file: File::Resident(image), image: 0..image.len() })
+    }
+
+    /// An image that was sent, alone or in a bundle; the error gives the file back.
+    pub fn uploaded(upload: Box<Upload>) -> Result<Self, (StageError, Box<Upload>)> {
+        match image_in(&upload) {
+            Ok(image) => Ok(Self { file: File::Uploaded(upload), image }),
+            Err(error) => Err((error, upload)),
+        }
+    }
+
+    /// The image's file, its seal included.
+    pub fn image_file(&self) -> &[u8] {
+        let file = match &self.file {
+            File::Resident(bytes) => bytes,
+            File::Uploaded(upload) => upload.file(),
+        };
+        file.get(self.image.clone()).unwrap_or_default()
+    }
+
+    /// The image's file, if it is there for as long as the host runs.
+    pub fn resident(&self) -> Option<&'static [u8]> {
+        match &self.file {
+            File::Resident(bytes) => bytes.get(self.image.clone()),
+            File::Uploaded(_) => None,
+        }
+    }
+
+    /// What was sent, if it was.
+    pub fn into_upload(self) -> Option<Box<Upload>> {
+        match self.file {
+            File::Resident(_) => None,
+            File::Uploaded(upload) => Some(upload),
+        }
+    }
+
+    /// What was sent, if it is a bundle: it goes over to the next image, whose bundle it is.
+    pub fn next_bundle(&self) -> Option<&Upload> {
+        match &self.file {
+            File::Uploaded(upload) if upload.is_bundle() => Some(upload),
+            _ => None,
+        }
+    }
+}
+
+fn image_in(upload: &Upload) -> Result<Range<usize>, StageError> {
+    let file = upload.file();
+    if !upload.is_bundle() {
+        return Ok(0..file.len());
+    }
+    upload.judge_bundle()?;
+    let damaged = |error: bundle::BundleError| StageError::Bundle(error.to_string());
+    let bundle = Bundle::parse(file).map_err(damaged)?;
+    let image = bundle.file(bundle.manifest().host.image.as_deref().ok_or(StageError::NoImage)?).map_err(damaged)?;
+    let start = image.as_ptr().addr() - file.as_ptr().addr();
+    Ok(start..start + image.len())
+}

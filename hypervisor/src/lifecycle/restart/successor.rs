@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an image that replaced another one does with the state that [`inherited`] has read: it continues events and
+//! logs, and gives the memory back.
+
+use crate::guests::events;
+use crate::kernel::console;
+use crate::kernel::{inherited, outcome};
+
+/// Continues the events of the image before, once there is memory.
+pub fn take_events() {
+    inherited::with_events(events::adopt);
+}
+
+/// Records which image replaced which, if one did.
+pub fn record_succession() {
+    if let Some((old, new)) = inherited::succession() {
+        events::record(wire::EventKind::ImageReplaced { old, new });
+    }
+}
+
+/// The CPUs with these APIC identifiers are online, and no other is expected: what the image before left is read for
+/// the last time, and its memory becomes free.
+pub fn give_back(online: &[u32]) {
+    console::log::collect();
+    if inherited::record().is_some() {
+        inherited::give_back(online);
+        outcome::note_processors(online.len() as u32);
+    }
+}

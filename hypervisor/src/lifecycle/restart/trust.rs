@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which images and bundles this host takes: keys and policy of the bundle that it runs.
+
+use handover::Image;
+use handover::image::SECURITY_VERSION;
+use seal::{Floor, PublicKey, Trust};
+
+use super::staging::StageError;
+use crate::guests::guest::GUESTS;
+
+/// The keys that the running bundle trusts.
+pub fn keys() -> &'static [PublicKey] {
+    GUESTS.get().map_or(&[], |guests| &guests.trusted_keys)
+}
+
+/// The same, as the seal's check takes them.
+pub fn trust() -> Trust<'static> {
+    match keys() {
+        [] => Trust::Anybody,
+        keys => Trust::Keys(keys),
+    }
+}
+
+/// What is demanded of the next image's security version.
+pub fn floor() -> Floor {
+    let allow_downgrade = GUESTS.get().and_then(|guests| guests.bundle.manifest().host.allow_downgrade);
+    Floor::new(SECURITY_VERSION, allow_downgrade, !keys().is_empty())
+}
+
+/// Checks what an image says of itself, while the rest of it may still arrive.
+pub fn check_early(image: &Image) -> Result<(), StageError> {
+    image.check_versions().map_err(StageError::Image)?;
+    floor().admit_if_asked(image.security_version()).map_err(StageError::Downgrade)
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The log tried out (`selftest=log`, `selftest=log-cost`): records from every context, a storm of them with NMIs in
+//! between, and what one costs.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use boot::options::SelfTest;
+use klog::Memory as _;
+
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::trap::vector;
+use crate::arch::{apic, cpu};
+use crate::kernel::console::log::ring;
+use crate::kernel::platform::BOOT;
+use crate::kernel::processors;
+use crate::kernel::timeline::{self, Name};
+
+/// Records that each processor writes in the storm at least.
+const STORM_RECORDS: u32 = 3000;
+/// Every so many records the boot processor sends every other an NMI.
+const NMI_EVERY: u32 = 100;
+const NMI_PAUSES: u32 = 10_000;
+/// Looks at what is waited for, before it is given up.
+const PATIENCE: u32 = 100_000_000;
+/// Records that each kind is measured with: odd, so that one is the median.
+const MEASURED: usize = 101;
+
+/// NMIs are records, not failures.
+static TAKES_NMI: AtomicBool = AtomicBool::new(false);
+static NMIS: AtomicU32 = AtomicU32::new(0);
+static STORMING: AtomicU32 = AtomicU32::new(0);
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Logs while it is shown.
+struct Talkative;
+
+impl fmt::Display for Talkative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        log::info!("trial: while a record is formatted");
+        f.write_str("trial: and that record")
+    }
+}
+
+/// Whether an NMI is one of the trial's; if so, it is logged.
+pub fn takes_nmi() -> bool {
+    let is_taken = TAKES_NMI.load(Ordering::Acquire);
+    if is_taken {
+        log::info!("trial: from NMI {}", NMIS.fetch_add(1, Ordering::AcqRel));
+    }
+    is_taken
+}
+
+/// The trial's interrupt.
+pub fn interrupted() {
+    log::info!("trial: from an interrupt");
+}
+
+/// Before other processors are up: a record from each context.
+pub fn contexts() {
+    log::info!("trial: from the boot");
+    log::info!("{Talkative}");
+    apic::send(apic::id(), vector::LOG_TRIAL);
+    cpu::take_pending_interrupts();
+    TAKES_NMI.store(true, Ordering::Release);
+    apic::send_nmi(apic::id());
+    (0..PATIENCE).any(|_| NMIS.load(Ordering::Acquire) > 0);
+    TAKES_NMI.store(false, Ordering::Release);
+}
+
+/// A processor is about to enter its loop.
+pub fn before_the_loop() {
+    let Some((_, options)) = BOOT.get() else { return };
+    let me = PerCpu::current().index;
+    if options.self_tests.contains(&SelfTest::Log) {
+        storm(me);
+    }
+    if options.self_tests.contains(&SelfTest::LogCost) && me == BOOT_PROCESSOR {
+        cost();
+    }
+}
+
+/// All processors log at once as fast as they can; the boot processor has NMIs interrupt the others' records.
+fn storm(me: u32) {
+    if me == BOOT_PROCESSOR {
+        TAKES_NMI.store(true, Ordering::Release);
+    }
+    STORMING.fetch_add(1, Ordering::AcqRel);
+    (0..PATIENCE).any(|_| STORMING.load(Ordering::Acquire) >= processors::online().len() as u32);
+    if me == BOOT_PROCESSOR {
+        raise_storm(me);
+    } else {
+        let is_over = |number| number >= STORM_RECORDS && IS_OVER.load(Ordering::Acquire);
+        (0..PATIENCE).take_while(|&number| !is_over(number)).for_each(|number| log_in_storm(number, me));
+    }
+    let written = ring(me as usize).map_or(0, |ring| ring.written());
+    log::info!("storm: {written} records before this one");
+}
+
+/// The boot processor's part: its own records, and NMIs to the others.
+fn raise_storm(me: u32) {
+    for number in 0..STORM_RECORDS {
+        log_in_storm(number, me);
+        if number % NMI_EVERY == 0 {
+            processors::online()
+                .into_iter()
+                .skip(1)
+                .filter_map(processors::apic_id)
+                .for_each(|id| _ = apic::send_nmi(id));
+            // An emulator lets the others run meanwhile.
+            (0..NMI_PAUSES).for_each(|_| cpu::pause());
+        }
+    }
+    IS_OVER.store(true, Ordering::Release);
+}
+
+fn log_in_storm(number: u32, me: u32) {
+    log::info!("storm: record {number} of processor {me}");
+}
+
+/// Measures records in a full ring, which is what a ring mostly is, by the time stamp counter: in an emulator that
+/// counts instructions, those.
+fn cost() {
+    (0..5000).for_each(|number| log::info!("cost: filling {number}"));
+    let (name, number, address) = ("linux", 3_u32, 0xffff_8000_1234_5678_u64);
+    let long = core::str::from_utf8(&[b'x'; 240]).unwrap_or_default();
+    let empty = median(|| {});
+    let rows = [
+        ("literal", median(|| log::info!("the control channel answers"))),
+        ("string", median(|| log::info!("guest {name} has been started"))),
+        ("two", median(|| log::info!("guest {name}: processor {number} is online"))),
+        ("hex", median(|| log::info!("address {address:#x} is not mapped"))),
+        ("four", median(|| log::info!("guest {name}: {number} of {} processors, {address:#x}", 128))),
+        ("long", median(|| log::info!("{long}"))),
+        ("timeline", median(|| timeline::instant(Name::SelfTests, 0))),
+        ("disabled", median(|| log::trace!("guest {name}: processor {number} is online"))),
+    ];
+    for (row, ticks) in rows {
+        log::info!("log-cost: {row} {}", ticks.saturating_sub(empty));
+    }
+    log::info!("log-cost: done");
+}
+
+/// The median of the ticks that `work` takes.
+#[inline(never)]
+fn median(work: impl Fn()) -> u64 {
+    let mut ticks = [0; MEASURED];
+    for slot in &mut ticks {
+        let before = cpu::tsc();
+        work();
+        *slot = cpu::tsc().wrapping_sub(before);
+    }
+    ticks.sort_unstable();
+    ticks[MEASURED / 2]
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the loader's hand-over to a host that can run guests.
+
+use boot::options::{Options, SelfTest};
+use klog::Level;
+
+use crate::arch::boot::{BootMemory, Source};
+use crate::arch::memory::{self, FRAMES};
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::timer;
+use crate::arch::{apic, cpu, descriptor, strays, trap};
+use crate::guests::pci;
+use crate::kernel::platform::BOOT;
+use crate::kernel::processors::{self, Others};
+use crate::kernel::timeline::{self, Name};
+use crate::kernel::{address_space, clock, console, inherited, interrupts, storm};
+use crate::lifecycle::restart::successor;
+use crate::lifecycle::update::candidate;
+use crate::lifecycle::{boot_bundle, end, selftest};
+
+/// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
+pub fn start(source: Source, entered_at: u64) -> ! {
+    trap::prepare();
+    let reading = timeline::span(Name::StartInfo, 0);
+    let info = match source {
+        Source::Loader { protocol, start_info } => {
+            timer::start_at(entered_at);
+            boot::loader::parse(&BootMemory, protocol, start_info).unwrap_or_else(|error| give_up(&error))
+        }
+        Source::Predecessor { record } => inherited::take_over(record).unwrap_or_else(|error| give_up(&error)),
+        Source::Judge { record, page } => candidate::prepare(record, page, entered_at),
+    };
+    let (options, complaints) = Options::parse(&info.command_line);
+    drop(reading);
+    timeline::entered(entered_at, inherited::generation());
+    let opening = timeline::span(Name::Console, 0);
+    console::start(options.log, options.console);
+    drop(opening);
+    end::set_action(options.panic);
+    let place = memory::image_frames().start();
+    log::info!("Baton {} starts at {place}, {}", env!("CARGO_PKG_VERSION"), info.protocol);
+    inherited::announce();
+    complaints.kept().iter().for_each(|complaint| log::warn!("{complaint}"));
+    if complaints.more() > 0 {
+        log::warn!("{} more options could not be used", complaints.more());
+    }
+    info.notes().iter().for_each(|note| log::warn!("{note}"));
+    processors::reset_others(&options);
+    address_space::build_memory(&info, &options);
+    end::previous::collect();
+    let free = units::ByteSize(FRAMES.lock().free_bytes());
+    log::info!("memory: {} usable, {free} free", units::ByteSize(info.memory_map.usable_bytes()));
+    let ringing = timeline::span(Name::Log, 0);
+    console::log::add_ring(BOOT_PROCESSOR, options.log_buffer.boot_bytes());
+    successor::take_events();
+    drop(ringing);
+    BOOT.call_once(|| (info.clone(), options));
+    match memory::new_stack() {
+        Ok(stack) => memory::continue_on(stack, on_own_stack),
+        Err(error) => panic!("no stack for the boot processor: {error:?}"),
+    }
+}
+
+/// There is nothing to boot with.
+fn give_up(error: &dyn core::fmt::Display) -> ! {
+    console::start(Level::Info, console::UNTOLD);
+    log::error!("cannot boot: {error}");
+    cpu::halt_forever()
+}
+
+extern "C" fn on_own_stack() -> ! {
+    let preparing = timeline::span(Name::OwnData, 0);
+    apic::enable();
+    if !processors::prepare_processor(BOOT_PROCESSOR, apic::id()) {
+        panic!("no memory for the boot processor's own data; give the machine more memory");
+    }
+    descriptor::load(BOOT_PROCESSOR);
+    PerCpu::install(BOOT_PROCESSOR, apic::id());
+    trap::use_interrupt_stacks();
+    drop(preparing);
+    clock::start_clock();
+    // The others are told to start as soon as they can be, and waited for when there is nothing else left to do.
+    let mut others = Others::kick();
+    interrupts::quiet_interrupts();
+    // For the host's end, at which nothing may wait for a lock.
+    interrupts::prepare_watchdog();
+    // What the APIC still held for who had the machine before.
+    cpu::take_pending_interrupts();
+    strays::host_is_up();
+    run_self_tests();
+    processors::detect_virtualization();
+    others.tend();
+    pci::probe_before_guests(|| others.tend());
+    interrupts::route_control_channel();
+    others.tend();
+    let found = boot_bundle::find_bundle();
+    others.tend();
+    others.wait();
+    successor::give_back(&processors::online_apic_ids());
+    // Those of an update are opened on trial.
+    boot_bundle::open_bundle(found, |_| {});
+    console::run(interrupts::route_console());
+    processors::join()
+}
+
+fn run_self_tests() {
+    let Some((_, options)) = BOOT.get() else { return };
+    let _span = (!options.self_tests.is_empty()).then(|| timeline::span(Name::SelfTests, 0));
+    for test in &options.self_tests {
+        log::info!("self-test: {test:?}");
+        match test {
+            SelfTest::Exception => trap::provoke(trap::Provocation::InvalidOpcode),
+            SelfTest::PageFault => trap::provoke(trap::Provocation::PageFault),
+            SelfTest::StackOverflow => trap::provoke(trap::Provocation::StackOverflow),
+            SelfTest::WriteToCode => trap::provoke(trap::Provocation::WriteToCode),
+            SelfTest::Panic => panic!("self-test"),
+            SelfTest::Log => selftest::logging::contexts(),
+            SelfTest::LogStorm => storm::order(),
+            // The others happen elsewhere, or fail in ways of their own.
+            other => selftest::fail(*other),
+        }
+    }
+}

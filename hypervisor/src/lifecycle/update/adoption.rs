@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests that go on: made ready while the old image runs them, restored when it has saved them.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use boot::options::{UpdateFault, UpdateStep};
+use handover::block::{self, Owner};
+use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestState, MemoryUse, guest_flag};
+use handover::layout::unpadded;
+use handover::record::Record;
+use handover::state::{self, BlockKind};
+use spin::{Mutex, Once};
+use units::{PhysAddr, PhysRange};
+use wire::VmState;
+
+use super::candidate;
+use crate::arch::guest_memory::GuestRam;
+use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::virt::Virt;
+use crate::guests::guest::{GUESTS, Guest, Guests, Status};
+use crate::guests::instance::Instance;
+use crate::guests::leases;
+use crate::guests::task::Task;
+use crate::kernel::inherited;
+use crate::kernel::ledger::guests::FRAME_SOURCE;
+use crate::kernel::places;
+use crate::lifecycle::restart;
+
+/// What each processor restores. Boxed as `Any` because a static cannot be generic.
+static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();
+
+type Seats = Vec<Box<dyn Any + Send>>;
+
+/// Something that a processor restores.
+enum Seat<V: Virt> {
+    Vcpu(Option<Box<Task<V>>>, BlockPlace),
+    Devices(Arc<Instance<V>>, BlockPlace),
+}
+
+/// Where each virtual processor belongs, and is. Before the guests are anybody's.
+pub fn place_vcpus(guests: &mut Guests) {
+    let Some(record) = inherited::record() else { return };
+    for place in record.blocks.iter().filter(|place| place.kind.get() == BlockKind::Vcpu as u32) {
+        if let Some(guest) = guests.all.get_mut(place.guest.get() as usize) {
+            guest.belongs(place.vcpu.get() as usize, place.own_processor.get(), place.processor.get());
+        }
+    }
+}
+
+/// Readies all guests that go on.
+///
+/// # Errors
+/// What is wrong with one.
+pub fn adopt_guests<V: Virt>(virt: V) -> Result<(), String> {
+    let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return Ok(()) };
+    if record.guests.len() != guests.all.len() {
+        return Err("the bundle has other guests than the image before told of".to_string());
+    }
+    record.guests.iter().zip(&guests.all).try_for_each(|(from, guest)| {
+        adopt(virt, &record, &from, guest).map_err(|problem| format!("guest '{}': {problem}", guest.config.name))
+    })
+}
+
+fn adopt<V: Virt>(virt: V, record: &Record<'_>, from: &GuestRecord, guest: &'static Guest) -> Result<(), String> {
+    if unpadded(&from.name) != guest.config.name || from.config_digest.get() != guest.config.digest() {
+        return Err("the bundle says something else of it than the image before was told".to_string());
+    }
+    guest.adopt_status(status(from.state.get(), from.since_ns.get(), from), before_pause(from));
+    if from.flags.get() & guest_flag::HAS_RUN == 0 {
+        return Ok(());
+    }
+    let number = guest.number;
+    let pieces = record.memory_of(number, MemoryUse::Memory).filter_map(|piece| {
+        Some((PhysRange::from_start(PhysAddr(piece.start.get()), piece.bytes.get())?, piece.guest_address.get()))
+    });
+    let mut rising: Vec<(PhysRange, u64)> = Vec::new();
+    for piece in pieces {
+        rising.insert(rising.partition_point(|other| other.1 < piece.1), piece);
+    }
+    let memory =
+        GuestRam::adopt(&FRAME_SOURCE, rising.into_iter()).ok_or("its memory does not begin at its address 0")?;
+    let place = record.block_of(BlockKind::Policy, number, 0).ok_or("it has no policy")?;
+    let owner = Owner { guest: number, vcpu: 0 };
+    let adopted = inherited::with_block(place.start.get(), place.bytes.get(), |bytes| {
+        let (policy, leaves) = block::open::<state::Policy>(bytes, owner).map_err(|error| error.to_string())?;
+        Instance::adopt(virt, guest, memory, (&policy, leaves))
+    });
+    let (instance, tasks) = adopted.ok_or("its policy is nowhere")??;
+    if from.flags.get() & guest_flag::STANDS_STILL != 0 {
+        instance.begin_paused();
+        guest.frozen.put(instance.clone());
+    }
+    if from.flags.get() & guest_flag::IS_HELD != 0 {
+        leases::inherit(guest);
+    }
+    guest.set_run(Arc::downgrade(&instance));
+    seat_all(record, number, &instance, tasks)
+}
+
+fn seat_all<V: Virt>(
+    record: &Record<'_>,
+    number: u32,
+    instance: &Arc<Instance<V>>,
+    tasks: Vec<Task<V>>,
+) -> Result<(), String> {
+    for mut task in tasks {
+        task.comes_over();
+        let place = record.block_of(BlockKind::Vcpu, number, task.index() as u32);
+        let place = place.ok_or("a virtual processor has no state")?;
+        places::seat(place.processor.get(), task.weight());
+        seat(place.processor.get(), Seat::Vcpu(Some(Box::new(task)), place));
+    }
+    let place = record.block_of(BlockKind::Devices, number, 0).ok_or("its devices have no state")?;
+    seat(place.processor.get(), Seat::Devices(instance.clone(), place));
+    Ok(())
+}
+
+fn seat<V: Virt>(processor: u32, what: Seat<V>) {
+    let all = SEATS.call_once(|| (0..MAX_PROCESSORS).map(|_| Mutex::default()).collect());
+    if let Some(seats) = all.get(processor as usize) {
+        seats.lock().push(Box::new(what));
+    }
+}
+
+/// Restores each virtual processor once from what was saved while guests went on, and sees whether it would go on so.
+///
+/// # Errors
+/// What cannot be restored, or would be another one.
+pub fn verify<V: Virt>(virt: V) -> Result<(), String> {
+    for seats in SEATS.get().into_iter().flatten() {
+        for seat in seats.lock().iter_mut() {
+            let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
+            seat.verify(virt)?;
+        }
+    }
+    Ok(())
+}
+
+/// Processors that carry something.
+pub fn carriers() -> impl Iterator<Item = u32> {
+    let all = SEATS.get().map_or(&[][..], |all| all);
+    (0..).zip(all).filter(|(_, seats)| !seats.lock().is_empty()).map(|(index, _)| index)
+}
+
+/// Restores all that the processor `index` carries; `take` takes its virtual processors.
+///
+/// # Errors
+/// What cannot be restored.
+pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>)) -> Result<(), String> {
+    let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
+    let fault = candidate::fault_in_gap(UpdateStep::Restore);
+    for seat in seats.lock().iter_mut() {
+        let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
+        seat.restore(virt, fault)?;
+        if let Seat::Vcpu(task, _) = seat {
+            task.take().into_iter().for_each(&mut take);
+        }
+    }
+    Ok(())
+}
+
+/// A virtual processor that was only tried is restored again, in earnest.
+pub fn seat_again<V: Virt>(processor: u32, task: Box<Task<V>>) {
+    let Some(seats) = SEATS.get().and_then(|all| all.get(processor as usize)) else { return };
+    for seat in seats.lock().iter_mut() {
+        if let Some(Seat::Vcpu(empty @ None, place)) = seat.downcast_mut::<Seat<V>>()
+            && (place.guest.get(), place.vcpu.get()) == (task.owner().guest, task.owner().vcpu)
+        {
+            *empty = Some(task);
+            return;
+        }
+    }
+}
+
+/// Everything has been restored, and is its processors'.
+pub fn forget_seats() {
+    for seats in SEATS.get().into_iter().flatten() {
+        drop(core::mem::take(&mut *seats.lock()));
+    }
+}
+
+impl<V: Virt> Seat<V> {
+    fn restore(&mut self, virt: V, fault: Option<UpdateFault>) -> Result<(), String> {
+        match self {
+            Self::Vcpu(None, _) => Ok(()),
+            Self::Vcpu(Some(task), place) => {
+                let restored = shown(place, |bytes| match fault {
+                    Some(UpdateFault::Damage) => task.restore(virt, &damaged(bytes)),
+                    _ => task.restore(virt, bytes),
+                });
+                restored.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
+            }
+            Self::Devices(instance, place) => {
+                let owner = Owner { guest: instance.guest.number, vcpu: 0 };
+                let restored = shown(place, |bytes| {
+                    let (from, tail) =
+                        block::open::<state::Devices>(bytes, owner).map_err(|error| error.to_string())?;
+                    instance.machine.restore_devices(&from, tail).map_err(|error| error.to_string())
+                });
+                restored.map_err(|problem| format!("guest '{}', devices: {problem}", instance.guest.config.name))
+            }
+        }
+    }
+
+    /// Whether it would go on with what was saved.
+    fn verify(&mut self, virt: V) -> Result<(), String> {
+        let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
+        self.restore(virt, None)?;
+        let Self::Vcpu(Some(task), place) = self else { return Ok(()) };
+        if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
+            task.stray();
+        }
+        let mut scratch = vec![0; place.bytes.get() as usize];
+        let verified = shown(place, |bytes| task.verify(virt, bytes, &mut scratch));
+        verified.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
+    }
+}
+
+fn shown(place: &BlockPlace, restore: impl FnOnce(&[u8]) -> Result<(), String>) -> Result<(), String> {
+    inherited::with_block(place.start.get(), place.bytes.get(), restore).unwrap_or_else(|| Err("it is nowhere".into()))
+}
+
+/// A self-test: one bit is another.
+fn damaged(bytes: &[u8]) -> Vec<u8> {
+    const SOMEWHERE: usize = 200;
+    let mut bytes = bytes.to_vec();
+    bytes.get_mut(SOMEWHERE).into_iter().for_each(|byte| *byte ^= 1);
+    bytes
+}
+
+fn told(guest: &str, vcpu: u32, problem: &str) -> String {
+    format!("guest '{guest}', virtual processor {vcpu}: {problem}")
+}
+
+fn status(number: u32, since_ns: u64, from: &GuestRecord) -> Status {
+    let state = match GuestState::from_number(number) {
+        Some(GuestState::Running) => VmState::Running,
+        Some(GuestState::Paused) => VmState::Paused,
+        Some(GuestState::Panicked) => VmState::Panicked,
+        Some(GuestState::Hung) => VmState::Hung,
+        Some(GuestState::Stopped) => VmState::Stopped,
+        Some(GuestState::Failed) | None => VmState::Failed,
+    };
+    let reason = unpadded(&from.reason);
+    Status { state, since_ns, reason: (!reason.is_empty()).then(|| reason.to_string()) }
+}
+
+fn before_pause(from: &GuestRecord) -> Option<Status> {
+    let number = from.state_before_pause.get();
+    (number != 0).then(|| status(number, from.since_before_pause_ns.get(), from))
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A CPU's part of an update in the new image: its vCPUs are restored, and once those of all CPUs are, entered.
+
+use alloc::string::String;
+
+use boot::options::UpdateStep;
+use bringup::takeover::{Takeover, Verdict};
+use bringup::trial::{Stamp, TrialPage};
+
+use super::settling::Settling;
+use super::{adoption, candidate};
+use crate::arch::crossing::trial;
+use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::virt::Virt;
+use crate::arch::{cpu, descriptor, timer, trap};
+use crate::guests::executive::Executive;
+
+/// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from now
+/// on, with what is left to do on this CPU; else goes back.
+pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) -> Option<Settling> {
+    match arrive(executive, index, page, trial::inherited_takeover(page), Role::Successor) {
+        Ok((Verdict::Committed, settling)) => settling,
+        Ok(_) => candidate::go_back(),
+        Err(problem) => candidate::give_up(format_args!("{problem}")),
+    }
+}
+
+/// Does once what [`take_over`] does with guests, with what was saved while they ran, and keeps nothing of it.
+///
+/// # Errors
+/// The vCPU or device that cannot be restored, and why.
+pub fn rehearse<V: Virt>(virt: V, index: u32, page: &TrialPage) -> Result<(), String> {
+    let alone = Takeover::new();
+    alone.begin(1, u64::MAX);
+    let mut executive = Executive::new(Ok(virt));
+    arrive(&mut executive, index, page, &alone, Role::Understudy)?;
+    executive.choose_as_if();
+    executive.take_all(|task| adoption::seat_again(index, task));
+    Ok(())
+}
+
+/// Restores what the CPU `index` had, waits until all CPUs have, and settles in if they have. Not inlined, and a
+/// rehearsal skips nothing in it but what would take the CPU from the old image: the blackout finds the very code that
+/// has run.
+#[inline(never)]
+fn arrive<V: Virt>(
+    executive: &mut Executive<V>,
+    index: u32,
+    page: &TrialPage,
+    takeover: &Takeover,
+    role: Role,
+) -> Result<(Verdict, Option<Settling>), String> {
+    candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
+    if let Ok(virt) = executive.virt() {
+        adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
+    }
+    executive.count();
+    candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
+    page.stamp(Stamp::Restored, cpu::tsc());
+    let mut verdict = takeover.has_restored();
+    while verdict == Verdict::Open {
+        cpu::pause();
+        let is_late = cpu::tsc() > takeover.deadline();
+        verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
+    }
+    let mut settling = None;
+    if verdict == Verdict::Committed {
+        page.stamp(Stamp::Committed, cpu::tsc());
+        settling = settle_in(executive, index, page, role);
+    }
+    Ok((verdict, settling))
+}
+
+/// From here on the CPU is this image's alone.
+fn settle_in<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, role: Role) -> Option<Settling> {
+    if role == Role::Successor {
+        // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
+        // and the own TSS follows.
+        trial::name_own_stacks(page, index);
+        trap::load();
+        descriptor::load(index);
+        timer::prepare_this_processor();
+        if let Ok(virt) = executive.virt()
+            && let Err(unavailable) = virt.enable()
+        {
+            // All that it takes was made before.
+            panic!("{unavailable}");
+        }
+    }
+    executive.check_timers();
+    (index == BOOT_PROCESSOR).then(Settling::begin)
+}
+
+/// The part that the image plays when its CPUs arrive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It goes on with the guests if all CPUs arrive.
+    Successor,
+    /// It only rehearses.
+    Understudy,
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A CPU's part of an update in the old image: it leaves its guests, saves them, and goes to the new image. Where that
+//! does not come about it is back, and everything is as it was.
+
+use alloc::string::String;
+
+use bringup::trial::Stamp;
+use handover::block::BlockMut;
+use handover::state::{self, BlockKind};
+
+use super::gap::{self, Gap};
+use super::{Blocks, drafts};
+use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::virt::Virt;
+use crate::guests::executive::Executive;
+use crate::guests::guest::GUESTS;
+use crate::guests::instance::Instance;
+use crate::kernel::inherited::Conversation;
+
+/// The control channel's conversation, on the CPU that serves the channel.
+pub type Talk<'a> = &'a dyn Fn() -> Option<Conversation>;
+
+/// Goes to the blackout, if one has begun for this CPU. Returns only if all CPUs stay.
+pub fn go_over<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
+    if let Some(gap) = gap::current().as_ref() {
+        // The other CPUs have learnt what went wrong before they came back.
+        let _ = cross(executive, gap, talk);
+    }
+}
+
+/// Does once, alone and while guests run, what the CPU will do in the blackout, if that is wanted: up to the new image.
+pub fn draft<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
+    drafts::take(executive.index(), |gap| cross(executive, gap, talk));
+}
+
+/// From its guests to the new image, and back if that is how it ends; the problem if it could not save them. `None` if
+/// it has been there. Not inlined: the blackout finds the very code that the rehearsal has run.
+#[inline(never)]
+fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Option<Result<(), String>> {
+    let me = executive.index();
+    if !gap.takes(me) {
+        return None;
+    }
+    gap.stamp(me, Stamp::Left);
+    executive.account();
+    executive.unload_any();
+    let mut saved = Ok(());
+    if gap.stop(me) {
+        executive.lose();
+        saved = save(executive, gap, talk);
+        gap.stamp(me, Stamp::Saved);
+        gap.go(me, &saved);
+    }
+    gap.come_back(me);
+    executive.lose();
+    executive.check_everything();
+    Some(saved)
+}
+
+fn save<V: Virt>(executive: &Executive<V>, gap: &Gap, talk: Talk<'_>) -> Result<(), String> {
+    save_vcpus(executive, gap.blocks())?;
+    save_shared::<V>(executive.index(), gap.blocks())?;
+    match talk() {
+        Some(conversation) if executive.index() == BOOT_PROCESSOR => gap.save_host(&conversation),
+        _ => Ok(()),
+    }
+}
+
+fn save_vcpus<V: Virt>(executive: &Executive<V>, blocks: &Blocks) -> Result<(), String> {
+    let Ok(virt) = executive.virt() else { return Ok(()) };
+    for (task, wants_to_run, stolen) in executive.vcpus() {
+        let block = blocks.block(BlockKind::Vcpu, task.owner()).ok_or("a virtual processor has no block")?;
+        block.with(|bytes| task.save(virt, bytes, blocks.version, stolen, wants_to_run))?;
+    }
+    Ok(())
+}
+
+/// Saves what the vCPUs of a guest share, for every guest whose home the CPU `me` is.
+fn save_shared<V: Virt>(me: u32, blocks: &Blocks) -> Result<(), String> {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    for guest in guests.iter().filter(|guest| guest.home() == me) {
+        let Some(run) = guest.run::<Instance<V>>() else { continue };
+        let owner = handover::block::Owner { guest: guest.number, vcpu: 0 };
+        let no_room = |_| "its devices find no room";
+        let block = blocks.block(BlockKind::Devices, owner).ok_or("its devices have no block")?;
+        block.with(|bytes| {
+            let mut block = BlockMut::<state::Devices>::begin(bytes, owner, blocks.version).map_err(|_| no_room(()))?;
+            let (into, tail) = block.parts().map_err(|_| no_room(()))?;
+            let used = run.machine.save_devices(into, tail).map_err(|_| no_room(()))?;
+            block.finish(used).map_err(|_| no_room(()))
+        })?;
+        let block = blocks.block(BlockKind::Console, owner).ok_or("its console has no block")?;
+        block.with(|bytes| guest.save_console(bytes, owner, blocks.version))?;
+    }
+    Ok(())
+}

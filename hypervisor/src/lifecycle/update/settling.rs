@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot processor
+//! wait for none of them long.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
+use handover::state::BlockKind;
+use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
+
+use super::{adoption, picture};
+use crate::arch::boot::BUILD;
+use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::{apic, cpu, timer};
+use crate::guests::events;
+use crate::guests::guest::GUESTS;
+use crate::guests::pci;
+use crate::kernel::console;
+use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::platform::BOOT;
+use crate::kernel::processors;
+use crate::kernel::{address_space, interrupts};
+use crate::kernel::{timeline, trial_pages};
+use crate::lifecycle::restart::successor;
+
+/// How long guests have the processor before the next step.
+const PAUSE_US: u64 = 200;
+/// How long it is waited for all processors to say that they are back. On an emulator one may wait for a core.
+const PATIENCE_US: u64 = 2_000_000;
+
+/// How far it is.
+pub struct Settling {
+    next_step: u64,
+    /// Until when it is waited for the last processor to say that it is back with its guests.
+    patience: u64,
+    step: Step,
+    report: UpdateReport,
+    stamps: Vec<(u32, [u64; STAMPS])>,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Memory,
+    Account,
+    Logs,
+    Console,
+    Consoles,
+    Processors,
+    Control,
+}
+
+impl Settling {
+    /// Everything is still to be done. For the boot processor, before it enters its guests.
+    pub fn begin() -> Self {
+        let now = cpu::tsc();
+        let [next_step, patience] = [PAUSE_US, PATIENCE_US].map(|us| now + timer::us_to_ticks(us));
+        Self { next_step, patience, step: Step::Memory, report: UpdateReport::default(), stamps: Vec::new() }
+    }
+
+    /// When the next step is due.
+    pub fn alarm(&self) -> u64 {
+        self.next_step
+    }
+
+    /// Takes a step, if one is due. `Err`: that was the last one, and this is what the control channel continues with.
+    pub fn step(mut self) -> Result<Self, Box<(Conversation, UpdateReport)>> {
+        if cpu::tsc() < self.next_step {
+            return Ok(self);
+        }
+        self.step = match self.step {
+            Step::Memory if !has_everybody_entered() && cpu::tsc() < self.patience => Step::Memory,
+            Step::Memory => {
+                interrupts::silence_watchdog();
+                apic::open_nmi_line();
+                self.stamps = trial_pages::stamps().collect();
+                self.report = report(&self.stamps);
+                trial_pages::end();
+                adoption::forget_seats();
+                address_space::take_all_memory();
+                Step::Account
+            }
+            Step::Account => {
+                pci::note_guest_runs();
+                address_space::furnish_memory();
+                Step::Logs
+            }
+            Step::Logs => {
+                take_logs();
+                picture::draw(self.report.generation as u32, &self.stamps);
+                Step::Console
+            }
+            Step::Console => {
+                interrupts::take_console();
+                Step::Consoles
+            }
+            Step::Consoles => {
+                take_consoles();
+                Step::Processors
+            }
+            Step::Processors => {
+                interrupts::take_interrupts();
+                processors::expect_others();
+                pci::let_the_idle_probe();
+                Step::Control
+            }
+            Step::Control => return Err(Box::new(self.finish())),
+        };
+        self.next_step = cpu::tsc() + timer::us_to_ticks(PAUSE_US);
+        Ok(self)
+    }
+
+    fn finish(self) -> (Conversation, UpdateReport) {
+        let conversation = inherited::late().map_or_else(Conversation::default, |(conversation, _)| conversation);
+        successor::take_events();
+        inherited::announce();
+        events::record(EventKind::HostUpdated { generation: self.report.generation });
+        successor::record_succession();
+        successor::give_back(&processors::online_apic_ids());
+        picture::end(self.report.generation as u32, &self.stamps);
+        log::info!(
+            "update: from the first processor that left its guests to the last one back: {} ns",
+            self.report.gap_ns
+        );
+        (conversation, self.report)
+    }
+}
+
+/// Logs and timelines go on where they were.
+fn take_logs() {
+    let Some((_, options)) = BOOT.get() else { return };
+    timeline::settle(inherited::timelines());
+    for index in processors::online() {
+        let is_boot = index == BOOT_PROCESSOR;
+        let bytes = if is_boot { options.log_buffer.boot_bytes() } else { options.log_buffer.other_bytes() };
+        console::log::add_ring(index, bytes);
+        timeline::add_ring(index);
+    }
+}
+
+/// What waited on guests' consoles waits on.
+fn take_consoles() {
+    let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return };
+    for guest in &guests.all {
+        let Some(place) = record.block_of(BlockKind::Console, guest.number, 0) else { continue };
+        let adopted = inherited::with_block(place.start.get(), place.bytes.get(), |bytes| guest.adopt_console(bytes));
+        if let Some(Err(problem)) = adopted {
+            log::error!("guest {}: its console: {problem}", guest.config.name);
+        }
+    }
+}
+
+/// Whether every processor is back with its guests, and has said when.
+fn has_everybody_entered() -> bool {
+    trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
+}
+
+/// How it went, as far as the gap.
+fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
+    let (Some(known), Some((_, stamps))) = (inherited::known(), inherited::late()) else {
+        return UpdateReport::default();
+    };
+    let stopped = stamps.stopped.get();
+    let ns = |ticks: u64| timer::ticks_to_ns(ticks.saturating_sub(stopped));
+    let times = |stamp: Stamp| all.iter().map(move |(_, stamps)| stamps[stamp as usize]);
+    let gap = times(Stamp::Entered).max().unwrap_or(0).saturating_sub(times(Stamp::Left).min().unwrap_or(0));
+    let processors = all.iter().map(|(index, stamps)| UpdateSteps {
+        index: *index,
+        left_ns: ns(stamps[Stamp::Left as usize]),
+        saved_ns: ns(stamps[Stamp::Saved as usize]),
+        gone_ns: ns(stamps[Stamp::Gone as usize]),
+        arrived_ns: ns(stamps[Stamp::Arrived as usize]),
+        restored_ns: ns(stamps[Stamp::Restored as usize]),
+        committed_ns: ns(stamps[Stamp::Committed as usize]),
+        entered_ns: ns(stamps[Stamp::Entered as usize]),
+    });
+    let processors = bounded(processors.collect());
+    UpdateReport {
+        is_dry_run: false,
+        generation: known.generation,
+        old_version: known.old_version.to_string(),
+        new_version: env!("CARGO_PKG_VERSION").to_string(),
+        preparation_ns: timer::ticks_to_ns(stopped.saturating_sub(stamps.asked.get())),
+        preparation_busy_ns: timer::ticks_to_ns(all.first().map_or(0, |(_, stamps)| stamps[BUSY_TICKS])),
+        slices: 0,
+        memory_bytes: inherited::on_trial().map_or(0, |(advance, _)| advance.bytes()),
+        gap_ns: timer::ticks_to_ns(gap),
+        processors,
+        old_build: inherited::old_build().to_string(),
+        new_build: BUILD.to_string(),
+    }
+}
+
+/// As many steps as a frame holds: those of the processors that were last to enter guests, by number.
+fn bounded(mut steps: Vec<UpdateSteps>) -> Vec<UpdateSteps> {
+    if steps.len() > MAX_UPDATE_STEPS {
+        steps.sort_unstable_by_key(|steps| Reverse(steps.entered_ns));
+        steps.truncate(MAX_UPDATE_STEPS);
+        steps.sort_unstable_by_key(|steps| steps.index);
+    }
+    steps
+}
