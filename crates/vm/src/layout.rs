@@ -80,6 +80,8 @@ pub mod port {
     pub const PCI_IO: u16 = 0xc000;
 }
 
+/// Ports from here on are left to PCI functions; the machine's own devices are below.
+pub const FIXED_PORTS_END: u16 = 0x1000;
 /// The global system interrupt of COM1.
 pub const COM1_GSI: u8 = 4;
 /// Inputs of the IOAPIC.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fakes for tests: memory that is a vector, a processor and a hypervisor that are plain data.
 
+mod devices;
+
+pub use devices::{FakeWorld, Probe};
+
 use core::cell::RefCell;
 use std::collections::VecDeque;
 use std::vec::Vec;

@@ -7,6 +7,7 @@
 //! pin sends one while its line is asserted and then waits ("remote IRR") for the end of that interrupt; if the line is
 //! still asserted then, it sends another. Lines are logical: polarity is stored, not applied.
 
+mod on_bus;
 mod registers;
 mod state;
 
@@ -60,6 +61,12 @@ impl Ioapic {
             DATA_OFFSET => self.read_indirect(),
             _ => 0,
         }
+    }
+
+    /// Reads the part of a register from `offset` in the page on.
+    #[inline]
+    pub fn read_part(&self, offset: u16) -> u64 {
+        u64::from(self.read(offset & !3)) >> ((offset % 4) * 8)
     }
 
     /// Writes the 32-bit register at `offset` in the page; interrupts that this sets free go to `deliver`.

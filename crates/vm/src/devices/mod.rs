@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The devices of a guest's machine.
 //!
-//! Every device has the same shape: `read` and `write` by register, `state()` and a validating `from_state()` (live
-//! update carries the state to the next image), and a plain return value for what it wants from the rest of the
-//! machine, so that a device never holds a reference to another. Time is always handed in.
+//! A device is a model of its chip: `read` and `write` by register, `state()` and a validating `from_state()` (a live
+//! update carries the state to the next image), and a plain return value for what it wants of the rest of the machine.
+//! Time is always handed in. [`device::Device`] puts it on the machine's [`bus`], which finds the device for a port or an
+//! address; what comes of an access is collected in [`outputs`]. A device never holds a reference to another.
 
 use core::fmt;
 
+pub mod bus;
 pub mod cmos;
+pub mod com1;
 pub mod debug_exit;
+pub mod device;
 pub mod ioapic;
 pub mod lapic;
+pub mod outputs;
 pub mod pci;
+mod piece;
 pub mod power;
 pub mod pvpanic;
 pub mod serial;

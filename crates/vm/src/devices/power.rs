@@ -5,6 +5,8 @@
 //! and wakes into one status byte (section 4.8.3.8). The only sleep this machine knows is S5: off. Reset is the PC's
 //! port 0xcf9, which the FADT names as the reset register. There is no keyboard controller to pulse the reset line.
 
+mod on_bus;
+
 use super::StateError;
 use crate::layout::port;
 

@@ -152,9 +152,13 @@ impl<M: GuestMemory> Machine<M> {
         let mut stop = None;
         if access.is_in {
             let value = self.port_access(processor, host, access, 0, &mut stop);
-            step.store(&self.memory, &mut RegisterBus { machine: self, processor, host }, value.into());
+            step.store(
+                &self.memory,
+                &mut RegisterBus { machine: self, processor, host, stop: &mut stop },
+                value.into(),
+            );
         } else {
-            let value = step.load(&self.memory, &mut RegisterBus { machine: self, processor, host });
+            let value = step.load(&self.memory, &mut RegisterBus { machine: self, processor, host, stop: &mut stop });
             self.port_access(processor, host, access, value as u32, &mut stop);
         }
         vcpu.set_task_priority(processor.lapic.task_priority());
@@ -183,10 +187,11 @@ impl<M: GuestMemory> Machine<M> {
         processor.is_executed_again = false;
         processor.settle(vcpu, &self.memory);
         let decoded = emulate::decode(vcpu, &self.memory, &mut processor.recent);
-        let mut bus = RegisterBus { machine: self, processor, host };
+        let mut stop = None;
+        let mut bus = RegisterBus { machine: self, processor, host, stop: &mut stop };
         let carried_out = decoded.and_then(|access| emulate::access(vcpu, &self.memory, fault.gpa, &access, &mut bus));
         let outcome = match carried_out {
-            Ok(()) => Outcome::Resume,
+            Ok(()) => stop.map_or(Outcome::Resume, Outcome::Stop),
             Err(refused) => self.refuse(vcpu, processor, refused),
         };
         vcpu.set_task_priority(processor.lapic.task_priority());
