@@ -16,7 +16,9 @@ mod activity;
 mod counters;
 mod counting;
 mod devices;
+pub mod emulate;
 mod exits;
+pub mod instruction;
 mod interrupts;
 mod mailbox;
 mod msrs;
@@ -31,6 +33,7 @@ mod steal;
 mod step;
 mod stepping;
 mod sync;
+pub mod walk;
 mod watch;
 
 use alloc::sync::Arc;
@@ -39,18 +42,18 @@ use core::sync::atomic::AtomicUsize;
 
 use pmu::VcpuCounters;
 
-use crate::cpuid::{CpuidTable, Speculation};
+use crate::cpu::cpuid::{CpuidTable, Speculation};
+use crate::cpu::kvmclock::{SharedArea, TscScale, VcpuClock};
+use crate::cpu::msr::PlainMsrs;
+use crate::cpu::steal_time::StealTime;
 use crate::devices::GuestTsc;
 use crate::devices::bus::Bus;
 use crate::devices::lapic::Lapic;
 use crate::devices::pvpanic::PanicEvent;
-use crate::emulate::{Recent, VectorWrite};
-use crate::instruction::{self, Bytes};
-use crate::kvmclock::{SharedArea, TscScale, VcpuClock};
 use crate::memory::GuestMemory;
-use crate::msr::PlainMsrs;
-use crate::steal_time::StealTime;
 
+use emulate::{Recent, VectorWrite};
+use instruction::Bytes;
 use mailbox::Mailbox;
 use nmi::Nmi;
 use stepping::Step;
@@ -82,9 +85,9 @@ pub trait Host {
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
-    /// A vector register of the vCPU, see [`crate::emulate::VectorFile`].
+    /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
-    /// Sets a vector register of the vCPU, see [`crate::emulate::VectorFile`].
+    /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite);
 }
 

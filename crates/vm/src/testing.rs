@@ -14,8 +14,8 @@ use handover::state::{Registers, SegmentRegister, event_flag};
 use crate::addr::{AccessSize, Gpa};
 use crate::devices::StateError;
 use crate::devices::pvpanic::PanicEvent;
-use crate::emulate::VectorWrite;
 use crate::machine::Host;
+use crate::machine::emulate::VectorWrite;
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
 

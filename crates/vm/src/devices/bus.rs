@@ -20,7 +20,7 @@ use super::pci::{Behind, Endpoint, Function, Nothing, PciBus, Slot, Space};
 use super::power::Power;
 use super::pvpanic::Pvpanic;
 use crate::addr::{AccessSize, Gpa};
-use crate::layout::FIXED_PORTS_END;
+use crate::platform::layout::FIXED_PORTS_END;
 
 mod ports;
 

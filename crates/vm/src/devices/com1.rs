@@ -9,7 +9,7 @@ use super::device::{At, Claim, Context, Device, Tag, Widths};
 use super::outputs::Outputs;
 use super::piece;
 use super::serial::{FIFO_BYTES, Serial, SerialState};
-use crate::layout::{COM1_GSI, port};
+use crate::platform::layout::{COM1_GSI, port};
 
 const CLAIMS: &[Claim] = &[Claim::Ports { first: port::COM1, count: 8, widths: Widths::Any }];
 /// The register that received bytes are read from.

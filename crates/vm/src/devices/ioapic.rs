@@ -15,7 +15,7 @@ pub use registers::RedirectionEntry;
 pub use state::IoapicState;
 
 use super::{DeliveryMode, Destination, InterruptMessage, StateError};
-use crate::layout::IOAPIC_PINS;
+use crate::platform::layout::IOAPIC_PINS;
 
 /// Offsets of the memory-mapped registers, each 32 bits wide.
 const INDEX_OFFSET: u16 = 0x00;

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use super::InterruptMessage;
 use super::debug_exit::DebugExitCode;
 use super::pvpanic::PanicEvent;
-use crate::layout::IOAPIC_PINS;
+use crate::platform::layout::IOAPIC_PINS;
 
 /// Messages of a device that fit: the end of one interrupt may set free as many as the I/O APIC has pins.
 const MESSAGES: usize = IOAPIC_PINS;

@@ -24,7 +24,7 @@ use super::device::{At, Claim, Context, Device, Tag, Widths};
 use super::outputs::Outputs;
 use super::{StateError, piece};
 use crate::addr::AccessSize;
-use crate::layout::{self, port};
+use crate::platform::layout::{self, port};
 
 mod access;
 mod bar;

@@ -8,7 +8,7 @@
 mod on_bus;
 
 use super::StateError;
-use crate::layout::port;
+use crate::platform::layout::port;
 
 /// Sleep control, bits 2–4: the sleep type.
 const SLEEP_TYPE_SHIFT: u8 = 2;

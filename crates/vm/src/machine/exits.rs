@@ -3,17 +3,17 @@
 
 use super::registers::RegisterBus;
 use super::{Activity, ExitKind, Fault, Host, Machine, Outcome, Processor, Stop};
-use crate::cpuid::CpuidView;
+use crate::cpu::cpuid::CpuidView;
 use crate::devices::lapic::Mode;
-use crate::emulate::{self, Refused};
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
-use crate::instruction::{self, Usual};
+use crate::machine::emulate::{self, Refused};
+use crate::machine::instruction::{self, Usual};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Event, Exception, Gpr, Rflags, VcpuState, cr4};
 
 /// Encodings that are skipped without decoding.
 pub(super) mod usual {
-    use crate::instruction::Usual;
+    use crate::machine::instruction::Usual;
 
     pub const CPUID: Usual = Usual::new(&[0x0f, 0xa2]);
     pub const HLT: Usual = Usual::new(&[0xf4]);

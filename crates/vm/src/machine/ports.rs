@@ -4,8 +4,8 @@
 use super::{Host, Machine, Processor, Stop};
 use crate::devices::device::At;
 use crate::exit::PortAccess;
-use crate::layout::port;
 use crate::memory::GuestMemory;
+use crate::platform::layout::port;
 
 const COM1_LAST: u16 = port::COM1 + 7;
 

@@ -5,9 +5,9 @@
 use super::{Host, Machine, Processor, Stop};
 use crate::addr::{AccessSize, Gpa};
 use crate::devices::lapic::Mode;
-use crate::emulate::{MemoryBus, VectorFile, VectorWrite};
-use crate::layout;
+use crate::machine::emulate::{MemoryBus, VectorFile, VectorWrite};
 use crate::memory::GuestMemory;
+use crate::platform::layout;
 
 const PAGE: u64 = 4096;
 

@@ -31,9 +31,9 @@ use handover::schema::Described as _;
 use handover::state::{self, watch_flag};
 
 use super::{Machine, Processor};
+use crate::cpu::msr::check_pat;
 use crate::devices::StateError;
 use crate::memory::GuestMemory;
-use crate::msr::check_pat;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {

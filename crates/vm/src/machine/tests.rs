@@ -31,7 +31,7 @@ mod watching;
 
 use super::*;
 use crate::addr::{AccessSize, Gpa};
-use crate::cpuid::{CpuidConfig, CpuidResult};
+use crate::cpu::cpuid::{CpuidConfig, CpuidResult};
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use crate::testing::{FakeHost, FakeMemory, FakeVcpu};
 use crate::vcpu::{Event, Exception, Gpr, Rflags, Segment, SegmentName, cr0, efer};

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::addr::AccessSize;
 use crate::devices::device::Widths;
-use crate::layout::FIXED_PORTS_END;
+use crate::platform::layout::FIXED_PORTS_END;
 
 /// Ports that share a cell.
 const CELL_PORTS: u16 = 8;

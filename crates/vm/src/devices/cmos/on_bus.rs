@@ -7,7 +7,7 @@ use handover::state::{self, DeviceKind};
 use super::{Cmos, CmosState};
 use crate::devices::device::{At, Claim, Context, Device, Tag, Widths};
 use crate::devices::{StateError, piece};
-use crate::layout::port;
+use crate::platform::layout::port;
 
 const CLAIMS: &[Claim] = &[Claim::Ports { first: port::CMOS, count: 2, widths: Widths::Any }];
 

@@ -8,7 +8,7 @@ use super::{Ioapic, IoapicState};
 use crate::addr::AccessSize;
 use crate::devices::device::{At, Claim, Context, Device, Tag};
 use crate::devices::{StateError, piece};
-use crate::layout;
+use crate::platform::layout;
 
 const CLAIMS: &[Claim] = &[Claim::Memory { first: layout::IOAPIC, bytes: 4096 }];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Base address registers (PCI Local Bus 3.0, section 6.2.5.1).
 
-use crate::layout::FIXED_PORTS_END;
+use crate::platform::layout::FIXED_PORTS_END;
 
 /// Base address registers of an ordinary header.
 pub const BARS: usize = 6;

@@ -8,7 +8,7 @@ use super::{Power, PowerRegister, PowerRequest, PowerState};
 use crate::devices::device::{At, Claim, Context, Device, Tag, Widths};
 use crate::devices::outputs::Request;
 use crate::devices::{StateError, piece};
-use crate::layout::port;
+use crate::platform::layout::port;
 
 /// Port [`port::RESET`] lies inside of PCI's address port, whose accesses are wider.
 const CLAIMS: &[Claim] = &[

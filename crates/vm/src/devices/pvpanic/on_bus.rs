@@ -8,7 +8,7 @@ use super::{PanicEvent, Pvpanic, PvpanicState};
 use crate::devices::device::{At, Claim, Context, Device, Tag, Widths};
 use crate::devices::outputs::Request;
 use crate::devices::{StateError, piece};
-use crate::layout::port;
+use crate::platform::layout::port;
 
 const CLAIMS: &[Claim] = &[Claim::Ports { first: port::PVPANIC, count: 1, widths: Widths::Any }];
 

@@ -6,10 +6,10 @@ use handover::state::{self, CpuidLeaf, DeviceKind, later_policy, policy_flag};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::Full;
-use crate::cpuid::CpuidTable;
+use crate::cpu::cpuid::CpuidTable;
+use crate::cpu::kvmclock::TscScale;
 use crate::devices::StateError;
 use crate::devices::device::Tag;
-use crate::kvmclock::TscScale;
 use crate::machine::{Machine, MachineConfig};
 use crate::memory::GuestMemory;
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::devices::pci::Slot;
-use crate::emulate::VectorWrite;
+use crate::machine::emulate::VectorWrite;
 use crate::testing::Probe;
 
 /// The probe's registers, by the enhanced window.
