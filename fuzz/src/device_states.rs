@@ -3,13 +3,15 @@
 
 use vm::devices::StateError;
 use vm::devices::cmos::{Cmos, CmosState};
+use vm::devices::device::Device as _;
 use vm::devices::ioapic::{Ioapic, IoapicState};
 use vm::devices::lapic::{Lapic, LapicState, VectorSet};
-use vm::devices::pci::{FunctionState, PciBus, PciState};
+use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::power::{Power, PowerState};
 use vm::devices::serial::{Serial, SerialState};
 use vm::kvmclock::{VcpuClock, VcpuClockState};
 use vm::msr::{MsrState, PlainMsrs};
+use vm::testing::Probe;
 
 use crate::devices::{drive_cmos, drive_ioapic, drive_lapic, drive_pci, drive_power, drive_serial};
 use crate::input::Input;
@@ -22,7 +24,7 @@ pub fn device_states(data: &[u8]) {
         1 => go_on(Ioapic::from_state(ioapic(&mut input)), drive_ioapic, &mut input),
         2 => go_on(Serial::from_state(serial(&mut input)), drive_serial, &mut input),
         3 => go_on(Cmos::from_state(cmos(&mut input)), drive_cmos, &mut input),
-        4 => go_on(PciBus::from_state(pci(&mut input)), drive_pci, &mut input),
+        4 => go_on(pci(&mut input), drive_pci, &mut input),
         5 => {
             let state = PowerState { sleep_control: input.u8(), reset_control: input.u8() };
             go_on(Power::from_state(state), drive_power, &mut input);
@@ -101,18 +103,18 @@ fn cmos(input: &mut Input<'_>) -> CmosState {
     state
 }
 
-fn pci(input: &mut Input<'_>) -> PciState {
-    let mut state = PciBus::new().state();
-    state.address = input.u32();
-    for function in &mut state.functions {
-        while input.bool() {
-            function.config[usize::from(input.u8())] = input.u8();
-        }
+/// A function with MSI and MSI-X whose state the input has changed.
+fn pci(input: &mut Input<'_>) -> Result<Endpoint<Probe>, StateError> {
+    let mut function = Probe::in_slot(Slot(8));
+    let mut state = vec![0; function.state_bytes()];
+    let used = function.save(&mut state).expect("there is room");
+    state.truncate(used);
+    while input.bool() {
+        let at = usize::from(input.u16()) % state.len();
+        state[at] = input.u8();
     }
-    if input.bool() {
-        state.functions.push(FunctionState { slot: input.u8(), config: [input.u8(); _] });
-    }
-    state
+    state.truncate(state.len() - usize::from(input.u8() == 1));
+    function.restore(function.state_version(), &state).map(|()| function)
 }
 
 fn clock(input: &mut Input<'_>) {

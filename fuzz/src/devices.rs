@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Devices: any accesses; afterwards each must be restorable from its own state.
 
-use vm::addr::AccessSize;
+use vm::addr::{AccessSize, Gpa};
+use vm::devices::bus::Bus;
 use vm::devices::cmos::Cmos;
 use vm::devices::debug_exit::DebugExit;
+use vm::devices::device::{At, Device};
 use vm::devices::ioapic::Ioapic;
 use vm::devices::lapic::{Lapic, MSR_X2APIC_FIRST};
-use vm::devices::pci::PciBus;
+use vm::devices::pci::{ConfigAccess, Configured as _, Endpoint, Slot};
 use vm::devices::power::{Power, PowerRegister};
 use vm::devices::pvpanic::Pvpanic;
 use vm::devices::serial::{FIFO_BYTES, Serial};
 use vm::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
+use vm::testing::{FakeWorld, Probe};
 
 use crate::input::Input;
 
@@ -22,7 +25,8 @@ pub fn devices(data: &[u8]) {
         1 => drive_ioapic(Ioapic::new(input.u8()), &mut input),
         2 => drive_serial(Serial::new(), &mut input),
         3 => drive_cmos(Cmos::new(), &mut input),
-        4 => drive_pci(PciBus::new(), &mut input),
+        4 if input.bool() => drive_pci(Probe::in_slot(Slot(8)), &mut input),
+        4 => drive_bus(&mut input),
         5 => drive_power(Power::new(), &mut input),
         6 => drive_pvpanic(Pvpanic::new(), &mut input),
         _ => drive_debug_exit(DebugExit::new(), &mut input),
@@ -106,17 +110,62 @@ pub fn drive_cmos(mut cmos: Cmos, input: &mut Input<'_>) {
     assert_eq!(Cmos::from_state(cmos.state()).as_ref(), Ok(&cmos));
 }
 
-pub fn drive_pci(mut pci: PciBus, input: &mut Input<'_>) {
+/// A function alone: what is accepted by its registers, MSI and MSI-X can be restored.
+pub fn drive_pci(mut function: Endpoint<Probe>, input: &mut Input<'_>) {
+    let mut world = FakeWorld::default();
     while !input.is_empty() {
-        let size = size(input);
-        match input.u8() & 3 {
-            0 => pci.write_port(input.u8() & 7, size, input.u32()),
-            1 => drop(pci.read_port(input.u8() & 7, size)),
-            2 => pci.write_enhanced(input.number(), size, input.u64()),
-            _ => assert_eq!(pci.read_enhanced(input.number(), size) & !size.mask(), 0),
+        let (size, kind) = (size(input), input.u8());
+        let (offset, value) = (u64::from(input.u16() & 0xfff), input.u64() & size.mask());
+        let at = At { range: kind >> 6, offset, size };
+        match kind & 7 {
+            0..=3 => config(&mut function, input.u8(), kind & 1 != 0, (size, value), &mut world),
+            4 => drop(Device::read(&mut function, at, &mut world.context())),
+            5 => function.raise_pending(&mut world.outputs),
+            _ => Device::write(&mut function, at, value, &mut world.context()),
         }
+        drop(world.outputs.take_messages());
     }
-    assert_eq!(PciBus::from_state(pci.state()).as_ref(), Ok(&pci));
+    let mut state = vec![0; function.state_bytes()];
+    let used = function.save(&mut state).expect("there is room");
+    assert_eq!(Probe::in_slot(Slot(8)).restore(function.state_version(), &state[..used]), Ok(()));
+}
+
+fn config(
+    function: &mut Endpoint<Probe>,
+    register: u8,
+    is_write: bool,
+    (size, value): (AccessSize, u64),
+    world: &mut FakeWorld,
+) {
+    let Some(access) = ConfigAccess::enhanced(8 << 12 | u64::from(register), size) else { return };
+    match is_write {
+        true => function.write_config(access, value, &mut world.context()),
+        false => drop(function.read_config(access, &mut world.context())),
+    }
+}
+
+/// All devices of a machine behind their ports and addresses, and two functions, which the input moves.
+fn drive_bus(input: &mut Input<'_>) {
+    let (mut bus, mut world) = (Bus::new(true), FakeWorld::default());
+    [8, 16].into_iter().for_each(|slot| drop(bus.attach_function(Probe::in_slot(Slot(slot))).expect("it is free")));
+    while !input.is_empty() {
+        let (size, is_port, is_write) = (size(input), input.bool(), input.bool());
+        let found = if is_port {
+            bus.find_port(input.u16(), size)
+        } else {
+            let page = input.choose(&[0xfec0_0000, 0xe000_8000, 0xe001_0000, 0]);
+            let address = if page == 0 { input.number() } else { page + u64::from(input.u8()) };
+            bus.find_memory(Gpa(address), size)
+        };
+        let Some((device, at)) = found.and_then(|place| bus.device(place)) else { continue };
+        let mut device = device.lock();
+        match is_write {
+            true => device.write(at, input.u64() & size.mask(), &mut world.context()),
+            false => drop(device.read(at, &mut world.context())),
+        }
+        drop(device);
+        drop((world.outputs.take_lines(), world.outputs.take_messages(), world.outputs.take_request()));
+    }
 }
 
 pub fn drive_power(mut power: Power, input: &mut Input<'_>) {

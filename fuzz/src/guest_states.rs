@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use handover::block::{self, HEAD_BYTES};
 use handover::state::{BlockState, Console, CpuidLeaf, Devices, Late, PciFunction, Policy, Vcpu};
-use handover::{BlockMut, Owner, VERSION};
+use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
 use vm::cpuid::{CpuidConfig, CpuidTable};
 use vm::kvmclock::TscScale;
 use vm::machine::{Machine, MachineConfig, Processor, check_area};
@@ -26,7 +26,9 @@ struct Parcel {
     leaves: Vec<u8>,
     vcpu: Vcpu,
     devices: Devices,
-    functions: Vec<u8>,
+    tail: Vec<u8>,
+    /// In whose words the devices are.
+    version: u32,
 }
 
 /// A guest's state in which the input has changed what it likes, or blocks of anything.
@@ -52,10 +54,10 @@ pub fn guest_states(data: &[u8]) {
             vcpu.injected = None;
         }
     }
-    let after = saved(&machine, &vcpu, &processor);
+    let after = saved(&machine, &vcpu, &processor, parcel.version);
     // XCR0 and PAT of the fake processor are whatever the input says; a real one's are checked as they are written.
     if let Some((machine, vcpu, processor)) = opened(&after) {
-        assert_eq!(saved(&machine, &vcpu, &processor), after, "restored and saved again");
+        assert_eq!(saved(&machine, &vcpu, &processor, parcel.version), after, "restored and saved again");
     }
 }
 
@@ -69,19 +71,22 @@ fn fresh(input: &mut Input<'_>) -> Parcel {
     };
     let machine = Machine::new(FakeMemory::new(MEMORY_BYTES), config);
     let vcpu = FakeVcpu { xcr0: 1, ..FakeVcpu::default() };
-    saved(&machine, &vcpu, &Processor::new(0, true, input.number(), 1, Arc::default()))
+    let processor = Processor::new(0, true, input.number(), 1, Arc::default());
+    let version = if input.bool() { VERSION } else { OLDEST_VERSION };
+    saved(&machine, &vcpu, &processor, version)
 }
 
-fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor) -> Parcel {
+fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor, version: u32) -> Parcel {
     let (mut policy, mut leaves) = (Policy::new_zeroed(), vec![0; 128 * size_of::<CpuidLeaf>()]);
     let used = machine.save_policy(&mut policy, &mut leaves).expect("no guest is told more");
     leaves.truncate(used);
     let mut state = Vcpu::new_zeroed();
     machine.save_vcpu(vcpu, processor, &mut state);
     machine.save_mail(0, &mut state);
-    let (mut devices, mut functions) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
-    assert_eq!(machine.save_devices(&mut devices, &mut functions), Ok(functions.len()));
-    Parcel { policy, leaves, vcpu: state, devices, functions }
+    let (mut devices, mut tail) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
+    let used = machine.save_devices(&mut devices, &mut tail, version).expect("there is room");
+    tail.truncate(used);
+    Parcel { version, policy, leaves, vcpu: state, devices, tail }
 }
 
 fn opened(parcel: &Parcel) -> Option<(Machine<FakeMemory>, FakeVcpu, Processor)> {
@@ -89,7 +94,7 @@ fn opened(parcel: &Parcel) -> Option<(Machine<FakeMemory>, FakeVcpu, Processor)>
     let machine = Machine::adopt(memory, &parcel.policy, &parcel.leaves).map_err(|error| error.to_string()).ok()?;
     let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(0, true, 0, 0, Arc::default()));
     machine.restore_vcpu(&parcel.vcpu, &mut vcpu, &mut processor).map_err(|error| error.to_string()).ok()?;
-    machine.restore_devices(&parcel.devices, &parcel.functions).map_err(|error| error.to_string()).ok()?;
+    machine.restore_devices(&parcel.devices, &parcel.tail).map_err(|error| error.to_string()).ok()?;
     Some((machine, vcpu, processor))
 }
 
@@ -98,7 +103,7 @@ fn change(parcel: &mut Parcel, input: &mut Input<'_>) {
         0 => parcel.policy.as_mut_bytes(),
         1 => &mut parcel.leaves[..],
         2 => parcel.devices.as_mut_bytes(),
-        3 => &mut parcel.functions[..],
+        3 => &mut parcel.tail[..],
         _ => parcel.vcpu.as_mut_bytes(),
     };
     let at = usize::from(input.u16()) % bytes.len().max(1);

@@ -33,6 +33,7 @@ extern crate std;
 
 pub mod block;
 mod described;
+pub mod devices;
 mod error;
 pub mod image;
 mod items;

@@ -10,7 +10,7 @@ use crate::layout::{
     CheckPolicy, Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, Module, Processor,
     ProcessorState, Purpose, Reason, Region, Retired, SectionHeader, Stamps,
 };
-use crate::state::{self, BlockHeader, BlockKind};
+use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
 
 pub use crate::described::{Described, Field, Numbers, Plain};
@@ -86,9 +86,41 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::Ioapic>(Part::Piece),
     structure::<state::Small>(Part::Piece),
     structure::<state::PciFunction>(Part::Piece),
+    structure::<state::DeviceBlock>(Part::Piece),
     structure::<state::Console>(Part::Block(BlockKind::Console)),
     structure::<state::Late>(Part::Block(BlockKind::Late)),
 ];
+
+/// The format of one kind of device. It is apart from the versions of the record: a new device adds its own and changes
+/// nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceFormat {
+    /// The kind.
+    pub kind: DeviceKind,
+    /// The newest version of its state.
+    pub version: u32,
+    /// What the state consists of, in order.
+    pub pieces: &'static [Structure],
+}
+
+const fn device(kind: DeviceKind, pieces: &'static [Structure]) -> DeviceFormat {
+    DeviceFormat { kind, version: 1, pieces }
+}
+
+/// What the states of devices hold.
+pub const DEVICES: &[DeviceFormat] = &[
+    device(DeviceKind::Com1, &[structure::<state::Serial>(Part::Piece)]),
+    device(DeviceKind::Cmos, &[structure::<state::Cmos>(Part::Piece)]),
+    device(DeviceKind::Ioapic, &[structure::<state::Ioapic>(Part::Piece)]),
+    device(DeviceKind::Power, &[structure::<state::Power>(Part::Piece)]),
+    device(DeviceKind::Pvpanic, &[structure::<state::Pvpanic>(Part::Piece)]),
+    device(DeviceKind::DebugExit, &[structure::<state::DebugExit>(Part::Piece)]),
+    device(DeviceKind::PciHost, &[structure::<state::PciAddress>(Part::Piece)]),
+    device(DeviceKind::PlainFunction, &[structure::<state::PciFunction>(Part::Piece)]),
+];
+
+/// What follows the registers of a PCI function that has MSI-X, before its device's own state.
+pub const MSIX: Structure = structure::<state::MsixEntry>(Part::Piece);
 
 /// All enumerations and flags.
 pub const NUMBERS: &[Numbers] = &[
@@ -137,17 +169,49 @@ impl fmt::Display for Description {
         for (structure, fields) in structures(self.0) {
             write!(f, "\n{} {}", structure.part, structure.name)?;
             writeln!(f, " (since version {})", structure.since)?;
-            for Field { name, type_name, unit, since, offset, bytes } in fields {
-                writeln!(f, "{offset:6} {bytes:5}  {name}: {type_name}, {unit}, since {since}")?;
-            }
+            write_fields(f, fields)?;
         }
-        for Numbers { name, all, .. } in NUMBERS.iter().filter(|numbers| numbers.since <= self.0) {
-            write!(f, "\nnumbers {name}:")?;
-            let there = all.iter().filter(|(_, _, since)| *since <= self.0);
-            there.into_iter().try_for_each(|(variant, number, _)| write!(f, " {number} {variant}"))?;
+        for numbers in NUMBERS.iter().filter(|numbers| numbers.since <= self.0) {
+            write_numbers(f, numbers, self.0)?;
         }
         f.write_str("\n")
     }
+}
+
+/// The states of all devices in text.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceDescription;
+
+impl fmt::Display for DeviceDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("states of devices\n")?;
+        for DeviceFormat { kind, version, pieces } in DEVICES {
+            writeln!(f, "\ndevice {} {kind:?}, version {version}:", *kind as u32)?;
+            pieces.iter().try_for_each(|piece| write_piece(f, piece))?;
+        }
+        f.write_str("\nbehind the registers of a PCI function with MSI-X, for each vector:\n")?;
+        write_piece(f, &MSIX)?;
+        write_numbers(f, &DeviceKind::NUMBERS, VERSION)?;
+        f.write_str("\n")
+    }
+}
+
+/// The numbers that a version has.
+fn write_numbers(f: &mut fmt::Formatter<'_>, numbers: &Numbers, version: u32) -> fmt::Result {
+    write!(f, "\nnumbers {}:", numbers.name)?;
+    let there = numbers.all.iter().filter(|(_, _, since)| *since <= version);
+    there.into_iter().try_for_each(|(variant, number, _)| write!(f, " {number} {variant}"))
+}
+
+fn write_piece(f: &mut fmt::Formatter<'_>, piece: &Structure) -> fmt::Result {
+    writeln!(f, "piece {}", piece.name)?;
+    write_fields(f, piece.fields.iter().copied())
+}
+
+fn write_fields(f: &mut fmt::Formatter<'_>, mut fields: impl Iterator<Item = Field>) -> fmt::Result {
+    fields.try_for_each(|Field { name, type_name, unit, since, offset, bytes }| {
+        writeln!(f, "{offset:6} {bytes:5}  {name}: {type_name}, {unit}, since {since}")
+    })
 }
 
 impl fmt::Display for Part {

@@ -5,15 +5,17 @@
 //! |---|---|---|---|
 //! | [`Policy`] | one for each guest that runs | before the guests stop | [`CpuidLeaf`]s |
 //! | [`Vcpu`] | one for each virtual processor | by the processor that carries it | the XSAVE area |
-//! | [`Devices`] | one for each guest that runs | when all its virtual processors have stopped | [`PciFunction`]s |
+//! | [`Devices`] | one for each guest that runs | when all its virtual processors have stopped | [`DeviceBlock`]s |
 //! | [`Console`] | one for each guest | likewise | the bytes that wait |
 //! | [`Late`] | one | last of all | nothing |
 
+mod device_blocks;
 mod devices;
 mod host;
 mod registers;
 mod vcpu;
 
+pub use device_blocks::*;
 pub use devices::*;
 pub use host::*;
 pub use registers::*;

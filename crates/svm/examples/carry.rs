@@ -58,7 +58,7 @@ fn save(guest: &Guest, block: &mut BlockMut<'_, VcpuState>) {
 
 fn save_devices(guest: &Guest, block: &mut BlockMut<'_, Devices>) {
     let (state, tail) = block.parts().expect("it was begun");
-    let used = guest.machine.save_devices(state, tail).expect("there is room");
+    let used = guest.machine.save_devices(state, tail, VERSION).expect("there is room");
     block.finish(used).expect("there is room");
 }
 

@@ -5,14 +5,13 @@
 //! virtualization extension runs the guest, touches hardware or needs `unsafe`: a whole machine can be built, driven
 //! and fuzzed on a laptop.
 //!
-//! | module | what |
-//! |---|---|
-//! | [`addr`], [`memory`], [`layout`] | guest-physical addresses, access to guest memory, where everything is |
-//! | [`exit`], [`vcpu`] | why a processor left the guest; the architectural state handlers may read and change |
-//! | [`devices`] | local APIC, IOAPIC, UART, clock, PCI host bridge, pvpanic, power, debug exit |
-//! | [`cpuid`], [`msr`] | what the guest is told of its processor, as pure tables |
-//! | [`kvmclock`], [`steal_time`] | what the guest is told of time, in its own memory |
-//! | [`loader`], [`acpi`], [`reset_vector`] | how a kernel is put into memory, and what it finds of the machine there |
+//! | module | for whom | what |
+//! |---|---|---|
+//! | [`cpu`] | the CPU model | what the guest is told of its CPU: CPUID, MSRs, clocks |
+//! | [`platform`] | the platform | where everything is, ACPI tables, loaders |
+//! | [`devices`] | devices | the bus, PCI, and each device; the local APIC |
+//! | [`machine`] | the exit loop | the answer to every exit, emulation, interrupts, saved state |
+//! | [`addr`], [`memory`], [`exit`], [`vcpu`] | all | addresses, guest memory, why a vCPU left, its architectural state |
 #![no_std]
 #![warn(missing_docs)]
 
@@ -20,24 +19,19 @@ extern crate alloc;
 #[cfg(any(test, feature = "testing"))]
 extern crate std;
 
-pub mod acpi;
 pub mod addr;
-pub mod cpuid;
-pub mod cr4;
+pub mod cpu;
 pub mod devices;
-pub mod emulate;
 pub mod exit;
-pub mod instruction;
-pub mod kvmclock;
-pub mod layout;
-pub mod loader;
 pub mod machine;
 pub mod memory;
-pub mod msr;
-pub mod reset_vector;
-pub mod steal_time;
+pub mod platform;
 pub mod vcpu;
-pub mod walk;
+
+// The names by which other crates know the parts.
+pub use cpu::{cpuid, kvmclock, msr};
+pub use machine::{emulate, instruction, walk};
+pub use platform::{acpi, layout, loader, reset_vector};
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

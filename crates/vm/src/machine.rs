@@ -3,19 +3,22 @@
 //!
 //! ```text
 //! Exit ──► exits ──┬─► CPUID, MSRs ──────────► Processor (local APIC, clock)
-//!                  ├─► ports ──┬────────────► Devices (one lock per guest)
+//!                  ├─► ports ──┬────────────► Bus of devices (a lock for each)
 //!                  └─► memory ─┘                  │ interrupt messages
 //!                                                 ▼
 //! next entry ◄── interrupts: the highest vector, or a window ◄── local APIC
 //! ```
 //!
 //! What belongs to one virtual processor is in [`Processor`] and needs no lock; what its processors share is in
-//! [`Devices`]. Time, the console and the real alarm come from the [`Host`].
+//! its [`Bus`]. Time, the console and the real alarm come from the [`Host`].
 
 mod activity;
 mod counters;
 mod counting;
+mod devices;
+pub mod emulate;
 mod exits;
+pub mod instruction;
 mod interrupts;
 mod mailbox;
 mod msrs;
@@ -30,6 +33,7 @@ mod steal;
 mod step;
 mod stepping;
 mod sync;
+pub mod walk;
 mod watch;
 
 use alloc::sync::Arc;
@@ -37,25 +41,19 @@ use alloc::vec::Vec;
 use core::sync::atomic::AtomicUsize;
 
 use pmu::VcpuCounters;
-use spin::Mutex;
 
-use crate::cpuid::{CpuidTable, Speculation};
+use crate::cpu::cpuid::{CpuidTable, Speculation};
+use crate::cpu::kvmclock::{SharedArea, TscScale, VcpuClock};
+use crate::cpu::msr::PlainMsrs;
+use crate::cpu::steal_time::StealTime;
 use crate::devices::GuestTsc;
-use crate::devices::cmos::Cmos;
-use crate::devices::debug_exit::DebugExit;
-use crate::devices::ioapic::Ioapic;
+use crate::devices::bus::Bus;
 use crate::devices::lapic::Lapic;
-use crate::devices::pci::PciBus;
-use crate::devices::power::Power;
-use crate::devices::pvpanic::{PanicEvent, Pvpanic};
-use crate::devices::serial::Serial;
-use crate::emulate::{Recent, VectorWrite};
-use crate::instruction::{self, Bytes};
-use crate::kvmclock::{SharedArea, TscScale, VcpuClock};
+use crate::devices::pvpanic::PanicEvent;
 use crate::memory::GuestMemory;
-use crate::msr::PlainMsrs;
-use crate::steal_time::StealTime;
 
+use emulate::{Recent, VectorWrite};
+use instruction::Bytes;
 use mailbox::Mailbox;
 use nmi::Nmi;
 use stepping::Step;
@@ -87,9 +85,9 @@ pub trait Host {
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
-    /// A vector register of the vCPU, see [`crate::emulate::VectorFile`].
+    /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
-    /// Sets a vector register of the vCPU, see [`crate::emulate::VectorFile`].
+    /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite);
 }
 
@@ -153,7 +151,7 @@ pub struct Machine<M> {
     scale: TscScale,
     /// Wall clock at the guest's time 0.
     boot_unix_ns: u64,
-    devices: Mutex<Devices>,
+    bus: Bus,
     /// One per virtual processor; the index is its APIC identifier.
     mailboxes: Vec<Mailbox>,
     /// Whether MISC_ENABLE is there, which is Intel's.
@@ -164,17 +162,6 @@ pub struct Machine<M> {
     deaf: AtomicUsize,
     /// LFENCE serializes on the host.
     lfence_serializes: bool,
-}
-
-/// Devices that more than one processor can reach.
-pub struct Devices {
-    serial: Serial,
-    cmos: Cmos,
-    pci: PciBus,
-    pvpanic: Pvpanic,
-    power: Power,
-    ioapic: Ioapic,
-    debug_exit: Option<DebugExit>,
 }
 
 /// What a machine is made of.
@@ -249,15 +236,7 @@ impl<M: GuestMemory> Machine<M> {
             cpuid: config.cpuid,
             scale: config.scale,
             boot_unix_ns: config.boot_unix_ns,
-            devices: Mutex::new(Devices {
-                serial: Serial::new(),
-                cmos: Cmos::new(),
-                pci: PciBus::new(),
-                pvpanic: Pvpanic::new(),
-                power: Power::new(),
-                ioapic: Ioapic::new(0),
-                debug_exit: config.has_debug_exit.then(DebugExit::new),
-            }),
+            bus: Bus::new(config.has_debug_exit),
             mailboxes: (0..config.vcpus).map(|id| Mailbox::new(Lapic::new(id, id == 0).addressing())).collect(),
             alive: AtomicUsize::new(1),
             deaf: AtomicUsize::new(0),
@@ -273,6 +252,11 @@ impl<M: GuestMemory> Machine<M> {
     /// The registers that control speculation, as far as the guest was told of them.
     pub fn speculation(&self) -> Speculation {
         self.cpuid.speculation()
+    }
+
+    /// The machine's devices. Those that not every machine has are attached before it runs or is restored.
+    pub fn bus_mut(&mut self) -> &mut Bus {
+        &mut self.bus
     }
 
     /// The guest's memory.

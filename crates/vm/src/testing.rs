@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fakes for tests: memory that is a vector, a processor and a hypervisor that are plain data.
 
+mod devices;
+
+pub use devices::{FakeWorld, Probe};
+
 use core::cell::RefCell;
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -10,8 +14,8 @@ use handover::state::{Registers, SegmentRegister, event_flag};
 use crate::addr::{AccessSize, Gpa};
 use crate::devices::StateError;
 use crate::devices::pvpanic::PanicEvent;
-use crate::emulate::VectorWrite;
 use crate::machine::Host;
+use crate::machine::emulate::VectorWrite;
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
 

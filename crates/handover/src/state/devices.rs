@@ -53,7 +53,9 @@ plain! {
         pub edx: U32 as "register",
     }
 
-    /// Devices that more than one processor can reach.
+    /// The devices that all vCPUs of a guest share. Version 3 has a place for each device that it knows, and
+    /// [`PciFunction`]s behind the structure. Since version 4 these places are zero, and all devices are in
+    /// [`super::DeviceBlock`]s behind the structure.
     pub struct Devices since 2 {
         /// COM1.
         pub serial: Serial as "piece",
@@ -63,6 +65,10 @@ plain! {
         pub ioapic: Ioapic as "piece",
         /// All the small ones.
         pub small: Small as "piece",
+        /// [`super::DeviceBlock`]s behind this: one for each device.
+        pub blocks: U32 as "count" since 4,
+        /// Zero.
+        pub blocks_zero: U32 as "zero" since 4,
     }
 
     /// A 16550A.
@@ -181,9 +187,9 @@ flags! {
 }
 
 flags! {
-    /// Bits of [`Small::flags`].
+    /// Bits of [`Small::flags`] and [`super::DebugExit::flags`].
     pub mod small_flag: u32, since 2 {
-        /// [`super::Small::debug_exit_code`] was written.
+        /// The number was written.
         DEBUG_EXIT_WRITTEN = 0,
     }
 }

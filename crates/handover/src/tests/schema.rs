@@ -10,8 +10,8 @@ use super::samples::Sample;
 use crate::VERSION;
 use crate::layout::Kind;
 use crate::record::Record;
-use crate::schema::{Described, Description, Part, STRUCTURES, structures, versions};
-use crate::state::{BlockHeader, BlockKind, Vcpu};
+use crate::schema::{DEVICES, Described, Description, DeviceDescription, Part, STRUCTURES, structures, versions};
+use crate::state::{BlockHeader, BlockKind, DeviceKind, Vcpu};
 use crate::write::CHECKSUM;
 
 /// Length and CRC-32 of the sample's record in each version.
@@ -30,6 +30,23 @@ fn each_version_is_as_its_file_describes_it() {
         let on_file = fs::read_to_string(&path).expect("each version has its file");
         assert_eq!(described, on_file, "version {version}: see above this test");
     }
+}
+
+/// When this fails, the state of a device has changed, or there is a new one. What is on file never changes: a state
+/// that changes has a new version, and its reader accepts the older ones.
+#[test]
+fn the_states_of_devices_are_as_their_file_describes_them() {
+    let path = format!("{}/schema/devices.txt", env!("CARGO_MANIFEST_DIR"));
+    let described = DeviceDescription.to_string();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &described).expect("the file can be written");
+    }
+    assert_eq!(described, fs::read_to_string(&path).expect("the file is there"));
+}
+
+#[test]
+fn every_kind_of_device_is_described_once() {
+    assert!(DEVICES.iter().map(|device| device.kind).eq(DeviceKind::ALL.iter().copied()));
 }
 
 #[test]

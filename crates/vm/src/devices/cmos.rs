@@ -11,6 +11,7 @@
 use super::StateError;
 
 pub mod calendar;
+mod on_bus;
 
 use calendar::{LATEST, RegisterFormat, TIME_REGISTERS, TimeRegisters};
 

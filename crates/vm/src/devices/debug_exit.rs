@@ -5,6 +5,8 @@
 //! is that of QEMU's `isa-debug-exit`, so that the same guest also runs directly in QEMU: the status that an observer
 //! sees is `(number << 1) | 1`, never zero. The raw number is kept, too: nothing is lost of it.
 
+mod on_bus;
+
 use super::StateError;
 use crate::addr::AccessSize;
 

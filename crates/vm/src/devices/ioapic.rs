@@ -7,6 +7,7 @@
 //! pin sends one while its line is asserted and then waits ("remote IRR") for the end of that interrupt; if the line is
 //! still asserted then, it sends another. Lines are logical: polarity is stored, not applied.
 
+mod on_bus;
 mod registers;
 mod state;
 
@@ -14,7 +15,7 @@ pub use registers::RedirectionEntry;
 pub use state::IoapicState;
 
 use super::{DeliveryMode, Destination, InterruptMessage, StateError};
-use crate::layout::IOAPIC_PINS;
+use crate::platform::layout::IOAPIC_PINS;
 
 /// Offsets of the memory-mapped registers, each 32 bits wide.
 const INDEX_OFFSET: u16 = 0x00;
@@ -60,6 +61,12 @@ impl Ioapic {
             DATA_OFFSET => self.read_indirect(),
             _ => 0,
         }
+    }
+
+    /// Reads the part of a register from `offset` in the page on.
+    #[inline]
+    pub fn read_part(&self, offset: u16) -> u64 {
+        u64::from(self.read(offset & !3)) >> ((offset % 4) * 8)
     }
 
     /// Writes the 32-bit register at `offset` in the page; interrupts that this sets free go to `deliver`.

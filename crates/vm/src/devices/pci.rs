@@ -1,202 +1,221 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PCI configuration space with one host bridge.
+//! PCI: configuration space, and the ranges that functions decode where the guest has put them.
 //!
 //! One bus, reached by both of a PC's ways: configuration mechanism 1 (PCI Local Bus 3.0, section 3.2.2.3.2: an address
-//! port and four data ports) and the enhanced mechanism (PCI Express 5.0, section 7.2.2: memory). A function is 256
-//! bytes of registers and a mask of the bits that can be written; what is not there reads as all ones. Every access is
-//! taken byte by byte, so none can reach past a function, whatever its size and alignment.
+//! port and four data ports) and the enhanced mechanism (PCI Express 5.0, section 7.2.2: memory). What is not there
+//! reads as all ones. Every access to registers is taken byte by byte, so none can reach past a function, whatever its
+//! size and alignment.
+//!
+//! | module | what |
+//! |---|---|
+//! | `endpoint` | a function in its slot, with the device behind it |
+//! | `function`, `registers`, `bar` | its configuration space |
+//! | `msi`, `msix`, `message` | its interrupts |
+//! | `access`, `slot` | an access to configuration registers |
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::StateError;
+use handover::Full;
+use handover::state::{self, DeviceKind};
+use spin::Mutex;
+
+use super::device::{At, Claim, Context, Device, Tag, Widths};
+use super::outputs::Outputs;
+use super::{StateError, piece};
 use crate::addr::AccessSize;
+use crate::platform::layout::{self, port};
 
+mod access;
+mod bar;
+mod endpoint;
 mod function;
-mod state;
+mod message;
+mod msi;
+mod msix;
+mod registers;
+mod slot;
 
-pub use function::{CONFIG_BYTES, Function, Slot};
-pub use state::{FunctionState, PciState};
+pub use access::ConfigAccess;
+pub use bar::{BARS, Bar, Space, Window};
+pub use endpoint::{Behind, Configured, Endpoint, Nothing};
+pub use function::{Function, SavedFunction, Unfit};
+pub use msix::MsixPlace;
+pub use registers::CONFIG_BYTES;
+pub use slot::Slot;
 
+const CLAIMS: &[Claim] = &[
+    Claim::Ports { first: port::PCI_ADDRESS, count: PORTS as u16, widths: Widths::Any },
+    Claim::Memory { first: layout::ECAM, bytes: layout::ECAM_BYTES },
+];
+/// The range of [`CLAIMS`] that is the ports.
+const BY_PORT: u8 = 0;
 /// The address register's enable bit; without it the data ports are nobody's.
 const ADDRESS_ENABLE: u32 = 1 << 31;
 /// Bits of the address register that can be written: enable, bus, slot and register.
 const ADDRESS_MASK: u32 = ADDRESS_ENABLE | 0x00ff_fffc;
-/// Offset of the data ports from [`crate::layout::port::PCI_ADDRESS`].
+/// Offset of the data ports from [`port::PCI_ADDRESS`].
 const DATA_OFFSET: u8 = 4;
 /// The PCI ports end here.
 const PORTS: u8 = 8;
+/// Registers that decide where a function decodes: from the command register to the last base address register.
+const DECODING: core::ops::Range<usize> = 0x04..0x28;
 
-/// The bus with its functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PciBus {
-    address: u32,
-    functions: Vec<(Slot, Function)>,
+/// A function, and its place among the devices of its machine.
+struct Attached {
+    slot: Slot,
+    device: usize,
+    function: Arc<Mutex<dyn Configured>>,
 }
 
-impl Default for PciBus {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Where a base address register decodes, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Placed {
+    window: Window,
+    device: usize,
+    bar: u8,
+}
+
+/// The bus with its functions.
+#[derive(Default)]
+pub struct PciBus {
+    address: u32,
+    functions: Vec<Attached>,
+    /// What functions decode, by slot: of two that overlap the first one answers.
+    placed: Vec<Placed>,
 }
 
 impl PciBus {
-    /// A bus with nothing but the host bridge at 00:00.0.
-    pub fn new() -> Self {
-        Self { address: 0, functions: Vec::from([(Slot::HOST_BRIDGE, Function::host_bridge())]) }
+    /// A bus without functions.
+    pub const fn new() -> Self {
+        Self { address: 0, functions: Vec::new(), placed: Vec::new() }
     }
 
-    /// Puts a function into a slot, in place of what is there.
-    pub fn insert(&mut self, slot: Slot, function: Function) {
-        self.functions.retain(|(taken, _)| *taken != slot);
-        self.functions.push((slot, function));
+    /// Puts a function into a slot. `device` is its place among the machine's devices. False if the slot is taken.
+    pub fn insert(&mut self, slot: Slot, device: usize, function: Arc<Mutex<dyn Configured>>) -> bool {
+        let found = self.functions.binary_search_by_key(&slot.0, |attached| attached.slot.0);
+        if let Err(at) = found {
+            self.functions.insert(at, Attached { slot, device, function });
+            // Nothing is allocated when the guest moves ranges.
+            self.placed.reserve(self.functions.len() * BARS);
+            self.place();
+        }
+        found.is_err()
     }
 
-    /// The function in a slot.
-    pub fn function(&self, slot: Slot) -> Option<&Function> {
-        self.functions.iter().find(|(taken, _)| *taken == slot).map(|(_, function)| function)
+    /// The function that decodes an address, by its place among the machine's devices, and where in which of its ranges
+    /// the address is.
+    pub fn find(&self, space: Space, address: u64, size: AccessSize) -> Option<(usize, At)> {
+        let decodes = |Window { space: own, first, last }: Window| own == space && (first..=last).contains(&address);
+        let placed = self.placed.iter().find(|placed| decodes(placed.window))?;
+        Some((placed.device, At { range: placed.bar, offset: address - placed.window.first, size }))
     }
 
-    /// Reads `size` bytes at `offset` (0–7) from the address port. Narrow reads of the address port are ordinary ports
-    /// that nobody answers.
-    pub fn read_port(&self, offset: u8, size: AccessSize) -> u32 {
-        match (offset, size) {
-            (0, AccessSize::Dword) => self.address,
-            (DATA_OFFSET..PORTS, _) => self.read(self.data_target(offset), size) as u32,
-            _ => size.mask() as u32,
+    /// Finds out anew where functions decode.
+    pub fn place(&mut self) {
+        self.placed.clear();
+        for Attached { device, function, .. } in &self.functions {
+            let function = function.lock();
+            let windows = (0..BARS).filter_map(|bar| Some((bar, function.window(bar)?)));
+            self.placed.extend(windows.map(|(bar, window)| Placed { window, device: *device, bar: bar as u8 }));
         }
     }
 
-    /// Writes `size` bytes at `offset` (0–7) from the address port. Narrow writes of the address port are ignored here:
-    /// one of its bytes is the reset register.
-    pub fn write_port(&mut self, offset: u8, size: AccessSize, value: u32) {
+    /// Reads at `offset` from the address port. Narrow reads of the address port are ordinary ports that nobody
+    /// answers.
+    fn read_port(&self, offset: u8, size: AccessSize, context: &mut Context<'_>) -> u64 {
         match (offset, size) {
-            (0, AccessSize::Dword) => self.address = value & ADDRESS_MASK,
-            (DATA_OFFSET..PORTS, _) => self.write(self.data_target(offset), size, u64::from(value)),
+            (0, AccessSize::Dword) => self.address.into(),
+            (DATA_OFFSET..PORTS, _) => self.read_config(self.behind_port(offset, size), size, context),
+            _ => size.mask(),
+        }
+    }
+
+    /// Writes at `offset` from the address port. Narrow writes of the address port are ignored: one of its bytes is the
+    /// reset register.
+    fn write_port(&mut self, offset: u8, size: AccessSize, value: u64, context: &mut Context<'_>) {
+        match (offset, size) {
+            (0, AccessSize::Dword) => self.address = value as u32 & ADDRESS_MASK,
+            (DATA_OFFSET..PORTS, _) => self.write_config(self.behind_port(offset, size), value, context),
             _ => {}
         }
     }
 
-    /// Reads `size` bytes at `offset` from the enhanced configuration window.
-    pub fn read_enhanced(&self, offset: u64, size: AccessSize) -> u64 {
-        self.read(Self::enhanced_target(offset), size)
+    /// What the data port at `offset` reaches.
+    fn behind_port(&self, offset: u8, size: AccessSize) -> Option<ConfigAccess> {
+        let [register, slot, bus, _] = self.address.to_le_bytes();
+        let is_reached = self.address & ADDRESS_ENABLE != 0 && bus == 0;
+        is_reached.then_some(ConfigAccess::by_port(slot, register, offset - DATA_OFFSET, size))
     }
 
-    /// Writes `size` bytes at `offset` from the enhanced configuration window.
-    pub fn write_enhanced(&mut self, offset: u64, size: AccessSize, value: u64) {
-        self.write(Self::enhanced_target(offset), size, value);
+    fn function(&self, slot: Slot) -> Option<&Mutex<dyn Configured>> {
+        let found = self.functions.binary_search_by_key(&slot.0, |attached| attached.slot.0).ok()?;
+        Some(&self.functions[found].function)
     }
 
-    /// What the next image needs to go on.
-    pub fn state(&self) -> PciState {
-        let functions = self.functions.iter().map(|(slot, function)| FunctionState::of(*slot, function)).collect();
-        PciState { address: self.address, functions }
+    fn read_config(&self, access: Option<ConfigAccess>, size: AccessSize, context: &mut Context<'_>) -> u64 {
+        let function = access.and_then(|access| Some((access, self.function(access.slot)?)));
+        function.map_or(size.mask(), |(access, function)| function.lock().read_config(access, context))
     }
 
-    /// The address register of configuration mechanism 1.
-    pub(crate) const fn address(&self) -> u32 {
-        self.address
+    fn write_config(&mut self, access: Option<ConfigAccess>, value: u64, context: &mut Context<'_>) {
+        let Some(access) = access else { return };
+        let Some(function) = self.function(access.slot) else { return };
+        function.lock().write_config(access, value, context);
+        if access.touches(DECODING.start, DECODING.end) {
+            self.place();
+        }
+    }
+}
+
+impl Device for PciBus {
+    fn tag(&self) -> Tag {
+        Tag::only(DeviceKind::PciHost)
     }
 
-    /// Every function with its registers.
-    pub(crate) fn functions(&self) -> impl Iterator<Item = (Slot, &[u8; CONFIG_BYTES])> {
-        self.functions.iter().map(|(slot, function)| (*slot, function.config()))
+    fn claims(&self) -> &'static [Claim] {
+        CLAIMS
     }
 
-    /// A bus with the host bridge alone, in a saved state.
-    ///
-    /// # Errors
-    /// As [`restore`](Self::restore).
-    pub fn from_state(state: PciState) -> Result<Self, StateError> {
-        Self::new().restore(state)
+    fn read(&mut self, at: At, context: &mut Context<'_>) -> u64 {
+        match at.range {
+            BY_PORT => self.read_port(at.offset as u8, at.size, context),
+            _ => self.read_config(ConfigAccess::enhanced(at.offset, at.size), at.size, context),
+        }
     }
 
-    /// This bus, its functions in the machine's slots already, in a saved state.
-    ///
-    /// # Errors
-    /// [`StateError`] if the state is of other functions, or differs from theirs in a bit that cannot be written.
-    pub fn restore(mut self, state: PciState) -> Result<Self, StateError> {
-        let functions = state.functions.iter().map(|saved| (u32::from(saved.slot), &saved.config));
-        self.restore_each(state.address, functions)?;
-        Ok(self)
+    fn write(&mut self, at: At, value: u64, context: &mut Context<'_>) {
+        match at.range {
+            BY_PORT => self.write_port(at.offset as u8, at.size, value, context),
+            _ => self.write_config(ConfigAccess::enhanced(at.offset, at.size), value, context),
+        }
     }
 
-    /// The same in place: by its slots' numbers, each function's registers. After an error nothing has changed.
-    pub(crate) fn restore_each<'a>(
-        &mut self,
-        address: u32,
-        saved: impl ExactSizeIterator<Item = (u32, &'a [u8; CONFIG_BYTES])> + Clone,
-    ) -> Result<(), StateError> {
-        let refuse = |field, reason| Err(StateError { field, reason });
+    fn raise_pending(&mut self, outputs: &mut Outputs) {
+        self.functions.iter().for_each(|attached| attached.function.lock().raise_pending(outputs));
+    }
+
+    /// The functions are devices of their own, and are reset by themselves.
+    fn reset(&mut self) {
+        self.address = 0;
+    }
+
+    fn state_bytes(&self) -> usize {
+        size_of::<state::PciAddress>()
+    }
+
+    fn save(&self, into: &mut [u8]) -> Result<usize, Full> {
+        piece::save(&state::PciAddress { address: self.address.into(), zero: 0.into() }, into)
+    }
+
+    fn restore(&mut self, _: u32, from: &[u8]) -> Result<(), StateError> {
+        let from: state::PciAddress = piece::read("pci.address", from)?;
+        let address = from.address.get();
         if address & !ADDRESS_MASK != 0 {
-            return refuse("pci.address", "a bit is set that always reads as zero");
-        }
-        if saved.len() != self.functions.len() {
-            return refuse("pci.functions", "not as many as this machine has");
-        }
-        for (slot, function) in &self.functions {
-            let mut of_it = saved.clone().filter(|(number, _)| *number == u32::from(slot.0));
-            match (of_it.next(), of_it.next()) {
-                (Some((_, config)), None) => function.check(config)?,
-                _ => return refuse("pci.functions", "not one for each slot of this machine"),
-            }
-        }
-        for (slot, function) in &mut self.functions {
-            let of_it = saved.clone().find(|(number, _)| *number == u32::from(slot.0));
-            of_it.into_iter().for_each(|(_, config)| function.restore(config));
+            return Err(StateError { field: "pci.address", reason: "a bit is set that always reads as zero" });
         }
         self.address = address;
         Ok(())
-    }
-
-    /// What the data port at `offset` reaches.
-    fn data_target(&self, offset: u8) -> Option<Target> {
-        let [register, slot, bus, _] = self.address.to_le_bytes();
-        let is_reached = self.address & ADDRESS_ENABLE != 0 && bus == 0;
-        let lane = offset - DATA_OFFSET;
-        is_reached.then_some(Target {
-            slot: Slot(slot),
-            register: u16::from(register) + u16::from(lane),
-            end: u16::from(register) + 4,
-        })
-    }
-
-    fn enhanced_target(offset: u64) -> Option<Target> {
-        let slot = Slot(u8::try_from(offset >> 12).ok()?);
-        let register = (offset & 0xfff) as u16;
-        Some(Target { slot, register, end: CONFIG_BYTES as u16 })
-    }
-
-    fn read(&self, target: Option<Target>, size: AccessSize) -> u64 {
-        let found = target.and_then(|target| Some((target, self.function(target.slot)?)));
-        let Some((target, function)) = found else { return size.mask() };
-        let byte = |index| target.byte(index).map_or(0xff, |register| function.read(register));
-        (0..size.bytes()).rev().fold(0, |value, index| value << 8 | u64::from(byte(index)))
-    }
-
-    fn write(&mut self, target: Option<Target>, size: AccessSize, value: u64) {
-        let Some(target) = target else { return };
-        let Some((_, function)) = self.functions.iter_mut().find(|(slot, _)| *slot == target.slot) else { return };
-        for (index, byte) in value.to_le_bytes().into_iter().take(size.bytes()).enumerate() {
-            if let Some(register) = target.byte(index) {
-                function.write(register, byte);
-            }
-        }
-    }
-}
-
-/// Registers of one slot, from the first that an access touches to the end of what it may touch.
-#[derive(Clone, Copy)]
-struct Target {
-    slot: Slot,
-    register: u16,
-    end: u16,
-}
-
-impl Target {
-    /// The register that an access's byte number `index` is for; `None` past the end.
-    fn byte(self, index: usize) -> Option<u8> {
-        let register = usize::from(self.register) + index;
-        if register < usize::from(self.end) { u8::try_from(register).ok() } else { None }
     }
 }
 

@@ -5,8 +5,10 @@
 //! and wakes into one status byte (section 4.8.3.8). The only sleep this machine knows is S5: off. Reset is the PC's
 //! port 0xcf9, which the FADT names as the reset register. There is no keyboard controller to pulse the reset line.
 
+mod on_bus;
+
 use super::StateError;
-use crate::layout::port;
+use crate::platform::layout::port;
 
 /// Sleep control, bits 2–4: the sleep type.
 const SLEEP_TYPE_SHIFT: u8 = 2;

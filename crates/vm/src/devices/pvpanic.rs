@@ -5,6 +5,8 @@
 //! writes the event that has happened, from its panic handler, with nothing else of it working any more. So the device
 //! needs no set-up and remembers what it was told.
 
+mod on_bus;
+
 use super::StateError;
 
 /// Bit 0: the guest has panicked.

@@ -15,10 +15,10 @@ use pmu::{SLOTS, Source, VcpuCounters};
 
 use super::exits::{raise, usual};
 use super::{CountersSwitch, Host, Machine, NEVER, Outcome, Processor};
+use crate::cpu::msr::number::{DEBUG_CTL, PERF_CTL0, PERF_CTR3};
 use crate::devices::StateError;
 use crate::devices::lapic::Acceptance;
 use crate::memory::GuestMemory;
-use crate::msr::number::{DEBUG_CTL, PERF_CTL0, PERF_CTR3};
 use crate::vcpu::{Exception, Gpr, VcpuState, cr4};
 
 /// An alarm comes so many ticks late on purpose: it is set before the guest is entered, and one that comes early comes

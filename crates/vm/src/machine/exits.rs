@@ -3,17 +3,17 @@
 
 use super::registers::RegisterBus;
 use super::{Activity, ExitKind, Fault, Host, Machine, Outcome, Processor, Stop};
-use crate::cpuid::CpuidView;
+use crate::cpu::cpuid::CpuidView;
 use crate::devices::lapic::Mode;
-use crate::emulate::{self, Refused};
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
-use crate::instruction::{self, Usual};
+use crate::machine::emulate::{self, Refused};
+use crate::machine::instruction::{self, Usual};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Event, Exception, Gpr, Rflags, VcpuState, cr4};
 
 /// Encodings that are skipped without decoding.
 pub(super) mod usual {
-    use crate::instruction::Usual;
+    use crate::machine::instruction::Usual;
 
     pub const CPUID: Usual = Usual::new(&[0x0f, 0xa2]);
     pub const HLT: Usual = Usual::new(&[0xf4]);
@@ -152,9 +152,13 @@ impl<M: GuestMemory> Machine<M> {
         let mut stop = None;
         if access.is_in {
             let value = self.port_access(processor, host, access, 0, &mut stop);
-            step.store(&self.memory, &mut RegisterBus { machine: self, processor, host }, value.into());
+            step.store(
+                &self.memory,
+                &mut RegisterBus { machine: self, processor, host, stop: &mut stop },
+                value.into(),
+            );
         } else {
-            let value = step.load(&self.memory, &mut RegisterBus { machine: self, processor, host });
+            let value = step.load(&self.memory, &mut RegisterBus { machine: self, processor, host, stop: &mut stop });
             self.port_access(processor, host, access, value as u32, &mut stop);
         }
         vcpu.set_task_priority(processor.lapic.task_priority());
@@ -183,10 +187,11 @@ impl<M: GuestMemory> Machine<M> {
         processor.is_executed_again = false;
         processor.settle(vcpu, &self.memory);
         let decoded = emulate::decode(vcpu, &self.memory, &mut processor.recent);
-        let mut bus = RegisterBus { machine: self, processor, host };
+        let mut stop = None;
+        let mut bus = RegisterBus { machine: self, processor, host, stop: &mut stop };
         let carried_out = decoded.and_then(|access| emulate::access(vcpu, &self.memory, fault.gpa, &access, &mut bus));
         let outcome = match carried_out {
-            Ok(()) => Outcome::Resume,
+            Ok(()) => stop.map_or(Outcome::Resume, Outcome::Stop),
             Err(refused) => self.refuse(vcpu, processor, refused),
         };
         vcpu.set_task_priority(processor.lapic.task_priority());

@@ -150,8 +150,10 @@ impl<M: GuestMemory> Machine<M> {
             Action::Send(message) => self.send(processor, host, &message),
             Action::TimerChanged => processor.arm(host),
             Action::EndOfInterrupt(vector) => {
-                let mut devices = self.devices.lock();
-                devices.ioapic.end_of_interrupt(vector, &mut |message| self.send(processor, host, &message));
+                self.with_device(self.bus.ioapic(), (processor, host, &mut None), |ioapic, context| {
+                    // There is room for a message of every pin.
+                    ioapic.end_of_interrupt(vector, &mut |message| _ = context.outputs.send(message));
+                });
             }
         }
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RDMSR and WRMSR: who answers is decided in [`crate::msr`]; here they are asked.
+//! RDMSR and WRMSR: who answers is decided in [`crate::cpu::msr`]; here they are asked.
 
 use super::exits::usual;
 use super::{Host, Machine, Outcome, Processor};
+use crate::cpu::kvmclock::{ClockTime, SharedArea, write_wall_clock};
+use crate::cpu::msr::number::SPEC_CTRL;
+use crate::cpu::msr::{DE_CFG_LFENCE_SERIALIZES, MsrClass, PlainMsr, check_efer, check_pat, check_spec_ctrl, classify};
 use crate::devices::lapic::MSR_X2APIC_FIRST;
 use crate::devices::{GeneralProtection, GuestTsc};
-use crate::kvmclock::{ClockTime, SharedArea, write_wall_clock};
 use crate::memory::GuestMemory;
-use crate::msr::number::SPEC_CTRL;
-use crate::msr::{DE_CFG_LFENCE_SERIALIZES, MsrClass, PlainMsr, check_efer, check_pat, check_spec_ctrl, classify};
 use crate::vcpu::{Exception, Gpr, VcpuState};
 
 impl<M: GuestMemory> Machine<M> {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device registers in memory: local APIC, I/O APIC, enhanced configuration space. Addresses that nobody has read as
-//! all ones and swallow what is written.
+//! Device registers in memory: local APIC, and what is on the bus. Addresses that nobody has read as all ones and
+//! swallow what is written.
 
-use super::{Host, Machine, Processor};
+use super::{Host, Machine, Processor, Stop};
 use crate::addr::{AccessSize, Gpa};
 use crate::devices::lapic::Mode;
-use crate::emulate::{MemoryBus, VectorFile, VectorWrite};
-use crate::layout;
+use crate::machine::emulate::{MemoryBus, VectorFile, VectorWrite};
 use crate::memory::GuestMemory;
+use crate::platform::layout;
 
 const PAGE: u64 = 4096;
 
@@ -16,66 +16,61 @@ pub(super) struct RegisterBus<'a, M, H> {
     pub(super) machine: &'a Machine<M>,
     pub(super) processor: &'a mut Processor,
     pub(super) host: &'a mut H,
-}
-
-enum Target {
-    LocalApic(u16),
-    Ioapic(u16),
-    Configuration(u64),
-    Nothing,
+    /// Set if the guest ends by an access.
+    pub(super) stop: &'a mut Option<Stop>,
 }
 
 impl<M: GuestMemory, H: Host> RegisterBus<'_, M, H> {
-    fn target(&self, gpa: Gpa) -> Target {
-        let (page, offset) = (gpa.0 & !(PAGE - 1), (gpa.0 % PAGE) as u16);
+    /// The offset in the local APIC's registers, if the address is there.
+    fn in_local_apic(&self, gpa: Gpa) -> Option<u16> {
         let lapic = &self.processor.lapic;
-        if lapic.mode() == Mode::XApic && page == lapic.register_page().0 {
-            Target::LocalApic(offset)
-        } else if page == layout::IOAPIC.0 {
-            Target::Ioapic(offset)
-        } else if gpa.0.wrapping_sub(layout::ECAM.0) < layout::ECAM_BYTES {
-            Target::Configuration(gpa.0 - layout::ECAM.0)
-        } else {
-            Target::Nothing
+        let is_there = lapic.mode() == Mode::XApic && page_of(gpa) == lapic.register_page().0;
+        is_there.then_some((gpa.0 % PAGE) as u16)
+    }
+
+    /// An access to what is on the bus.
+    fn access(&mut self, gpa: Gpa, size: AccessSize, written: Option<u64>) -> u64 {
+        let turn = (&mut *self.processor, &mut *self.host, &mut *self.stop);
+        match self.machine.bus.find_memory(gpa, size).and_then(|place| self.machine.bus.device(place)) {
+            Some((device, at)) => self.machine.access_device(device, at, written, turn),
+            None => size.mask(),
         }
     }
 }
 
+fn page_of(gpa: Gpa) -> u64 {
+    gpa.0 & !(PAGE - 1)
+}
+
 impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
-    /// Registers of the APICs are 32 bits wide and aligned; a narrower read sees the part that it asks for.
+    /// Registers of the local APIC are 32 bits wide and aligned; a narrower read sees the part that it asks for. The
+    /// I/O APIC is the busiest device on the bus, and to read it has no effect: it is neither searched for nor asked
+    /// what comes of it.
     fn load(&mut self, gpa: Gpa, size: AccessSize) -> u64 {
-        let (aligned, shift) = (|offset: u16| offset & !3, (gpa.0 % 4) * 8);
-        match self.target(gpa) {
-            Target::LocalApic(offset) => {
+        let value = match self.in_local_apic(gpa) {
+            Some(offset) => {
                 let now = self.processor.now(self.host);
-                u64::from(self.processor.lapic.read_mmio(aligned(offset), now)) >> shift & size.mask()
+                u64::from(self.processor.lapic.read_mmio(offset & !3, now)) >> ((gpa.0 % 4) * 8)
             }
-            Target::Ioapic(offset) => {
-                u64::from(self.machine.devices.lock().ioapic.read(aligned(offset))) >> shift & size.mask()
+            None if page_of(gpa) == layout::IOAPIC.0 => {
+                self.machine.bus.ioapic().lock().read_part((gpa.0 % PAGE) as u16)
             }
-            Target::Configuration(offset) => self.machine.devices.lock().pci.read_enhanced(offset, size),
-            Target::Nothing => size.mask(),
-        }
+            None => return self.access(gpa, size, None) & size.mask(),
+        };
+        value & size.mask()
     }
 
-    /// Only whole registers of the APICs can be written.
+    /// Only whole registers of the local APIC can be written.
     fn store(&mut self, gpa: Gpa, size: AccessSize, value: u64) {
-        match self.target(gpa) {
-            Target::LocalApic(offset) if size == AccessSize::Dword => {
+        match self.in_local_apic(gpa) {
+            Some(offset) if size == AccessSize::Dword => {
                 let now = self.processor.now(self.host);
                 let action = self.processor.lapic.write_mmio(offset, value as u32, now);
                 self.machine.act(self.processor, self.host, action);
                 self.machine.publish_addressing(self.processor);
             }
-            Target::Ioapic(offset) if size == AccessSize::Dword => {
-                let (processor, host) = (&mut *self.processor, &mut *self.host);
-                let mut devices = self.machine.devices.lock();
-                devices.ioapic.write(offset, value as u32, &mut |message| {
-                    self.machine.send(processor, host, &message);
-                });
-            }
-            Target::Configuration(offset) => self.machine.devices.lock().pci.write_enhanced(offset, size, value),
-            _ => {}
+            Some(_) => {}
+            None => _ = self.access(gpa, size, Some(value & size.mask())),
         }
     }
 }

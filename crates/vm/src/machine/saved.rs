@@ -22,6 +22,7 @@ mod full;
 mod lapic;
 mod policy;
 mod processor;
+mod version_3;
 
 pub use extended::{check_area, note_initial_x87};
 pub use full::Full;
@@ -30,16 +31,18 @@ use handover::schema::Described as _;
 use handover::state::{self, watch_flag};
 
 use super::{Machine, Processor};
+use crate::cpu::msr::check_pat;
 use crate::devices::StateError;
 use crate::memory::GuestMemory;
-use crate::msr::check_pat;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
     /// Whether an image that reads this hand-over version can go on with the guest. One that knows nothing of SPEC_CTRL
-    /// and PRED_CMD answers them with #GP: it must not get a guest that was told of them.
+    /// and PRED_CMD answers them with #GP: it must not get a guest that was told of them. Nor must it get a guest with a
+    /// device that it does not know.
     pub fn can_be_read_by(&self, version: u32) -> bool {
-        version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered()
+        let knows_devices = version >= state::DeviceBlock::SINCE || version_3::has_place_for(&self.bus);
+        knows_devices && (version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered())
     }
 
     /// Saves a virtual processor, which does not run. What others may still send to it is not in there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sharing a real processor, as the guest learns of it: [`crate::steal_time`].
+//! Sharing a real processor, as the guest learns of it: [`crate::cpu::steal_time`].
 
 use super::{Machine, Processor};
 use crate::memory::GuestMemory;

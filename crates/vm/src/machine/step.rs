@@ -18,7 +18,7 @@ use iced_x86::{Instruction, Mnemonic, Register};
 use super::Processor;
 use super::stepping::Step;
 use crate::exit::Exit;
-use crate::instruction;
+use crate::machine::instruction;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Rflags, VcpuState, dr6};
 

@@ -3,6 +3,7 @@
 //! hands the machine an exit, and enters the guest again.
 
 mod area;
+mod bus;
 mod counting;
 mod eoi;
 mod exceptions;
@@ -30,7 +31,7 @@ mod watching;
 
 use super::*;
 use crate::addr::{AccessSize, Gpa};
-use crate::cpuid::{CpuidConfig, CpuidResult};
+use crate::cpu::cpuid::{CpuidConfig, CpuidResult};
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use crate::testing::{FakeHost, FakeMemory, FakeVcpu};
 use crate::vcpu::{Event, Exception, Gpr, Rflags, Segment, SegmentName, cr0, efer};

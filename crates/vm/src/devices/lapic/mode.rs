@@ -2,7 +2,7 @@
 //! The modes of an APIC, and the values of IA32_APIC_BASE that name them.
 
 use crate::devices::GeneralProtection;
-use crate::layout::LOCAL_APIC;
+use crate::platform::layout::LOCAL_APIC;
 
 /// This is the bootstrap processor (read only, as AMD has it).
 pub const BOOTSTRAP: u64 = 1 << 8;

@@ -2,13 +2,14 @@
 //! What a guest was told when it booted: it is told the same by every image, whatever that would choose for a new
 //! guest.
 
-use handover::state::{self, CpuidLeaf, later_policy, policy_flag};
+use handover::state::{self, CpuidLeaf, DeviceKind, later_policy, policy_flag};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::Full;
-use crate::cpuid::CpuidTable;
+use crate::cpu::cpuid::CpuidTable;
+use crate::cpu::kvmclock::TscScale;
 use crate::devices::StateError;
-use crate::kvmclock::TscScale;
+use crate::devices::device::Tag;
 use crate::machine::{Machine, MachineConfig};
 use crate::memory::GuestMemory;
 
@@ -36,7 +37,7 @@ impl<M: GuestMemory> Machine<M> {
         *into = state::Policy {
             boot_unix_ns: self.boot_unix_ns.into(),
             vcpus: (self.mailboxes.len() as u32).into(),
-            flags: if self.devices.lock().debug_exit.is_some() { policy_flag::HAS_DEBUG_EXIT } else { 0 }.into(),
+            flags: if self.bus.has(Tag::only(DeviceKind::DebugExit)) { policy_flag::HAS_DEBUG_EXIT } else { 0 }.into(),
             scale_multiplier: multiplier.into(),
             scale_shift: u32::from(shift.cast_unsigned()).into(),
             leaves: u32::into(leaves),

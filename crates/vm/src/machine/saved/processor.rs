@@ -4,14 +4,14 @@
 use handover::state::{self, event_state};
 
 use super::lapic;
+use crate::cpu::kvmclock::{SharedArea, VcpuClock, VcpuClockState};
+use crate::cpu::msr::{MsrState, PlainMsrs};
+use crate::cpu::steal_time::{StealTime, StealTimeState};
 use crate::devices::StateError;
-use crate::emulate::Recent;
-use crate::kvmclock::{SharedArea, VcpuClock, VcpuClockState};
 use crate::machine::NEVER;
+use crate::machine::emulate::Recent;
 use crate::machine::nmi::Nmi;
 use crate::machine::{Activity, CountersSwitch, Processor};
-use crate::msr::{MsrState, PlainMsrs};
-use crate::steal_time::{StealTime, StealTimeState};
 
 impl Processor {
     /// Fills all but the registers and the mail.

@@ -203,12 +203,12 @@ fn another_vendors_counters_are_refused() {
 #[test]
 fn cpuid_shows_a_processor_that_can_have_the_counters() {
     let lab = Lab::counting(Vendor::Intel);
-    let leaf = |leaf| lab.machine.cpuid.lookup(leaf, 0, &crate::cpuid::CpuidView::default());
+    let leaf = |leaf| lab.machine.cpuid.lookup(leaf, 0, &crate::cpu::cpuid::CpuidView::default());
     assert_eq!([leaf(0).ebx, leaf(0).edx, leaf(0).ecx].map(u32::to_le_bytes).concat(), b"GenuineIntel");
     assert_eq!(leaf(0xa).eax, 2 | 8 << 8 | 48 << 16 | 7 << 24);
     assert_eq!((leaf(0xa).ebx, leaf(0xa).edx), (0x7e, 3 | 48 << 5), "of the events only cycles");
     let lab = Lab::counting(Vendor::Amd);
-    let leaf = |leaf| lab.machine.cpuid.lookup(leaf, 0, &crate::cpuid::CpuidView::default());
+    let leaf = |leaf| lab.machine.cpuid.lookup(leaf, 0, &crate::cpu::cpuid::CpuidView::default());
     assert_eq!([leaf(0).ebx, leaf(0).edx, leaf(0).ecx].map(u32::to_le_bytes).concat(), b"AuthenticAMD");
     assert_eq!((leaf(0x8000_0000).eax, leaf(0x8000_0022).eax, leaf(0x8000_0022).ebx), (0x8000_0022, 1, 6));
     assert_eq!(leaf(1).eax, 0x00a2_0f10, "the host's own processor is AMD's");

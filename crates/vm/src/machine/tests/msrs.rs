@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One register of every class that `msr` knows.
 use super::*;
-use crate::msr::number;
+use crate::cpu::msr::number;
 
 const GP: Exception = Exception::GeneralProtection(0);
 
@@ -17,7 +17,7 @@ fn absent_registers_are_refused_both_ways() {
 #[test]
 fn registers_that_the_guest_owns_never_come_here() {
     let mut lab = Lab::new();
-    for &owned in crate::msr::OWNED_BY_GUEST {
+    for &owned in crate::cpu::msr::OWNED_BY_GUEST {
         assert_eq!((lab.rdmsr(owned), lab.wrmsr(owned, 0)), (Err(GP), Err(GP)), "{owned:#x}");
     }
 }

@@ -178,7 +178,7 @@ proptest! {
             lab.handle(exit);
             let moved = lab.vcpu.rip.wrapping_sub(step.rip);
             // Outside 64-bit mode RIP has 32 bits.
-            let moved = if crate::instruction::bitness(&lab.vcpu) == 64 { moved } else { moved & 0xffff_ffff };
+            let moved = if crate::machine::instruction::bitness(&lab.vcpu) == 64 { moved } else { moved & 0xffff_ffff };
             prop_assert!(moved <= 15, "RIP moved by {:#x}", moved);
             prop_assert!(moved == 0 || lab.vcpu.exception().is_none(), "an instruction that faults is not done with");
             lab.pass(step.ticks.into());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A machine that is carried from one image to the next, in the blocks in which it goes over.
 
+mod devices;
 mod mutations;
 mod refusals;
 
@@ -58,7 +59,7 @@ impl Lab {
                 machine.save_mail(0, into);
                 0
             }),
-            devices: block(0, version, |into, tail| machine.save_devices(into, tail).unwrap()),
+            devices: block(0, version, |into, tail| machine.save_devices(into, tail, version).unwrap()),
             memory: machine.memory().bytes(Gpa(0), MEMORY_BYTES),
         }
     }
@@ -263,8 +264,10 @@ fn a_tail_without_room_is_refused() {
     let (mut policy, mut devices) = (state::Policy::new_zeroed(), state::Devices::new_zeroed());
     assert_eq!(lab.machine.save_policy(&mut policy, &mut [0; 100]), Err(Full));
     let needed = lab.machine.devices_tail_bytes();
-    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed - 1]), Err(Full));
-    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed]), Ok(needed));
+    for room in 0..needed {
+        assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; room], VERSION), Err(Full), "{room} bytes");
+    }
+    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed], VERSION), Ok(needed));
     assert!(lab.machine.save_policy(&mut policy, &mut vec![0; 4096]).is_ok());
 }
 

@@ -2,7 +2,7 @@
 //! Registers that control speculation: there where CPUID shows them, kept across an update, and nobody else's.
 
 use super::*;
-use crate::cpuid::Speculation;
+use crate::cpu::cpuid::Speculation;
 use crate::devices::StateError;
 
 const SPEC_CTRL: u32 = 0x48;

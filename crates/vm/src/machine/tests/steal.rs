@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stolen time, as a guest asks for it and reads it.
 use super::*;
-use crate::msr::number::KVM_STEAL_TIME;
+use crate::cpu::msr::number::KVM_STEAL_TIME;
 
 const AREA: u64 = 0x4000;
 

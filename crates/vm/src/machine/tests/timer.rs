@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The local APIC's timer and the host's alarm.
 use super::*;
-use crate::msr::number;
+use crate::cpu::msr::number;
 
 const TIMER_VECTOR: u32 = 0x832;
 const INITIAL_COUNT: u32 = 0x838;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! States that no machine can be in are refused, and the field is named.
 
-use handover::state::{CpuidLeaf, Devices, PciFunction, Policy, Vcpu, event_state, mail_flag, more_nmi};
+use handover::state::{CpuidLeaf, Policy, Vcpu, event_state, mail_flag, more_nmi};
 use zerocopy::{FromBytes, FromZeros};
 
 use super::*;
@@ -45,39 +45,6 @@ fn virtual_processors_that_cannot_be_are_refused() {
     assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::EARLY.into()), "more_nmis.flags");
     assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::LATE.into()), "more_nmis.flags");
     assert_eq!(vcpu(|s| s.more_nmis.flags = 8.into()), "more_nmis.flags");
-}
-
-/// The field for which devices are refused; they stay as they were.
-fn devices(spoil: impl FnOnce(&mut Devices, &mut Vec<u8>)) -> &'static str {
-    let lab = Lab::after_power_on(false);
-    let mut state = Devices::new_zeroed();
-    let mut tail = vec![0; lab.machine.devices_tail_bytes()];
-    lab.machine.save_devices(&mut state, &mut tail).unwrap();
-    spoil(&mut state, &mut tail);
-    let carried = lab.carried();
-    let error = carried.machine.restore_devices(&state, &tail).expect_err("refused");
-    assert_eq!(carried.parcel(), lab.parcel(), "what is refused changes nothing");
-    error.field
-}
-
-#[test]
-fn devices_that_cannot_be_are_refused() {
-    let function = |tail: &mut Vec<u8>, spoil: fn(&mut PciFunction)| {
-        spoil(PciFunction::mut_from_prefix(tail).unwrap().0);
-    };
-    assert_eq!(devices(|s, _| s.serial.received_count = 17), "serial.received");
-    assert_eq!(devices(|s, _| s.serial.flags = 4), "serial.flags");
-    assert_eq!(devices(|s, _| s.cmos.index = 0x80), "cmos.index");
-    assert_eq!(devices(|s, _| s.ioapic.lines = u32::MAX.into()), "ioapic.lines");
-    assert_eq!(devices(|s, _| s.small.panic_event = 3.into()), "pvpanic.last_event");
-    assert_eq!(devices(|s, _| s.small.sleep_control = 0xff), "power.sleep_control");
-    assert_eq!(devices(|s, _| s.small.flags = 1.into()), "debug_exit.last_code");
-    assert_eq!(devices(|s, _| s.small.flags = 2.into()), "small.flags");
-    assert_eq!(devices(|s, _| s.small.pci_address = 1.into()), "pci.address");
-    assert_eq!(devices(|s, _| s.small.pci_functions = 2.into()), "pci.functions");
-    assert_eq!(devices(|_, tail| tail.truncate(tail.len() - 1)), "pci.functions");
-    assert_eq!(devices(|_, tail| function(tail, |one| one.slot = 256.into())), "pci.functions");
-    assert_eq!(devices(|_, tail| function(tail, |one| one.config[0] = 0)), "pci.functions.config");
 }
 
 fn policy(spoil: impl FnOnce(&mut Policy, &mut Vec<u8>)) -> &'static str {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The devices of a guest's machine behind their ports and addresses.
+//!
+//! Each device has a lock of its own. Locks are taken in the order PCI bus, function or other device, I/O APIC; none is
+//! held while a vCPU is interrupted. [`Bus::find_port`] and [`Bus::find_memory`] find a device without a lock, unless
+//! the address is one that PCI functions may have been moved to.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use spin::Mutex;
+
+use super::cmos::Cmos;
+use super::com1::Com1;
+use super::debug_exit::DebugExit;
+use super::device::{At, Claim, Device, Tag};
+use super::ioapic::Ioapic;
+use super::outputs::Outputs;
+use super::pci::{Behind, Endpoint, Function, Nothing, PciBus, Slot, Space};
+use super::power::Power;
+use super::pvpanic::Pvpanic;
+use crate::addr::{AccessSize, Gpa};
+use crate::platform::layout::FIXED_PORTS_END;
+
+mod ports;
+
+use ports::PortMap;
+
+/// Another device answers there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken;
+
+/// A device that an access is for, and where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    device: usize,
+    at: At,
+}
+
+/// A range of memory that a device decodes for good.
+#[derive(Clone, Copy, Debug)]
+struct MemoryClaim {
+    first: Gpa,
+    bytes: u64,
+    device: usize,
+    range: u8,
+}
+
+/// The devices that all vCPUs of a guest share.
+pub struct Bus {
+    com1: Arc<Mutex<Com1>>,
+    ioapic: Arc<Mutex<Ioapic>>,
+    pci: Arc<Mutex<PciBus>>,
+    devices: Vec<Arc<Mutex<dyn Device>>>,
+    ports: PortMap,
+    memory: Vec<MemoryClaim>,
+}
+
+impl Bus {
+    /// The devices of every machine, and a debug-exit port if it has one.
+    pub fn new(has_debug_exit: bool) -> Self {
+        let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
+        let pci = Arc::new(Mutex::new(PciBus::new()));
+        let (devices, memory) = (Vec::new(), Vec::new());
+        let mut bus = Self { com1, ioapic, pci, devices, ports: PortMap::new(), memory };
+        let fixed: [Arc<Mutex<dyn Device>>; 6] = [
+            bus.com1.clone(),
+            Arc::new(Mutex::new(Cmos::new())),
+            bus.ioapic.clone(),
+            Arc::new(Mutex::new(Power::new())),
+            Arc::new(Mutex::new(Pvpanic::new())),
+            bus.pci.clone(),
+        ];
+        let debug_exit = has_debug_exit.then(|| Arc::new(Mutex::new(DebugExit::new())) as _);
+        for device in fixed.into_iter().chain(debug_exit) {
+            // Their ranges are the machine's layout.
+            let _ = bus.add(device);
+        }
+        let _ = bus.attach_function(Endpoint::new(Slot::HOST_BRIDGE, Function::host_bridge(), Nothing));
+        bus
+    }
+
+    /// Adds a device. The machine must not have run.
+    ///
+    /// # Errors
+    /// [`Taken`] if another device answers at one of its ports or addresses, or has its tag.
+    pub fn attach<D: Device + 'static>(&mut self, device: D) -> Result<Arc<Mutex<D>>, Taken> {
+        let shared = Arc::new(Mutex::new(device));
+        self.add(shared.clone())?;
+        Ok(shared)
+    }
+
+    /// Adds a PCI function. The machine must not have run.
+    ///
+    /// # Errors
+    /// [`Taken`] if its slot is.
+    pub fn attach_function<D: Behind + 'static>(
+        &mut self,
+        function: Endpoint<D>,
+    ) -> Result<Arc<Mutex<Endpoint<D>>>, Taken> {
+        let slot = function.slot();
+        let shared = Arc::new(Mutex::new(function));
+        if !self.pci.lock().insert(slot, self.devices.len(), shared.clone()) {
+            return Err(Taken);
+        }
+        self.devices.push(shared.clone());
+        Ok(shared)
+    }
+
+    fn add(&mut self, device: Arc<Mutex<dyn Device>>) -> Result<(), Taken> {
+        let (tag, claims) = {
+            let device = device.lock();
+            (device.tag(), device.claims())
+        };
+        let is_free = |claim: &Claim| match *claim {
+            Claim::Ports { first, count, widths } => self.ports.is_free(first, count, widths),
+            Claim::Memory { first, bytes } => self.is_memory_free(first, bytes),
+        };
+        if !claims.iter().all(is_free) || self.has(tag) {
+            return Err(Taken);
+        }
+        for (range, claim) in (0..).zip(claims) {
+            match *claim {
+                Claim::Ports { first, count, widths } => {
+                    self.ports.add((first, count), widths, (self.devices.len(), range));
+                }
+                Claim::Memory { first, bytes } => {
+                    self.memory.push(MemoryClaim { first, bytes, device: self.devices.len(), range });
+                }
+            }
+        }
+        self.devices.push(device);
+        Ok(())
+    }
+
+    fn is_memory_free(&self, first: Gpa, bytes: u64) -> bool {
+        let overlaps = |other: &MemoryClaim| {
+            first.0 < other.first.0.saturating_add(other.bytes) && other.first.0 < first.0.saturating_add(bytes)
+        };
+        bytes > 0 && !self.memory.iter().any(overlaps)
+    }
+
+    /// COM1.
+    #[inline]
+    pub fn com1(&self) -> &Mutex<Com1> {
+        &self.com1
+    }
+
+    /// The I/O APIC.
+    #[inline]
+    pub fn ioapic(&self) -> &Mutex<Ioapic> {
+        &self.ioapic
+    }
+
+    /// Whether there is a device with this tag.
+    pub fn has(&self, tag: Tag) -> bool {
+        self.devices().any(|device| device.lock().tag() == tag)
+    }
+
+    /// Every device.
+    pub fn devices(&self) -> impl Iterator<Item = &Mutex<dyn Device>> {
+        self.devices.iter().map(|device| &**device)
+    }
+
+    /// The device at a place that was found.
+    pub fn device(&self, place: Place) -> Option<(&Mutex<dyn Device>, At)> {
+        Some((self.devices.get(place.device)?, place.at))
+    }
+
+    /// The device that answers an access to a port.
+    #[inline]
+    pub fn find_port(&self, port: u16, size: AccessSize) -> Option<Place> {
+        if port >= FIXED_PORTS_END {
+            return self.find_moved(Space::Io, port.into(), size);
+        }
+        let (device, range, offset) = self.ports.find(port, size)?;
+        Some(Place { device, at: At { range, offset: offset.into(), size } })
+    }
+
+    /// The device that answers an access to an address without memory.
+    pub fn find_memory(&self, gpa: Gpa, size: AccessSize) -> Option<Place> {
+        let found = self.memory.iter().find(|claim| gpa.0.wrapping_sub(claim.first.0) < claim.bytes);
+        match found {
+            Some(claim) => {
+                let at = At { range: claim.range, offset: gpa.0 - claim.first.0, size };
+                Some(Place { device: claim.device, at })
+            }
+            None => self.find_moved(Space::Memory, gpa.0, size),
+        }
+    }
+
+    #[cold]
+    fn find_moved(&self, space: Space, address: u64, size: AccessSize) -> Option<Place> {
+        let (device, at) = self.pci.lock().find(space, address, size)?;
+        Some(Place { device, at })
+    }
+
+    /// Applies the lines that a device has changed; it is still borrowed, so that no older level comes after a newer
+    /// one. Messages of the I/O APIC join the outputs. The I/O APIC itself, which may be what is borrowed, has no line.
+    pub fn apply_lines(&self, outputs: &mut Outputs) {
+        let lines = outputs.take_lines();
+        if lines.is_empty() {
+            return;
+        }
+        let mut ioapic = self.ioapic.lock();
+        for line in lines {
+            if let Some(message) = ioapic.set_line(line.pin, line.level) {
+                outputs.send_for_line(message);
+            }
+        }
+    }
+
+    /// All devices have been restored: ranges of PCI functions are where the guest had put them.
+    pub fn follow_restored(&self) {
+        self.pci.lock().place();
+    }
+}

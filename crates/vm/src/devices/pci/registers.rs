@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A function's configuration registers as bytes, and who writes which of their bits.
+
+use crate::devices::StateError;
+
+/// Bytes of a conventional function's configuration space.
+pub const CONFIG_BYTES: usize = 256;
+
+/// The registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Registers {
+    now: [u8; CONFIG_BYTES],
+    /// What they are after a reset.
+    reset: [u8; CONFIG_BYTES],
+    /// Bits that the guest writes.
+    guests: [u8; CONFIG_BYTES],
+    /// Bits that the function writes.
+    own: [u8; CONFIG_BYTES],
+}
+
+impl Registers {
+    pub(super) const fn new() -> Self {
+        let zero = [0; CONFIG_BYTES];
+        Self { now: zero, reset: zero, guests: zero, own: zero }
+    }
+
+    /// Sets registers from `offset`, and what they are after a reset; what would lie past the end is dropped.
+    pub(super) fn place(&mut self, offset: usize, bytes: &[u8]) {
+        fill(&mut self.now, offset, bytes);
+        fill(&mut self.reset, offset, bytes);
+    }
+
+    /// Lets the guest write the bits set in `mask`, from `offset`.
+    pub(super) fn give_to_guest(&mut self, offset: usize, mask: &[u8]) {
+        fill(&mut self.guests, offset, mask);
+    }
+
+    /// The function writes the bits set in `mask` itself, from `offset`.
+    pub(super) fn keep(&mut self, offset: usize, mask: &[u8]) {
+        fill(&mut self.own, offset, mask);
+    }
+
+    pub(super) fn all(&self) -> &[u8; CONFIG_BYTES] {
+        &self.now
+    }
+
+    pub(super) fn u8(&self, offset: usize) -> u8 {
+        self.now.get(offset).copied().unwrap_or(0)
+    }
+
+    pub(super) fn u32(&self, offset: usize) -> u32 {
+        u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.u8(offset + byte)))
+    }
+
+    pub(super) fn set_u32(&mut self, offset: usize, value: u32) {
+        fill(&mut self.now, offset, &value.to_le_bytes());
+    }
+
+    /// The guest writes a byte, as far as it can.
+    pub(super) fn write(&mut self, register: u8, value: u8) {
+        let index = usize::from(register);
+        let mask = self.guests[index];
+        self.now[index] = (self.now[index] & !mask) | (value & mask);
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.now = self.reset;
+    }
+
+    /// Whether saved registers are of this function: only bits differ that it or a guest writes.
+    pub(super) fn check(&self, saved: &[u8; CONFIG_BYTES]) -> Result<(), StateError> {
+        let changes = |i: usize| (self.now[i] ^ saved[i]) & !(self.guests[i] | self.own[i]) != 0;
+        if (0..CONFIG_BYTES).any(changes) {
+            return Err(StateError { field: "pci.functions.config", reason: "differs where no guest can write" });
+        }
+        Ok(())
+    }
+
+    /// Goes on from saved registers that have been checked.
+    pub(super) fn restore(&mut self, saved: &[u8; CONFIG_BYTES]) {
+        self.now = *saved;
+    }
+}
+
+fn fill(registers: &mut [u8; CONFIG_BYTES], offset: usize, bytes: &[u8]) {
+    registers.iter_mut().skip(offset).zip(bytes).for_each(|(register, byte)| *register = *byte);
+}

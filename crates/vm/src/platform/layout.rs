@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where everything is in a guest's address space.
+//!
+//! ```text
+//! 0            1 MiB                        3 GiB      3.5 GiB  4 GiB
+//! |low: boot…  | memory                     | PCI hole | ECAM… | memory above 3 GiB continues here
+//! ```
+
+use crate::addr::Gpa;
+
+/// Memory below the PCI hole ends here at the latest; the rest continues at [`HIGH_MEMORY`].
+pub const LOW_MEMORY_END: Gpa = Gpa(0xc000_0000);
+/// Where memory that did not fit below the hole continues.
+pub const HIGH_MEMORY: Gpa = Gpa(0x1_0000_0000);
+/// The first MiB up to here is usable memory; from here to 1 MiB is reserved (VGA hole, ROMs, ACPI tables).
+pub const CONVENTIONAL_END: Gpa = Gpa(0xa_0000);
+/// The ACPI tables; the RSDP comes first, 16-byte aligned, inside the area every kernel scans.
+pub const ACPI_TABLES: Gpa = Gpa(0xe_0000);
+/// Bytes reserved for the ACPI tables.
+pub const ACPI_TABLES_BYTES: usize = 0x2_0000;
+/// Where a PC has its BIOS's entry: behind the tables.
+pub const RESET_VECTOR: Gpa = Gpa(0xf_fff0);
+/// Where kernels are loaded.
+pub const KERNEL: Gpa = Gpa(0x10_0000);
+
+/// Boot structures, all below 640 KiB, free for the kernel once it runs.
+pub mod boot {
+    use crate::addr::Gpa;
+
+    /// Descriptor table for the entry state.
+    pub const GDT: Gpa = Gpa(0x6000);
+    /// Linux zero page, PVH start info or Multiboot information.
+    pub const INFO: Gpa = Gpa(0x7000);
+    /// Memory map and module list for PVH and Multiboot.
+    pub const LISTS: Gpa = Gpa(0x8000);
+    /// Identity page tables of the first 4 GiB: one PML4, one PDPT, four page directories.
+    pub const PAGE_TABLES: Gpa = Gpa(0x9000);
+    /// Kernel command line, zero-terminated.
+    pub const COMMAND_LINE: Gpa = Gpa(0x2_0000);
+    /// Bytes for the command line, terminator included.
+    pub const COMMAND_LINE_BYTES: usize = 0x1_0000;
+    /// The stack a 64-bit entry starts with grows down from here.
+    pub const STACK_TOP: Gpa = Gpa(0x1_f000);
+}
+
+/// PCI memory window given to devices.
+pub const PCI_MMIO: Gpa = LOW_MEMORY_END;
+/// Bytes of [`PCI_MMIO`].
+pub const PCI_MMIO_BYTES: u64 = 0x2000_0000;
+/// Enhanced configuration space (MCFG): one bus, 1 MiB.
+pub const ECAM: Gpa = Gpa(0xe000_0000);
+/// Bytes of [`ECAM`].
+pub const ECAM_BYTES: u64 = 0x10_0000;
+/// The IOAPIC's register page.
+pub const IOAPIC: Gpa = Gpa(0xfec0_0000);
+/// The local APIC's register page after reset.
+pub const LOCAL_APIC: Gpa = Gpa(0xfee0_0000);
+
+/// Ports of the machine.
+pub mod port {
+    /// CMOS index; data is the next port.
+    pub const CMOS: u16 = 0x70;
+    /// COM1, eight ports.
+    pub const COM1: u16 = 0x3f8;
+    /// Debug exit for test guests (QEMU's isa-debug-exit is used there by convention).
+    pub const DEBUG_EXIT: u16 = 0xf4;
+    /// pvpanic's event port (QEMU's number).
+    pub const PVPANIC: u16 = 0x505;
+    /// Sleep control register (ACPI 6.5, section 4.8.3.7); sleep status is the next port.
+    pub const SLEEP_CONTROL: u16 = 0x600;
+    /// Reset register: writing [`RESET_VALUE`] resets the guest.
+    pub const RESET: u16 = 0xcf9;
+    /// What [`RESET`] wants.
+    pub const RESET_VALUE: u8 = 0x0e;
+    /// PCI configuration address (mechanism 1).
+    pub const PCI_ADDRESS: u16 = 0xcf8;
+    /// PCI configuration data, four ports.
+    pub const PCI_DATA: u16 = 0xcfc;
+    /// First port of the I/O window given to PCI devices.
+    pub const PCI_IO: u16 = 0xc000;
+}
+
+/// Ports from here on are left to PCI functions; the machine's own devices are below.
+pub const FIXED_PORTS_END: u16 = 0x1000;
+/// The global system interrupt of COM1.
+pub const COM1_GSI: u8 = 4;
+/// Inputs of the IOAPIC.
+pub const IOAPIC_PINS: usize = 24;
