@@ -42,7 +42,8 @@ pub fn run(virt: Result<Svm, Unavailable>) {
 /// Runs the loop of the calling CPU, number `index`, with the vCPUs that it had in the image before.
 pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static TrialPage) {
     let mut this = CpuLoop { executive: Executive::new(virt), control: None, settling: None };
-    this.settling = update::take_over(&mut this.executive, index, page);
+    update::take_over(&mut this.executive, index, page);
+    this.settling = (index == BOOT_PROCESSOR).then(Settling::begin);
     this.note_alarm();
     this.go_on();
 }

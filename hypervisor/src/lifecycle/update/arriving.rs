@@ -10,16 +10,15 @@ use bringup::trial::{Stamp, TrialPage};
 use super::settling::Settling;
 use super::{adoption, candidate};
 use crate::arch::crossing::trial;
-use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, descriptor, timer, trap};
 use crate::guests::executive::Executive;
 
 /// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from now
-/// on, with what is left to do on this CPU; else goes back.
-pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) -> Option<Settling> {
+/// on; else goes back.
+pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) {
     match arrive(executive, index, page, trial::inherited_takeover(page), Role::Successor) {
-        Ok((Verdict::Committed, settling)) => settling,
+        Ok(Verdict::Committed) => {}
         Ok(_) => candidate::go_back(),
         Err(problem) => candidate::give_up(format_args!("{problem}")),
     }
@@ -35,6 +34,8 @@ pub fn rehearse<V: Virt>(virt: V, index: u32, page: &TrialPage) -> Result<(), St
     let mut executive = Executive::new(Ok(virt));
     arrive(&mut executive, index, page, &alone, Role::Understudy)?;
     executive.choose_as_if();
+    // The loop makes one in earnest.
+    drop(Settling::begin());
     executive.take_all(|task| adoption::seat_again(index, task));
     Ok(())
 }
@@ -49,7 +50,7 @@ fn arrive<V: Virt>(
     page: &TrialPage,
     takeover: &Takeover,
     role: Role,
-) -> Result<(Verdict, Option<Settling>), String> {
+) -> Result<Verdict, String> {
     candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
     if let Ok(virt) = executive.virt() {
         adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
@@ -63,16 +64,15 @@ fn arrive<V: Virt>(
         let is_late = cpu::tsc() > takeover.deadline();
         verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
     }
-    let mut settling = None;
     if verdict == Verdict::Committed {
         page.stamp(Stamp::Committed, cpu::tsc());
-        settling = settle_in(executive, index, page, role);
+        settle_in(executive, index, page, role);
     }
-    Ok((verdict, settling))
+    Ok(verdict)
 }
 
 /// From here on the CPU is this image's alone.
-fn settle_in<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, role: Role) -> Option<Settling> {
+fn settle_in<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, role: Role) {
     if role == Role::Successor {
         // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
         // and the own TSS follows.
@@ -88,7 +88,6 @@ fn settle_in<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, ro
         }
     }
     executive.check_timers();
-    (index == BOOT_PROCESSOR).then(Settling::begin)
 }
 
 /// The part that the image plays when its CPUs arrive.
