@@ -33,7 +33,7 @@ mod settling;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use bringup::trial::{REASON_BYTES, TrialPage};
+use ::update::trial::{REASON_BYTES, TrialPage};
 use spin::Mutex;
 
 use crate::arch::crossing::trial::{Exception, Return};
@@ -67,7 +67,7 @@ pub fn take_problem() -> Option<String> {
 /// Why the new image came back, in words.
 fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
     match back {
-        Some(Return::Word(bringup::trial::word::GIVES_UP, _)) => {
+        Some(Return::Word(::update::trial::word::GIVES_UP, _)) => {
             let mut bytes = [0; REASON_BYTES];
             let text = page.map_or(&[][..], |page| page.reason(&mut bytes));
             String::from_utf8_lossy(text).into_owned()

@@ -5,7 +5,7 @@
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
-use bringup::trial::Stamp;
+use ::update::trial::Stamp;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
 use sched::{State, Ticks};

@@ -4,9 +4,9 @@
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
+use ::update::takeover::{Takeover, Verdict};
+use ::update::trial::{Stamp, TrialPage};
 use boot::options::UpdateStep;
-use bringup::takeover::{Takeover, Verdict};
-use bringup::trial::{Stamp, TrialPage};
 
 use sched::Ticks;
 

@@ -4,7 +4,7 @@
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
-use bringup::trial::TrialPage;
+use ::update::trial::TrialPage;
 use bringup::{ProcessorCell, SyncOutcome};
 
 use super::{APIC_IDS, CELLS, LATER, Later, MAY_JOIN, VIRT, cell, changes, identifiers, prepare};

@@ -17,9 +17,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use ::update::takeover::Takeover;
+use ::update::trial::{Stamp, TrialPage};
 use boot::options::UpdateLimit;
-use bringup::takeover::Takeover;
-use bringup::trial::{Stamp, TrialPage};
 use handover::layout::Stamps;
 use spin::{RwLock, RwLockReadGuard};
 

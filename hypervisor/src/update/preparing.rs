@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use bringup::trial::{BUSY_TICKS, TrialPage, word};
+use ::update::trial::{BUSY_TICKS, TrialPage, word};
 use core::sync::atomic::Ordering::Relaxed;
 use wire::{Refusal, RefusalCode, UpdateReport};
 

@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
+use ::update::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 

@@ -4,8 +4,8 @@
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
-use bringup::takeover::{Takeover, Verdict, Way};
-use bringup::trial::{Stamp, word};
+use ::update::takeover::{Takeover, Verdict, Way};
+use ::update::trial::{Stamp, word};
 
 use super::Gap;
 use crate::arch::crossing::trial::Return;
