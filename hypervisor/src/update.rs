@@ -12,7 +12,8 @@
 //! | [`baggage`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
-//! | [`gap`] | old | all processors stop, save and go, or stay; bringing them back |
+//! | [`gap`] | old | what all CPUs share while they stop, save and go, or stay |
+//! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
 //! | [`candidate`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
 //! | [`picture`] | new | the gap on the timeline |
@@ -26,6 +27,7 @@ mod baggage;
 pub mod candidate;
 mod drafts;
 mod gap;
+pub mod machine;
 mod picture;
 mod preparing;
 mod settling;
@@ -50,7 +52,7 @@ pub use settling::Settling;
 static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
 
 /// A processor cannot go over.
-pub fn note_problem(index: u32, problem: &str) {
+fn note_problem(index: u32, problem: &str) {
     PROBLEM.lock().get_or_insert_with(|| format!("processor {index}: {problem}"));
 }
 

@@ -5,7 +5,7 @@
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
-use ::update::trial::Stamp;
+use ::update::outbound::Act;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
 use sched::{State, Ticks};
@@ -33,31 +33,39 @@ impl<V: Virt> Executive<V> {
     }
 
     /// From its guests to the new image, and back if that is how it ends; what it could not save. `None` if it has been
-    /// there. Not inlined: the gap finds the very code that the rehearsal has run.
+    /// there. Not inlined: the blackout finds the very code that the rehearsal has run.
     #[inline(never)]
     fn cross(&mut self, gap: &Gap) -> Option<Result<(), String>> {
-        if !gap.takes(self.me.index) {
-            return None;
-        }
-        let me = self.me.index;
-        gap.stamp(me, Stamp::Left);
-        self.queue.account(Ticks(cpu::tsc()));
-        if let Ok(virt) = self.virt {
-            self.unload(virt);
-        }
+        let mut way = gap.enter(self.me.index)?;
         let mut saved = Ok(());
-        if gap.stop(me) {
-            self.queue.lose(Ticks(cpu::tsc()));
-            saved = self.save(gap);
-            gap.stamp(me, Stamp::Saved);
-            gap.go(me, &saved);
+        loop {
+            match way.next() {
+                Act::Continue => {}
+                Act::Pause => cpu::pause(),
+                Act::LeaveGuests => self.leave_guests(),
+                Act::Save => {
+                    self.queue.lose(Ticks(cpu::tsc()));
+                    saved = self.save(gap);
+                    way.saved(&saved);
+                }
+                Act::Lend => way.lend(),
+                Act::NoteReturn => way.note_return(),
+                Act::Lost => panic!("a processor did not come back from an image on trial"),
+                Act::Done => break,
+            }
         }
-        gap.come_back(me);
         self.queue.lose(Ticks(cpu::tsc()));
         // Whatever was due meanwhile is looked at now.
         self.me.timer_fired.store(true, Ordering::Relaxed);
         self.me.work_pending.store(true, Ordering::Relaxed);
         Some(saved)
+    }
+
+    fn leave_guests(&mut self) {
+        self.queue.account(Ticks(cpu::tsc()));
+        if let Ok(virt) = self.virt {
+            self.unload(virt);
+        }
     }
 
     fn save(&self, gap: &Gap) -> Result<(), String> {

@@ -4,8 +4,9 @@
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
+use ::update::inbound::{Act, Inbound};
 use ::update::takeover::{Takeover, Verdict};
-use ::update::trial::{Stamp, TrialPage};
+use ::update::trial::TrialPage;
 use boot::options::UpdateStep;
 
 use sched::Ticks;
@@ -15,6 +16,7 @@ use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, descriptor, timer, trap};
+use crate::update::machine::Machine;
 use crate::update::{Settling, adoption, candidate};
 
 impl<V: Virt> Executive<V> {
@@ -60,25 +62,33 @@ impl<V: Virt> Executive<V> {
     /// nothing in it is passed over in a rehearsal but what would take the processor from the old image: the gap finds
     /// the very code that has run.
     #[inline(never)]
-    fn arrive(&mut self, index: u32, page: &TrialPage, takeover: &Takeover, role: Role) -> Result<Verdict, String> {
+    fn arrive(&mut self, index: u32, page: &TrialPage, words: &Takeover, role: Role) -> Result<Verdict, String> {
+        let machine = Machine::new(index, Some(page));
+        let mut inbound = Inbound::begin(index);
+        loop {
+            match inbound.next(words, &machine) {
+                Act::Restore => {
+                    self.restore(index)?;
+                    inbound.restored();
+                }
+                Act::Pause => cpu::pause(),
+                Act::TakeOver => {
+                    self.settle_in(index, page, role);
+                    return Ok(Verdict::Committed);
+                }
+                Act::GoBack => return Ok(Verdict::RolledBack),
+            }
+        }
+    }
+
+    fn restore(&mut self, index: u32) -> Result<(), String> {
         candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
         if let Ok(virt) = self.virt {
             adoption::restore(virt, index, |task| self.take_in(virt, task))?;
         }
         self.count();
         candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
-        page.stamp(Stamp::Restored, cpu::tsc());
-        let mut verdict = takeover.has_restored();
-        while verdict == Verdict::Open {
-            cpu::pause();
-            let is_late = cpu::tsc() > takeover.deadline();
-            verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
-        }
-        if verdict == Verdict::Committed {
-            page.stamp(Stamp::Committed, cpu::tsc());
-            self.settle_in(index, page, role);
-        }
-        Ok(verdict)
+        Ok(())
     }
 
     /// From here on the processor is this image's alone.
