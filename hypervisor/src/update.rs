@@ -45,7 +45,7 @@ pub use drafts::{Blocks, is_wanted as is_draft_wanted, take as take_draft};
 pub use gap::{
     Gap, close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
 };
-pub use preparing::{Preparing, Progress, guests_have_changed};
+pub use preparing::{Preparing, guests_have_changed};
 pub use settling::Settling;
 
 /// Why the first processor that failed in the gap did.

@@ -4,9 +4,12 @@
 //! | module | contents |
 //! |---|---|
 //! | [`platform`] | what the protocol needs of the machine |
+//! | [`order`] | the operator's order, from the request to its answer |
+//! | [`prepare`] | when the new image has the CPU to prepare itself, and when that has failed |
 //! | [`outbound`] | what a CPU of the old image does in the blackout |
 //! | [`blackout`] | what those CPUs share |
 //! | [`inbound`] | what a CPU does in the new image until all have restored their guests |
+//! | [`settle`] | what is left to do once guests run in the new image |
 //! | [`takeover`] | the words by which all CPUs switch to the new image, or all stay |
 //! | [`trial`] | a CPU's page between two images while the new one runs on trial |
 #![no_std]
@@ -17,8 +20,11 @@ extern crate std;
 
 pub mod blackout;
 pub mod inbound;
+pub mod order;
 pub mod outbound;
 pub mod platform;
+pub mod prepare;
+pub mod settle;
 mod sync;
 pub mod takeover;
 pub mod trial;

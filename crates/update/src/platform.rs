@@ -25,12 +25,16 @@ pub enum Problem {
     Failed,
 }
 
-/// The machine, seen by one CPU.
-pub trait Platform {
-    /// The clock in ticks, the same on all CPUs.
+/// The clock of all CPUs.
+pub trait Clock {
+    /// The time in ticks.
     fn now(&self) -> u64;
     /// Microseconds in ticks.
     fn ticks(&self, us: u64) -> u64;
+}
+
+/// The machine, seen by one CPU.
+pub trait Platform: Clock {
     /// Interrupts the CPU, which then leaves its guest and finds out what is to be done.
     fn interrupt(&self, cpu: Cpu);
     /// Sends the CPU an NMI.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine as an update's protocol sees it on the calling CPU ([`Platform`]): in the old image, and in the new one.
 
-use ::update::platform::{Cpu, Platform, Problem};
+use ::update::platform::{Clock, Cpu, Platform, Problem};
 use ::update::trial::{Stamp, TrialPage};
 
 use super::{note_failure, note_problem};
@@ -30,7 +30,11 @@ impl<'a> Machine<'a> {
     }
 }
 
-impl Platform for Machine<'_> {
+/// The TSC, which is the same on all CPUs.
+pub struct Tsc;
+
+impl Clock for Tsc {
+    #[inline]
     fn now(&self) -> u64 {
         cpu::tsc()
     }
@@ -38,7 +42,20 @@ impl Platform for Machine<'_> {
     fn ticks(&self, us: u64) -> u64 {
         timer::us_to_ticks(us)
     }
+}
 
+impl Clock for Machine<'_> {
+    #[inline]
+    fn now(&self) -> u64 {
+        Tsc.now()
+    }
+
+    fn ticks(&self, us: u64) -> u64 {
+        Tsc.ticks(us)
+    }
+}
+
+impl Platform for Machine<'_> {
     fn interrupt(&self, cpu: Cpu) {
         percpu::wake(cpu.index);
     }

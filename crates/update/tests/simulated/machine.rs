@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use update::platform::{Cpu, Platform, Problem};
+use update::platform::{Clock, Cpu, Platform, Problem};
 use update::trial::Stamp;
 
 /// Microseconds of a tick.
@@ -57,15 +57,27 @@ fn place(cpu: Cpu) -> usize {
     cpu.index as usize - 1
 }
 
-impl Platform for View<'_> {
+impl Clock for Wires {
     fn now(&self) -> u64 {
-        self.wires.now.get()
+        self.now.get()
     }
 
     fn ticks(&self, us: u64) -> u64 {
         us / TICK_US
     }
+}
 
+impl Clock for View<'_> {
+    fn now(&self) -> u64 {
+        self.wires.now()
+    }
+
+    fn ticks(&self, us: u64) -> u64 {
+        self.wires.ticks(us)
+    }
+}
+
+impl Platform for View<'_> {
     fn interrupt(&self, cpu: Cpu) {
         send(&self.wires.interrupts[place(cpu)]);
     }

@@ -5,20 +5,26 @@
 //! - a guest runs in one image at any time, and in the new one only once all CPUs have committed;
 //! - a CPU saves only while no guest runs, and restores only what all CPUs have saved;
 //! - nothing is saved or restored twice;
-//! - all CPUs commit, or all roll back.
+//! - all CPUs commit, or all roll back;
+//! - the request is answered once, by the image that runs then;
+//! - the new image takes the old one's memory only once every CPU has entered its guests.
 
 use update::blackout::Blackout;
 use update::inbound::{self, Inbound};
+use update::order::{End, Order, Progress};
 use update::outbound::{self, Back, Outbound};
+use update::settle::{Settling, Step as Settle};
 use update::takeover::{Takeover, Verdict};
 
 use crate::fault::{Fault, Kind, Step};
 use crate::machine::{TICK_US, View, Wires, cpu};
 
 /// Ticks until CPUs roll back, and until the watchdog ends the new image's time on the first CPU.
-pub const LIMIT: u64 = 4;
-pub const WATCHDOG: u64 = 6;
+pub const LIMIT: u64 = 3;
+pub const WATCHDOG: u64 = 5;
 
+/// The number of the request.
+const REQUEST: u32 = 7;
 /// In a fair schedule: more than a CPU has between two waits.
 const ACTS_PER_TICK: u32 = 6;
 
@@ -66,6 +72,11 @@ pub struct World {
     pub wires: Wires,
     cpus: Vec<Cpu>,
     watchdog: Option<u64>,
+    /// The old image's, and the request as the new image knows it.
+    order: Order<u32, ()>,
+    handed_over: Option<u32>,
+    settling: Option<Settling>,
+    answers: Vec<(Image, u32)>,
     has_stray_nmi: Vec<usize>,
     /// A fault has made itself felt that forbids to commit.
     has_failed: bool,
@@ -86,6 +97,7 @@ impl World {
             }
         }
         let leader = View { wires: &wires, at: 0 };
+        let order = departed(&wires);
         blackout.begin(&words, LIMIT * TICK_US, &leader);
         blackout.interrupt_missing(&leader);
         // The leader begins it in its own loop.
@@ -94,9 +106,20 @@ impl World {
             Fault::StrayNmi(at) => Some(*at),
             _ => None,
         });
-        let has_stray_nmi = stray.collect();
-        let (fault, watchdog) = (fault.to_vec(), Some(WATCHDOG));
-        Self { fault, words, blackout, wires, cpus: all, watchdog, has_stray_nmi, has_failed: false }
+        Self {
+            fault: fault.to_vec(),
+            words,
+            blackout,
+            wires,
+            cpus: all,
+            watchdog: Some(WATCHDOG),
+            order,
+            handed_over: None,
+            settling: None,
+            answers: Vec::new(),
+            has_stray_nmi: stray.collect(),
+            has_failed: false,
+        }
     }
 
     pub fn cpus(&self) -> usize {
@@ -141,6 +164,9 @@ impl World {
             Place::Lent(way) => self.in_new_image(at, way),
             Place::Over | Place::Lost => {
                 self.wires.nmis[at].0.set(false);
+                if at == 0 {
+                    self.settle();
+                }
                 place
             }
         };
@@ -150,10 +176,43 @@ impl World {
 
     fn in_guest(&mut self, at: usize) -> Place {
         self.take_nmi(at);
+        if at == 0 {
+            self.poll_order();
+        }
         match self.wires.interrupts[at].0.replace(false).then(|| Outbound::begin(cpu(at).index, &self.blackout)) {
             Some(Some(way)) => Place::Out(way),
             _ => Place::Guest,
         }
+    }
+
+    fn poll_order(&mut self) {
+        let are_all_back = || self.words.are_all_back();
+        match self.order.poll(&self.wires, |()| Progress::<(), ()>::UnderWay(()), are_all_back) {
+            Some((request, End::RolledBack)) => self.answer(Image::Old, request),
+            Some(other) => panic!("{other:?}"),
+            None => {}
+        }
+    }
+
+    fn settle(&mut self) {
+        let have_all_entered =
+            self.cpus.iter().enumerate().all(|(at, cpu)| at == 0 || matches!(cpu.place, Place::Over));
+        let Some(mut settling) = self.settling.take() else { return };
+        while let Some(step) = settling.turn(&self.wires, || have_all_entered) {
+            assert!(have_all_entered || step != Settle::Memory, "a CPU has not entered its guests");
+            if step == Settle::Control {
+                let request = self.handed_over.expect("a request was handed over");
+                return self.answer(Image::New, request);
+            }
+            settling.end_step(&self.wires);
+        }
+        self.settling = Some(settling);
+    }
+
+    fn answer(&mut self, image: Image, request: u32) {
+        assert_eq!(request, REQUEST);
+        self.answers.push((image, request));
+        assert_eq!(self.answers.len(), 1, "{self:#?}");
     }
 
     /// The old image claims it. The watchdog goes off again: the CPU may be about to go to an image that hangs.
@@ -188,6 +247,9 @@ impl World {
             self.has_failed = true;
             return false;
         }
+        if at == 0 {
+            self.handed_over = self.order.request();
+        }
         self.cpus[at].saved += 1;
         assert_eq!(self.cpus[at].saved, 1, "CPU {at} saves twice");
         true
@@ -212,6 +274,9 @@ impl World {
             inbound::Act::Pause => {}
             inbound::Act::TakeOver => {
                 self.cpus[at].runs = Some(Image::New);
+                if at == 0 {
+                    self.settling = Some(Settling::begin(&self.wires));
+                }
                 return Place::Over;
             }
             inbound::Act::GoBack => return self.give_back(at, way, Some(Back::GoesBack)),
@@ -283,7 +348,7 @@ impl World {
             _ => false,
         });
         let came = self.words.are_all_back() || image == Image::New;
-        are_done && came
+        are_done && came && self.answers == [(image, REQUEST)]
     }
 
     pub fn is_lost(&self) -> bool {
@@ -314,6 +379,16 @@ impl World {
         assert_eq!(blamed.is_some(), verdict == Verdict::RolledBack);
         assert!(blamed.is_none_or(|index| (1..=self.cpus.len() as u32).contains(&index)));
     }
+}
+
+/// An order whose blackout begins.
+fn departed(wires: &Wires) -> Order<u32, ()> {
+    let mut order = Order::default();
+    order.begin(REQUEST, false, ());
+    let end = order.poll(wires, |()| Progress::<(), ()>::Prepared(()), || false);
+    assert!(end.is_none() && order.may_depart(wires, true));
+    assert_eq!(order.depart(|()| true), Some(Ok(())));
+    order
 }
 
 impl Cpu {
