@@ -10,6 +10,7 @@
 //! | [`blackout`] | what those CPUs share |
 //! | [`inbound`] | what a CPU does in the new image until all have restored their guests |
 //! | [`settle`] | what is left to do once guests run in the new image |
+//! | [`restart`] | how the leader leaves the old image in a warm restart, in which guests end |
 //! | [`takeover`] | the words by which all CPUs switch to the new image, or all stay |
 //! | [`trial`] | a CPU's page between two images while the new one runs on trial |
 #![no_std]
@@ -24,6 +25,7 @@ pub mod order;
 pub mod outbound;
 pub mod platform;
 pub mod prepare;
+pub mod restart;
 pub mod settle;
 mod sync;
 pub mod takeover;

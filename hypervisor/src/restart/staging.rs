@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use ::update::platform::Cpu;
 use handover::layout::{ProcessorState, Reason, Stamps};
 use handover::{ImageError, MAX_RECORD_BYTES};
 use seal::{Downgrade, SealError};
@@ -39,6 +40,13 @@ pub struct Member {
     pub apic_id: u32,
     /// Where it will have been left.
     pub state: ProcessorState,
+}
+
+impl Member {
+    /// Its names.
+    pub fn cpu(&self) -> Cpu {
+        Cpu { index: self.index, apic_id: self.apic_id }
+    }
 }
 
 /// A restart that only has to be gone through with. Dropped, it gives everything back.

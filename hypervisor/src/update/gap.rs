@@ -24,7 +24,7 @@ use super::machine::Machine;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, smp, timer, watchdog};
 use crate::restart::Conversation;
-use crate::restart::staging::Staged;
+use crate::restart::staging::{Member, Staged};
 use crate::selftest;
 use crate::start::BOOT;
 
@@ -70,7 +70,7 @@ pub fn limit_us() -> u64 {
 
 /// Opens the gap: every processor comes at its next look.
 pub fn open(staged: Staged, asked: u64) {
-    let members = staged.parcel.members.iter().map(|member| Cpu { index: member.index, apic_id: member.apic_id });
+    let members = staged.parcel.members.iter().map(Member::cpu);
     let leader = members.clone().next().unwrap_or(BOOT_CPU);
     let mut blackout = Blackout::new(leader, members);
     let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
