@@ -9,6 +9,7 @@
 //! | [`outbound`] | what a CPU of the old image does in the blackout |
 //! | [`blackout`] | what those CPUs share |
 //! | [`inbound`] | what a CPU does in the new image until all have restored their guests |
+//! | [`nmi`] | which NMIs the update expects |
 //! | [`settle`] | what is left to do once guests run in the new image |
 //! | [`restart`] | how the leader leaves the old image in a warm restart, in which guests end |
 //! | [`takeover`] | the words by which all CPUs switch to the new image, or all stay |
@@ -21,6 +22,7 @@ extern crate std;
 
 pub mod blackout;
 pub mod inbound;
+pub mod nmi;
 pub mod order;
 pub mod outbound;
 pub mod platform;

@@ -7,9 +7,9 @@ use alloc::string::{String, ToString};
 use ::update::order::{End, Order};
 use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
+use crate::arch::tsc::Tsc;
 use crate::arch::virt::Virt;
 use crate::restart::staging::Staged;
-use crate::update::machine::Tsc;
 use crate::update::{self, Preparing, guests_have_changed};
 
 /// An update that is under way, if one is.

@@ -6,7 +6,8 @@ use ::update::trial::{Stamp, TrialPage};
 
 use super::{note_failure, note_problem};
 use crate::arch::crossing::trial::Return;
-use crate::arch::{apic, cpu, percpu, timer, watchdog};
+use crate::arch::tsc::Tsc;
+use crate::arch::{apic, cpu, percpu, watchdog};
 
 /// The calling CPU's machine.
 pub struct Machine<'a> {
@@ -30,20 +31,6 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The TSC, which is the same on all CPUs.
-pub struct Tsc;
-
-impl Clock for Tsc {
-    #[inline]
-    fn now(&self) -> u64 {
-        cpu::tsc()
-    }
-
-    fn ticks(&self, us: u64) -> u64 {
-        timer::us_to_ticks(us)
-    }
-}
-
 impl Clock for Machine<'_> {
     #[inline]
     fn now(&self) -> u64 {
@@ -61,7 +48,7 @@ impl Platform for Machine<'_> {
     }
 
     fn send_nmi(&self, cpu: Cpu) {
-        watchdog::expect_nmi(0);
+        watchdog::expect_nmi();
         apic::send_nmi(cpu.apic_id);
     }
 

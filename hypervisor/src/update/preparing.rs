@@ -12,10 +12,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use wire::{Refusal, RefusalCode, UpdateReport};
 
 use super::drafts::{Blocks, Drafts};
-use super::machine::Tsc;
 use crate::arch::boot::BUILD;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::tsc::Tsc;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer, trap, watchdog};
 use crate::kernel::timeline::{self, Name};

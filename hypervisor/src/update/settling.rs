@@ -12,10 +12,10 @@ use ::update::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
-use super::machine::Tsc;
 use super::{adoption, candidate, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::tsc::Tsc;
 use crate::arch::{apic, timer};
 use crate::control::Control;
 use crate::guest::GUESTS;

@@ -8,7 +8,7 @@ use update::takeover::{Takeover, Verdict};
 
 use crate::fault::{Fault, Kind, Step};
 use crate::machine::{View, Wires, cpu};
-use crate::world::{LIMIT, World};
+use crate::world::{LIMIT, WATCHDOG, World};
 
 fn finished(cpus: usize, fault: Fault) -> World {
     let mut world = World::new(cpus, &[fault]);
@@ -104,4 +104,17 @@ fn a_rehearsal_saves_once_and_never_leaves_the_old_image() {
     acts.retain(|act| *act != Act::Continue);
     assert_eq!(acts, [Act::LeaveGuests, Act::Save, Act::NoteReturn, Act::Done]);
     assert!(wires.interrupts[0].0.get(), "the leader counts rehearsals");
+}
+
+/// The watchdog went off once only: an NMI right before the CPU was lent left it to an image that hangs.
+#[test]
+fn the_watchdog_goes_off_again_if_its_nmi_came_before_the_cpu_was_lent() {
+    let mut world = World::new(1, &[Fault::NewImage(0, Step::Arrive, Kind::Hangs)]);
+    world.wires.send_nmi(0);
+    for _ in 0..6 {
+        world.step(0);
+    }
+    (0..WATCHDOG).for_each(|_| world.pass_time());
+    world.finish(10);
+    assert_eq!(world.words.verdict(), Verdict::RolledBack);
 }

@@ -11,6 +11,7 @@
 
 use update::blackout::Blackout;
 use update::inbound::{self, Inbound};
+use update::nmi::ExpectedNmis;
 use update::order::{End, Order, Progress};
 use update::outbound::{self, Back, Outbound};
 use update::settle::{Settling, Step as Settle};
@@ -72,6 +73,7 @@ pub struct World {
     pub wires: Wires,
     cpus: Vec<Cpu>,
     watchdog: Option<u64>,
+    expected_nmis: ExpectedNmis,
     /// The old image's, and the request as the new image knows it.
     order: Order<u32, ()>,
     handed_over: Option<u32>,
@@ -98,6 +100,8 @@ impl World {
         }
         let leader = View { wires: &wires, at: 0 };
         let order = departed(&wires);
+        let expected_nmis = ExpectedNmis::new();
+        expected_nmis.arm(WATCHDOG * TICK_US, &wires);
         blackout.begin(&words, LIMIT * TICK_US, &leader);
         blackout.interrupt_missing(&leader);
         // The leader begins it in its own loop.
@@ -113,6 +117,7 @@ impl World {
             wires,
             cpus: all,
             watchdog: Some(WATCHDOG),
+            expected_nmis,
             order,
             handed_over: None,
             settling: None,
@@ -213,12 +218,21 @@ impl World {
         assert_eq!(request, REQUEST);
         self.answers.push((image, request));
         assert_eq!(self.answers.len(), 1, "{self:#?}");
+        if image == Image::Old {
+            self.watchdog = None;
+            self.expected_nmis.disarm(&self.wires);
+        }
     }
 
-    /// The old image claims it. The watchdog goes off again: the CPU may be about to go to an image that hangs.
+    /// The old image claims an NMI, or would not know its cause.
     fn take_nmi(&mut self, at: usize) {
-        if self.wires.nmis[at].0.replace(false) && at == 0 {
-            self.watchdog = Some(self.wires.now.get() + WATCHDOG);
+        if !self.wires.nmis[at].0.replace(false) {
+            return;
+        }
+        let claim = self.expected_nmis.claim(at == 0, &self.wires);
+        assert!(claim.is_expected, "an NMI that nobody claims: {self:#?}");
+        if let Some(us) = claim.arm_again_us {
+            self.watchdog = Some(self.wires.now.get() + us / TICK_US);
         }
     }
 
