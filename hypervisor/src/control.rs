@@ -70,8 +70,6 @@ pub struct Control {
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
-    /// What is for the caller to carry out.
-    asked: Option<Asked>,
     /// The host is to power off: at this time, whether its guests have ended by then or not.
     departure: Option<u64>,
 }
@@ -89,16 +87,6 @@ pub fn send_last_words() {
     if let Some(mut outgoing) = timer::try_for(PATIENCE_US, || outgoing.try_lock()) {
         outgoing.drain(&mut Uart::adopt(serial::com2_ports(), *found, Policy::Fifo));
     }
-}
-
-/// What is carried out by the loop that serves the channel.
-pub enum Asked {
-    /// A restart that is ready to go, and who asked for it.
-    Restart(u32, Box<Restart>),
-    /// An update by an image that has been checked, who asked for it, and whether it is only tried.
-    Update(u32, bool, Box<Preparation>),
-    /// A new image has prepared itself.
-    GoOver,
 }
 
 impl Control {
@@ -148,7 +136,6 @@ impl Control {
             polling: Polling::default(),
             has_started_guests,
             restart_request: conversation.request,
-            asked: None,
             departure: None,
         }
     }
@@ -162,10 +149,10 @@ impl Control {
         self.has_started_guests
     }
 
-    /// Answers what has come in and sends what was subscribed to. A restart or an update that is asked for is for the
-    /// caller to carry out: with [`Self::hand_over`], once nothing of a guest is in this processor; with
-    /// [`Self::begin_update`]; with [`Self::open_gap`].
-    pub fn serve(&mut self) -> Option<Asked> {
+    /// Answers what has come in and sends what was subscribed to; goes on with an update. Afterwards a blackout may be
+    /// [open](crate::update::is_gap_open), for this CPU too. Returns a restart that is ready, and its request: the caller goes
+    /// there by [`Self::hand_over`] once nothing of a guest is in this CPU.
+    pub fn serve<V: Virt>(&mut self) -> Option<(u32, Box<Restart>)> {
         self.answer_restart();
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
@@ -186,21 +173,25 @@ impl Control {
         leases::poll();
         let answers = [self.processors.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
+        let mut ready = None;
         match self.images.poll() {
-            Some(Outcome::Ready(id, restart)) => self.asked = Some(Asked::Restart(id, restart)),
-            Some(Outcome::Checked(id, is_dry_run, image)) => self.asked = Some(Asked::Update(id, is_dry_run, image)),
+            Some(Outcome::Ready(id, restart)) => ready = Some((id, restart)),
+            Some(Outcome::Checked(id, is_dry_run, image)) if !self.is_departing() => {
+                self.begin_update::<V>(id, is_dry_run, *image);
+            }
             Some(Outcome::Refused(response)) => self.respond(response),
-            None => {}
+            Some(Outcome::Checked(..)) | None => {}
         }
         self.outgoing.lock().pump(&mut self.uart);
-        if self.updates.may_go(self.outgoing.lock().is_quiet() && self.decoder.is_between_frames()) {
-            self.asked = Some(Asked::GoOver);
+        let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
+        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
+            self.open_gap::<V>();
         }
-        self.asked.take()
+        ready
     }
 
     /// Begins an update by an image that has been checked.
-    pub fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
+    fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
         let staged = match self.is_settled() {
             Ok(()) => image.stage(Baggage::pack::<V>),
             Err(refusal) => Err(image.refuse(refusal)),
@@ -215,14 +206,11 @@ impl Control {
         wake(BOOT_PROCESSOR);
     }
 
-    /// Opens the gap; `false` if that is not to be, and answered.
-    pub fn open_gap<V: Virt>(&mut self) -> bool {
-        let opened = self.updates.open_gap::<V>();
-        if let Err(response) = opened {
+    /// Opens the gap, unless guests have changed: then the request is refused.
+    fn open_gap<V: Virt>(&mut self) {
+        if let Err(response) = self.updates.open_gap::<V>() {
             self.respond(*response);
-            return false;
         }
-        true
     }
 
     /// The conversation, as the next image goes on with it.

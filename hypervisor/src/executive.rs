@@ -30,7 +30,7 @@ use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, timer};
 use crate::console::{self, Step};
-use crate::control::{Asked, Control};
+use crate::control::Control;
 use crate::guest::{GUESTS, Guests};
 use crate::kernel::ledger;
 use crate::machine_checks::MachineChecks;
@@ -367,7 +367,7 @@ impl<V: Virt> Executive<V> {
         let Some(control) = &mut self.control else { return };
         // Its time, and what an image on trial takes, is the guests' loss.
         self.queue.account(Ticks(cpu::tsc()));
-        let asked = control.serve();
+        let restart = control.serve::<V>();
         self.queue.lose(Ticks(cpu::tsc()));
         if control.is_to_power_off() {
             control.finish();
@@ -377,13 +377,12 @@ impl<V: Virt> Executive<V> {
             return;
         }
         let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
-        match asked {
-            Some(Asked::Restart(request, restart)) => {
+        match restart {
+            Some((request, restart)) => {
                 self.forget_guests();
                 self.restart(request, *restart);
             }
-            Some(Asked::Update(request, is_dry_run, image)) => control.begin_update::<V>(request, is_dry_run, *image),
-            Some(Asked::GoOver) => self.update(),
+            None if update::is_gap_open() => self.go_over(),
             None if is_over => self.after_guests(),
             None => {}
         }
@@ -397,14 +396,6 @@ impl<V: Virt> Executive<V> {
                 Ok(settling) => self.settling = Some(settling),
                 Err(control) => self.control = Some(control),
             }
-        }
-    }
-
-    /// The new image has prepared itself: goes there with all guests, or not.
-    fn update(&mut self) {
-        let Some(control) = &mut self.control else { return };
-        if control.open_gap::<V>() {
-            self.go_over();
         }
     }
 
