@@ -18,6 +18,7 @@
 //! |---|---|---|
 //! | [`order`] | the leader | the operator's order, from the request to its answer |
 //! | [`prepare`] | the leader | when the new image has the CPU to prepare itself, and when that has failed |
+//! | [`drafts`] | the leader | guests' state saved once while they run |
 //! | [`outbound`] | each, in the old image | leaves its guests, saves them, lends the CPU to the new image, comes back |
 //! | [`blackout`] | all of the old image | which CPU has come, which is back |
 //! | [`inbound`] | each, in the new image | restores guests, waits for all, takes over or goes back |
@@ -52,6 +53,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod blackout;
+pub mod drafts;
 pub mod inbound;
 pub mod nmi;
 pub mod order;

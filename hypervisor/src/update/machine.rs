@@ -21,7 +21,7 @@ pub struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// The machine of the CPU `index`, which notes its steps on this page.
-    pub fn new(index: u32, page: Option<&'a TrialPage>) -> Self {
+    pub const fn new(index: u32, page: Option<&'a TrialPage>) -> Self {
         Self { index, page, end: None }
     }
 

@@ -19,7 +19,7 @@ use crate::arch::tsc::Tsc;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer, trap, watchdog};
 use crate::kernel::timeline::{self, Name};
-use crate::restart::staging::Staged;
+use crate::restart::staging::{Member, Staged};
 use crate::start;
 
 /// What is missing, and what that means. In the blackout CPUs that wait for a hanging one fetch it by NMIs.
@@ -44,7 +44,7 @@ impl Preparing {
         staged.crossing.begin_trial(BOOT_PROCESSOR, entry, record.0);
         let parcel = &staged.parcel;
         let blocks = Blocks::new(&parcel.baggage, parcel.version);
-        let order = Drafts::order(blocks, parcel.members.iter().map(|member| member.index));
+        let order = Drafts::order(blocks, parcel.members.iter().map(Member::cpu));
         if !start::prepare_watchdog() {
             log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");
         }
