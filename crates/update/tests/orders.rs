@@ -198,6 +198,8 @@ fn the_old_images_memory_waits_for_every_cpu_but_not_for_ever() {
     assert_eq!((settling.turn(&time, || false), settling.alarm()), (None, 400));
     time.pass(2_000_000 - 201);
     assert_eq!(settling.turn(&time, || false), None);
+    let mut exact = Settling::begin(&Time::default());
+    assert_eq!(exact.turn(&Time(Cell::new(2_000_000)), || false), Some(Step::Memory));
     time.pass(200);
     assert_eq!(settling.turn(&time, || panic!("it is too late to ask")), Some(Step::Memory));
 }

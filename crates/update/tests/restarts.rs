@@ -176,6 +176,13 @@ fn a_lost_interrupt_is_repeated() {
 }
 
 #[test]
+fn a_cpu_that_is_late_is_interrupted_once_a_millisecond() {
+    let mut world = World::new(vec![Other { busy_until: 50, ..Other::default() }]);
+    world.finish();
+    assert!((45..=52).contains(&world.interrupts.get()), "{}", world.interrupts.get());
+}
+
+#[test]
 fn cpus_that_never_park_are_reset_at_the_limit_all_alike() {
     let stuck = Other { busy_until: u64::MAX, ..Other::default() };
     let mut world = World::new(vec![stuck.clone(), Other::default(), stuck]);
