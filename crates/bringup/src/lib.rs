@@ -39,8 +39,6 @@
 //! | [`follower`] | everybody else's part |
 //! | [`tsc`] | is measuring needed; the exchange; the estimate |
 //! | [`park`] | the mailbox that survives a restart |
-//! | [`takeover`] | the words by which all go over to a new image, or all stay |
-//! | [`trial`] | a processor's page between two images while the new one is on trial |
 //! | [`watchdog`] | a timer that gets a processor back which a new image holds with interrupts masked |
 //! | [`waits`] | what the boot processor waited for |
 #![no_std]
@@ -58,9 +56,7 @@ pub mod park;
 pub mod startup;
 pub mod state;
 mod sync;
-pub mod takeover;
 mod tree;
-pub mod trial;
 pub mod tsc;
 pub mod waits;
 pub mod watchdog;

@@ -42,14 +42,14 @@ const MAX_SEGMENTS: usize = 16;
 const ELF_CLASS_64: u8 = 2;
 
 /// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
-/// images that it knows (`bringup::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
+/// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
 /// later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Note {
     /// Virtual address of its warm entry: 64-bit mode, RDI the record's physical address, on the page tables of
     /// [`crate::layout::Crossing::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
-    /// the address of the processor's page (`bringup::trial`), and interrupts are open and lead back to the old image.
+    /// the address of the processor's page (`update::trial`), and interrupts are open and lead back to the old image.
     pub entry: U64,
     /// The oldest hand-over version that it reads.
     pub oldest: U32,
@@ -171,7 +171,7 @@ impl Image {
         common_version(self.note.oldest.get(), self.note.newest.get().min(newest))
     }
 
-    /// The version of the pages between two images (`bringup::trial`) that it knows.
+    /// The version of the pages between two images (`update::trial`) that it knows.
     pub fn trial_version(&self) -> u32 {
         self.said.trial_version
     }

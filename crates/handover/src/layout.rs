@@ -101,7 +101,7 @@ plain! {
 
     /// The pages that outlive the image, and how to go on from there.
     pub struct Crossing since 1 {
-        /// Version of the mailboxes' layout (`bringup::park`), or in an update of the pages' (`bringup::trial`).
+        /// Version of the mailboxes' layout (`bringup::park`), or in an update of the pages' (`update::trial`).
         pub mailbox_version: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
@@ -116,7 +116,7 @@ plain! {
         pub apic_id: U32 as "number",
         /// A [`ProcessorState`]'s number.
         pub state: U32 as "number",
-        /// Physical address of its mailbox, or in an update of its page (`bringup::trial`); 0 where it has none.
+        /// Physical address of its mailbox, or in an update of its page (`update::trial`); 0 where it has none.
         pub mailbox: U64 as "physical address",
         /// The old image's number for it.
         pub number: U32 as "number",

@@ -89,7 +89,7 @@ static NOTE: ElfNote = ElfNote {
     newest: handover::VERSION,
     version: padded(env!("CARGO_PKG_VERSION")),
     build: padded(BUILD),
-    trial_version: bringup::trial::VERSION,
+    trial_version: ::update::trial::VERSION,
     security_version: SECURITY_VERSION,
 };
 

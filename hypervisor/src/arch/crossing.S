@@ -115,7 +115,7 @@ crossing_leave:
 .endm
 
 // A new image on trial gets this CPU; the call returns when the CPU comes back, with the vector of what brought it.
-// RDI = the CPU's page (bringup::trial).
+// RDI = the CPU's page (update::trial).
 //
 //                          GDT   TR    IDT   tables  GS
 //   until LGDT             old   old   old   old     old     an NMI is the old image's, on the old TSS's stacks

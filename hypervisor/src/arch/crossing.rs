@@ -6,9 +6,9 @@
 //! | 0 | code ([`crossing.S`](crossing.S)): parks, wakes, leaves; takes a processor to an image on trial and back |
 //! | 1 | GDT, IDT, and the values of GDTR and IDTR |
 //! | 2 | the IDT of processors that an image on trial has ([`trial`]) |
-//! | 3 | the words by which all go over or stay ([`bringup::takeover::Takeover`]) |
+//! | 3 | the words by which all go over or stay ([`update::takeover::Takeover`]) |
 //! | 4… | mailboxes ([`bringup::ParkSlot`]) with a small stack each, 16 to a page; number 0 is the leaving processor's |
-//! | then | a page for each processor between two images ([`bringup::trial::TrialPage`]) |
+//! | then | a page for each processor between two images ([`update::trial::TrialPage`]) |
 //! | then | page tables: the crossing's own, under which processors wait, and the new image's first |
 //!
 //! It is mapped at [`address::CROSSING`] wherever it is mapped. A parked processor halts with interrupts off, on tables
@@ -20,10 +20,10 @@ pub mod trial;
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 
+use ::update::takeover::{COMMITTED, Takeover};
+use ::update::trial::{Context, FirstFrame, TAKEOVER_PAGE, TrialPage, WORK_STACK};
 use bringup::ParkSlot;
 use bringup::park::{SLOT_BYTES, word};
-use bringup::takeover::{COMMITTED, Takeover};
-use bringup::trial::{Context, FirstFrame, TAKEOVER_PAGE, TrialPage, WORK_STACK};
 use frames::FrameRange;
 use paging::{Flags, Host, MapError, TableMemory, Tables};
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};

@@ -58,6 +58,7 @@ pub mod strays;
 pub mod svm;
 pub mod timer;
 pub mod trap;
+pub mod tsc;
 pub mod vector;
 pub mod virt;
 pub mod watchdog;

@@ -2,7 +2,7 @@
 // Macros for the stubs of exceptions and interrupts: for trap.S and crossing.S, each of which is assembled behind this
 // file and removes the macros at its end.
 
-// Saves the general purpose registers in the order of TrapFrame (trap.rs) and the trial pages (bringup::trial): R15 has
+// Saves the general purpose registers in the order of TrapFrame (trap.rs) and the trial pages (update::trial): R15 has
 // the lowest address.
 .macro push_registers
     .irp register, rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15

@@ -3,27 +3,22 @@
 //! an I/O APIC that makes an NMI of its interrupt. For the boot processor alone. While no image is on trial it is a
 //! profile's clock ([`super::sampling`]).
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
+use ::update::nmi::ExpectedNmis;
 use bringup::watchdog::{self, Registers, Watchdog};
 use spin::Once;
 
 use super::ioapic::IoApic;
-use super::timer::{self, HPET_MAPPED_AT};
-use super::{apic, cpu, percpu};
+use super::timer::HPET_MAPPED_AT;
+use super::tsc::Tsc;
+use super::{apic, percpu};
 
 /// The most that an I/O APIC's entry can name.
 const LAST_APIC_ID: u32 = 0xfe;
-/// An NMI may come so long after it was sent: a processor of an emulator waits for a core meanwhile.
-const LATEST_NMI_US: u64 = 1_000_000;
 
 /// Which timer, and the I/O APIC and its input; `None` where there is no way.
 static CHOSEN: Once<Option<(Watchdog, IoApic, u32)>> = Once::new();
-/// Until when an NMI may be one that this image has sent, in ticks.
-static NMI_UNTIL: AtomicU64 = AtomicU64::new(0);
-
-/// The time for which it was armed last, in microseconds; 0 while it is not armed.
-static ARMED_US: AtomicU64 = AtomicU64::new(0);
+/// The NMIs that this image has sent, or had sent.
+static EXPECTED: ExpectedNmis = ExpectedNmis::new();
 
 /// The HPET, mapped at its place.
 struct Hpet;
@@ -59,8 +54,7 @@ pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -
 /// An NMI comes to the boot processor after so long, unless [`disarm`] comes before. Nothing where there is no way.
 pub fn arm(us: u64) {
     if let Some(Some((watchdog, chip, input))) = CHOSEN.get() {
-        expect_nmi(us);
-        ARMED_US.store(us, Ordering::Release);
+        EXPECTED.arm(us, &Tsc);
         chip.let_nmi(*input, true);
         watchdog.arm(&Hpet, us);
     }
@@ -86,11 +80,10 @@ pub fn watch_the_end(us: u64) {
 
 /// It comes no more, but for one that is on its way.
 pub fn disarm() {
-    ARMED_US.store(0, Ordering::Release);
     if let Some(Some((watchdog, chip, input))) = CHOSEN.get() {
+        EXPECTED.disarm(&Tsc);
         watchdog.disarm(&Hpet);
         chip.let_nmi(*input, false);
-        expect_nmi(0);
     }
 }
 
@@ -100,22 +93,17 @@ pub fn silence(has_hpet: bool, io_apics: usize) {
         watchdog::silence(&Hpet);
     }
     (0..io_apics).for_each(|number| IoApic::mapped(number).mask_nmis());
-    expect_nmi(0);
+    expect_nmi();
 }
 
-/// From now on, and for so long, an NMI may be one that this image has sent.
-pub fn expect_nmi(us: u64) {
-    NMI_UNTIL.store(cpu::tsc() + timer::us_to_ticks(us + LATEST_NMI_US), Ordering::Release);
+/// From now on an NMI may be one that this image has sent.
+pub fn expect_nmi() {
+    EXPECTED.expect(&Tsc);
 }
 
-/// Whether an NMI may be one that this image has sent. For its handler: while the watchdog is armed it goes off again
-/// after as long, since this NMI may have come right before the CPU went to an image on trial, which would then hang
-/// unwatched.
+/// Whether an NMI may be one that this image has sent. For its handler; arms the watchdog again where it is armed.
 pub fn takes_nmi() -> bool {
-    let us = ARMED_US.load(Ordering::Acquire);
-    if us != 0 && percpu::number() == Some(percpu::BOOT_PROCESSOR) {
-        expect_nmi(us);
-        arm_again(us);
-    }
-    cpu::tsc() < NMI_UNTIL.load(Ordering::Acquire)
+    let claim = EXPECTED.claim(percpu::number() == Some(percpu::BOOT_PROCESSOR), &Tsc);
+    claim.arm_again_us.into_iter().for_each(arm_again);
+    claim.is_expected
 }

@@ -26,7 +26,7 @@ const DEPARTURE_US: u64 = 2_000_000;
 
 impl Control {
     /// Begins an update by an image that has been checked.
-    pub fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
+    pub(super) fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
         let staged = match self.is_settled() {
             Ok(()) => image.stage(Baggage::pack::<V>),
             Err(refusal) => Err(image.refuse(refusal)),
@@ -41,14 +41,11 @@ impl Control {
         wake(BOOT_PROCESSOR);
     }
 
-    /// Opens the gap; `false` if that is not to be, and answered.
-    pub fn open_gap<V: Virt>(&mut self) -> bool {
-        let opened = self.updates.open_gap::<V>();
-        if let Err(response) = opened {
+    /// Opens the blackout, unless guests have changed: then the request is refused.
+    pub(super) fn open_gap<V: Virt>(&mut self) {
+        if let Err(response) = self.updates.open_gap::<V>() {
             self.respond(*response);
-            return false;
         }
-        true
     }
 
     /// Goes to the next image, with the conversation. `request` is the one that the next image answers.

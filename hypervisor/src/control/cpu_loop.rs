@@ -4,12 +4,12 @@
 
 use alloc::boxed::Box;
 
-use bringup::trial::TrialPage;
+use ::update::trial::TrialPage;
 use bundle::WhenDone;
 use wire::VmState;
 use wire::exit_code::ExitCode;
 
-use super::{Asked, Control};
+use super::Control;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
@@ -121,7 +121,7 @@ impl<V: Virt> CpuLoop<V> {
         let Some(control) = &mut self.control else { return };
         // Its time, and what an image on trial takes, is the guests' loss.
         self.executive.account();
-        let asked = control.serve();
+        let restart = control.serve::<V>();
         self.executive.lose();
         if control.is_to_power_off() {
             control.finish();
@@ -131,23 +131,14 @@ impl<V: Virt> CpuLoop<V> {
             return;
         }
         let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
-        match asked {
-            Some(Asked::Restart(request, restart)) => {
+        match restart {
+            Some((request, restart)) => {
                 self.forget_guests();
                 self.restart(request, *restart);
             }
-            Some(Asked::Update(request, is_dry_run, image)) => control.begin_update::<V>(request, is_dry_run, *image),
-            Some(Asked::GoOver) => self.update(),
+            None if update::is_gap_open() => self.go_over(),
             None if is_over => self.after_guests(),
             None => {}
-        }
-    }
-
-    /// The new image has prepared itself: goes there with all guests, or not.
-    fn update(&mut self) {
-        let Some(control) = &mut self.control else { return };
-        if control.open_gap::<V>() {
-            self.go_over();
         }
     }
 

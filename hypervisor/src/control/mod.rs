@@ -34,13 +34,14 @@ use self::profiles::Profiles;
 use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
+use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::{ledger, outcome};
 use crate::lifecycle::end;
-use crate::lifecycle::restart::{Preparation, Restart, successor};
+use crate::lifecycle::restart::{Restart, successor};
 
 /// Bytes read at once; more waits for the next turn, so that a flood cannot keep the processor.
 const BATCH_BYTES: usize = 512;
@@ -62,8 +63,6 @@ pub struct Control {
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
-    /// What is for the caller to carry out.
-    asked: Option<Asked>,
     /// The host is to power off: at this time, whether its guests have ended by then or not.
     departure: Option<u64>,
 }
@@ -81,16 +80,6 @@ pub fn send_last_words() {
     if let Some(mut outgoing) = timer::try_for(PATIENCE_US, || outgoing.try_lock()) {
         outgoing.drain(&mut Uart::adopt(serial::com2_ports(), *found, Policy::Fifo));
     }
-}
-
-/// What is carried out by the loop that serves the channel.
-pub enum Asked {
-    /// A restart that is ready to go, and who asked for it.
-    Restart(u32, Box<Restart>),
-    /// An update by an image that has been checked, who asked for it, and whether it is only tried.
-    Update(u32, bool, Box<Preparation>),
-    /// A new image has prepared itself.
-    GoOver,
 }
 
 impl Control {
@@ -141,7 +130,6 @@ impl Control {
             polling: Polling::default(),
             has_started_guests,
             restart_request: conversation.request,
-            asked: None,
             departure: None,
         }
     }
@@ -155,10 +143,10 @@ impl Control {
         self.has_started_guests
     }
 
-    /// Answers what has come in and sends what was subscribed to. A restart or an update that is asked for is for the
-    /// caller to carry out: with [`Self::hand_over`], once nothing of a guest is in this processor; with
-    /// [`Self::begin_update`]; with [`Self::open_gap`].
-    pub fn serve(&mut self) -> Option<Asked> {
+    /// Answers what has come in and sends what was subscribed to; goes on with an update. Afterwards a blackout may be
+    /// [open](crate::lifecycle::update::is_gap_open), for this CPU too. Returns a restart that is ready, and its
+    /// request: the caller goes there by [`Self::hand_over`] once nothing of a guest is in this CPU.
+    pub fn serve<V: Virt>(&mut self) -> Option<(u32, Box<Restart>)> {
         self.answer_restart();
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
@@ -179,17 +167,21 @@ impl Control {
         leases::poll();
         let answers = [self.processors.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
+        let mut ready = None;
         match self.images.poll() {
-            Some(Outcome::Ready(id, restart)) => self.asked = Some(Asked::Restart(id, restart)),
-            Some(Outcome::Checked(id, is_dry_run, image)) => self.asked = Some(Asked::Update(id, is_dry_run, image)),
+            Some(Outcome::Ready(id, restart)) => ready = Some((id, restart)),
+            Some(Outcome::Checked(id, is_dry_run, image)) if !self.is_departing() => {
+                self.begin_update::<V>(id, is_dry_run, *image);
+            }
             Some(Outcome::Refused(response)) => self.respond(response),
-            None => {}
+            Some(Outcome::Checked(..)) | None => {}
         }
         self.outgoing.lock().pump(&mut self.uart);
-        if self.updates.may_go(self.outgoing.lock().is_quiet() && self.decoder.is_between_frames()) {
-            self.asked = Some(Asked::GoOver);
+        let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
+        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
+            self.open_gap::<V>();
         }
-        self.asked.take()
+        ready
     }
 
     /// The conversation, as the next image goes on with it.

@@ -4,51 +4,22 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
+use ::update::order::{End, Order};
 use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
+use crate::arch::tsc::Tsc;
 use crate::arch::virt::Virt;
-use crate::arch::{cpu, timer};
 use crate::lifecycle::restart::staging::Staged;
-use crate::lifecycle::update::{self, Preparing, Progress, guests_have_changed};
-
-/// How long the gap waits for the channel to have nothing left to send.
-const PATIENCE_US: u64 = 200_000;
+use crate::lifecycle::update::{self, Preparing, guests_have_changed};
 
 /// An update that is under way, if one is.
 #[derive(Default)]
-pub enum UpdateOrders {
-    /// None.
-    #[default]
-    Idle,
-    /// The new image prepares itself.
-    Preparing {
-        /// The request that is answered when it is over.
-        request: u32,
-        /// Nothing is to be replaced.
-        is_dry_run: bool,
-        /// How far it is.
-        preparing: Preparing,
-    },
-    /// It has prepared itself, and the gap may begin, at this time at the latest.
-    Ready {
-        /// As above.
-        request: u32,
-        /// As above.
-        preparing: Preparing,
-        /// When.
-        until: u64,
-    },
-    /// Processors are on their way back.
-    Returning {
-        /// As above.
-        request: u32,
-    },
-}
+pub struct UpdateOrders(Order<u32, Preparing>);
 
 impl UpdateOrders {
     /// Lets a new image begin, asked for at this time. [`Self::poll`] answers.
     pub fn begin(&mut self, request: u32, is_dry_run: bool, staged: Staged, asked: u64) {
-        *self = Self::Preparing { request, is_dry_run, preparing: Preparing::begin(staged, asked) };
+        self.0.begin(request, is_dry_run, Preparing::begin(staged, asked));
     }
 
     /// While an update is under way, nothing else changes the host.
@@ -62,7 +33,7 @@ impl UpdateOrders {
                 | RequestBody::CpuOnline { .. }
                 | RequestBody::ProfileBegin { .. }
         );
-        if is_change && !matches!(self, Self::Idle) {
+        if is_change && !self.0.is_idle() {
             return Err(Refusal {
                 code: RefusalCode::WrongState,
                 reason: "an update is under way".into(),
@@ -74,72 +45,46 @@ impl UpdateOrders {
 
     /// When to look again, if an update is under way.
     pub fn alarm(&self) -> Option<u64> {
-        match self {
-            Self::Idle => None,
-            Self::Preparing { preparing, .. } => Some(preparing.alarm()),
-            Self::Ready { until, .. } => Some((*until).min(cpu::tsc() + timer::us_to_ticks(1000))),
-            Self::Returning { .. } => Some(cpu::tsc() + timer::us_to_ticks(1000)),
-        }
+        self.0.alarm(&Tsc, Preparing::alarm)
     }
 
     /// The request that the new image is to answer.
     pub fn request(&self) -> Option<u32> {
-        match self {
-            Self::Ready { request, .. } | Self::Returning { request } => Some(*request),
-            _ => None,
-        }
+        self.0.request()
     }
 
     /// Whether the gap may begin; `is_quiet`: nothing waits to be sent.
     pub fn may_go(&self, is_quiet: bool) -> bool {
-        matches!(self, Self::Ready { until, .. } if is_quiet || *until <= cpu::tsc())
+        self.0.may_depart(&Tsc, is_quiet)
     }
 
-    /// Opens the gap, if every guest still is what the new image was told. `false`: it is over, and this is the answer.
+    /// Opens the gap, if every guest still is what the new image was told. `Err`: it is over, and this is the answer.
     pub fn open_gap<V: Virt>(&mut self) -> Result<(), Box<Response>> {
-        let Self::Ready { request, preparing, .. } = core::mem::take(self) else { return Ok(()) };
-        let asked = preparing.asked();
-        let staged = preparing.into_staged();
-        if !staged.parcel.baggage.is_current::<V>() {
-            return Err(Box::new(Response { id: request, result: Err(guests_have_changed()) }));
+        match self.0.depart(|preparing| preparing.is_current::<V>()) {
+            None => {}
+            Some(Ok(preparing)) => {
+                let asked = preparing.asked();
+                update::open_gap(preparing.into_staged(), asked);
+            }
+            Some(Err(id)) => return Err(Box::new(Response { id, result: Err(guests_have_changed()) })),
         }
-        *self = Self::Returning { request };
-        update::open_gap(staged, asked);
         Ok(())
     }
 
     /// Goes on with it. The answer, once it is over.
     pub fn poll(&mut self) -> Option<Response> {
-        match core::mem::take(self) {
-            Self::Preparing { request, is_dry_run, preparing } => self.prepare(request, is_dry_run, preparing),
-            Self::Returning { request } if update::current_gap().as_ref().is_none_or(|gap| gap.are_all_back()) => {
+        let are_all_back = || update::current_gap().as_ref().is_none_or(|gap| gap.are_all_back());
+        let (id, end) = self.0.poll(&Tsc, Preparing::turn, are_all_back)?;
+        let result = match end {
+            End::DryRun(preparing) => Ok(ReplyBody::Updated(preparing.dry_run_report())),
+            End::Failed(refusal) => Err(refusal),
+            End::RolledBack => {
                 let reason = wire::bounded(&why_back(), wire::MAX_REASON_BYTES).to_string();
                 log::error!("{reason}");
-                let refusal = Refusal { code: RefusalCode::Failed, reason, mend: "use another image".into() };
-                Some(Response { id: request, result: Err(refusal) })
+                Err(Refusal { code: RefusalCode::Failed, reason, mend: "use another image".into() })
             }
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-
-    fn prepare(&mut self, request: u32, is_dry_run: bool, preparing: Preparing) -> Option<Response> {
-        let result = match preparing.turn() {
-            Progress::UnderWay(preparing) => {
-                *self = Self::Preparing { request, is_dry_run, preparing };
-                return None;
-            }
-            Progress::Prepared(preparing) if !is_dry_run => {
-                let until = cpu::tsc() + timer::us_to_ticks(PATIENCE_US);
-                *self = Self::Ready { request, preparing, until };
-                return None;
-            }
-            Progress::Prepared(preparing) => Ok(ReplyBody::Updated(preparing.dry_run_report())),
-            Progress::Failed(refusal) => Err(refusal),
         };
-        Some(Response { id: request, result })
+        Some(Response { id, result })
     }
 }
 

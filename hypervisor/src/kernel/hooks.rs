@@ -5,7 +5,7 @@
 //! main function passes down before it does anything else. [`crate::arch::hooks`] is bound by the linker, since an
 //! exception may come before that; a CPU cannot.
 
-use bringup::trial::TrialPage;
+use ::update::trial::TrialPage;
 use spin::Once;
 
 use crate::arch::svm::Svm;

@@ -4,7 +4,7 @@
 
 use core::sync::atomic::{AtomicU16, Ordering};
 
-use bringup::trial::{STAMPS, Stamp, TrialPage};
+use ::update::trial::{STAMPS, Stamp, TrialPage};
 use units::PAGE_BYTES;
 
 use crate::arch::address::CROSSING;

@@ -26,7 +26,7 @@ const UPDATE_WAIT_US: u64 = 100_000;
 /// The first NMI comes so long after the first CPU is back: the others have learnt of the roll-back then, and are on
 /// their way. One that an NMI brings back is at none of the points on the way back when the next one comes.
 pub const UPDATE_NMI_US: u64 = 20_000;
-const _: () = assert!(SelfTest::UPDATE_POINTS.len() == bringup::trial::FAULT_POINTS);
+const _: () = assert!(SelfTest::UPDATE_POINTS.len() == ::update::trial::FAULT_POINTS);
 
 /// Updates that waited at each fault point in turn.
 static UPDATES: AtomicU32 = AtomicU32::new(0);

@@ -13,7 +13,8 @@
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`departing`] | old | a CPU leaves its guests, saves them, and goes |
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
-//! | [`gap`] | old | all processors stop, save and go, or stay; bringing them back |
+//! | [`gap`] | old | what all CPUs share while they stop, save and go, or stay |
+//! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
 //! | [`candidate`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
 //! | [`arriving`] | new | a CPU restores its vCPUs, waits for the others, and enters |
@@ -30,6 +31,7 @@ pub mod candidate;
 mod departing;
 mod drafts;
 mod gap;
+pub mod machine;
 mod picture;
 mod preparing;
 mod settling;
@@ -37,7 +39,7 @@ mod settling;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use bringup::trial::{REASON_BYTES, TrialPage};
+use ::update::trial::{REASON_BYTES, TrialPage};
 use spin::Mutex;
 
 use crate::arch::crossing::trial::{Exception, Return};
@@ -49,14 +51,14 @@ pub use drafts::{Blocks, is_wanted as is_draft_wanted};
 pub use gap::{
     close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
 };
-pub use preparing::{Preparing, Progress, guests_have_changed};
+pub use preparing::{Preparing, guests_have_changed};
 pub use settling::Settling;
 
 /// Why the first processor that failed in the gap did.
 static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
 
 /// A processor cannot go over.
-pub fn note_problem(index: u32, problem: &str) {
+fn note_problem(index: u32, problem: &str) {
     PROBLEM.lock().get_or_insert_with(|| format!("processor {index}: {problem}"));
 }
 
@@ -73,7 +75,7 @@ pub fn take_problem() -> Option<String> {
 /// Why the new image came back, in words.
 fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
     match back {
-        Some(Return::Word(bringup::trial::word::GIVES_UP, _)) => {
+        Some(Return::Word(::update::trial::word::GIVES_UP, _)) => {
             let mut bytes = [0; REASON_BYTES];
             let text = page.map_or(&[][..], |page| page.reason(&mut bytes));
             String::from_utf8_lossy(text).into_owned()

@@ -5,8 +5,8 @@ use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
-use bringup::takeover::Takeover;
-use bringup::trial::{
+use ::update::takeover::Takeover;
+use ::update::trial::{
     CHECK_SLOT, CHECK_STACK, FIRST_STACK, NMI_SLOT, NMI_STACK, PAGE_BYTES, SPEAK_VECTOR, TAKEOVER_PAGE, TRAP_SLOT,
     TRAP_STACK, TrialPage,
 };
@@ -37,7 +37,7 @@ const ALWAYS: u64 = 1 << 1;
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
     Interrupt(u8),
-    /// The new image says something ([`bringup::trial::word`]), with an argument.
+    /// The new image says something ([`update::trial::word`]), with an argument.
     Word(u64, u64),
     /// The new image did something that raised an exception.
     Exception(Exception),

@@ -3,9 +3,9 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use ::update::trial::TrialPage;
 use boot::options::{SelfTest, StopPhase};
 use bringup::state::Phase;
-use bringup::trial::TrialPage;
 use bringup::{Follower, Next, ProcessorCell, State};
 
 use super::crews::{CREW, LATER};

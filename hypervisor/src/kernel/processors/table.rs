@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use ::update::platform::Cpu;
 use bringup::{ProcessorCell, State, SyncOutcome};
 use handover::layout::ProcessorState;
 use spin::Once;
@@ -25,6 +26,13 @@ pub struct Member {
     pub apic_id: u32,
     /// The state in which this image leaves it.
     pub state: ProcessorState,
+}
+
+impl Member {
+    /// Its names.
+    pub fn cpu(&self) -> Cpu {
+        Cpu { index: self.index, apic_id: self.apic_id }
+    }
 }
 
 /// All processors that can be used, this one first, then in the firmware's order; and how many the firmware names.

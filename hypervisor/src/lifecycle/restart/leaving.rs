@@ -4,29 +4,28 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use ::update::platform::Cpu;
+use ::update::restart::{Act, Departure};
 use boot::options::SelfTest;
 use bringup::ParkSlot;
 use handover::layout::{ProcessorState, Reason, Stamps};
 use spin::Once;
 use units::PhysAddr;
 
+use super::candidate::Hashed;
 use super::record::write_record;
-use super::staging::Staged;
+use super::staging::{Parcel, Staged};
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::crossing::Crossing;
-use crate::arch::reminder::Reminder;
 use crate::arch::{apic, cpu, lock, percpu, timer};
 use crate::kernel::console;
 use crate::kernel::inherited::{Conversation, fails_by};
 use crate::kernel::processors::{self, Member};
 use crate::kernel::timeline::{self, Name};
+use crate::lifecycle::update::machine::Machine;
 
 /// In the new image's code.
 const SPOILT_AT: u64 = 0x8000;
-/// How long processors may take to park. They do so at their next exit; but an emulator on a crowded machine may let
-/// one wait for seconds, and nobody waits this long unless one is dead.
-const PARK_LIMIT_US: u64 = 5_000_000;
-
 static IS_PARKING: AtomicBool = AtomicBool::new(false);
 static CROSSING: Once<Crossing> = Once::new();
 
@@ -47,65 +46,84 @@ pub fn park(index: u32) -> ! {
     }
 }
 
-/// Goes to the new image.
+/// Goes to the new image. What is done when is decided in [`::update::restart`].
 pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> Conversation) -> ! {
     let Staged { mut parcel, crossing } = staged;
     timer::refine();
-    // While guests run on other processors, so that little is left for the moment when none does.
-    timeline::begin(Name::FlushLog, 0);
-    console::print_ahead();
-    timeline::end(Name::FlushLog, 0);
-    timeline::instant(Name::GuestsStopped, parcel.generation as u32);
-    let mut stamps = Stamps { asked: asked.into(), stopped: cpu::tsc().into(), parked: 0.into(), left: 0.into() };
     let crossing = CROSSING.call_once(|| crossing);
+    let machine = Machine::new(percpu::BOOT_PROCESSOR, None);
+    let mut departure = Departure::begin();
+    let mut stamps = Stamps { asked: asked.into(), stopped: 0.into(), parked: 0.into(), left: 0.into() };
+    let (mut conversation, mut hashed) = (Conversation::default(), Hashed::default());
+    loop {
+        let others = parcel.members.iter().skip(1).map(Member::cpu);
+        let is_parked = |cpu: Cpu| crossing.mailbox(cpu.index).is_some_and(ParkSlot::is_parked);
+        match departure.next(&machine, others, is_parked) {
+            Act::PrintLog => spanned(Name::FlushLog, console::print_ahead),
+            Act::StopGuests => {
+                timeline::instant(Name::GuestsStopped, parcel.generation as u32);
+                stamps.stopped = cpu::tsc().into();
+            }
+            Act::Park => order_to_park(&parcel, crossing),
+            Act::Pause => cpu::pause(),
+            Act::Lose(cpu) => lose(&mut parcel.members, cpu),
+            Act::ResetAbsent => {
+                processors::init_absent();
+                stamps.parked = cpu::tsc().into();
+                timeline::end(Name::Park, 0);
+            }
+            Act::SendOutput => conversation = last_words(),
+            Act::CheckImage => hashed = check(&parcel),
+            Act::EndLog => {
+                console::hand_over();
+                stamps.left = cpu::tsc().into();
+            }
+            Act::WriteRecord => spanned(Name::WriteRecord, || {
+                // Without it the new image lacks the events of this one, and nothing else.
+                let _ = parcel.baggage.save_host(parcel.version, &stamps, &conversation);
+                // It fitted before, with room for the memory that has been found damaged since.
+                let _ = write_record(&mut parcel, crossing, reason, &stamps, hashed, &conversation);
+            }),
+            Act::Leave => {
+                processors::forget_guests();
+                timeline::begin(Name::Crossing, parcel.generation as u32);
+                crossing.leave(parcel.next.image.note().entry.get(), parcel.record.range().start())
+            }
+        }
+    }
+}
+
+fn spanned(name: Name, step: impl FnOnce()) {
+    timeline::begin(name, 0);
+    step();
+    timeline::end(name, 0);
+}
+
+/// From here on no lock is waited for.
+fn order_to_park(parcel: &Parcel, crossing: &Crossing) {
     if fails_by(SelfTest::SpoilStaged, 1) {
         let at = parcel.next.slot.range().start().0 + SPOILT_AT;
         log::warn!("self-test: a stray write to the staged image at {:#018x}", DIRECT_MAP + at);
         lock::write_astray(PhysAddr(at));
     }
     timeline::begin(Name::Park, 0);
-    park_others(&mut parcel.members, crossing);
-    processors::init_absent();
-    stamps.parked = cpu::tsc().into();
-    timeline::end(Name::Park, 0);
-    let conversation = last_words();
-    let hashed = parcel.next.check_in_gap(parcel.source.image_file()).unwrap_or_else(|error| {
-        panic!("the restart cannot go on, and guests have ended: after it was checked, {error}");
-    });
-    console::hand_over();
-    stamps.left = cpu::tsc().into();
-    // It fitted before, with room for the memory that has been found damaged since.
-    timeline::begin(Name::WriteRecord, 0);
-    // Without it the new image lacks the events of this one, and nothing else.
-    let _ = parcel.baggage.save_host(parcel.version, &stamps, &conversation);
-    let _ = write_record(&mut parcel, crossing, reason, &stamps, hashed, &conversation);
-    timeline::end(Name::WriteRecord, 0);
-    processors::forget_guests();
-    timeline::begin(Name::Crossing, parcel.generation as u32);
-    crossing.leave(parcel.next.image.note().entry.get(), parcel.record.range().start())
-}
-
-/// Tells the others to park, and waits for them; whoever does not park in time is sent INIT, after which it does
-/// nothing.
-fn park_others(members: &mut [Member], crossing: &Crossing) {
-    for member in &*members {
+    for member in &parcel.members {
         crossing.mailbox(member.index).into_iter().for_each(|mailbox| mailbox.expect(member.apic_id));
     }
     IS_PARKING.store(true, Ordering::Release);
-    members.iter().skip(1).for_each(|member| percpu::wake(member.index));
-    let deadline = cpu::tsc().wrapping_add(timer::us_to_ticks(PARK_LIMIT_US));
-    let mut reminder = Reminder::new();
-    for member in members.iter_mut().skip(1) {
-        let is_parked = || crossing.mailbox(member.index).is_some_and(ParkSlot::is_parked);
-        while !is_parked() && (cpu::tsc().wrapping_sub(deadline) as i64) < 0 {
-            if reminder.is_due() {
-                percpu::wake(member.index);
-            }
-            cpu::pause();
-        }
-        if !is_parked() {
-            member.state = ProcessorState::Lost;
-            apic::send_init(member.apic_id);
-        }
-    }
+}
+
+/// A CPU that has not parked in time is sent INIT, after which it does nothing.
+fn lose(members: &mut [Member], lost: Cpu) {
+    members
+        .iter_mut()
+        .filter(|member| member.index == lost.index)
+        .for_each(|member| member.state = ProcessorState::Lost);
+    apic::send_init(lost.apic_id);
+}
+
+fn check(parcel: &Parcel) -> Hashed {
+    parcel.next.check_in_gap(parcel.source.image_file()).unwrap_or_else(|error| {
+        panic!("the restart cannot go on, and guests have ended: after it was checked, {error}");
+    })
 }

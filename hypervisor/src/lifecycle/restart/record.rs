@@ -85,7 +85,7 @@ pub fn write_record(
 
 /// Of the pages between the images: the newest that both know.
 fn trial_version(next: &Trusted) -> u32 {
-    next.image.trial_version().min(bringup::trial::VERSION)
+    next.image.trial_version().min(::update::trial::VERSION)
 }
 
 fn host_section(generation: u64, reason: Reason, slot: PhysRange) -> Host {

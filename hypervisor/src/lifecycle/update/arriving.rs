@@ -3,10 +3,12 @@
 
 use alloc::string::String;
 
+use ::update::inbound::{Act, Inbound};
+use ::update::takeover::{Takeover, Verdict};
+use ::update::trial::TrialPage;
 use boot::options::UpdateStep;
-use bringup::takeover::{Takeover, Verdict};
-use bringup::trial::{Stamp, TrialPage};
 
+use super::machine::Machine;
 use super::settling::Settling;
 use super::{adoption, candidate};
 use crate::arch::crossing::trial;
@@ -48,27 +50,35 @@ fn arrive<V: Virt>(
     executive: &mut Executive<V>,
     index: u32,
     page: &TrialPage,
-    takeover: &Takeover,
+    words: &Takeover,
     role: Role,
 ) -> Result<Verdict, String> {
+    let machine = Machine::new(index, Some(page));
+    let mut inbound = Inbound::begin(index);
+    loop {
+        match inbound.next(words, &machine) {
+            Act::Restore => {
+                restore(executive, index)?;
+                inbound.restored();
+            }
+            Act::Pause => cpu::pause(),
+            Act::TakeOver => {
+                settle_in(executive, index, page, role);
+                return Ok(Verdict::Committed);
+            }
+            Act::GoBack => return Ok(Verdict::RolledBack),
+        }
+    }
+}
+
+fn restore<V: Virt>(executive: &mut Executive<V>, index: u32) -> Result<(), String> {
     candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
     if let Ok(virt) = executive.virt() {
         adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
     }
     executive.count();
     candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
-    page.stamp(Stamp::Restored, cpu::tsc());
-    let mut verdict = takeover.has_restored();
-    while verdict == Verdict::Open {
-        cpu::pause();
-        let is_late = cpu::tsc() > takeover.deadline();
-        verdict = if is_late { takeover.roll_back(index) } else { takeover.verdict() };
-    }
-    if verdict == Verdict::Committed {
-        page.stamp(Stamp::Committed, cpu::tsc());
-        settle_in(executive, index, page, role);
-    }
-    Ok(verdict)
+    Ok(())
 }
 
 /// From here on the CPU is this image's alone.

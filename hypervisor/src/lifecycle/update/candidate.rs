@@ -13,8 +13,8 @@ use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ::boot::options::{Options, UpdateFault, UpdateStep};
+use ::update::trial::{REASON_BYTES, Stamp, TrialPage, word};
 use arrayvec::ArrayString;
-use bringup::trial::{REASON_BYTES, Stamp, TrialPage, word};
 use units::PhysAddr;
 
 use super::{adoption, arriving};
@@ -67,7 +67,7 @@ fn read_record(record: PhysAddr) {
 fn build_memory() {
     let Some((info, options)) = BOOT.get() else { return };
     if let Some(version) = inherited::record().map(|record| record.crossing.mailbox_version.get()) {
-        let newest = bringup::trial::VERSION;
+        let newest = ::update::trial::VERSION;
         assert!(
             version <= newest,
             "the pages between the images have version {version}, known are those up to {newest}"

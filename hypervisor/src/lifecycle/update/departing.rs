@@ -4,12 +4,13 @@
 
 use alloc::string::String;
 
-use bringup::trial::Stamp;
+use ::update::outbound::Act;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
 
 use super::gap::{self, Gap};
 use super::{Blocks, drafts};
+use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::virt::Virt;
 use crate::guests::executive::Executive;
@@ -37,21 +38,27 @@ pub fn draft<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
 /// it has been there. Not inlined: the blackout finds the very code that the rehearsal has run.
 #[inline(never)]
 fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Option<Result<(), String>> {
-    let me = executive.index();
-    if !gap.takes(me) {
-        return None;
-    }
-    gap.stamp(me, Stamp::Left);
-    executive.account();
-    executive.unload_any();
+    let mut way = gap.enter(executive.index())?;
     let mut saved = Ok(());
-    if gap.stop(me) {
-        executive.lose();
-        saved = save(executive, gap, talk);
-        gap.stamp(me, Stamp::Saved);
-        gap.go(me, &saved);
+    loop {
+        match way.next() {
+            Act::Continue => {}
+            Act::Pause => cpu::pause(),
+            Act::LeaveGuests => {
+                executive.account();
+                executive.unload_any();
+            }
+            Act::Save => {
+                executive.lose();
+                saved = save(executive, gap, talk);
+                way.saved(&saved);
+            }
+            Act::Lend => way.lend(),
+            Act::NoteReturn => way.note_return(),
+            Act::Lost => panic!("a processor did not come back from an image on trial"),
+            Act::Done => break,
+        }
     }
-    gap.come_back(me);
     executive.lose();
     executive.check_everything();
     Some(saved)

@@ -8,6 +8,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use ::update::drafts;
+use ::update::platform::Cpu;
 use handover::block::Owner;
 use handover::layout::Stamps;
 use handover::state::BlockKind;
@@ -15,8 +17,8 @@ use spin::{Mutex, RwLock};
 
 use super::baggage::{Baggage, Block};
 use super::gap::Gap;
-use crate::arch::percpu;
-use crate::arch::reminder::Reminder;
+use super::machine::Machine;
+use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::kernel::inherited::Conversation;
 
 /// Where guests are saved, and how.
@@ -50,40 +52,36 @@ impl Blocks {
 /// What processors are to save now, if they are.
 static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
+/// The boot CPU, which orders them.
+const LEADER: Machine<'static> = Machine::new(BOOT_PROCESSOR, None);
 
 struct Wanted {
-    /// Each processor, and the way that it takes.
+    /// Each CPU, and the way that it takes.
     members: Vec<(u32, Gap)>,
-    /// What has come of each: `None` while it has not saved.
-    outcomes: Mutex<Vec<Option<Result<(), String>>>>,
+    outcomes: Mutex<drafts::Drafts<String>>,
 }
 
 /// An order to save. Dropped, it is taken back.
-pub struct Drafts(Reminder);
+pub struct Drafts;
 
 impl Drafts {
     /// Every one of these processors saves what it has at its next look.
-    pub fn order(blocks: Blocks, members: impl Iterator<Item = u32>) -> Self {
-        let members: Vec<(u32, Gap)> = members.map(|index| (index, Gap::rehearsal(index, blocks.clone()))).collect();
-        let indices: Vec<u32> = members.iter().map(|(index, ..)| *index).collect();
-        let outcomes = Mutex::new(members.iter().map(|_| None).collect());
+    pub fn order(blocks: Blocks, cpus: impl Iterator<Item = Cpu> + Clone) -> Self {
+        let outcomes = Mutex::new(drafts::Drafts::new(cpus.clone()));
+        let members = cpus.map(|cpu| (cpu.index, Gap::rehearsal(cpu.index, blocks.clone()))).collect();
         *WANTED.write() = Some(Wanted { members, outcomes });
         IS_WANTED.store(true, Ordering::Release);
-        indices.into_iter().for_each(percpu::wake);
-        Self(Reminder::new())
+        if let Some(wanted) = WANTED.read().as_ref() {
+            wanted.outcomes.lock().begin(&LEADER);
+        }
+        Self
     }
 
     /// `None` while not all have saved; then the first problem, if there is one.
     pub fn outcome(&mut self) -> Option<Result<(), String>> {
         let wanted = WANTED.read();
-        let wanted = wanted.as_ref()?;
-        let outcomes = wanted.outcomes.lock();
-        let all: Option<Vec<_>> = outcomes.iter().cloned().collect();
-        if all.is_none() && self.0.is_due() {
-            let missing = wanted.members.iter().zip(&*outcomes).filter(|(_, outcome)| outcome.is_none());
-            missing.for_each(|((index, _), _)| percpu::wake(*index));
-        }
-        Some(all?.into_iter().find(Result::is_err).unwrap_or(Ok(())))
+        let mut outcomes = wanted.as_ref()?.outcomes.lock();
+        outcomes.poll(&LEADER).map(|outcome| outcome.map_err(String::clone))
     }
 }
 
@@ -105,9 +103,8 @@ pub fn is_wanted() -> bool {
 pub fn take(index: u32, save: impl FnOnce(&Gap) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };
-    let Some(place) = wanted.members.iter().position(|(member, _)| *member == index) else { return };
-    let Some(outcome) = save(&wanted.members[place].1) else { return };
-    if let Some(slot) = wanted.outcomes.lock().get_mut(place) {
-        *slot = Some(outcome);
+    let Some((_, gap)) = wanted.members.iter().find(|(member, _)| *member == index) else { return };
+    if let Some(outcome) = save(gap) {
+        wanted.outcomes.lock().note(index, outcome);
     }
 }

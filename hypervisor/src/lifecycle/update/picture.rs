@@ -2,7 +2,7 @@
 //! An update on the timeline: each processor's way through the gap, from the stamps that both images have left on its
 //! page. The image that goes on draws it, beside its guests.
 
-use bringup::trial::{STAMPS, Stamp};
+use ::update::trial::{STAMPS, Stamp};
 
 use super::candidate;
 use crate::arch::cpu;

@@ -5,7 +5,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use bringup::trial::{BUSY_TICKS, TrialPage, word};
+use ::update::order::Progress;
+use ::update::prepare::{self, Failure, LIMIT_US, Preparation, SLICE_US, SliceEnd, Turn};
+use ::update::trial::{BUSY_TICKS, TrialPage, word};
 use core::sync::atomic::Ordering::Relaxed;
 use wire::{Refusal, RefusalCode, UpdateReport};
 
@@ -13,48 +15,25 @@ use super::drafts::{Blocks, Drafts};
 use crate::arch::boot::BUILD;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::tsc::Tsc;
+use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer, trap, watchdog};
 use crate::kernel::interrupts;
+use crate::kernel::processors::Member;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::restart::staging::Staged;
 
-/// How long a slice is at most: guests on the boot processor wait for so long.
-const SLICE_US: u64 = 250;
-/// How long they have the processor before the next one.
-const PAUSE_US: u64 = 250;
-/// All slices together: many times what it takes, in an emulator too.
-const LIMIT_US: u64 = 10_000_000;
-
-/// An image that the watchdog finds so often in a row with interrupts masked hangs.
-const MOST_BARKS: u32 = 2;
 /// What is missing, and what that means. In the blackout CPUs that wait for a hanging one fetch it by NMIs.
 const NO_WATCHDOG: &str = "no HPET timer has an I/O APIC input of its own; if it hangs so while it prepares itself, \
                            or on all CPUs in the blackout, the host hangs";
-/// How long processors may take to save their guests once. On a crowded emulator one may wait for a core.
-const DRAFTS_LIMIT_US: u64 = 2_000_000;
-
 /// A new image that prepares itself. Dropped, it is gone and its memory is free again.
 pub struct Preparing {
     staged: Staged,
-    /// While guests' state is still being saved for it, and until when that may take.
-    drafts: Option<(Drafts, u64)>,
+    /// While guests' state is still being saved for it.
+    drafts: Option<Drafts>,
     asked: u64,
-    spent_ticks: u64,
-    slices: u32,
-    /// How often in a row the watchdog found it with interrupts masked.
-    barks: u32,
-    next_slice: u64,
+    state: Preparation,
     _span: timeline::Span,
-}
-
-/// How far it is.
-pub enum Progress {
-    /// It goes on.
-    UnderWay(Preparing),
-    /// It has prepared everything.
-    Prepared(Preparing),
-    /// It is gone, and this is why.
-    Failed(Refusal),
 }
 
 impl Preparing {
@@ -66,13 +45,13 @@ impl Preparing {
         staged.crossing.begin_trial(BOOT_PROCESSOR, entry, record.0);
         let parcel = &staged.parcel;
         let blocks = Blocks::new(&parcel.baggage, parcel.version);
-        let order = Drafts::order(blocks, parcel.members.iter().map(|member| member.index));
+        let order = Drafts::order(blocks, parcel.members.iter().map(Member::cpu));
         if !interrupts::prepare_watchdog() {
             log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");
         }
-        let drafts = Some((order, cpu::tsc() + timer::us_to_ticks(DRAFTS_LIMIT_US)));
+        let state = Preparation::begin(super::limit_us(), &Tsc);
         let span = timeline::span(Name::UpdatePrepare, staged.parcel.generation as u32);
-        Self { staged, drafts, asked, spent_ticks: 0, slices: 0, barks: 0, next_slice: 0, _span: span }
+        Self { staged, drafts: Some(order), asked, state, _span: span }
     }
 
     /// When it was asked for.
@@ -80,81 +59,64 @@ impl Preparing {
         self.asked
     }
 
+    /// Whether every guest still is what the new image was told of it.
+    pub fn is_current<V: Virt>(&self) -> bool {
+        self.staged.parcel.baggage.is_current::<V>()
+    }
+
     /// What is ready to go.
     pub fn into_staged(self) -> Staged {
         if let Some(page) = self.staged.crossing.trial_page(BOOT_PROCESSOR) {
-            page.stamps[BUSY_TICKS].store(self.spent_ticks, Relaxed);
+            page.stamps[BUSY_TICKS].store(self.state.spent(), Relaxed);
         }
         self.staged
     }
 
     /// When the next slice is due.
     pub fn alarm(&self) -> u64 {
-        self.next_slice
+        self.state.alarm()
     }
 
     /// A slice, if one is due. For the boot processor, whose guests wait meanwhile.
-    pub fn turn(mut self) -> Progress {
+    pub fn turn(mut self) -> Progress<Self, Refusal> {
+        let (staged, drafts) = (&self.staged, &mut self.drafts);
+        let mut problem = String::new();
+        let turn = self.state.turn(&Tsc, || state_of(drafts, staged, &mut problem));
+        match turn {
+            Turn::Wait => Progress::UnderWay(self),
+            Turn::Slice => self.slice(),
+            Turn::Failed(failure) => Progress::Failed(refusal(failure, &problem)),
+        }
+    }
+
+    fn slice(mut self) -> Progress<Self, Refusal> {
+        self.drafts = None;
         let began = cpu::tsc();
-        if began < self.next_slice {
-            return Progress::UnderWay(self);
-        }
-        if let Some((drafts, until)) = &mut self.drafts {
-            match drafts.outcome() {
-                None if began > *until => return failed("a processor does not save its guests"),
-                None => {
-                    self.next_slice = began + timer::us_to_ticks(PAUSE_US);
-                    return Progress::UnderWay(self);
-                }
-                Some(Err(problem)) => return failed(&problem),
-                Some(Ok(())) if !self.staged.parcel.baggage.has_all_vcpus() => {
-                    return Progress::Failed(guests_have_changed());
-                }
-                Some(Ok(())) => self.drafts = None,
-            }
-        }
         timer::set_alarm(began + timer::us_to_ticks(SLICE_US));
-        let patience_us = super::limit_us();
-        watchdog::arm(patience_us);
-        let end = self.staged.crossing.resume_trial(BOOT_PROCESSOR);
+        watchdog::arm(self.state.watchdog_us());
+        let back = self.staged.crossing.resume_trial(BOOT_PROCESSOR);
         watchdog::disarm();
-        let now = cpu::tsc();
-        self.spent_ticks += now - began;
-        self.slices += 1;
-        self.next_slice = now + timer::us_to_ticks(PAUSE_US);
-        match end {
-            Some(Return::Interrupt(trap::vector::NMI)) if now - began >= timer::us_to_ticks(patience_us / 2) => {
-                self.barked()
+        let ended = cpu::tsc();
+        let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
+        let end = match back {
+            Some(Return::Interrupt(trap::vector::NMI)) if self.state.is_watchdog(began, ended, &Tsc) => {
+                SliceEnd::Watchdog { was_masked: page.is_none_or(TrialPage::were_interrupts_masked) }
             }
             Some(Return::Interrupt(vector)) => {
-                self.barks = 0;
                 trap::deliver(vector);
-                self.go_on()
+                SliceEnd::Interrupt
             }
-            Some(Return::Word(word::PREPARED, _)) => Progress::Prepared(self),
-            other => {
-                let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
-                failed(&super::reason_of(other, page))
+            Some(Return::Word(word::PREPARED, _)) => SliceEnd::Prepared,
+            _ => SliceEnd::Failed,
+        };
+        match self.state.end_slice(began, ended, end, &Tsc) {
+            prepare::Progress::UnderWay => Progress::UnderWay(self),
+            prepare::Progress::Prepared => Progress::Prepared(self),
+            prepare::Progress::Failed(failure) => {
+                let problem = if failure == Failure::Ended { super::reason_of(back, page) } else { String::new() };
+                Progress::Failed(refusal(failure, &problem))
             }
         }
-    }
-
-    /// The watchdog has gone off. Once is no proof: the emulator may have kept the processor away while interrupts were
-    /// masked for a moment.
-    fn barked(mut self) -> Progress {
-        let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
-        self.barks = if page.is_none_or(TrialPage::were_interrupts_masked) { self.barks + 1 } else { 0 };
-        match self.barks {
-            MOST_BARKS.. => failed("it hangs with interrupts masked"),
-            _ => self.go_on(),
-        }
-    }
-
-    fn go_on(self) -> Progress {
-        if self.spent_ticks > timer::us_to_ticks(LIMIT_US) {
-            return failed(&format!("it was not prepared after {} s", LIMIT_US / 1_000_000));
-        }
-        Progress::UnderWay(self)
     }
 
     /// What there is to say of it when it is given up although it could go on.
@@ -167,8 +129,8 @@ impl Preparing {
             old_version: env!("CARGO_PKG_VERSION").to_string(),
             new_version: parcel.next.image.note().version().to_string(),
             preparation_ns: timer::ticks_to_ns(cpu::tsc() - self.asked),
-            preparation_busy_ns: timer::ticks_to_ns(self.spent_ticks),
-            slices: self.slices,
+            preparation_busy_ns: timer::ticks_to_ns(self.state.spent()),
+            slices: self.state.slices(),
             memory_bytes: parcel.next.slot.range().bytes() + advance,
             gap_ns: 0,
             processors: Vec::new(),
@@ -186,10 +148,35 @@ pub fn guests_have_changed() -> Refusal {
     Refusal { code: RefusalCode::WrongState, reason, mend: "update again".to_string() }
 }
 
-fn failed(reason: &str) -> Progress {
-    let reason = bounded(&format!("the new image failed while it prepared itself: {reason}"));
+/// What has come of the drafts; `problem` is set if one could not be saved.
+fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) -> prepare::Drafts {
+    match drafts.as_mut().map(Drafts::outcome) {
+        Some(None) => prepare::Drafts::Missing,
+        Some(Some(Err(why))) => {
+            *problem = why;
+            prepare::Drafts::Failed
+        }
+        Some(Some(Ok(()))) if !staged.parcel.baggage.has_all_vcpus() => prepare::Drafts::Outdated,
+        Some(Some(Ok(()))) | None => prepare::Drafts::Saved,
+    }
+}
+
+/// `problem`: what there is to say of it beside that.
+fn refusal(failure: Failure, problem: &str) -> Refusal {
+    let why = match failure {
+        Failure::GuestsChanged => return guests_have_changed(),
+        Failure::DraftsLate => "a processor does not save its guests",
+        Failure::Hangs => "it hangs with interrupts masked",
+        Failure::TooLong => return failed(&format!("it was not prepared after {} s", LIMIT_US / 1_000_000)),
+        Failure::DraftFailed | Failure::Ended => problem,
+    };
+    failed(why)
+}
+
+fn failed(why: &str) -> Refusal {
+    let reason = bounded(&format!("the new image failed while it prepared itself: {why}"));
     log::error!("update: {reason}");
-    Progress::Failed(Refusal { code: RefusalCode::Failed, reason, mend: "use another image".into() })
+    Refusal { code: RefusalCode::Failed, reason, mend: "use another image".into() }
 }
 
 fn bounded(text: &str) -> String {

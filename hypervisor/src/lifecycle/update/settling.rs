@@ -7,14 +7,16 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use bringup::trial::{BUSY_TICKS, STAMPS, Stamp};
+use ::update::settle::{self, Step};
+use ::update::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
 use super::{adoption, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::{apic, cpu, timer};
+use crate::arch::tsc::Tsc;
+use crate::arch::{apic, timer};
 use crate::guests::events;
 use crate::guests::guest::GUESTS;
 use crate::guests::pci;
@@ -26,90 +28,58 @@ use crate::kernel::{address_space, interrupts};
 use crate::kernel::{timeline, trial_pages};
 use crate::lifecycle::restart::successor;
 
-/// How long guests have the processor before the next step.
-const PAUSE_US: u64 = 200;
-/// How long it is waited for all processors to say that they are back. On an emulator one may wait for a core.
-const PATIENCE_US: u64 = 2_000_000;
-
 /// How far it is.
 pub struct Settling {
-    next_step: u64,
-    /// Until when it is waited for the last processor to say that it is back with its guests.
-    patience: u64,
-    step: Step,
+    state: settle::Settling,
     report: UpdateReport,
     stamps: Vec<(u32, [u64; STAMPS])>,
-}
-
-#[derive(Clone, Copy)]
-enum Step {
-    Memory,
-    Account,
-    Logs,
-    Console,
-    Consoles,
-    Processors,
-    Control,
 }
 
 impl Settling {
     /// Everything is still to be done. For the boot processor, before it enters its guests.
     pub fn begin() -> Self {
-        let now = cpu::tsc();
-        let [next_step, patience] = [PAUSE_US, PATIENCE_US].map(|us| now + timer::us_to_ticks(us));
-        Self { next_step, patience, step: Step::Memory, report: UpdateReport::default(), stamps: Vec::new() }
+        Self { state: settle::Settling::begin(&Tsc), report: UpdateReport::default(), stamps: Vec::new() }
     }
 
     /// When the next step is due.
     pub fn alarm(&self) -> u64 {
-        self.next_step
+        self.state.alarm()
     }
 
     /// Takes a step, if one is due. `Err`: that was the last one, and this is what the control channel continues with.
     pub fn step(mut self) -> Result<Self, Box<(Conversation, UpdateReport)>> {
-        if cpu::tsc() < self.next_step {
-            return Ok(self);
-        }
-        self.step = match self.step {
-            Step::Memory if !has_everybody_entered() && cpu::tsc() < self.patience => Step::Memory,
-            Step::Memory => {
-                interrupts::silence_watchdog();
-                apic::open_nmi_line();
-                self.stamps = trial_pages::stamps().collect();
-                self.report = report(&self.stamps);
-                trial_pages::end();
-                adoption::forget_seats();
-                address_space::take_all_memory();
-                Step::Account
-            }
+        let Some(step) = self.state.turn(&Tsc, has_everybody_entered) else { return Ok(self) };
+        match step {
+            Step::Memory => self.take_memory(),
             Step::Account => {
                 pci::note_guest_runs();
                 address_space::furnish_memory();
-                Step::Logs
             }
             Step::Logs => {
                 take_logs();
                 picture::draw(self.report.generation as u32, &self.stamps);
-                Step::Console
             }
-            Step::Console => {
-                interrupts::take_console();
-                Step::Consoles
-            }
-            Step::Consoles => {
-                take_consoles();
-                Step::Processors
-            }
+            Step::Console => interrupts::take_console(),
+            Step::Consoles => take_consoles(),
             Step::Processors => {
                 interrupts::take_interrupts();
                 processors::expect_others();
                 pci::let_the_idle_probe();
-                Step::Control
             }
             Step::Control => return Err(Box::new(self.finish())),
-        };
-        self.next_step = cpu::tsc() + timer::us_to_ticks(PAUSE_US);
+        }
+        self.state.end_step(&Tsc);
         Ok(self)
+    }
+
+    fn take_memory(&mut self) {
+        interrupts::silence_watchdog();
+        apic::open_nmi_line();
+        self.stamps = trial_pages::stamps().collect();
+        self.report = report(&self.stamps);
+        trial_pages::end();
+        adoption::forget_seats();
+        address_space::take_all_memory();
     }
 
     fn finish(self) -> (Conversation, UpdateReport) {

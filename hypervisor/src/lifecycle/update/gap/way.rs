@@ -1,154 +1,76 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor's way through the gap: to the new image, and back if all stay. No wait is without a limit.
+//! A CPU's way through the blackout: its acts ([`Act`]) as the loop that holds its guests carries them out.
 
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
-use bringup::takeover::{Takeover, Verdict, Way};
-use bringup::trial::{Stamp, word};
+use ::update::outbound::{Act, Back, Outbound};
+use ::update::trial::{Stamp, word};
 
 use super::Gap;
 use crate::arch::crossing::trial::Return;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
-use crate::arch::reminder::Reminder;
-use crate::arch::{apic, cpu, timer, trap, watchdog};
+use crate::arch::{cpu, trap};
 use crate::kernel::timeline::{self, Name};
-use crate::lifecycle::selftest;
-use crate::lifecycle::update::{note_failure, note_problem};
+use crate::lifecycle::update::machine::Machine;
+use crate::lifecycle::update::note_problem;
 
-/// How often those that have not come back are sent an NMI.
-const NMI_INTERVAL_US: u64 = 500;
-/// After so many of them a processor is lost, and the host with it.
-const NMIS: u32 = 2_000;
+/// One CPU on its way.
+pub struct Way<'a> {
+    gap: &'a Gap,
+    outbound: Outbound,
+    machine: Machine<'a>,
+}
 
 impl Gap {
-    /// The processor `index` has left its guests: waits until all have. `false`: they stay.
-    pub fn stop(&self, index: u32) -> bool {
-        self.takeover().has_stopped();
-        self.wait(index, Takeover::may_save)
+    /// The CPU `index` comes to it: once, and only if it takes part.
+    pub fn enter(&self, index: u32) -> Option<Way<'_>> {
+        let outbound = match self.staged {
+            Some(_) => Outbound::begin(index, &self.blackout),
+            None => Outbound::rehearse(index, &self.blackout),
+        }?;
+        let page = self.staged.as_ref().and_then(|staged| staged.crossing.trial_page(index));
+        Some(Way { gap: self, outbound, machine: Machine::new(index, page) })
+    }
+}
+
+impl Way<'_> {
+    /// What this CPU does next.
+    pub fn next(&mut self) -> Act {
+        self.outbound.next(&self.gap.blackout, self.gap.takeover(), &self.machine)
     }
 
-    /// The processor `index` has saved its guests, or could not: goes to the new image once all have. Comes back if all
-    /// stay.
-    pub fn go(&self, index: u32, saved: &Result<(), String>) {
-        match saved {
-            Ok(()) => self.takeover().has_saved(),
-            Err(problem) => {
-                if self.staged.is_some() {
-                    note_problem(index, problem);
-                }
-                self.takeover().roll_back(index);
+    /// This CPU has saved its guests, or could not.
+    pub fn saved(&mut self, saved: &Result<(), String>) {
+        if let Err(problem) = saved
+            && self.gap.staged.is_some()
+        {
+            note_problem(self.machine.index, problem);
+        }
+        self.outbound.saved(saved.is_ok());
+    }
+
+    /// Lends the calling CPU to the new image until that or a trap gives it back.
+    pub fn lend(&mut self) {
+        let staged = self.gap.staged.as_ref();
+        let end = staged.and_then(|staged| staged.crossing.resume_trial(self.machine.index));
+        self.outbound.returned(match end {
+            Some(Return::Interrupt(trap::vector::NMI)) => Back::Nmi,
+            Some(Return::Interrupt(vector)) => {
+                trap::deliver(vector);
+                Back::Interrupt
             }
-        }
-        if self.wait(index, Takeover::may_go) {
-            self.stamp(index, Stamp::Gone);
-            self.visit(index);
-        }
+            Some(Return::Word(word::GOES_BACK, _)) => Back::GoesBack,
+            _ => Back::Failed,
+        });
+        self.machine.note_end(end);
     }
 
-    /// The processor `index` is back, or has not left: brings the others back if it is the first.
-    pub fn come_back(&self, index: u32) {
-        let takeover = self.takeover();
+    /// Records on the timeline that the calling CPU is back.
+    pub fn note_return(&self) {
+        let Some(staged) = &self.gap.staged else { return };
         let now = cpu::tsc();
-        self.returned.fetch_max(now, Ordering::AcqRel);
-        if let Some(staged) = &self.staged {
-            let page = staged.crossing.trial_page(index);
-            let left = page.map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
-            timeline::spent(Name::UpdateRolledBack, staged.parcel.generation as u32, left, now);
-        }
-        if let Some(part) = self.part_of(index) {
-            part.is_back.store(true, Ordering::Release);
-        }
-        if takeover.is_back() {
-            self.fetch(index);
-        }
-        percpu::wake(BOOT_PROCESSOR);
-    }
-
-    fn wait(&self, index: u32, way: impl Fn(&Takeover) -> Way) -> bool {
-        let takeover = self.takeover();
-        let mut reminder = Reminder::new();
-        loop {
-            match way(takeover) {
-                Way::Go => return true,
-                Way::Stay => return false,
-                Way::Wait if cpu::tsc() > takeover.deadline() => {
-                    takeover.roll_back(index);
-                }
-                Way::Wait => {
-                    if index == BOOT_PROCESSOR && reminder.is_due() {
-                        self.call_again();
-                    }
-                    cpu::pause();
-                }
-            }
-        }
-    }
-
-    /// Those who have not come are told once more.
-    fn call_again(&self) {
-        let missing = self.parts.iter().filter(|part| !part.has_come.load(Ordering::Relaxed));
-        missing.for_each(|part| percpu::wake(part.index));
-    }
-
-    /// Lends the processor to the new image. Comes back when all stay.
-    fn visit(&self, index: u32) {
-        let Some(staged) = &self.staged else {
-            self.takeover().roll_back(index);
-            return;
-        };
-        loop {
-            let back = staged.crossing.resume_trial(index);
-            let verdict = match back {
-                Some(Return::Interrupt(trap::vector::NMI)) => self.end(index),
-                Some(Return::Word(word::GOES_BACK, _)) => self.takeover().verdict(),
-                Some(Return::Interrupt(vector)) => {
-                    trap::deliver(vector);
-                    Verdict::Open
-                }
-                _ => {
-                    note_failure(index, back, staged.crossing.trial_page(index));
-                    self.takeover().roll_back(index)
-                }
-            };
-            if verdict == Verdict::RolledBack {
-                return;
-            }
-        }
-    }
-
-    /// An NMI has ended the new image's time: another processor has sent it, or the watchdog, since nobody else could.
-    fn end(&self, index: u32) -> Verdict {
-        if self.takeover().verdict() == Verdict::Open {
-            note_problem(index, "the new image hangs, or has waited too long for this processor");
-        }
-        self.takeover().roll_back(index)
-    }
-
-    /// When the first of the NMIs is sent that bring CPUs back.
-    fn first_nmi_us(&self) -> u64 {
-        if self.fault_point().is_some() { selftest::UPDATE_NMI_US } else { NMI_INTERVAL_US }
-    }
-
-    /// Sends NMIs to those that have not come back until all have. An NMI that finds a processor of this image is
-    /// passed over.
-    fn fetch(&self, index: u32) {
-        let mut interval_us = self.first_nmi_us();
-        for _ in 0..NMIS {
-            let next = cpu::tsc() + timer::us_to_ticks(interval_us);
-            interval_us = NMI_INTERVAL_US;
-            while cpu::tsc() < next {
-                if self.takeover().are_all_back() {
-                    return;
-                }
-                cpu::pause();
-            }
-            let missing = self.parts.iter().filter(|part| !part.is_back.load(Ordering::Acquire));
-            for part in missing.filter(|part| part.index != index) {
-                watchdog::expect_nmi(0);
-                apic::send_nmi(part.apic_id);
-            }
-        }
-        panic!("a processor did not come back from an image on trial");
+        let page = staged.crossing.trial_page(self.machine.index);
+        let left = page.map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
+        timeline::spent(Name::UpdateRolledBack, staged.parcel.generation as u32, left, now);
     }
 }

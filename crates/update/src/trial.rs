@@ -26,7 +26,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Counts up when the layout or the meaning of a word changes. Since 2 an NMI may come for as long as an image has
-/// taken over and has not silenced the [watchdog](crate::watchdog), and is passed over then.
+/// taken over and has not silenced the watchdog (`bringup::watchdog`), and is passed over then.
 pub const VERSION: u32 = 2;
 /// The page of the crossing in which [`crate::takeover::Takeover`] is.
 pub const TAKEOVER_PAGE: u64 = 3;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a CPU does in the new image until all CPUs have restored their guests, or go back.
+//!
+//! ```text
+//! Arrived ─Restore▶ Restoring ─▶ Restored ─▶ Waiting ─ all ──▶ TakeOver
+//!                       │ fails: gives the CPU up   └─ rolled back, or late ──▶ GoBack
+//! ```
+//!
+//! The CPU that restores last commits. From the commit on the old image has no say.
+
+use crate::platform::Platform;
+use crate::takeover::{Takeover, Verdict};
+use crate::trial::Stamp;
+
+/// What the caller does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Restores all that this CPU carries, then calls [`Inbound::restored`]; or gives the CPU up.
+    Restore,
+    /// Waits a moment.
+    Pause,
+    /// Makes the CPU this image's own, and enters guests.
+    TakeOver,
+    /// Goes back to the old image for good.
+    GoBack,
+}
+
+/// One CPU's state.
+#[derive(Debug)]
+pub struct Inbound {
+    index: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Arrived,
+    Restored,
+    Waiting,
+    Over(Act),
+}
+
+impl Inbound {
+    /// The CPU `index` has arrived.
+    #[must_use]
+    pub fn begin(index: u32) -> Self {
+        Self { index, state: State::Arrived }
+    }
+
+    /// All that this CPU carries has been restored.
+    pub fn restored(&mut self) {
+        self.state = State::Restored;
+    }
+
+    /// The next act. Allocates nothing, waits for no lock, and returns at once.
+    pub fn next(&mut self, words: &Takeover, platform: &impl Platform) -> Act {
+        match self.state {
+            State::Arrived => Act::Restore,
+            State::Restored => {
+                platform.stamp(Stamp::Restored);
+                self.follow(words.has_restored(), platform)
+            }
+            State::Waiting if platform.now() > words.deadline() => self.follow(words.roll_back(self.index), platform),
+            State::Waiting => self.follow(words.verdict(), platform),
+            State::Over(act) => act,
+        }
+    }
+
+    fn follow(&mut self, verdict: Verdict, platform: &impl Platform) -> Act {
+        let (state, act) = match verdict {
+            Verdict::Open => (State::Waiting, Act::Pause),
+            Verdict::Committed => {
+                platform.stamp(Stamp::Committed);
+                (State::Over(Act::TakeOver), Act::TakeOver)
+            }
+            Verdict::RolledBack => (State::Over(Act::GoBack), Act::GoBack),
+        };
+        self.state = state;
+        act
+    }
+}

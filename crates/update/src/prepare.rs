@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the new image prepares itself: it has the leader's CPU for a slice at a time, and guests have it in between.
+//!
+//! ```text
+//! drafts missing ─ all saved ─▶ slice ⇄ pause ─▶ prepared
+//!      │ late, failed, outdated   │ hangs masked, too long in all, gives up
+//!      └──────────────────────────┴──▶ failed: guests have noticed nothing
+//! ```
+//!
+//! Before the first slice each CPU saves its guests once while they run (a draft): what the new image rehearses with.
+
+use crate::platform::Clock;
+
+/// The longest slice: guests on this CPU wait for so long.
+pub const SLICE_US: u64 = 250;
+/// How long guests have the CPU before the next one.
+const PAUSE_US: u64 = 250;
+/// All slices together: many times what they take, in an emulator too.
+pub const LIMIT_US: u64 = 10_000_000;
+/// How long CPUs may take to save their drafts. On a crowded emulator one may wait for a core.
+const DRAFTS_LIMIT_US: u64 = 2_000_000;
+/// An image that the watchdog finds so often in a row with interrupts masked hangs. Once is no proof: the emulator may
+/// have kept the CPU away while interrupts were masked for a moment.
+const MOST_WATCHDOGS: u32 = 2;
+
+/// What has come of the drafts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drafts {
+    /// A CPU has not saved yet.
+    Missing,
+    /// A CPU could not.
+    Failed,
+    /// All have, but a vCPU is not among them: its guest has changed.
+    Outdated,
+    /// All have.
+    Saved,
+}
+
+/// What the caller does in this turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing.
+    Wait,
+    /// Lends the CPU for a slice, then calls [`Preparation::end_slice`].
+    Slice,
+    /// Gives the update up.
+    Failed(Failure),
+}
+
+/// How a slice ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceEnd {
+    /// An interrupt of the old image.
+    Interrupt,
+    /// The watchdog's NMI, while the new image had interrupts masked or not.
+    Watchdog {
+        /// It had.
+        was_masked: bool,
+    },
+    /// The new image has prepared everything.
+    Prepared,
+    /// It gives up, has raised an exception, or does not follow the protocol.
+    Failed,
+}
+
+/// Where the preparation stands after a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to do.
+    UnderWay,
+    /// All is prepared.
+    Prepared,
+    /// It has failed.
+    Failed(Failure),
+}
+
+/// Why there is no update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A CPU does not save its guests.
+    DraftsLate,
+    /// A CPU could not.
+    DraftFailed,
+    /// A guest has changed.
+    GuestsChanged,
+    /// The new image hangs with interrupts masked.
+    Hangs,
+    /// It was not prepared in all the time that it had.
+    TooLong,
+    /// It has ended its time by itself.
+    Ended,
+}
+
+/// A preparation.
+#[derive(Debug)]
+pub struct Preparation {
+    /// Until when drafts may be missing; `None` once they are not.
+    drafts_until: Option<u64>,
+    /// The watchdog goes off so long after the begin of a slice.
+    watchdog_us: u64,
+    spent: u64,
+    slices: u32,
+    watchdogs: u32,
+    next_turn: u64,
+}
+
+impl Preparation {
+    /// CPUs have just been ordered to save their drafts. `watchdog_us` of a slice later the watchdog ends it.
+    #[must_use]
+    pub fn begin(watchdog_us: u64, clock: &impl Clock) -> Self {
+        let drafts_until = Some(clock.now() + clock.ticks(DRAFTS_LIMIT_US));
+        Self { drafts_until, watchdog_us, spent: 0, slices: 0, watchdogs: 0, next_turn: 0 }
+    }
+
+    /// When the next turn is due.
+    #[must_use]
+    pub fn alarm(&self) -> u64 {
+        self.next_turn
+    }
+
+    /// Ticks for which the new image had the CPU.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// How many slices it had.
+    #[must_use]
+    pub fn slices(&self) -> u32 {
+        self.slices
+    }
+
+    /// How long the watchdog leaves the new image alone, in microseconds.
+    #[must_use]
+    pub fn watchdog_us(&self) -> u64 {
+        self.watchdog_us
+    }
+
+    /// What is to be done now.
+    pub fn turn(&mut self, clock: &impl Clock, drafts: impl FnOnce() -> Drafts) -> Turn {
+        let now = clock.now();
+        if now < self.next_turn {
+            return Turn::Wait;
+        }
+        let Some(until) = self.drafts_until else { return Turn::Slice };
+        match drafts() {
+            Drafts::Missing if now > until => Turn::Failed(Failure::DraftsLate),
+            Drafts::Missing => {
+                self.next_turn = now + clock.ticks(PAUSE_US);
+                Turn::Wait
+            }
+            Drafts::Failed => Turn::Failed(Failure::DraftFailed),
+            Drafts::Outdated => Turn::Failed(Failure::GuestsChanged),
+            Drafts::Saved => {
+                self.drafts_until = None;
+                Turn::Slice
+            }
+        }
+    }
+
+    /// Whether an NMI that ends a slice is the watchdog's: an earlier one belongs to somebody else.
+    #[must_use]
+    pub fn is_watchdog(&self, began: u64, ended: u64, clock: &impl Clock) -> bool {
+        ended - began >= clock.ticks(self.watchdog_us / 2)
+    }
+
+    /// A slice has ended, from and until when.
+    pub fn end_slice(&mut self, began: u64, ended: u64, end: SliceEnd, clock: &impl Clock) -> Progress {
+        self.spent += ended - began;
+        self.slices += 1;
+        self.next_turn = ended + clock.ticks(PAUSE_US);
+        self.watchdogs = if end == (SliceEnd::Watchdog { was_masked: true }) { self.watchdogs + 1 } else { 0 };
+        match end {
+            SliceEnd::Prepared => Progress::Prepared,
+            SliceEnd::Failed => Progress::Failed(Failure::Ended),
+            _ if self.watchdogs >= MOST_WATCHDOGS => Progress::Failed(Failure::Hangs),
+            _ if self.spent > clock.ticks(LIMIT_US) => Progress::Failed(Failure::TooLong),
+            _ => Progress::UnderWay,
+        }
+    }
+}

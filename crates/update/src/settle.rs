@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an image that has taken over still has to do while its guests run: a step at a time on the leader, so that the
+//! guests there wait for none of them long. The request is answered by the last one.
+
+use crate::platform::Clock;
+
+/// How long guests have the CPU before the next step.
+const PAUSE_US: u64 = 200;
+/// How long CPUs may take to report that they are back with their guests: until then the switch page is theirs, too.
+/// On an emulator one may wait for a core.
+const ENTER_LIMIT_US: u64 = 2_000_000;
+
+/// A step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The old image's memory becomes this one's: every CPU has left it.
+    Memory,
+    /// The account of memory is complete.
+    Account,
+    /// Logs and timelines go on.
+    Logs,
+    /// The host's console.
+    Console,
+    /// Guests' consoles.
+    Consoles,
+    /// Interrupts, and CPUs that are offline.
+    Processors,
+    /// The control channel, and the answer.
+    Control,
+}
+
+/// How far it is.
+#[derive(Debug)]
+pub struct Settling {
+    next_step: u64,
+    entered_until: u64,
+    step: Step,
+}
+
+impl Settling {
+    /// Everything is still to be done.
+    #[must_use]
+    pub fn begin(clock: &impl Clock) -> Self {
+        let now = clock.now();
+        let (next_step, entered_until) = (now + clock.ticks(PAUSE_US), now + clock.ticks(ENTER_LIMIT_US));
+        Self { next_step, entered_until, step: Step::Memory }
+    }
+
+    /// When the next step is due.
+    #[must_use]
+    pub fn alarm(&self) -> u64 {
+        self.next_step
+    }
+
+    /// The step to take now, if one is due. After it the caller calls [`Self::end_step`], but for the last one.
+    pub fn turn(&mut self, clock: &impl Clock, have_all_entered: impl FnOnce() -> bool) -> Option<Step> {
+        let now = clock.now();
+        if now < self.next_step {
+            return None;
+        }
+        if self.step == Step::Memory && now < self.entered_until && !have_all_entered() {
+            self.next_step = now + clock.ticks(PAUSE_US);
+            return None;
+        }
+        Some(self.step)
+    }
+
+    /// The step has been taken.
+    pub fn end_step(&mut self, clock: &impl Clock) {
+        self.step = match self.step {
+            Step::Memory => Step::Account,
+            Step::Account => Step::Logs,
+            Step::Logs => Step::Console,
+            Step::Console => Step::Consoles,
+            Step::Consoles => Step::Processors,
+            Step::Processors | Step::Control => Step::Control,
+        };
+        self.next_step = clock.now() + clock.ticks(PAUSE_US);
+    }
+}
