@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every bench is given: programs and files, how often to run, and a place to say how far it is.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use baton::paths::{default_image, workspace};
-use baton::size::Size;
 use indicatif::ProgressBar;
-use lab::{Accelerator, Machine, default_qemu};
+use lab::default_qemu;
 
 /// Where set-up puts QEMU 10 where the distribution's own is older.
 const QEMU_OF_SETUP: &str = "target/qemu-10/qemu-system-x86_64";
@@ -67,21 +65,6 @@ impl Context {
             bar
         });
         Ok(Self { qemu, image: default_image(image)?, root, runs, timeout, minutes, sizes: Sizes::default(), progress })
-    }
-
-    /// A machine of one emulated processor that starts Baton with this bundle.
-    pub(super) fn machine(&self, bundle: PathBuf, memory: Size, cmdline: String, extra: Vec<OsString>) -> Machine {
-        Machine {
-            qemu: self.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus: 1,
-            memory,
-            image: self.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline,
-            extra,
-        }
     }
 
     /// Says what is being done: a spinner on a terminal, else a line; always on standard error.

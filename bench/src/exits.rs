@@ -19,6 +19,7 @@ use bundle::Pmu;
 
 use super::host::{Hosted, Plan};
 use super::report::{Figure, Goal, Report};
+use super::setup::COUNT_INSTRUCTIONS;
 use super::{Bench, Context};
 
 mod rows;
@@ -174,8 +175,7 @@ impl Clock {
 
     pub(super) fn arguments(self) -> Vec<OsString> {
         match self {
-            // A second -cpu replaces the first.
-            Self::Instructions => ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(Into::into).to_vec(),
+            Self::Instructions => COUNT_INSTRUCTIONS.map(Into::into).to_vec(),
             Self::Cycles => Vec::new(),
         }
     }

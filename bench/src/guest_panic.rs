@@ -18,6 +18,7 @@ use baton::size::Size;
 use wire::{EventKind, RequestBody};
 
 use super::report::{Figure, Goal, Report};
+use super::setup::COUNT_INSTRUCTIONS;
 use super::{Bench, Context};
 
 mod machine;
@@ -74,8 +75,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 fn neighbour(context: &Context) -> Result<(f64, f64)> {
     let stretches = [STRETCH; 3 * STRETCHES + 2].join(",");
     let guests = [linux(context, PANICS, "panic", "")?, linux(context, BUSY, &stretches, "")?];
-    let icount = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(Into::into);
-    let mut machines = Machines::start(context, 1, &guests, icount.to_vec())?;
+    let mut machines = Machines::start(context, 1, &guests, COUNT_INSTRUCTIONS.map(Into::into).to_vec())?;
     machines.start_guest(PANICS)?;
     machines.wait_event(
         "the panic's notice",

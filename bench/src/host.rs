@@ -2,20 +2,20 @@
 //! A lab machine with Baton and one guest, as benches need it.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use baton::client::Client;
-use baton::config::{Config, Guest, Host, Image};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Happening, Lab, RunDir, What};
+use bundle::Pmu;
+use lab::{Happening, Lab, What};
 use tempfile::TempDir;
 use wire::{EventKind, ReplyBody, RequestBody};
 
 use super::Context;
+use super::setup::{HostSetup, guest, temporary_folder};
 
 /// The guest's name.
 const NAME: &str = "guest";
@@ -37,6 +37,19 @@ pub(super) struct Plan {
     pub options: String,
 }
 
+impl Plan {
+    fn guest(&self) -> Guest {
+        Guest {
+            initrd: self.initrd.clone(),
+            cmdline: self.cmdline.clone(),
+            hung_s: 10,
+            pmu: self.pmu,
+            autostart: false,
+            ..guest(NAME, self.kernel.clone(), self.memory)
+        }
+    }
+}
+
 /// A machine that runs Baton with one guest. Dropping it ends it.
 pub(super) struct Hosted {
     pub lab: Lab,
@@ -51,13 +64,14 @@ impl Hosted {
     /// Starts Baton on a machine of one processor, its guest not yet running; `extra` is added to the emulator's
     /// command line.
     pub fn start(context: &Context, plan: &Plan, extra: impl FnOnce(&TempDir) -> Vec<OsString>) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle.cpio");
-        let memory = Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes };
-        fs::write(&bundle, baton::bundle::build(&config(plan, memory), None)?)?;
-        let machine = context.machine(bundle, memory, plan.options.clone(), extra(&folder));
-        let dir = RunDir::take_at(&folder.path().join("run"))?;
-        let lab = Lab::start(&machine, dir)?;
+        let folder = temporary_folder()?;
+        let setup = HostSetup {
+            guests: vec![plan.guest()],
+            options: plan.options.clone(),
+            extra: extra(&folder),
+            ..HostSetup::new(Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes })
+        };
+        let lab = setup.start_in(context, folder.path())?;
         Ok(Self { lab, timeout: context.timeout, console: String::new(), folder })
     }
 
@@ -151,25 +165,4 @@ fn told(host_lines: &[String], console: &str) -> String {
     let lines: Vec<&str> = console.lines().collect();
     let last = lines[lines.len().saturating_sub(LINES_TOLD)..].join("\n");
     format!("\nThe host's lines were\n{}\nThe guest's last lines were\n{last}", host_lines.join("\n"))
-}
-
-fn config(plan: &Plan, memory: Size) -> Config {
-    let guest = Guest {
-        name: NAME.to_owned(),
-        kernel: plan.kernel.clone(),
-        initrd: plan.initrd.clone(),
-        modules: Vec::new(),
-        cmdline: plan.cmdline.clone(),
-        vcpus: 1,
-        memory: plan.memory,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 10,
-        pmu: plan.pmu,
-        pmu_events: None,
-        autostart: false,
-    };
-    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    Config { path: PathBuf::from("bench"), trusted_keys: vec![], allow_downgrade: None, host, guests: vec![guest] }
 }

@@ -8,9 +8,10 @@
 
 use anyhow::{Context as _, Result, bail};
 use baton::size::Size;
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use lab::{Lab, What};
 
 use super::report::{Figure, Goal, Report};
+use super::setup::{COUNT_INSTRUCTIONS, HostSetup};
 use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
@@ -55,31 +56,14 @@ pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Boots a host that measures its log. It is asked over the control channel, since one of them prints nothing.
+/// Boots a host that measures its log. The figures are read over the control channel: with `console=none` the host
+/// prints nothing.
 fn measure(context: &Context, console: &str) -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: None,
-        disc: None,
-        cmdline: format!("selftest=log-cost console={console}"),
-        // A second -cpu replaces the first.
-        extra: ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(Into::into).to_vec(),
-    };
-    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
-    while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
-        let Some(Happening { what, .. }) = lab.next(left) else { break };
-        if let What::Ready = what {
-            let lines = logged(&lab)?;
-            lab.kill();
-            return read(&lines);
-        }
-    }
-    bail!("the host did not answer within {:?}; raise --timeout on a slow machine", context.timeout)
+    let options = format!("selftest=log-cost console={console}");
+    let extra = COUNT_INSTRUCTIONS.map(Into::into).to_vec();
+    let mut host = HostSetup { options, extra, ..HostSetup::new(MEMORY) }.start(context)?;
+    host.wait(context.timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;
+    read(&logged(&host.lab)?)
 }
 
 /// The texts of all records of the log.

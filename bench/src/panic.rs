@@ -15,12 +15,13 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use baton::size::Size;
-use lab::{Accelerator, CpuTime, Happening, Lab, Machine, RunDir, What, qmp};
+use lab::{CpuTime, Happening, Lab, What, qmp};
 use wire::RequestBody;
 
 use super::report::{Figure, Goal, Report};
+use super::setup::{HostSetup, temporary_folder};
 use super::statistics::median;
 use super::{Bench, Context};
 
@@ -116,23 +117,22 @@ fn tell(report: &mut Report<'_>, processors: u32, runs: Runs) -> Result<(f64, f6
     Ok((events, cpu))
 }
 
-/// Processor seconds of a host that has panicked.
+/// Returns the CPU seconds that a host takes after its panic.
 fn seconds_of_host(context: &Context, processors: u32, action: &str) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let machine = machine(context, processors, action);
-    let lab = panicked(context, Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?)?;
+    let folder = temporary_folder()?;
+    let lab = panicked(context, setup(processors, action).start_in(context, folder.path())?)?;
     seconds(lab.pid())
 }
 
-/// Instructions that a host executes that has panicked.
+/// Returns the instructions that a host executes after its panic.
 fn instructions(context: &Context, processors: u32, action: &str) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let socket = folder.path().join("qmp.sock");
-    let mut machine = machine(context, processors, action);
-    // With icount, QEMU 10's x2APIC ends the emulator ("Bad icount read").
-    machine.extra.extend(["-icount", "shift=0", "-cpu", "max,-x2apic"].map(Into::into));
-    machine.extra.extend(qmp::arguments(&socket));
-    let _lab = panicked(context, Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?)?;
+    let mut setup = setup(processors, action);
+    // Without sleep=off: what is counted is how many instructions fit into a span of the wall clock.
+    setup.extra.extend(["-icount", "shift=0", "-cpu", "max,-x2apic"].map(Into::into));
+    setup.extra.extend(qmp::arguments(&socket));
+    let _lab = panicked(context, setup.start_in(context, folder.path())?)?;
     let mut monitor = qmp::Monitor::connect(&socket)?;
     thread::sleep(SETTLE);
     let before = monitor.instructions()?;
@@ -140,18 +140,9 @@ fn instructions(context: &Context, processors: u32, action: &str) -> Result<f64>
     Ok((monitor.instructions()? - before) as f64)
 }
 
-fn machine(context: &Context, processors: u32, action: &str) -> Machine {
-    Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: processors,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: None,
-        disc: None,
-        cmdline: format!("selftest=panic-when-asked panic={action}"),
-        extra: Vec::new(),
-    }
+fn setup(cpus: u32, action: &str) -> HostSetup {
+    let options = format!("selftest=panic-when-asked panic={action}");
+    HostSetup { cpus, options, ..HostSetup::new(MEMORY) }
 }
 
 /// Waits until the host is up, and makes it panic.

@@ -3,20 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use bundle::OnPanic;
+use lab::{Happening, Lab, What};
 use tempfile::TempDir;
 use wire::{EventKind, RequestBody};
 
 use super::MEMORY;
 use crate::Context;
+use crate::setup::{HostSetup, guest, temporary_folder};
 
 /// What the machine has beyond its guests' memory.
 const HOST_MEMORY: Size = Size::mebibytes(256);
@@ -38,50 +37,22 @@ pub(super) struct Machines {
 /// A guest whose agent does `tasks`.
 pub(super) fn linux(context: &Context, name: &str, tasks: &str, option: &str) -> Result<Guest> {
     Ok(Guest {
-        name: name.to_owned(),
-        kernel: context.made("target/kernels/default/vmlinuz")?,
         initrd: Some(context.made("target/guests/initramfs.cpio")?),
-        modules: Vec::new(),
         cmdline: format!("console=ttyS0 {option} agent={tasks}"),
-        vcpus: 1,
-        memory: MEMORY,
-        debug_exit: false,
-        weight: 100,
         on_panic: OnPanic::Throttle,
         hung_s: 10,
-        pmu: Pmu::Off,
-        pmu_events: None,
         autostart: false,
+        ..guest(name, context.made("target/kernels/default/vmlinuz")?, MEMORY)
     })
 }
 
 impl Machines {
     /// Starts the host; no guest runs yet.
     pub fn start(context: &Context, cpus: u32, guests: &[Guest], extra: Vec<OsString>) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle.cpio");
+        let folder = temporary_folder()?;
         let memory = Size { bytes: HOST_MEMORY.bytes + MEMORY.bytes * guests.len() as u64 };
-        let host = Host { cpus, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-        let config = Config {
-            path: PathBuf::from("bench"),
-            trusted_keys: vec![],
-            allow_downgrade: None,
-            host,
-            guests: guests.to_vec(),
-        };
-        fs::write(&bundle, baton::bundle::build(&config, None)?)?;
-        let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus,
-            memory,
-            image: context.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline: String::new(),
-            extra,
-        };
-        let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+        let setup = HostSetup { cpus, guests: guests.to_vec(), extra, ..HostSetup::new(memory) };
+        let lab = setup.start_in(context, folder.path())?;
         let (consoles, events) = (BTreeMap::new(), Vec::new());
         let mut started = Self { lab, timeout: context.timeout, consoles, events, seen_events: 0, _folder: folder };
         started.wait("the host's first answer", |_, what, _| matches!(what, What::Ready).then_some(()))?;

@@ -3,12 +3,13 @@
 
 use std::fs;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use baton::image::linux;
 use lab::initramfs::{self, Next};
 use lab::{Lab, Machine, RunDir};
 
 use super::hosted::{self, STARTED, milliseconds, wait_line};
+use crate::setup::temporary_folder;
 use crate::{Context, guest_boot};
 
 /// What /init says before it goes (`guests/kexec/init.sh`).
@@ -24,7 +25,7 @@ pub(super) enum Follower {
 
 /// Milliseconds from Linux's last line to the first guest's start, or to the next Linux's /init.
 pub(super) fn measure(context: &Context, follower: Follower) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let (next, sign) = next(context, follower)?;
     let base = fs::read(context.made("target/guests/kexec.cpio")?)?;
     let initramfs = folder.path().join("initramfs");

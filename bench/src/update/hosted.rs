@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A host that is replaced under guests that watch what they lose.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail};
+use baton::config::{Guest, Image};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Lab, Machine, RunDir, What};
+use lab::{Lab, What};
 use tempfile::TempDir;
 use wire::{Refusal, ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
 use super::microseconds_in;
 use crate::Context;
 pub(super) use crate::exits::Clock;
+use crate::setup::{HostSetup, keeper, temporary_folder};
 
 /// What the machine has beyond its guests' memory: the host, and the next one beside it.
 const HOST_MEMORY: Size = Size::mebibytes(256);
@@ -51,6 +49,31 @@ impl Default for Setup {
     }
 }
 
+impl Setup {
+    fn host(&self, context: &Context) -> Result<HostSetup> {
+        let guests = Size { bytes: (u64::from(self.guests) * self.memory_mib) << 20 };
+        // A large guest's memory is in two pieces, and below 4 GiB the machine's own is in pieces, too.
+        let spare = if guests.bytes < HOLE.bytes { HOST_MEMORY } else { HOLE };
+        Ok(HostSetup {
+            cpus: self.processors,
+            guests: (0..self.guests).map(|number| self.guest(context, number)).collect::<Result<_>>()?,
+            image: Image::Usual,
+            options: self.options.clone(),
+            extra: self.clock.arguments(),
+            ..HostSetup::new(Size { bytes: guests.bytes + spare.bytes })
+        })
+    }
+
+    fn guest(&self, context: &Context, number: u32) -> Result<Guest> {
+        let tasks = match self.is_idle {
+            true => "do=wait".to_owned(),
+            false => format!("seed=1 processors={} do=watch", self.vcpus),
+        };
+        let guest = keeper(context, &tasks, Size::mebibytes(self.memory_mib))?;
+        Ok(Guest { name: name_of(number), vcpus: self.vcpus, ..guest })
+    }
+}
+
 /// How an update ended.
 pub(super) enum Attempt {
     /// The host was replaced.
@@ -72,25 +95,8 @@ pub(crate) struct Hosted {
 impl Hosted {
     /// Starts it, and waits for its guests.
     pub fn start(context: &Context, setup: &Setup) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle");
-        let guests = Size { bytes: (u64::from(setup.guests) * setup.memory_mib) << 20 };
-        // A large guest's memory is in two pieces, and below 4 GiB the machine's own is in pieces, too.
-        let spare = if guests.bytes < HOLE.bytes { HOST_MEMORY } else { HOLE };
-        let memory = Size { bytes: guests.bytes + spare.bytes };
-        fs::write(&bundle, bundle_bytes(context, setup, memory)?)?;
-        let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus: setup.processors,
-            memory,
-            image: context.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline: setup.options.clone(),
-            extra: setup.clock.arguments(),
-        };
-        let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+        let folder = temporary_folder()?;
+        let lab = setup.host(context)?.start_in(context, folder.path())?;
         let (timeout, console) = (context.timeout, String::new());
         let mut this = Self { lab, timeout, console, tsc_hz: 0.0, _folder: folder };
         this.wait_ready(setup)?;
@@ -194,38 +200,4 @@ impl Hosted {
 
 fn name_of(guest: u32) -> String {
     format!("keeper{guest}")
-}
-
-fn bundle_bytes(context: &Context, setup: &Setup, memory: Size) -> Result<Vec<u8>> {
-    let host = Host {
-        cpus: setup.processors,
-        memory,
-        when_done: WhenDone::Stay,
-        cmdline: setup.options.clone(),
-        image: Image::Usual,
-    };
-    let kernel = context.made("target/guests/keeper.elf")?;
-    let cmdline = match setup.is_idle {
-        true => "do=wait".to_owned(),
-        false => format!("seed=1 processors={} do=watch", setup.vcpus),
-    };
-    let guest = |number: u32| Guest {
-        name: name_of(number),
-        kernel: kernel.clone(),
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: cmdline.clone(),
-        vcpus: setup.vcpus,
-        memory: Size::mebibytes(setup.memory_mib),
-        pmu: Pmu::Off,
-        pmu_events: None,
-        debug_exit: true,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        autostart: true,
-    };
-    let guests = (0..setup.guests).map(guest).collect();
-    let config = Config { path: PathBuf::from("bench"), host, trusted_keys: Vec::new(), allow_downgrade: None, guests };
-    baton::bundle::build(&config, Some(&context.image))
 }

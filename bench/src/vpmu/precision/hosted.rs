@@ -2,20 +2,19 @@
 //! Guests of `guests/perf` on a host of one processor, which may be replaced while they are profiled.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail};
+use baton::config::{Guest, Image};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Happening, Lab, RunDir, What};
+use bundle::Pmu;
+use lab::{Happening, Lab, What};
 use tempfile::TempDir;
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::Context;
 use crate::exits::Clock;
+use crate::setup::{HostSetup, guest, temporary_folder};
 
 /// Cycles for each sample.
 const PERIOD: u64 = 1_000_000;
@@ -68,13 +67,8 @@ struct Hosted {
 
 impl Hosted {
     fn start(context: &Context, setup: &Setup) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle.cpio");
-        let memory = Size { bytes: HOST_MEMORY.bytes + setup.guests.len() as u64 * GUEST_MEMORY.bytes };
-        fs::write(&bundle, baton::bundle::build(&config(context, setup, memory)?, Some(&context.image))?)?;
-        let machine =
-            context.machine(bundle, memory, format!("tsc=skip vpmu={}", setup.policy), Clock::Instructions.arguments());
-        let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+        let folder = temporary_folder()?;
+        let lab = host(context, setup)?.start_in(context, folder.path())?;
         let consoles = setup.guests.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect();
         let timeout = context.timeout.max(TIMEOUT);
         Ok(Self { lab, timeout, consoles, host_lines: Vec::new(), _folder: folder })
@@ -123,27 +117,21 @@ impl Hosted {
     }
 }
 
-fn config(context: &Context, setup: &Setup, memory: Size) -> Result<Config> {
-    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::Usual };
+fn host(context: &Context, setup: &Setup) -> Result<HostSetup> {
     let (tasks, ms) = (setup.tasks, setup.computes_ms);
-    let cmdline = format!("console=ttyS0 quiet nmi_watchdog=0 perf={tasks} ms={ms} period={PERIOD}");
     let (kernel, initrd) = (context.made("target/kernels/default/vmlinuz")?, context.made("target/guests/perf.cpio")?);
     let guest = |(name, pmu): &(&str, Pmu)| Guest {
-        name: (*name).to_owned(),
-        kernel: kernel.clone(),
         initrd: Some(initrd.clone()),
-        modules: Vec::new(),
-        cmdline: cmdline.clone(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
+        cmdline: format!("console=ttyS0 quiet nmi_watchdog=0 perf={tasks} ms={ms} period={PERIOD}"),
         pmu: *pmu,
-        pmu_events: None,
-        autostart: true,
+        ..guest(name, kernel.clone(), GUEST_MEMORY)
     };
-    let guests = setup.guests.iter().map(guest).collect();
-    Ok(Config { path: PathBuf::from("bench"), trusted_keys: Vec::new(), allow_downgrade: None, host, guests })
+    let memory = Size { bytes: HOST_MEMORY.bytes + setup.guests.len() as u64 * GUEST_MEMORY.bytes };
+    Ok(HostSetup {
+        guests: setup.guests.iter().map(guest).collect(),
+        image: Image::Usual,
+        options: format!("tsc=skip vpmu={}", setup.policy),
+        extra: Clock::Instructions.arguments(),
+        ..HostSetup::new(memory)
+    })
 }
