@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `log`: what a record costs whoever logs, in instructions.
+//! `log`: the instructions that a record of the log takes from the CPU that logs.
 //!
 //! A host without guests measures itself (`selftest=log-cost`) in an emulator whose time stamp counter counts
 //! instructions: the median of 101 calls of each kind, from the call to its return, in a ring that is full and
@@ -21,7 +21,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// What a record may cost. Printing is held against it as well: `console` measures it in the same run.
+/// The limit for a record. The bench `console` reports this goal, too.
 pub(super) const GOAL: Goal = Goal::at_most("log_call_instructions", 300.0, INSTRUCTIONS);
 
 const INSTRUCTIONS: &str = "instructions";
@@ -35,7 +35,7 @@ const MEMORY: Size = Size::mebibytes(64);
 /// Name and instructions.
 type Row = (String, f64);
 
-/// Measures what records cost, and holds the typical one against [`GOAL`].
+/// Measures the cost of records, and compares the typical one with [`GOAL`].
 pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let mut runs = [Vec::new(), Vec::new()];
     for run in 1..=context.runs {
@@ -66,7 +66,7 @@ fn measure(context: &Context, console: &str) -> Result<Vec<Row>> {
     read(&logged(&host.lab)?)
 }
 
-/// The texts of all records of the log.
+/// Returns the texts of all records of the log.
 fn logged(lab: &Lab) -> Result<Vec<String>> {
     let mut client = lab.client()?;
     let (mut texts, mut place) = (Vec::new(), 0);
@@ -84,7 +84,7 @@ fn read(texts: &[String]) -> Result<Vec<Row>> {
     let rows = texts.iter().filter_map(|text| text.strip_prefix(PREFIX)).filter(|row| *row != "done");
     let rows = rows.map(|row| {
         let parsed = row.split_once(' ').and_then(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
-        parsed.with_context(|| format!("the host says {row:?}: it and this tool are of different releases"))
+        parsed.with_context(|| format!("the host printed {row:?}: it and this tool are of different releases"))
     });
     let rows = rows.collect::<Result<Vec<Row>>>()?;
     if rows.iter().all(|(name, _)| name != TYPICAL) {

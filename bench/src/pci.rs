@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pci`: what it costs to find out a machine's 57 PCI functions, before the first guest starts and in all.
+//! `pci`: the cost of discovering a machine's 57 PCI functions, before the first guest starts and in all.
 //!
 //! The three policies of `pci=` alternate on the machine of [`crowd`], each with instructions (`-icount shift=0`) and
 //! with the cycles of the emulator's machine. The host counts by itself: configuration registers read or written, ticks
@@ -28,11 +28,11 @@ pub(super) static BENCH: Bench = Bench {
 
 const MEMORY: Size = Size::mebibytes(512);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
-/// How often a host that is not done yet is asked again.
+/// The interval between two requests to a host that is not done yet.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 const CLOCKS: [Clock; 2] = [Clock::Instructions, Clock::Cycles];
 
-/// A policy, and what the hosts that had it said: with instructions as their clock's ticks, and with cycles.
+/// A policy, and the reports of hosts with it: with instructions as their clock's ticks, and with cycles.
 struct Variant {
     name: &'static str,
     option: String,

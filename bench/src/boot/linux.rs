@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The peer: a stock 6.12 kernel on the same machine that runs a guest by KVM, as soon as it can. Its time is from its
-//! log's first line to the one that says that the guest has executed its first instruction, by the log's own times.
+//! The peer: a stock 6.12 kernel on the same machine that runs a guest by KVM as soon as it can. Its time is from its
+//! log's first line to the line that reports the guest's first instruction, by the log's time stamps.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::Context;
 use crate::direct::{self, Direct, time_stamp};
 
 const KERNEL: &str = "target/kernels/6.12/vmlinuz";
-/// What `/init` writes to the log (`guests/kvm`): that the guest has begun, or that it cannot.
+/// Lines of `/init` (`guests/kvm`): the guest has begun, or it cannot.
 const BEGAN: &str = "first-guest: executed its first instruction";
 const FAILED: &str = "first-guest: no guest runs";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One boot of a host with a tiny guest, and what its timeline says of it.
+//! One boot of a host with a tiny guest, measured by its timeline.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, keeper};
 
 /// The guest has what it needs and no more: its memory is cleared before it starts, and that is the guest's share.
 const GUEST_MEMORY: Size = Size::mebibytes(4);
-/// Parts that are told of each boot, besides the whole.
+/// Parts of each boot that are reported, besides the whole.
 const PARTS: &[Name] = &[
     Name::Console,
     Name::Firmware,
@@ -29,13 +29,13 @@ const PARTS: &[Name] = &[
     Name::GuestLoad,
 ];
 
-/// What the time of a machine is.
+/// The clock of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// A nanosecond is an instruction of any processor, or a nanosecond in which none had anything to do: the same each
+    /// A nanosecond is an instruction of any CPU, or a nanosecond in which all are idle: the same each
     /// time.
     Instructions,
-    /// The wall's.
+    /// The wall clock.
     Wall,
 }
 
@@ -54,7 +54,7 @@ impl Clock {
 pub(super) struct Boot {
     /// From the image's first instruction to the first guest's.
     pub milliseconds: f64,
-    /// What of it went into what, in milliseconds.
+    /// Its parts by name, in milliseconds.
     pub parts: Vec<(String, f64)>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn boot(context: &Context, size: (u64, u32), clock: Clock, options: &
     read(&host.lab.client()?.timeline()?)
 }
 
-/// Arguments by which the emulator reserves so much memory only when it is written to.
+/// Returns the arguments with which the emulator reserves memory only when it is written to.
 pub(super) fn lazy_memory(gibibytes: u64) -> Vec<OsString> {
     let backend = format!("memory-backend-ram,id=lazy,size={gibibytes}G,reserve=off");
     ["-object", &backend, "-machine", "memory-backend=lazy"].map(OsString::from).to_vec()

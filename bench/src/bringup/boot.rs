@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One boot of a host without guests, and what its log says of its bring-up.
+//! One boot of a host without guests, and the figures of its bring-up from its log.
 
 use anyhow::{Context as _, Result, bail};
 use baton::config::Image;
@@ -13,7 +13,7 @@ use crate::statistics::median;
 
 const MEMORY: Size = Size::mebibytes(1024);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
-/// What the host's log calls the phases, in its order.
+/// The names of the phases in the host's log, in its order.
 pub(super) const PHASES: [&str; 4] = ["first-sign", "initialisation", "tsc-sync", "online"];
 
 /// One host's bring-up, in cycles.
@@ -30,12 +30,12 @@ pub(super) struct BringUp {
 }
 
 impl BringUp {
-    /// What all processors were waited for in this phase.
+    /// Returns the cycles of waits for all CPUs in this phase.
     pub fn sum_of(&self, phase: usize) -> f64 {
         self.phases.iter().map(|phases| phases[phase]).sum()
     }
 
-    /// What the processor in the middle was waited for.
+    /// Returns the median of the waits in this phase.
     pub fn median_of(&self, phase: usize) -> f64 {
         median(&self.phases.iter().map(|phases| phases[phase]).collect::<Vec<f64>>()).unwrap_or(0.0)
     }

@@ -14,7 +14,7 @@ const PROCESSORS: [u32; 3] = [2, 8, 16];
 const GOAL_PROCESSORS: u32 = 16;
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 
-/// Baton and both kernels, alternating.
+/// Measures Baton and both kernels, alternating.
 pub(super) fn compare(context: &Context, report: &mut Report<'_>) -> Result<()> {
     for processors in PROCESSORS {
         let mut baton = Vec::new();

@@ -13,11 +13,11 @@ use crate::Context;
 use crate::direct::{self, Direct};
 use crate::setup::{COUNT_INSTRUCTIONS, temporary_folder};
 
-/// The last line that Baton prints from the logger itself: without a bundle it is that there is none.
+/// The last line that Baton prints from the logger itself: it reports the missing bundle.
 const LAST_EARLY_OF_BATON: &str = "no bundle: ";
-/// What it says when all is printed.
+/// Baton's line once all is printed.
 const OVER: &str = "storm: over";
-/// What it says just before.
+/// Baton's line just before, with the figures.
 const REPORT: &str = "printing: ";
 /// From here on a program has the serial port open, and Linux has switched its FIFO on.
 const LAST_EARLY_OF_LINUX: &str = "as init process";
@@ -26,7 +26,7 @@ const END_OF_LINUX: &str = "---[ end Kernel panic";
 /// Memory of either machine.
 const MEMORY: &str = "512M";
 
-/// What printing took on a run of Baton.
+/// The cost of printing in a run of Baton.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Printed {
     pub accesses: Accesses,
@@ -35,7 +35,7 @@ pub(super) struct Printed {
     pub spent_ns: f64,
     pub longest_off_accesses: f64,
     pub longest_off_ns: f64,
-    /// Port accesses of a fill of the FIFO: a look and its bytes.
+    /// Port accesses of a fill of the FIFO: a status read and its bytes.
     pub fill_accesses: f64,
 }
 
@@ -44,11 +44,13 @@ pub(super) fn baton(context: &Context, policy: &str) -> Result<Printed> {
     let options = format!("selftest=log-storm console=ttyS0,115200n8,{policy}");
     let icount = COUNT_INSTRUCTIONS.map(OsStr::new);
     let (lines, accesses) = run(context, &context.image, &options, &icount, OVER, LAST_EARLY_OF_BATON)?;
-    let report =
-        lines.iter().find_map(|line| line.split_once(REPORT)).context("Baton did not say what printing took")?;
+    let report = lines
+        .iter()
+        .find_map(|line| line.split_once(REPORT))
+        .context("Baton printed no line \"printing: …\": use an image of this release")?;
     let numbers: Vec<f64> =
         report.1.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect();
-    let &[bytes, _looks, _drops, spent_ns, longest_off_accesses, longest_off_ns, fill_accesses] = numbers.as_slice()
+    let &[bytes, _polls, _drops, spent_ns, longest_off_accesses, longest_off_ns, fill_accesses] = numbers.as_slice()
     else {
         bail!("Baton's line {:?} is not understood", report.1)
     };
@@ -63,7 +65,7 @@ pub(super) fn linux(context: &Context, kernel: &Path, initrd: &Path) -> Result<A
     Ok(run(context, kernel, options, &initrd, END_OF_LINUX, LAST_EARLY_OF_LINUX)?.1)
 }
 
-/// Boots a kernel until it says `last`; returns its lines and its accesses to COM1.
+/// Boots a kernel until it prints `last`; returns its lines and its accesses to COM1.
 fn run(
     context: &Context,
     kernel: &Path,

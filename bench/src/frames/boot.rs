@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One boot of a host with a small guest, and what its log says of its metadata.
+//! One boot of a host with a small guest, and the figures of its metadata from its log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::Context;
 use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, Started, keeper};
 
 pub(super) const GIB: u64 = 1 << 30;
-/// What must stay free on the machine below, beside what a machine touches.
+/// Memory that must stay free beside what an emulated machine touches.
 const SPARE_BYTES: f64 = 4.0 * GIB as f64;
 
 const GUEST_MEMORY: Size = Size::mebibytes(16);
@@ -27,7 +27,7 @@ pub(super) struct Boot {
     pub waits: bool,
 }
 
-/// What a boot has written.
+/// The metadata that a boot has written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Account {
     /// Of the boot's step that writes metadata.
@@ -65,7 +65,7 @@ pub(super) fn start(context: &Context, bytes: u64, guest: Guest, options: &str) 
     setup.start(context)
 }
 
-/// Whether the machine below can give a machine so much memory.
+/// Returns whether this machine can give an emulated one so much memory.
 pub(super) fn is_room_for(bytes: f64) -> bool {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

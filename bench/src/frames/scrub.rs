@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's start takes for its memory: to be zeroed, or scrubbed before by an idle processor.
+//! The cost of a guest's memory at its start: zeroed then, or scrubbed before by an idle CPU.
 
 use anyhow::Result;
 use baton::config::Guest;

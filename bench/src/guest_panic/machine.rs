@@ -17,16 +17,16 @@ use super::MEMORY;
 use crate::Context;
 use crate::setup::{HostSetup, guest, temporary_folder};
 
-/// What the machine has beyond its guests' memory.
+/// Memory of the machine beyond its guests'.
 const HOST_MEMORY: Size = Size::mebibytes(256);
 /// How long one piece of following lasts.
 const PIECE: Duration = Duration::from_secs(10);
 
-/// The machine and what it has said.
+/// The machine and its output.
 pub(super) struct Machines {
     lab: Lab,
     timeout: Duration,
-    /// What guests have written since the last line that was waited for.
+    /// Guests' output since the last line that was waited for.
     consoles: BTreeMap<String, String>,
     /// Events, and how many of them were found by waiting.
     events: Vec<(Duration, EventKind)>,
@@ -59,7 +59,7 @@ impl Machines {
         Ok(started)
     }
 
-    /// Gives an order.
+    /// Sends an order to the host.
     pub fn order(&mut self, body: RequestBody) -> Result<()> {
         self.lab.client()?.order(body)
     }
@@ -100,7 +100,7 @@ impl Machines {
         })
     }
 
-    /// Takes down what happens for so long; `progress` is told now and then how long it still takes.
+    /// Records events for this time; `progress` is called now and then with the time that is left.
     pub fn follow(&mut self, time: Duration, progress: impl Fn(Duration)) -> Result<()> {
         let end = self.lab.elapsed() + time;
         while let Some(left) = end.checked_sub(self.lab.elapsed()).filter(|left| !left.is_zero()) {
@@ -116,7 +116,7 @@ impl Machines {
         Ok(())
     }
 
-    /// How many events there were of a kind.
+    /// Returns the number of events of a kind.
     pub fn count(&self, is_it: impl Fn(&EventKind) -> bool) -> usize {
         self.events.iter().filter(|(_, kind)| is_it(kind)).count()
     }
@@ -132,7 +132,7 @@ impl Machines {
         (at, what)
     }
 
-    /// Follows what happens until `wanted` finds it in what has happened so far.
+    /// Records events until `wanted` returns something.
     fn wait<T>(&mut self, name: &str, mut wanted: impl FnMut(Duration, &What, &mut Self) -> Option<T>) -> Result<T> {
         let deadline = self.lab.elapsed() + self.timeout;
         let nothing = What::Note(String::new());

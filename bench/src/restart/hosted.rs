@@ -17,9 +17,9 @@ use crate::Context;
 use crate::setup::{HostSetup, keeper, temporary_folder};
 use crate::statistics::median;
 
-/// How the host's log says that the guest starts.
+/// The line of the host's log about the guest's start.
 pub(super) const STARTED: &str = "keeper started";
-/// How often one host is restarted: it takes little beside a Linux's start.
+/// The number of restarts of one host: each takes little beside a Linux's start.
 const TIMES: usize = 5;
 const PROCESSORS: u32 = 2;
 const MEMORY: Size = Size::mebibytes(1024);
@@ -33,7 +33,7 @@ pub(super) struct Warm {
     pub asked_ms: f64,
 }
 
-/// Has a host restart itself some times; the restart in the middle.
+/// Restarts a host several times; returns the medians.
 pub(super) fn warm(context: &Context) -> Result<Warm> {
     let folder = temporary_folder()?;
     let mut lab = start(context, folder.path(), Vec::new())?;
@@ -44,7 +44,7 @@ pub(super) fn warm(context: &Context) -> Result<Warm> {
         gaps.push(restart.gap_ms);
         asked.push(restart.asked_ms);
     }
-    Ok(Warm { gap_ms: middle(&gaps)?, asked_ms: middle(&asked)? })
+    Ok(Warm { gap_ms: median_of(&gaps)?, asked_ms: median_of(&asked)? })
 }
 
 fn warm_once(context: &Context, lab: &Lab) -> Result<Warm> {
@@ -58,11 +58,11 @@ fn warm_once(context: &Context, lab: &Lab) -> Result<Warm> {
     }
 }
 
-/// Resets the machine under a host some times; the reset in the middle.
+/// Resets the machine under a host several times; returns the median.
 pub(super) fn cold(context: &Context) -> Result<f64> {
     let folder = temporary_folder()?;
     let socket = folder.path().join("monitor");
-    // The lab's machines end where they would be reset; the last word counts.
+    // The lab's machines end where they would be reset; the last option counts.
     let resets = ["-action".into(), "reboot=reset".into()];
     let extra = qmp::arguments(&socket).into_iter().chain(resets).collect();
     let mut lab = start(context, folder.path(), extra)?;
@@ -74,10 +74,10 @@ pub(super) fn cold(context: &Context) -> Result<f64> {
         monitor.reset()?;
         gaps.push(milliseconds(wait_line(&mut lab, context.timeout, STARTED)?.saturating_sub(from)));
     }
-    middle(&gaps)
+    median_of(&gaps)
 }
 
-fn middle(runs: &[f64]) -> Result<f64> {
+fn median_of(runs: &[f64]) -> Result<f64> {
     median(runs).context("there were no runs")
 }
 

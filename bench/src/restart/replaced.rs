@@ -12,11 +12,11 @@ use super::hosted::{self, STARTED, milliseconds, wait_line};
 use crate::setup::temporary_folder;
 use crate::{Context, guest_boot};
 
-/// What /init says before it goes (`guests/kexec/init.sh`).
+/// The line of /init before its kexec (`guests/kexec/init.sh`).
 const GOING: &str = "kexec-init: going";
 const KERNEL: &str = "target/kernels/6.12/vmlinuz";
 
-/// Who comes after the running Linux.
+/// The kernel that replaces the running Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follower {
     Baton,
@@ -40,7 +40,7 @@ pub(super) fn measure(context: &Context, follower: Follower) -> Result<f64> {
     Ok(milliseconds(wait_line(&mut lab, context.timeout, sign)?.saturating_sub(from)))
 }
 
-/// What follows, and the line by which it shows that it is there.
+/// Returns the kernel that follows, and the line by which it shows that it runs.
 fn next(context: &Context, follower: Follower) -> Result<(Next, &'static str)> {
     match follower {
         Follower::Baton => {

@@ -15,14 +15,14 @@ use crate::Context;
 pub(super) use crate::exits::Clock;
 use crate::setup::{HostSetup, keeper, temporary_folder};
 
-/// What the machine has beyond its guests' memory: the host, and the next one beside it.
+/// Memory of the machine beyond its guests': for the host, and the next one beside it.
 const HOST_MEMORY: Size = Size::mebibytes(256);
 /// Memory up to this is in one piece.
 const HOLE: Size = Size::mebibytes(4096);
-/// Every guest says so when it runs; how often, before anything is measured.
+/// The line of a running guest, and how many of them are awaited before a measurement.
 const LINE: &str = "keeper: watch: ";
 const LINES: usize = 2;
-/// How the guest that sleeps says that it does.
+/// The line of a guest before it sleeps.
 const GOING: &str = "keeper: wait: going";
 /// Why an update is refused where the emulator's threads wait for cores: one of the CPUs came too late.
 const TOO_LONG: &str = "waited too long";
@@ -74,7 +74,7 @@ impl Setup {
     }
 }
 
-/// How an update ended.
+/// The result of an update.
 pub(super) enum Attempt {
     /// The host was replaced.
     Updated(UpdateReport),
@@ -86,14 +86,14 @@ pub(super) enum Attempt {
 pub(crate) struct Hosted {
     lab: Lab,
     timeout: Duration,
-    /// What the first guest has written.
+    /// The first guest's output.
     console: String,
     tsc_hz: f64,
     _folder: TempDir,
 }
 
 impl Hosted {
-    /// Starts it, and waits for its guests.
+    /// Starts the machine, and waits for its guests.
     pub fn start(context: &Context, setup: &Setup) -> Result<Self> {
         let folder = temporary_folder()?;
         let lab = setup.host(context)?.start_in(context, folder.path())?;
@@ -123,12 +123,12 @@ impl Hosted {
         }
     }
 
-    /// Asks for an update that fails; how long guests stood still, in microseconds.
+    /// Asks for an update that fails; returns the guests' pause in microseconds.
     pub fn rolled_back_us(&self) -> Result<f64> {
         microseconds_in(&self.refusal()?)
     }
 
-    /// Asks for an update that fails; the host's reason.
+    /// Asks for an update that fails; returns the host's reason.
     pub fn refusal(&self) -> Result<String> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.lab.client()?.request_within(self.timeout, body) {
@@ -140,13 +140,13 @@ impl Hosted {
         }
     }
 
-    /// How many images have run, and how much memory is free.
+    /// Returns the number of images that have run, and the bytes of free memory.
     pub fn generation_and_free_bytes(&self) -> Result<(u64, u64)> {
         let info = self.lab.client()?.info()?;
         Ok((info.generation, info.memory_free_bytes))
     }
 
-    /// A time as ticks of the machine's time stamp counter.
+    /// Converts a time to ticks of the machine's time stamp counter.
     pub fn ticks(&self, nanoseconds: u64) -> Result<f64> {
         if self.tsc_hz <= 0.0 {
             bail!("the host does not know its clock");
@@ -172,7 +172,7 @@ impl Hosted {
         if setup.is_idle { self.listen_until(GOING, 1) } else { self.listen_until(LINE, LINES) }
     }
 
-    /// Listens until the first guest has said this so often since what was read last.
+    /// Waits until the first guest has printed `text` `times` times since its output was last taken.
     fn listen_until(&mut self, text: &str, times: usize) -> Result<()> {
         let is_there = |console: &str| {
             let whole = console.rfind('\n').map_or("", |end| &console[..end]);
@@ -190,7 +190,10 @@ impl Hosted {
                 Some(What::Ended(ending)) => bail!("the machine ended: {ending}: {}", lines.join("\n")),
                 Some(_) => {}
                 None => {
-                    bail!("the guest does not say {text:?}; raise --timeout on a slow machine: {}", lines.join("\n"))
+                    bail!(
+                        "the guest did not print {text:?} {times} times; raise --timeout on a slow machine: {}",
+                        lines.join("\n")
+                    )
                 }
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host that measures how fast it hashes.
+//! A host that measures its speed of hashing.
 
 use std::ffi::OsString;
 
@@ -43,7 +43,7 @@ fn read(row: &str) -> Result<(String, f64)> {
     {
         return Ok((engine.to_owned(), cycles / bytes));
     }
-    bail!("the host says {row:?}: it and this tool are of different releases")
+    bail!("the host printed {row:?}: it and this tool are of different releases")
 }
 
 #[cfg(test)]

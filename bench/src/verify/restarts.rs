@@ -19,7 +19,7 @@ use crate::setup::{HostSetup, Started, keeper};
 const MEMORY: Size = Size::mebibytes(128);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
 
-/// What the guest does meanwhile.
+/// The guest's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GuestDoes {
     Wait,
@@ -32,7 +32,7 @@ impl fmt::Display for GuestDoes {
     }
 }
 
-/// What a restart took, in instructions where they are counted, and bytes.
+/// The cost of a restart, in instructions where they are counted, and in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Restarted {
     /// From the first stop of a guest until the host answers again.

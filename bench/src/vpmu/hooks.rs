@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host itself does for a guest's counters at a switch, in instructions: a debugger stops the machine where
+//! The host's own instructions for a guest's counters at a switch: a debugger stops the machine where
 //! each of its hooks begins, and steps until it is left. Nothing is built into the host for that.
 //!
 //! ```text
@@ -27,9 +27,9 @@ use super::{COUNTERS, Context, INSTRUCTIONS, POLICIES};
 const SYMBOLS: &str = "target/baton.debug.elf";
 const SOCKET: &str = "debugger.sock";
 const MEMORY: Size = Size::mebibytes(512);
-/// Switches before those that are looked at: by then both virtual processors count.
+/// Switches before those that are measured: by then both vCPUs count.
 const BEFORE: usize = 20;
-/// Switches that are looked at.
+/// Switches that are measured.
 const SWITCHES: usize = 5;
 /// More instructions than any hook takes.
 const MOST_STEPS: usize = 20_000;

@@ -19,7 +19,7 @@ use crate::setup::{HostSetup, guest, temporary_folder};
 /// Cycles for each sample.
 const PERIOD: u64 = 1_000_000;
 const GUEST_MEMORY: Size = Size::mebibytes(384);
-/// What the machine has beyond its guests' memory: the host, the next one beside it, and the bundle.
+/// Memory of the machine beyond its guests': for the host, the next one beside it, and the bundle.
 const HOST_MEMORY: Size = Size::mebibytes(384);
 /// How long one machine may take.
 const TIMEOUT: Duration = Duration::from_secs(3600);
@@ -74,12 +74,12 @@ impl Hosted {
         Ok(Self { lab, timeout, consoles, host_lines: Vec::new(), _folder: folder })
     }
 
-    /// Follows what happens until every guest's console is as wanted.
+    /// Waits until every guest's console is as wanted.
     fn until(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> Result<()> {
         while !self.consoles.values().all(|console| is_there(console)) {
             let left = self.timeout.checked_sub(self.lab.elapsed()).unwrap_or_default();
             let Some(happening) = self.lab.next(left) else {
-                bail!("waited for {what} for {:?}{}", self.timeout, self.told());
+                bail!("waited for {what} for {:?}{}", self.timeout, self.output());
             };
             self.note(happening)?;
         }
@@ -92,18 +92,18 @@ impl Hosted {
                 self.consoles.entry(name).or_default().push_str(&String::from_utf8_lossy(&bytes));
             }
             What::HostLine(line) | What::EmulatorLine(line) => self.host_lines.push(line),
-            What::Ended(ending) => bail!("the machine ended before its guests: {ending}{}", self.told()),
+            What::Ended(ending) => bail!("the machine ended before its guests: {ending}{}", self.output()),
             _ => {}
         }
         Ok(())
     }
 
-    /// Replaces the image, and takes note of what has happened meanwhile.
+    /// Replaces the image, and records the output of the meantime.
     fn update(&mut self) -> Result<()> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.lab.client()?.request_within(self.timeout, body)? {
             ReplyBody::Updated(_) => {}
-            other => bail!("not the answer to an update: {other:?}{}", self.told()),
+            other => bail!("not the answer to an update: {other:?}{}", self.output()),
         }
         while let Some(happening) = self.lab.next(Duration::ZERO) {
             self.note(happening)?;
@@ -111,7 +111,7 @@ impl Hosted {
         Ok(())
     }
 
-    fn told(&self) -> String {
+    fn output(&self) -> String {
         let consoles: Vec<String> = self.consoles.iter().map(|(name, text)| format!("{name} said\n{text}")).collect();
         format!("\n{}\nThe host said\n{}", consoles.join("\n"), self.host_lines.join("\n"))
     }
