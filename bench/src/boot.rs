@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `boot`: from the image's first instruction to the first guest's first instruction, by the host's own timeline.
+//! `boot`: the time from the image's first instruction to the first guest's first instruction, by the host's timeline.
 //!
 //! Three parts: all baselines against all improvements, on machines of many sizes; on one size each improvement alone,
 //! and all but each; and a host of stock Linux on the same machine, from its log's first line to the first instruction
@@ -30,7 +30,7 @@ pub(super) static BENCH: Bench = Bench {
 };
 
 const RATIO: &str = "ratio";
-/// What can be slow, and what is quick instead: options of the host.
+/// Options of the host with their slow baseline and their quick alternative.
 const CHOICES: &[Choice] = &[
     Choice { name: "smp", baseline: "smp=serial", improved: "smp=parallel" },
     Choice { name: "kick", baseline: "kick=late", improved: "kick=early" },
@@ -43,7 +43,7 @@ const GIBIBYTES: &[u64] = &[1, 16, 64, 256, 512];
 const PROCESSORS: &[u32] = &[2, 8, 32];
 const QUICK_GIBIBYTES: &[u64] = &[1, 512];
 const QUICK_PROCESSORS: &[u32] = &[8];
-/// Where each improvement is looked at alone, and where the goals are.
+/// The sizes (GiB, CPUs) at which each improvement is measured alone, and at which goals are.
 const ALONE: (u64, u32) = (256, 8);
 const SMALL: (u64, u32) = (1, 8);
 const LARGE: (u64, u32) = (512, 8);
@@ -56,7 +56,7 @@ struct Choice {
     improved: &'static str,
 }
 
-/// All choices decided, the improved side of those that `is_improved` names.
+/// Returns the options: the improved side of those choices that `is_improved` names, else the baseline.
 fn options(is_improved: impl Fn(&str) -> bool) -> String {
     let decided = CHOICES.iter().map(|choice| if is_improved(choice.name) { choice.improved } else { choice.baseline });
     decided.collect::<Vec<_>>().join(" ")
@@ -70,7 +70,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     beside_linux(context, report)
 }
 
-/// Every size with all baselines and with all improvements.
+/// Measures every size with all baselines and with all improvements.
 fn sizes(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let chosen = &context.sizes;
     let (gibibytes, processors) =
@@ -91,7 +91,7 @@ fn sizes(context: &Context, report: &mut Report<'_>) -> Result<()> {
         }
         for (&size, of_size) in gibibytes.iter().zip(&measured) {
             for ((name, _), boots) in variants.iter().zip(of_size) {
-                tell(report, &format!("{name} {size}G {count}"), boots)?;
+                report_boots(report, &format!("{name} {size}G {count}"), boots)?;
             }
             let [baseline, improved] = of_size;
             let quotient = quotient(report, &format!("improved/baseline {size}G {count}"), improved, baseline)?;
@@ -104,7 +104,7 @@ fn sizes(context: &Context, report: &mut Report<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the largest memory costs against the smallest.
+/// Compares the largest memory with the smallest.
 fn compare_memory(report: &mut Report<'_>, sizes: &[u64], processors: u32, measured: &[[Vec<Boot>; 2]]) -> Result<()> {
     let of = |(size, count): (u64, u32)| {
         let place = sizes.iter().position(|candidate| *candidate == size).filter(|_| count == processors)?;
@@ -117,8 +117,8 @@ fn compare_memory(report: &mut Report<'_>, sizes: &[u64], processors: u32, measu
     Ok(())
 }
 
-/// What each improvement is worth: alone, all else being the baseline, and with all the others, which it is taken from.
-/// The one says what it gains on a slow host, the other what it still gains on a quick one.
+/// Measures each improvement twice: added to the baselines, and removed from all improvements.
+/// The first shows its gain on a slow host, the second its gain on a quick one.
 fn alone(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let mut all = vec![("all baseline".to_owned(), options(|_| false)), ("all improved".to_owned(), options(|_| true))];
     for Choice { name: this, baseline, improved } in CHOICES {
@@ -134,7 +134,7 @@ fn alone(context: &Context, report: &mut Report<'_>) -> Result<()> {
     }
     let size = format!("{}G {}", ALONE.0, ALONE.1);
     for ((name, _), boots) in all.iter().zip(&measured) {
-        tell(report, &format!("{name} {size}"), boots)?;
+        report_boots(report, &format!("{name} {size}"), boots)?;
     }
     let (baseline, improved) = (&measured[0], &measured[1]);
     for ((name, _), boots) in all.iter().zip(&measured).skip(2) {
@@ -157,7 +157,7 @@ fn beside_linux(context: &Context, report: &mut Report<'_>) -> Result<()> {
         kernels.push(linux::boot(context, gibibytes, processors)?);
     }
     let variant = format!("{gibibytes}G {processors}");
-    tell(report, &format!("improved {variant}, wall clock"), &boots)?;
+    report_boots(report, &format!("improved {variant}, wall clock"), &boots)?;
     report.figure(Figure::measured(
         format!("linux 6.12 {variant}"),
         "first_line_to_first_guest",
@@ -171,8 +171,8 @@ fn beside_linux(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.goal("boot_vs_linux612", quotient)
 }
 
-/// The whole way, and its longest parts.
-fn tell(report: &mut Report<'_>, variant: &str, boots: &[Boot]) -> Result<()> {
+/// Reports the whole time, and its longest parts.
+fn report_boots(report: &mut Report<'_>, variant: &str, boots: &[Boot]) -> Result<()> {
     let values: Vec<f64> = boots.iter().map(|boot| boot.milliseconds).collect();
     report.figure(Figure::measured(variant, "to_first_guest", "ms", values))?;
     for (name, _) in boots.first().into_iter().flat_map(|boot| &boot.parts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `bringup`: how long a host waits for its other processors.
+//! `bringup`: the cycles for which a host waits for its other CPUs.
 //!
 //! Five parts: one after the other against all at once; woken against parked across a warm restart; kicked early
 //! against kicked when they are waited for; Baton against stock Linux on the same machine; and a model for sizes that
@@ -34,14 +34,14 @@ pub(super) static BENCH: Bench = Bench {
 
 /// Each is kicked when it is waited for, so that the policies differ in nothing else.
 const POLICIES: [(&str, &str); 2] = [("serial", "smp=serial"), ("parallel", "smp=parallel kick=late")];
-/// Of the image that comes by a warm restart.
+/// Policies of the image that a warm restart starts.
 const RESTARTED: [(&str, &str); 2] =
     [("restarted parallel", "smp=parallel kick=late"), ("restarted park", "smp=park kick=late")];
 const KICKS: [(&str, &str); 2] = [("late kick", "kick=late"), ("early kick", "kick=early")];
 const PROCESSORS: [u32; 4] = [2, 8, 32, 128];
 const RESTARTED_PROCESSORS: [u32; 4] = [2, 8, 32, 128];
 const KICK_PROCESSORS: [u32; 2] = [8, 32];
-/// Of policies and of kicks: the number of processors that the goal speaks of.
+/// The number of CPUs of the goals for policies.
 const GOAL_PROCESSORS: u32 = 32;
 /// Pairs of boots with that number at least: their ratios spread, so that the goal is held against a bound of their
 /// median.

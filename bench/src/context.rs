@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every bench is given: programs and files, how often to run, and a place to say how far it is.
+//! The context of every bench: programs and files, the number of runs, and progress messages.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use baton::paths::{default_image, workspace};
-use baton::size::Size;
 use indicatif::ProgressBar;
-use lab::{Accelerator, Machine, default_qemu};
+use lab::default_qemu;
 
 /// Where set-up puts QEMU 10 where the distribution's own is older.
 const QEMU_OF_SETUP: &str = "target/qemu-10/qemu-system-x86_64";
-/// How often a spinner turns.
+/// The interval at which a spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What every bench is given.
+/// The settings of every bench.
 #[derive(Debug)]
 pub struct Context {
     /// The emulator.
@@ -26,30 +24,30 @@ pub struct Context {
     pub image: PathBuf,
     /// The folder of Baton's sources, below which guests and kernels are.
     pub root: PathBuf,
-    /// How often each variant runs.
+    /// The number of runs of each variant.
     pub runs: usize,
-    /// How long one machine may take.
+    /// The time limit of one machine.
     pub timeout: Duration,
-    /// How many minutes busy guests are watched.
+    /// The minutes for which busy guests are watched.
     pub minutes: u64,
-    /// Which machines are booted.
+    /// The sizes of machines to boot.
     pub sizes: Sizes,
     progress: Option<ProgressBar>,
 }
 
-/// Which sizes of machines a bench boots that boots many; all of its own where nothing is named.
+/// The sizes of machines for a bench that boots many; without any, all of the bench's own.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
     /// Only those, and only the variants, that goals need.
     pub quick: bool,
     /// Memory, in GiB.
     pub gibibytes: Vec<u64>,
-    /// Processors.
+    /// Numbers of CPUs.
     pub processors: Vec<u32>,
 }
 
 impl Context {
-    /// Finds what is not named: the emulator is `qemu`, `BATON_QEMU`, set-up's QEMU 10, or the one on the path.
+    /// Returns a context. The emulator is `qemu`, `BATON_QEMU`, set-up's QEMU 10, or the one on the path.
     pub fn new(
         qemu: Option<&Path>,
         image: Option<&Path>,
@@ -69,22 +67,7 @@ impl Context {
         Ok(Self { qemu, image: default_image(image)?, root, runs, timeout, minutes, sizes: Sizes::default(), progress })
     }
 
-    /// A machine of one emulated processor that starts Baton with this bundle.
-    pub(super) fn machine(&self, bundle: PathBuf, memory: Size, cmdline: String, extra: Vec<OsString>) -> Machine {
-        Machine {
-            qemu: self.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus: 1,
-            memory,
-            image: self.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline,
-            extra,
-        }
-    }
-
-    /// Says what is being done: a spinner on a terminal, else a line; always on standard error.
+    /// Shows the current step on standard error: by a spinner on a terminal, else by a line.
     pub fn step(&self, text: &str) {
         match &self.progress {
             Some(bar) => bar.set_message(text.to_owned()),
@@ -92,7 +75,7 @@ impl Context {
         }
     }
 
-    /// Says something that is to stay on the screen.
+    /// Prints a line that stays on the screen.
     pub fn note(&self, text: &str) {
         match &self.progress {
             Some(bar) => bar.suspend(|| eprintln!("bench: {text}")),
@@ -100,7 +83,7 @@ impl Context {
         }
     }
 
-    /// Takes the spinner away, so that results can be printed.
+    /// Removes the spinner, so that results can be printed.
     pub fn clear_progress(&self) {
         if let Some(bar) = &self.progress {
             bar.set_message("");
@@ -108,7 +91,7 @@ impl Context {
         }
     }
 
-    /// A file below the source's folder that set-up or the build makes.
+    /// Returns the path of a file below the source's folder that set-up or the build makes.
     pub fn made(&self, path: &str) -> Result<PathBuf> {
         let full = self.root.join(path);
         if !full.is_file() {

@@ -2,7 +2,7 @@
 //! As much of GDB's remote serial protocol as it takes to stop an emulated machine at an address, step it, and let it
 //! go again.
 //!
-//! The machine stands still between the two, so whoever takes the time when it is let go has the moment of that very
+//! The machine stands still between the two, so the time at which it is let go is the time of that very
 //! instruction, without what ran before it (firmware, loader, hypervisor).
 //!
 //! A packet is `$`, the payload, `#` and the payload's sum modulo 256 in two hexadecimal digits; the receiver answers
@@ -23,7 +23,7 @@ mod tests;
 
 /// How long the emulator may take to open its socket.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long it may take to answer an order.
+/// The time within which it answers an order.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// No answer that we ask for is longer.
 const MAX_PACKET_BYTES: usize = 64 * 1024;
@@ -44,22 +44,22 @@ const INSTRUCTION_POINTER: u8 = 16;
 pub struct Debugger {
     socket: UnixStream,
     received: Vec<u8>,
-    /// Where the running machine is to stop.
+    /// The address at which the running machine stops.
     breakpoint: Option<u64>,
 }
 
-/// What is no packet.
+/// A defect of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
     /// The sum is another.
     #[error("a packet's checksum is {found:?}, not {expected:?}")]
     Checksum {
-        /// What stands behind the payload.
+        /// The checksum behind the payload.
         found: String,
-        /// What should.
+        /// The payload's checksum.
         expected: String,
     },
-    /// No end in sight.
+    /// It has no end.
     #[error("a packet is longer than {MAX_PACKET_BYTES} bytes")]
     TooLong,
 }
@@ -91,9 +91,9 @@ impl Debugger {
         self.send("c")
     }
 
-    /// Waits until the machine has stopped where [`Self::run_to`] said, and takes the breakpoint away.
+    /// Waits until the machine has stopped at the address of [`Self::run_to`], and removes the breakpoint.
     pub fn wait_stopped(&mut self, timeout: Duration) -> Result<()> {
-        let address = self.breakpoint.take().context("the machine was not told where to stop")?;
+        let address = self.breakpoint.take().context("the machine has no breakpoint")?;
         let stopped = self.answer("c", timeout).with_context(|| format!("the machine did not come to {address:#x}"))?;
         if !stopped.starts_with(['T', 'S']) {
             bail!("the machine did not stop at {address:#x}; the emulator's debugger says {stopped:?}");
@@ -107,7 +107,7 @@ impl Debugger {
         self.wait_stopped(timeout)
     }
 
-    /// Executes one instruction after the other until the function that has just been entered is left; says how many.
+    /// Executes single instructions until the function that was just entered returns; returns their number.
     pub fn steps_to_return(&mut self, most: usize) -> Result<usize> {
         let stack = self.register(STACK_POINTER)?;
         let behind = self.ask(&format!("m{stack:x},8"))?;
@@ -134,7 +134,7 @@ impl Debugger {
         self.answer(payload, ANSWER_TIMEOUT)
     }
 
-    /// Lets the machine go.
+    /// Lets the machine run without the debugger.
     pub fn detach(&mut self) -> Result<()> {
         self.order("D")
     }
@@ -154,7 +154,7 @@ impl Debugger {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(answer) = take_packet(&mut self.received)? {
-                // A peer that is gone by now need not hear that it was heard.
+                // A peer that has gone needs no acknowledgement.
                 let _ = self.socket.write_all(b"+");
                 return Ok(answer);
             }

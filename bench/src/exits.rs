@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `exits`: what a round trip from guest to host and back costs.
+//! `exits`: the cost of a round trip from guest to host and back.
 //!
 //! The guest `exits` times each kind of exit with its own time stamp counter (guests/README.md) under Baton twice over:
 //! with `-icount shift=0`, where the counter advances by one with every instruction that the machine executes, guest's
@@ -19,18 +19,19 @@ use bundle::Pmu;
 
 use super::host::{Hosted, Plan};
 use super::report::{Figure, Goal, Report};
+use super::setup::COUNT_INSTRUCTIONS;
 use super::{Bench, Context};
 
 mod rows;
 
 pub(super) use rows::Rows;
 
-/// How often the guest does each thing.
+/// The number of times the guest does each thing.
 const REPETITIONS: u32 = 1000;
 /// The guest's last line.
 const DONE: &str = "exits: done";
 
-/// How long the guest may take, of which it needs some seconds, on a machine that others want as well.
+/// The time limit of the guest, which needs some seconds on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(180);
 const INSTRUCTIONS: &str = "instructions";
 
@@ -59,7 +60,7 @@ const VARIANTS: [Variant; 3] = [
     Variant { name: "mitigations=auto", clock: Clock::Instructions, options: "mitigations=auto", is_judged: false },
     Variant { name: "host clock, mitigations=off", clock: Clock::Cycles, options: OFF, is_judged: false },
 ];
-/// What mitigations=auto cannot show in an emulator.
+/// The costs of mitigations=auto that an emulator does not show.
 const LACKING: &str = "exits: mitigations=auto here is VERW, cleared registers and a filled return stack; QEMU has no \
                        SPEC_CTRL, no IBPB and no Automatic IBRS; an instruction count does not show what a barrier \
                        costs";
@@ -76,7 +77,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// What a tick of the machine's time stamp counter is.
+/// The unit of the machine's time stamp counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
     /// An instruction.
@@ -174,8 +175,7 @@ impl Clock {
 
     pub(super) fn arguments(self) -> Vec<OsString> {
         match self {
-            // A second -cpu replaces the first.
-            Self::Instructions => ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(Into::into).to_vec(),
+            Self::Instructions => COUNT_INSTRUCTIONS.map(Into::into).to_vec(),
             Self::Cycles => Vec::new(),
         }
     }

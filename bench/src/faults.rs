@@ -36,7 +36,7 @@ const ROLL_BACKS: usize = 1_000;
 const QUICK_ROLL_BACKS: usize = 2 * POINTS;
 /// On a crowded machine a CPU may be late, so that no NMI finds it on its way: another one is tried.
 const MOST_TRIES: usize = 3;
-/// The guest says that all is well every so often.
+/// The number of roll-backs between two checks of the guest.
 const CHECKED_EVERY: usize = POINTS;
 const COUNT: &str = "of 1000";
 
@@ -48,7 +48,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// What has been tried.
+/// The roll-backs so far.
 #[derive(Debug, Default)]
 struct Tally {
     /// Roll-backs in which NMIs came.
@@ -100,7 +100,7 @@ fn roll_back(context: &Context, fault: &'static str, until: usize, tally: &mut T
         }
         context.step(&format!("faults: {fault}: {} of {until} roll-backs", tally.tried));
         let reason = hosted.refusal()?;
-        let (point, nmis) = told(&reason).with_context(|| format!("not a roll-back at a point: {reason}"))?;
+        let (point, nmis) = point_and_nmis(&reason).with_context(|| format!("not a roll-back at a point: {reason}"))?;
         if nmis == 0 {
             tally.without += 1;
             continue;
@@ -126,7 +126,7 @@ fn roll_back(context: &Context, fault: &'static str, until: usize, tally: &mut T
 }
 
 /// The point at which CPUs waited in a roll-back, and how many NMIs came on their way.
-fn told(reason: &str) -> Option<(&str, u64)> {
+fn point_and_nmis(reason: &str) -> Option<(&str, u64)> {
     let (_, rest) = reason.contains("rolled back").then(|| reason.rsplit_once('('))??;
     let (point, counts) = rest.split_once(": ")?;
     let (_, nmis) = counts.strip_suffix(" NMIs)")?.split_once(" waits, ")?;
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn a_roll_backs_point_and_its_nmis_are_read_from_its_reason() {
         let start = "the update was rolled back after 812 us, and guests go on in the old image";
-        assert_eq!(told(&format!("{start}: self-test (back-idt: 2 waits, 17 NMIs)")), Some(("back-idt", 17)));
+        assert_eq!(point_and_nmis(&format!("{start}: self-test (back-idt: 2 waits, 17 NMIs)")), Some(("back-idt", 17)));
         for other in ["self-test", "self-test (2 waits)", "self-test (back-idt: 2 waits, no NMIs)"] {
-            assert_eq!(told(&format!("{start}: {other}")), None, "{other}");
+            assert_eq!(point_and_nmis(&format!("{start}: {other}")), None, "{other}");
         }
-        assert_eq!(told("another update is under way (back-idt: 2 waits, 17 NMIs)"), None);
+        assert_eq!(point_and_nmis("another update is under way (back-idt: 2 waits, 17 NMIs)"), None);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `frames`: what it takes to keep account of memory: bytes of metadata written and instructions, before the first
+//! `frames`: the cost of the account of memory: bytes of metadata written and instructions, before the first
 //! guest and in all.
 //!
 //! Hosts of 1 to 512 GiB boot one small guest by each policy in an emulator whose time stamp counter counts
@@ -30,7 +30,7 @@ pub(super) static BENCH: Bench = Bench {
 const BYTES: &str = "bytes";
 const INSTRUCTIONS: &str = "instructions";
 const SIZES_GIB: [u64; 5] = [1, 16, 64, 256, 512];
-/// The size that goals speak of.
+/// The size of the goals.
 const LARGEST_GIB: u64 = 512;
 /// Up to here the records that `deferred` leaves are waited for.
 const WAITED_FOR_GIB: u64 = 16;
@@ -45,7 +45,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
             let boot = Boot { size_gib, options: options.to_owned(), waits };
             let account = measure(context, &boot, policy == "eager")?;
             let variant = format!("{policy} {size_gib} GiB");
-            tell(report, &variant, &account)?;
+            report_account(report, &variant, &account)?;
             let total = account.total_bytes.unwrap_or_else(|| model::total_bytes(policy, size_gib, &account));
             let is_modelled = account.is_modelled || account.total_bytes.is_none() && policy == "deferred";
             report.figure(Figure { is_modelled, ..Figure::measured(variant, "bytes_total", BYTES, [total]) })?;
@@ -59,7 +59,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     scrub::compare(context, report)
 }
 
-/// Boots, or computes from a smaller machine what a boot would show whose records do not fit here.
+/// Boots, or scales the figures of a smaller machine if the records do not fit here.
 fn measure(context: &Context, boot: &Boot, writes_all: bool) -> Result<Account> {
     context.step(&format!("frames: {} GiB, {}", boot.size_gib, boot.options));
     match writes_all && !boot::is_room_for(model::record_bytes(boot.size_gib * GIB)) {
@@ -71,7 +71,7 @@ fn measure(context: &Context, boot: &Boot, writes_all: bool) -> Result<Account> 
     }
 }
 
-fn tell(report: &mut Report<'_>, variant: &str, account: &Account) -> Result<()> {
+fn report_account(report: &mut Report<'_>, variant: &str, account: &Account) -> Result<()> {
     let rows = [
         ("bytes_before_guest", BYTES, account.before_guest_bytes),
         ("instructions_at_boot", INSTRUCTIONS, account.boot_instructions),
@@ -99,8 +99,8 @@ fn compare_huge_frames(context: &Context, report: &mut Report<'_>) -> Result<()>
         Ok(model::scaled(&Boot { size_gib, options, waits: false }.run(context)?, count, HUGE_FRAMES))
     };
     let (off, on) = (account("off")?, account("on")?);
-    tell(report, "500 x 1 GiB, hvo=off", &off)?;
-    tell(report, "500 x 1 GiB, hvo=on", &on)?;
+    report_account(report, "500 x 1 GiB, hvo=off", &off)?;
+    report_account(report, "500 x 1 GiB, hvo=on", &on)?;
     let ratio = on.boot_instructions / off.boot_instructions;
     match off.is_modelled {
         true => report.modelled_goal("hvo_on_vs_off", ratio),

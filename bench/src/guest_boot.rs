@@ -89,10 +89,10 @@ fn measure(context: &Context, report: &mut Report<'_>, kernel: &str) -> Result<(
         runs.direct_ms.push(direct_ms);
         runs.accounts.push(Account::of(&boot.exits, &costs, boot.since_entry_ms - direct_ms));
     }
-    tell(report, kernel, runs)
+    report_kernel(report, kernel, runs)
 }
 
-fn tell(report: &mut Report<'_>, kernel: &str, runs: Runs) -> Result<()> {
+fn report_kernel(report: &mut Report<'_>, kernel: &str, runs: Runs) -> Result<()> {
     let (baton, direct) = (format!("baton {kernel}"), format!("direct {kernel}"));
     let ratio = report.compared(
         Figure::measured(&baton, "entry_to_init", "ms", runs.baton_ms),

@@ -9,7 +9,7 @@
 //!   a kernel that idles by polling, a mix of computing, system calls, memory and naps. Each accusation is a false
 //!   alarm.
 //! - **Notice.** Then another guest panics among them, without a driver to report it: the time from its last line to
-//!   the host's event, by the clock of whoever reads both.
+//!   the host's event, both by the tool's clock.
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use baton::size::Size;
 use wire::{EventKind, RequestBody};
 
 use super::report::{Figure, Goal, Report};
+use super::setup::COUNT_INSTRUCTIONS;
 use super::{Bench, Context};
 
 mod machine;
@@ -70,12 +71,11 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.goal("panic_notice_s", notice)
 }
 
-/// What a guest gets done beside a panicked one and alone, in rounds per millisecond.
+/// Measures a guest's work beside a panicked one and alone, in rounds per millisecond.
 fn neighbour(context: &Context) -> Result<(f64, f64)> {
     let stretches = [STRETCH; 3 * STRETCHES + 2].join(",");
     let guests = [linux(context, PANICS, "panic", "")?, linux(context, BUSY, &stretches, "")?];
-    let icount = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(Into::into);
-    let mut machines = Machines::start(context, 1, &guests, icount.to_vec())?;
+    let mut machines = Machines::start(context, 1, &guests, COUNT_INSTRUCTIONS.map(Into::into).to_vec())?;
     machines.start_guest(PANICS)?;
     machines.wait_event(
         "the panic's notice",
@@ -90,7 +90,7 @@ fn neighbour(context: &Context) -> Result<(f64, f64)> {
     Ok((beside, alone))
 }
 
-/// The mean of the next stretches.
+/// Returns the mean of the next stretches.
 fn rounds_per_ms(machines: &mut Machines) -> Result<f64> {
     let mut sum = 0.0;
     for _ in 0..STRETCHES {

@@ -2,26 +2,26 @@
 //! A lab machine with Baton and one guest, as benches need it.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use baton::client::Client;
-use baton::config::{Config, Guest, Host, Image};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Happening, Lab, RunDir, What};
+use bundle::Pmu;
+use lab::{Happening, Lab, What};
 use tempfile::TempDir;
 use wire::{EventKind, ReplyBody, RequestBody};
 
 use super::Context;
+use super::setup::{HostSetup, guest, temporary_folder};
 
 /// The guest's name.
 const NAME: &str = "guest";
 /// The guest's lines that an error shows.
-const LINES_TOLD: usize = 10;
-/// What the lab machine has beyond its guest's memory: the host and the bundle.
+const LINES_SHOWN: usize = 10;
+/// Memory of the lab machine beyond its guest's: for the host and the bundle.
 const HOST_MEMORY: Size = Size::mebibytes(256);
 
 /// The guest to run.
@@ -37,11 +37,24 @@ pub(super) struct Plan {
     pub options: String,
 }
 
+impl Plan {
+    fn guest(&self) -> Guest {
+        Guest {
+            initrd: self.initrd.clone(),
+            cmdline: self.cmdline.clone(),
+            hung_s: 10,
+            pmu: self.pmu,
+            autostart: false,
+            ..guest(NAME, self.kernel.clone(), self.memory)
+        }
+    }
+}
+
 /// A machine that runs Baton with one guest. Dropping it ends it.
 pub(super) struct Hosted {
     pub lab: Lab,
     timeout: Duration,
-    /// What the guest has written, until a line of it is taken.
+    /// The guest's output, until a line of it is taken.
     console: String,
     /// The bundle and the sockets are there.
     folder: TempDir,
@@ -51,22 +64,23 @@ impl Hosted {
     /// Starts Baton on a machine of one processor, its guest not yet running; `extra` is added to the emulator's
     /// command line.
     pub fn start(context: &Context, plan: &Plan, extra: impl FnOnce(&TempDir) -> Vec<OsString>) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle.cpio");
-        let memory = Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes };
-        fs::write(&bundle, baton::bundle::build(&config(plan, memory), None)?)?;
-        let machine = context.machine(bundle, memory, plan.options.clone(), extra(&folder));
-        let dir = RunDir::take_at(&folder.path().join("run"))?;
-        let lab = Lab::start(&machine, dir)?;
+        let folder = temporary_folder()?;
+        let setup = HostSetup {
+            guests: vec![plan.guest()],
+            options: plan.options.clone(),
+            extra: extra(&folder),
+            ..HostSetup::new(Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes })
+        };
+        let lab = setup.start_in(context, folder.path())?;
         Ok(Self { lab, timeout: context.timeout, console: String::new(), folder })
     }
 
-    /// The folder of its sockets.
+    /// Returns the folder of its sockets.
     pub fn folder(&self) -> &TempDir {
         &self.folder
     }
 
-    /// Waits at most so long from here on, and never longer than every machine may take.
+    /// Limits all waits to this time from now on, within the limit of every machine.
     pub fn limit(&mut self, timeout: Duration) {
         self.timeout = self.timeout.min(self.lab.elapsed() + timeout);
     }
@@ -105,19 +119,19 @@ impl Hosted {
         })
     }
 
-    /// What the host says of the guest, for an error message.
+    /// Returns the guest's state as the host reports it, for an error message.
     fn guest_state(&self) -> String {
         let ask = || self.lab.client()?.request_within(STATE_TIMEOUT, RequestBody::VmList { from_index: 0 });
         match ask() {
             Ok(ReplyBody::Vms { vms, .. }) if !vms.is_empty() => {
-                format!("the host says: {}, {} exits, of them {:?}", vms[0].state, vms[0].exits_total, vms[0].exits)
+                format!("the host reports: {}, {} exits, of them {:?}", vms[0].state, vms[0].exits_total, vms[0].exits)
             }
             Ok(_) => "the host knows of no guest".to_owned(),
-            Err(error) => format!("the host does not answer: {error}"),
+            Err(error) => format!("the host is unresponsive: {error}"),
         }
     }
 
-    /// Follows what happens until `wanted` finds it there or in the console's text.
+    /// Waits until `wanted` returns something for a happening and the console's text.
     fn wait<T>(
         &mut self,
         name: &str,
@@ -135,41 +149,20 @@ impl Hosted {
                 return Ok((at, found));
             }
             if let What::Ended(ending) = &what {
-                bail!("{name} did not come: {ending}{}", told(&last_lines, &self.console));
+                bail!("{name} did not come: {ending}{}", output(&last_lines, &self.console));
             }
         }
-        let (state, told) = (self.guest_state(), told(&last_lines, &self.console));
-        bail!("{name} did not come within {:?} ({state}); raise --timeout on a slow machine{told}", self.timeout)
+        let (state, output) = (self.guest_state(), output(&last_lines, &self.console));
+        bail!("{name} did not come within {:?} ({state}); raise --timeout on a slow machine{output}", self.timeout)
     }
 }
 
-/// How long the host may take to say how a guest is that did not get there.
+/// The time limit for the host's report on a guest that did not get there.
 const STATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What host and guest have said, for an error message.
-fn told(host_lines: &[String], console: &str) -> String {
+/// Returns the output of host and guest, for an error message.
+fn output(host_lines: &[String], console: &str) -> String {
     let lines: Vec<&str> = console.lines().collect();
-    let last = lines[lines.len().saturating_sub(LINES_TOLD)..].join("\n");
+    let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n");
     format!("\nThe host's lines were\n{}\nThe guest's last lines were\n{last}", host_lines.join("\n"))
-}
-
-fn config(plan: &Plan, memory: Size) -> Config {
-    let guest = Guest {
-        name: NAME.to_owned(),
-        kernel: plan.kernel.clone(),
-        initrd: plan.initrd.clone(),
-        modules: Vec::new(),
-        cmdline: plan.cmdline.clone(),
-        vcpus: 1,
-        memory: plan.memory,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 10,
-        pmu: plan.pmu,
-        pmu_events: None,
-        autostart: false,
-    };
-    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    Config { path: PathBuf::from("bench"), trusted_keys: vec![], allow_downgrade: None, host, guests: vec![guest] }
 }

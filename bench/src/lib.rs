@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Benches: what Baton costs, measured in the lab and held against goals.
+//! Benches: the costs of Baton, measured in the lab and compared with goals.
 //!
 //! ```text
 //! Bench (a name, goals, a function) ──► Lab, Debugger: machines with time stamps
@@ -14,7 +14,7 @@
 //! - Instructions (`-icount shift=0`) where a budget is meant, time where a user waits. Cycles of an emulated machine
 //!   compare with cycles of the same machine, and with nothing else.
 //!
-//! A new bench is a `static` [`Bench`] in a module of its own and a row in [`ALL`]. What the figures mean is told in
+//! A new bench is a `static` [`Bench`] in a module of its own and a row in [`ALL`]. The figures are explained in
 //! docs/bench.md.
 #![warn(missing_docs)]
 
@@ -28,6 +28,7 @@ mod bringup;
 mod console;
 mod context;
 pub mod debugger;
+mod direct;
 mod exits;
 mod faults;
 mod frames;
@@ -40,6 +41,7 @@ mod pci;
 pub mod report;
 mod restart;
 mod sched;
+mod setup;
 mod size;
 pub mod statistics;
 mod update;
@@ -54,11 +56,11 @@ use report::{Goal, Report, Style};
 pub struct Bench {
     /// Its name on the command line and in every line it prints.
     pub name: &'static str,
-    /// What it measures, in one line.
+    /// Its subject, in one line.
     pub about: &'static str,
-    /// What it is held against.
+    /// Its goals.
     pub goals: &'static [Goal],
-    /// Measures.
+    /// Measures and reports.
     pub run: fn(&Context, &mut Report<'_>) -> Result<()>,
 }
 
@@ -84,7 +86,7 @@ pub static ALL: &[&Bench] = &[
     &panic::BENCH,
 ];
 
-/// The benches that `name` means: one, or `all`.
+/// Returns the benches that `name` selects: one, or `all`.
 pub fn named(name: &str) -> Result<Vec<&'static Bench>> {
     if name == "all" {
         return Ok(ALL.to_vec());
@@ -94,11 +96,11 @@ pub fn named(name: &str) -> Result<Vec<&'static Bench>> {
     }
     let names = || ALL.iter().map(|bench| bench.name).chain(["all"]);
     let suggestion = did_you_mean(name, names());
-    let mend = if suggestion.is_empty() { "; there are ".to_owned() } else { format!("{suggestion} There are ") };
-    bail!("there is no bench {name:?}{mend}{}", names().collect::<Vec<_>>().join(", "))
+    let hint = if suggestion.is_empty() { "; there are ".to_owned() } else { format!("{suggestion} There are ") };
+    bail!("there is no bench {name:?}{hint}{}", names().collect::<Vec<_>>().join(", "))
 }
 
-/// Runs benches one after the other and prints what they find to `out`. Says whether every goal was met.
+/// Runs benches one after the other and prints their figures to `out`. Returns whether every goal was met.
 pub fn run(benches: &[&'static Bench], context: &Context, style: Style, out: &mut impl Write) -> Result<bool> {
     let mut are_met = true;
     for bench in benches {
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_bench_is_told_what_there_is() {
+    fn the_error_for_a_misspelt_bench_lists_all() {
         assert_eq!(named("all").expect("all").len(), ALL.len());
         assert_eq!(named("exits").expect("one")[0].name, "exits");
         let error = named("exit").expect_err("none").to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `log`: what a record costs whoever logs, in instructions.
+//! `log`: the instructions that a record of the log takes from the CPU that logs.
 //!
 //! A host without guests measures itself (`selftest=log-cost`) in an emulator whose time stamp counter counts
 //! instructions: the median of 101 calls of each kind, from the call to its return, in a ring that is full and
@@ -8,9 +8,10 @@
 
 use anyhow::{Context as _, Result, bail};
 use baton::size::Size;
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use lab::{Lab, What};
 
 use super::report::{Figure, Goal, Report};
+use super::setup::{COUNT_INSTRUCTIONS, HostSetup};
 use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
@@ -20,7 +21,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// What a record may cost. Printing is held against it as well: `console` measures it in the same run.
+/// The limit for a record. The bench `console` reports this goal, too.
 pub(super) const GOAL: Goal = Goal::at_most("log_call_instructions", 300.0, INSTRUCTIONS);
 
 const INSTRUCTIONS: &str = "instructions";
@@ -34,7 +35,7 @@ const MEMORY: Size = Size::mebibytes(64);
 /// Name and instructions.
 type Row = (String, f64);
 
-/// Measures what records cost, and holds the typical one against [`GOAL`].
+/// Measures the cost of records, and compares the typical one with [`GOAL`].
 pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let mut runs = [Vec::new(), Vec::new()];
     for run in 1..=context.runs {
@@ -55,34 +56,17 @@ pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Boots a host that measures its log. It is asked over the control channel, since one of them prints nothing.
+/// Boots a host that measures its log. The figures are read over the control channel: with `console=none` the host
+/// prints nothing.
 fn measure(context: &Context, console: &str) -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: None,
-        disc: None,
-        cmdline: format!("selftest=log-cost console={console}"),
-        // A second -cpu replaces the first.
-        extra: ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(Into::into).to_vec(),
-    };
-    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
-    while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
-        let Some(Happening { what, .. }) = lab.next(left) else { break };
-        if let What::Ready = what {
-            let lines = logged(&lab)?;
-            lab.kill();
-            return read(&lines);
-        }
-    }
-    bail!("the host did not answer within {:?}; raise --timeout on a slow machine", context.timeout)
+    let options = format!("selftest=log-cost console={console}");
+    let extra = COUNT_INSTRUCTIONS.map(Into::into).to_vec();
+    let mut host = HostSetup { options, extra, ..HostSetup::new(MEMORY) }.start(context)?;
+    host.wait(context.timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;
+    read(&logged(&host.lab)?)
 }
 
-/// The texts of all records of the log.
+/// Returns the texts of all records of the log.
 fn logged(lab: &Lab) -> Result<Vec<String>> {
     let mut client = lab.client()?;
     let (mut texts, mut place) = (Vec::new(), 0);
@@ -100,7 +84,7 @@ fn read(texts: &[String]) -> Result<Vec<Row>> {
     let rows = texts.iter().filter_map(|text| text.strip_prefix(PREFIX)).filter(|row| *row != "done");
     let rows = rows.map(|row| {
         let parsed = row.split_once(' ').and_then(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
-        parsed.with_context(|| format!("the host says {row:?}: it and this tool are of different releases"))
+        parsed.with_context(|| format!("the host printed {row:?}: it and this tool are of different releases"))
     });
     let rows = rows.collect::<Result<Vec<Row>>>()?;
     if rows.iter().all(|(name, _)| name != TYPICAL) {

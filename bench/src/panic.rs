@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `panic`: what a machine costs whose host has panicked.
+//! `panic`: the cost of a machine whose host has panicked.
 //!
 //! Hosts of 1, 2 and 8 processors, all in their loops, are made to panic through the control channel
 //! (`selftest=panic-when-asked`), `panic=spin` and `panic=halt` alternating. Beside them stock Linux directly in the
@@ -15,12 +15,13 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use baton::size::Size;
-use lab::{Accelerator, CpuTime, Happening, Lab, Machine, RunDir, What, qmp};
+use lab::{CpuTime, Happening, Lab, What, qmp};
 use wire::RequestBody;
 
 use super::report::{Figure, Goal, Report};
+use super::setup::{HostSetup, temporary_folder};
 use super::statistics::median;
 use super::{Bench, Context};
 
@@ -43,14 +44,14 @@ const MEMORY: Size = Size::mebibytes(512);
 const SPAN: Duration = Duration::from_secs(10);
 /// For how long CPU time is measured: what is left of a halted machine are single milliseconds.
 const CPU_SPAN: Duration = Duration::from_secs(60);
-/// What is on its way at the end may still arrive.
-const SETTLE: Duration = Duration::from_secs(1);
-/// How long the question is waited for that makes the host panic: it has no answer.
+/// The delay after the end in which activity under way may finish.
+const DELAY: Duration = Duration::from_secs(1);
+/// The time limit of the request that makes the host panic: it has no answer.
 const QUESTION: Duration = Duration::from_millis(200);
 /// The last line of the host's report.
 const REPORTED: &str = "end of report";
 
-/// What was measured of machines with so many processors.
+/// The figures of machines of one size.
 #[derive(Default)]
 struct Runs {
     spin: Vec<f64>,
@@ -82,7 +83,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
             step("halt, instructions");
             runs.halt_instructions.push(instructions(context, processors, "halt")?);
         }
-        let (of_events, of_cpu) = tell(report, processors, runs)?;
+        let (of_events, of_cpu) = report_size(report, processors, runs)?;
         events.push(of_events);
         cpu.push(of_cpu);
     }
@@ -92,7 +93,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 }
 
 /// Reports one size; returns the two ratios that the goals are held against.
-fn tell(report: &mut Report<'_>, processors: u32, runs: Runs) -> Result<(f64, f64)> {
+fn report_size(report: &mut Report<'_>, processors: u32, runs: Runs) -> Result<(f64, f64)> {
     let figure = |variant: &str, metric: &str, unit, runs: &[f64]| {
         Figure::measured(format!("{variant} {processors}"), metric, unit, runs)
     };
@@ -116,42 +117,32 @@ fn tell(report: &mut Report<'_>, processors: u32, runs: Runs) -> Result<(f64, f6
     Ok((events, cpu))
 }
 
-/// Processor seconds of a host that has panicked.
+/// Returns the CPU seconds that a host takes after its panic.
 fn seconds_of_host(context: &Context, processors: u32, action: &str) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let machine = machine(context, processors, action);
-    let lab = panicked(context, Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?)?;
+    let folder = temporary_folder()?;
+    let lab = panicked(context, setup(processors, action).start_in(context, folder.path())?)?;
     seconds(lab.pid())
 }
 
-/// Instructions that a host executes that has panicked.
+/// Returns the instructions that a host executes after its panic.
 fn instructions(context: &Context, processors: u32, action: &str) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let socket = folder.path().join("qmp.sock");
-    let mut machine = machine(context, processors, action);
-    // With icount, QEMU 10's x2APIC ends the emulator ("Bad icount read").
-    machine.extra.extend(["-icount", "shift=0", "-cpu", "max,-x2apic"].map(Into::into));
-    machine.extra.extend(qmp::arguments(&socket));
-    let _lab = panicked(context, Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?)?;
+    let mut setup = setup(processors, action);
+    // Without sleep=off: what is counted is how many instructions fit into a span of the wall clock.
+    setup.extra.extend(["-icount", "shift=0", "-cpu", "max,-x2apic"].map(Into::into));
+    setup.extra.extend(qmp::arguments(&socket));
+    let _lab = panicked(context, setup.start_in(context, folder.path())?)?;
     let mut monitor = qmp::Monitor::connect(&socket)?;
-    thread::sleep(SETTLE);
+    thread::sleep(DELAY);
     let before = monitor.instructions()?;
     thread::sleep(SPAN);
     Ok((monitor.instructions()? - before) as f64)
 }
 
-fn machine(context: &Context, processors: u32, action: &str) -> Machine {
-    Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: processors,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: None,
-        disc: None,
-        cmdline: format!("selftest=panic-when-asked panic={action}"),
-        extra: Vec::new(),
-    }
+fn setup(cpus: u32, action: &str) -> HostSetup {
+    let options = format!("selftest=panic-when-asked panic={action}");
+    HostSetup { cpus, options, ..HostSetup::new(MEMORY) }
 }
 
 /// Waits until the host is up, and makes it panic.
@@ -169,9 +160,9 @@ fn panicked(context: &Context, mut lab: Lab) -> Result<Lab> {
     bail!("the host did not panic within {:?}", context.timeout)
 }
 
-/// CPU seconds that a process takes in [`CPU_SPAN`].
+/// Returns the CPU seconds that a process takes in [`CPU_SPAN`].
 fn seconds(pid: u32) -> Result<f64> {
-    thread::sleep(SETTLE);
+    thread::sleep(DELAY);
     let before = CpuTime::of(pid)?;
     thread::sleep(CPU_SPAN);
     Ok(CpuTime::of(pid)?.since(&before).as_secs_f64())

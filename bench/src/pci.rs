@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pci`: what it costs to find out a machine's 57 PCI functions, before the first guest starts and in all.
+//! `pci`: the cost of discovering a machine's 57 PCI functions, before the first guest starts and in all.
 //!
 //! The three policies of `pci=` alternate on the machine of [`crowd`], each with instructions (`-icount shift=0`) and
 //! with the cycles of the emulator's machine. The host counts by itself: configuration registers read or written, ticks
 //! of the time stamp counter from each function's first access to its last.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail, ensure};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Lab, Machine, RunDir, What, crowd};
+use lab::{What, crowd};
 use wire::{PciCost, PciSurvey};
 
 use super::exits::Clock;
 use super::report::{Figure, Goal, Report};
+use super::setup::{HostSetup, keeper};
 use super::statistics::ratios;
 use super::{Bench, Context};
 
@@ -30,11 +28,11 @@ pub(super) static BENCH: Bench = Bench {
 
 const MEMORY: Size = Size::mebibytes(512);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
-/// How often a host that is not done yet is asked again.
+/// The interval between two requests to a host that is not done yet.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 const CLOCKS: [Clock; 2] = [Clock::Instructions, Clock::Cycles];
 
-/// A policy, and what the hosts that had it said: with instructions as their clock's ticks, and with cycles.
+/// A policy, and the reports of hosts with it: with instructions as their clock's ticks, and with cycles.
 struct Variant {
     name: &'static str,
     option: String,
@@ -105,11 +103,16 @@ fn before(survey: &PciSurvey) -> PciCost {
 /// Boots a host with a guest that starts with it, and asks once both the guest runs and the host is done with its
 /// functions.
 fn measure(context: &Context, variant: &Variant, clock: Clock) -> Result<PciSurvey> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let machine = machine(context, folder.path(), &variant.option, clock)?;
-    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
-    lab.wait_for(context.timeout, |what| matches!(what, What::Ready))?;
-    let mut client = lab.client()?;
+    let guest = Guest { debug_exit: false, ..keeper(context, "do=wait", GUEST_MEMORY)? };
+    let setup = HostSetup {
+        guests: vec![guest],
+        options: variant.option.clone(),
+        extra: clock.arguments().into_iter().chain(crowd::arguments()).collect(),
+        ..HostSetup::new(MEMORY)
+    };
+    let mut host = setup.start(context)?;
+    host.wait(context.timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;
+    let mut client = host.lab.client()?;
     loop {
         let (survey, _) = client.pci()?;
         if survey.is_complete && survey.before_guests.is_some() {
@@ -117,55 +120,9 @@ fn measure(context: &Context, variant: &Variant, clock: Clock) -> Result<PciSurv
             ensure!(found == wanted, "with {} the host found {found} functions, not {wanted}", variant.option);
             return Ok(survey);
         }
-        if lab.elapsed() > context.timeout {
+        if host.lab.elapsed() > context.timeout {
             bail!("the host did not get done with its PCI functions: {survey:?}; raise --timeout on a slow machine");
         }
-        while lab.next(ASK_AGAIN).is_some() {}
+        while host.lab.next(ASK_AGAIN).is_some() {}
     }
-}
-
-fn machine(context: &Context, folder: &Path, option: &str, clock: Clock) -> Result<Machine> {
-    let (cpus, memory, bundle) = (1, MEMORY, folder.join("bundle.cpio"));
-    let host = Host { cpus, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    let config = Config {
-        path: PathBuf::from("bench"),
-        trusted_keys: vec![],
-        allow_downgrade: None,
-        host,
-        guests: vec![guest(context)?],
-    };
-    fs::write(&bundle, baton::bundle::build(&config, None)?)?;
-    let mut extra = clock.arguments();
-    extra.extend(crowd::arguments());
-    Ok(Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus,
-        memory,
-        image: context.image.clone(),
-        bundle: Some(bundle),
-        disc: None,
-        cmdline: option.to_owned(),
-        extra,
-    })
-}
-
-/// One that sleeps.
-fn guest(context: &Context) -> Result<Guest> {
-    Ok(Guest {
-        name: "keeper".to_owned(),
-        kernel: context.made("target/guests/keeper.elf")?,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: "do=wait".to_owned(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-    })
 }

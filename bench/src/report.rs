@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a bench has found: JSON, one object per line, or a table for people.
+//! The report of a bench: JSON, one object per line, or a table for people.
 //!
 //! ```text
 //! {"bench":"exits","variant":"icount","metric":"cpuid","unit":"instructions","value":310,"runs":[310,310],"modelled":false}
@@ -20,7 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-/// For people or for programs.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A table when the bench is done.
@@ -38,7 +38,7 @@ pub enum Direction {
     AtLeast,
 }
 
-/// What a figure is held against.
+/// A limit for a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// Its name, unique among all benches.
@@ -74,9 +74,9 @@ impl Goal {
 /// One measured quantity of one variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What was measured on ("baton 6.12").
+    /// The variant that was measured ("baton 6.12").
     pub variant: String,
-    /// What was measured.
+    /// The quantity that was measured.
     pub metric: String,
     /// The unit.
     pub unit: &'static str,
@@ -116,7 +116,7 @@ struct Reached {
     is_modelled: bool,
 }
 
-/// Takes what one bench finds and prints it.
+/// Collects the figures of one bench and prints them.
 pub struct Report<'o> {
     bench: &'static Bench,
     style: Style,
@@ -131,7 +131,7 @@ impl<'o> Report<'o> {
         Self { bench, style, out, figures: Vec::new(), reached: Vec::new() }
     }
 
-    /// Takes a figure; returns its value, the median of its runs.
+    /// Adds a figure; returns its value, the median of its runs.
     pub fn figure(&mut self, figure: Figure) -> Result<f64> {
         let value = median(&figure.runs)
             .with_context(|| format!("{}: {} of {} has no runs", self.bench.name, figure.metric, figure.variant))?;
@@ -150,7 +150,7 @@ impl<'o> Report<'o> {
         Ok(value)
     }
 
-    /// Takes two figures of one metric and adds their ratio, run by run, under `name`; returns the ratio's median.
+    /// Adds two figures of one metric and their ratio, run by run, under `name`; returns the ratio's median.
     pub fn compared(&mut self, numerator: Figure, denominator: Figure, variant: &str, name: &str) -> Result<f64> {
         let mut ratio = Figure::measured(variant, name, "ratio", ratios(&numerator.runs, &denominator.runs));
         ratio.is_modelled = numerator.is_modelled || denominator.is_modelled;
@@ -159,12 +159,12 @@ impl<'o> Report<'o> {
         self.figure(ratio)
     }
 
-    /// Holds a measured value against the goal called `id`.
+    /// Compares a measured value with the goal called `id`.
     pub fn goal(&mut self, id: &str, value: f64) -> Result<()> {
         self.hold(id, value, false)
     }
 
-    /// Holds a value that a model computed against the goal called `id`.
+    /// Compares a value that a model computed with the goal called `id`.
     pub fn modelled_goal(&mut self, id: &str, value: f64) -> Result<()> {
         self.hold(id, value, true)
     }
@@ -182,7 +182,7 @@ impl<'o> Report<'o> {
         Ok(())
     }
 
-    /// Prints what is left to print. Says whether every goal was measured and met.
+    /// Prints the table, if that is the format. Returns whether every goal was measured and met.
     pub fn finish(self) -> Result<bool> {
         if self.style == Style::Table {
             writeln!(self.out, "{}", table::text(self.bench, &self.figures, &self.reached))?;

@@ -32,7 +32,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// What a host of stock Linux takes for itself by kexec, in milliseconds.
+/// Measures a kexec of stock Linux, in milliseconds.
 pub(super) fn linux_to_linux_ms(context: &Context) -> Result<f64> {
     replaced::measure(context, Follower::Linux)
 }
@@ -62,10 +62,10 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
         step("Linux to Baton");
         gaps.to_baton.push(replaced::measure(context, Follower::Baton)?);
     }
-    tell(report, gaps)
+    report_times(report, gaps)
 }
 
-fn tell(report: &mut Report<'_>, gaps: Gaps) -> Result<()> {
+fn report_times(report: &mut Report<'_>, gaps: Gaps) -> Result<()> {
     let figure = |variant: &str, runs: &[f64]| Figure::measured(variant, "gap", "ms", runs);
     let linux = figure("linux to linux", &gaps.to_linux);
     let ratio = report.compared(figure("warm", &gaps.warm), linux, "warm/linux to linux", "gap_ratio")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `sched`: what it costs to pass a processor from one virtual processor to another, and how fairly it is shared.
+//! `sched`: the cost of a switch from one vCPU to another on one CPU, and the fairness of the CPU's shares.
 //!
 //! - A switch: two virtual processors of the guest `turns` on one processor that both compute. A sample is the time
 //!   from the last instruction of the one to the first of the other when a slice ends, with `-icount shift=0` in

@@ -22,7 +22,7 @@ pub(super) static BENCH: Bench = Bench {
 };
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    context.step("size: one guest, to ask the host beside it");
+    context.step("size: a host with one guest");
     let file = std::fs::metadata(&context.image).with_context(|| format!("{} is gone", context.image.display()))?;
     let plan = Plan { cmdline: guest_boot::COMMAND_LINE.to_owned(), ..guest_boot::default_plan(context)? };
     let mut hosted = Hosted::start(context, &plan, |_| Vec::new())?;

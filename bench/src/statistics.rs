@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The little arithmetic that figures need.
+//! Arithmetic of figures.
 
-/// How sure a bound is to hold.
+/// The confidence of a bound.
 const CONFIDENCE: f64 = 0.95;
 
 /// The middle value; of an even number of values the mean of the middle two. `None` of none.

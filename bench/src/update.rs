@@ -98,7 +98,7 @@ fn by_the_clock(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.goal("gap_vs_linux_kexec", quotient)
 }
 
-/// Updates one host so often.
+/// Updates one host this many times.
 fn updates(context: &Context, times: usize) -> Result<Blackouts> {
     let mut hosted = Hosted::start(context, &Setup { processors: 2, vcpus: 2, ..Setup::default() })?;
     let mut found = Blackouts::default();
@@ -107,7 +107,7 @@ fn updates(context: &Context, times: usize) -> Result<Blackouts> {
         found.rest.push(hosted.longest_away_us()?);
         match hosted.attempt()? {
             Attempt::Updated(report) => {
-                tell_steps(context, "2 processors", &report);
+                show_steps(context, "2 processors", &report);
                 found.stated.push(report.gap_ns as f64 / 1e3);
             }
             Attempt::WaitedTooLong(us) => {
@@ -123,7 +123,7 @@ fn updates(context: &Context, times: usize) -> Result<Blackouts> {
     Ok(found)
 }
 
-/// Each way to fail that needs no patience: that is 5 ms where processors do not wait for cores.
+/// Measures each fault that is noticed without a timeout, which would be 5 ms on an idle machine.
 fn roll_backs(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let mut worst = 0.0_f64;
     for fault in ["panic:restore", "exception:restore", "damage:restore", "panic:meet"] {
@@ -165,11 +165,11 @@ fn count(context: &Context, report: &mut Report<'_>, what: &str, setup: &Setup) 
     let mut hosted = Hosted::start(context, setup)?;
     let mut runs = Vec::new();
     for _ in 0..COUNTED_UPDATES {
-        let Attempt::Updated(told) = hosted.attempt()? else {
+        let Attempt::Updated(update) = hosted.attempt()? else {
             bail!("an update was refused on a machine that counts instructions, where nothing else takes time");
         };
-        runs.push(hosted.ticks(told.gap_ns)? / f64::from(setup.processors));
-        tell_steps(context, what, &told);
+        runs.push(hosted.ticks(update.gap_ns)? / f64::from(setup.processors));
+        show_steps(context, what, &update);
     }
     // The first update is from the image that a loader put there.
     let figure = Figure::measured(format!("icount, {what}"), "gap_per_processor", INSTRUCTIONS, &*runs);
@@ -177,9 +177,9 @@ fn count(context: &Context, report: &mut Report<'_>, what: &str, setup: &Setup) 
     median(&runs).filter(|_| value > 0.0).context("there was no gap")
 }
 
-/// Where the time goes, for whoever reads along.
-fn tell_steps(context: &Context, what: &str, told: &UpdateReport) {
-    let Some(first) = told.processors.first() else { return };
+/// Shows the parts of the time as a step of the bench's progress.
+fn show_steps(context: &Context, what: &str, update: &UpdateReport) {
+    let Some(first) = update.processors.first() else { return };
     let steps = [
         ("saved", first.left_ns, first.saved_ns),
         ("gone", first.saved_ns, first.gone_ns),
@@ -192,7 +192,7 @@ fn tell_steps(context: &Context, what: &str, told: &UpdateReport) {
     context.step(&format!("update: {what}: ns on the first processor: {}", steps.join(", ")));
 }
 
-/// A refusal's time, as the host tells it.
+/// Reads the time of a roll-back from its reason.
 fn microseconds_in(reason: &str) -> Result<f64> {
     let after = reason.split("rolled back after ").nth(1).and_then(|rest| rest.split(' ').next());
     match after.and_then(|text| text.parse().ok()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `verify`: what it costs to check the image of a restart, and when that is paid.
+//! `verify`: the cost of checking the image of a restart, before and in the blackout.
 //!
 //! - How fast a host hashes, by plain code and by the processor's instructions (SHA-NI): the host measures itself
 //!   (`selftest=hash-cost`), in instructions per byte with `-icount shift=0`, in bytes per cycle without.
@@ -26,7 +26,7 @@ pub(super) static BENCH: Bench = Bench {
 /// Processors to compare, as QEMU calls them.
 pub(super) const PROCESSORS: [(&str, &str); 2] = [("sha-ni", "max,-x2apic"), ("no sha-ni", "max,-x2apic,-sha-ni")];
 const POLICIES: [&str; 3] = ["sha256", "early", "none"];
-/// What the others are measured against: it hashes nothing.
+/// The policy that the others are compared with: it hashes nothing.
 const CHEAPEST: usize = 2;
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {

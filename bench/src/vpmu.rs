@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `vpmu`: what a guest's accesses to its performance counters cost, and its switches, by either policy.
+//! `vpmu`: the cost of a guest's accesses to its performance counters, and of its switches, by either policy.
 //!
 //! - Rows: the guest `counters` times each access a thousand times; four counters count meanwhile. `vpmu=reprogram` and
 //!   `vpmu=direct` alternate; a ratio is between neighbouring runs.
@@ -28,7 +28,7 @@ pub(super) use precision::PRECISION;
 const INSTRUCTIONS: &str = "instructions";
 /// The baseline first.
 const POLICIES: [&str; 2] = ["reprogram", "direct"];
-/// How often the guest does each thing.
+/// The number of times the guest does each thing.
 const REPETITIONS: u32 = 1000;
 /// Samples of a switch.
 const SAMPLES: u32 = 200;

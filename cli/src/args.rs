@@ -15,12 +15,12 @@ pub use self::perf::{PerfArgs, PerfCommand};
 #[derive(Debug, Parser)]
 #[command(name = "baton", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Build a boot bundle from a host.toml
@@ -34,39 +34,39 @@ pub enum Command {
         #[arg(long, value_name = "KEY")]
         sign: Option<PathBuf>,
     },
-    /// Switch a running host off
+    /// Power off a running host
     Down {
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// Seconds until a host that does not switch off is ended by force
+        /// Seconds until a host that does not power off is ended by force
         #[arg(long, default_value_t = 30)]
         timeout: u64,
     },
     /// Virtual machines of a running host
     Vm {
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// What to do with them.
+        /// The command.
         #[command(subcommand)]
         command: VmCommand,
     },
-    /// Processors of a running host
+    /// CPUs of a running host
     Cpu {
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// What to do with them.
+        /// The command.
         #[command(subcommand)]
         command: CpuCommand,
     },
-    /// PCI functions of a running host, and what it cost to find them out
+    /// PCI functions of a running host, and the cost of their discovery
     Pci {
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// How to print them.
+        /// The output's format.
         #[command(flatten)]
         format: Format,
     },
@@ -86,10 +86,10 @@ pub enum Command {
         /// Go to an image of a lower security version, too, if the host's policy permits that
         #[arg(long)]
         allow_downgrade: bool,
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// How to print what came of it.
+        /// The output's format.
         #[command(flatten)]
         format: Format,
     },
@@ -108,42 +108,42 @@ pub enum Command {
         /// Go to an image of a lower security version, too, if the host's policy permits that
         #[arg(long)]
         allow_downgrade: bool,
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// Only try how far the new image comes while nothing has stopped; replaces nothing.
+        /// Only check and rehearse the update while guests run; replaces nothing.
         #[arg(long)]
         dry_run: bool,
-        /// How to print what came of it.
+        /// The output's format.
         #[command(flatten)]
         format: Format,
     },
-    /// What an image of Baton is, whether it is whole, signing it, and the forms that loaders want
+    /// Describe, check and sign an image of Baton, and convert it for loaders
     Image {
-        /// What to do with it.
+        /// The command.
         #[command(subcommand)]
         command: ImageCommand,
     },
     /// Keys that images are signed with
     Key {
-        /// What to do with them.
+        /// The command.
         #[command(subcommand)]
         command: KeyCommand,
     },
     /// Draw where a running host spends its time: a flame graph of its processors, guests' and idle time included
     Perf(PerfArgs),
-    /// Show where the time of a running host's boot and restarts went, or that of a Linux boot
+    /// Show how long each part of a running host's boot and restarts took, or of a Linux boot
     Timeline(TimelineArgs),
-    /// What host is running
+    /// Describe a running host
     Info {
         /// How it stands to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
         /// it
         #[arg(long)]
         vulnerabilities: bool,
-        /// Which host.
+        /// The host.
         #[command(flatten)]
         target: Target,
-        /// How to print it.
+        /// The output's format.
         #[command(flatten)]
         format: Format,
     },
@@ -157,7 +157,7 @@ pub enum Command {
     },
 }
 
-/// What to do with virtual machines.
+/// A command for virtual machines.
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
     /// List them
@@ -180,14 +180,14 @@ pub enum VmCommand {
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
-    /// What one's processors do, and what its performance counters say, while it runs
+    /// Show the exits and performance counters of one's vCPUs while it runs
     Perf {
         /// The virtual machine
         vm: String,
-        /// For how long to watch it
+        /// Seconds for which to watch it
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
-        /// How to print it.
+        /// The output's format.
         #[command(flatten)]
         format: Format,
     },
@@ -201,18 +201,18 @@ pub enum VmCommand {
     },
 }
 
-/// What to do with processors.
+/// A command for CPUs.
 #[derive(Debug, Subcommand)]
 pub enum CpuCommand {
-    /// List them, with the virtual processors that are on them
+    /// List them, with the vCPUs that run on them
     List(Format),
-    /// Use one no more: its virtual processors move to others
+    /// Take one offline: its vCPUs move to others
     Offline(CpuOrder),
-    /// Use one (again): virtual processors that belong there move back
+    /// Bring one online: vCPUs that belong there move back
     Online(CpuOrder),
 }
 
-/// What to do with an image.
+/// A command for images.
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs)]
 pub enum ImageCommand {
@@ -223,7 +223,7 @@ pub enum ImageCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Check that it is what was sealed, and who has signed it
+    /// Check it against its seal and its signature
     Verify {
         /// The image's file
         image: PathBuf,
@@ -270,10 +270,10 @@ pub enum ImageCommand {
     },
 }
 
-/// What to do with keys.
+/// A command for keys.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Make one: the secret key in FILE, which nobody else can read, the public key in FILE.pub
+    /// Make one: the secret key in FILE, readable only by its owner, the public key in FILE.pub
     New {
         /// The file
         file: PathBuf,
@@ -285,16 +285,16 @@ pub enum KeyCommand {
     },
 }
 
-/// Which runs to show, and how.
+/// The runs to show, and the formats.
 #[derive(Debug, Args)]
 pub struct TimelineArgs {
-    /// Which host; asked unless files are named
+    /// The host; asked unless files are named
     #[command(flatten)]
     pub target: Target,
     /// A Linux boot log (the output of dmesg; - is standard input); twice for two side by side
     #[arg(long, value_name = "FILE")]
     pub dmesg: Vec<PathBuf>,
-    /// A picture that --json has printed, to be put beside the others
+    /// A picture that --json has printed, to show beside the others
     #[arg(long, value_name = "FILE")]
     pub beside: Vec<PathBuf>,
     /// Of a host's boot and its restarts, the last one only
@@ -311,7 +311,7 @@ pub struct TimelineArgs {
     pub json: bool,
 }
 
-/// An order about one processor.
+/// An order for one CPU.
 #[derive(Debug, Args)]
 pub struct CpuOrder {
     /// Its number, as `baton cpu list` shows it
@@ -321,7 +321,7 @@ pub struct CpuOrder {
     pub format: Format,
 }
 
-/// An order to one virtual machine.
+/// An order for one virtual machine.
 #[derive(Debug, Args)]
 pub struct VmOrder {
     /// The virtual machine
@@ -331,7 +331,7 @@ pub struct VmOrder {
     pub format: Format,
 }
 
-/// Which host.
+/// The host.
 #[derive(Clone, Debug, Args)]
 pub struct Target {
     /// The host's name, as given to `baton up`
@@ -339,7 +339,7 @@ pub struct Target {
     pub name: String,
 }
 
-/// For people or for programs.
+/// The format: for people or for programs.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Format {
     /// Print JSON, one object per line
@@ -347,28 +347,28 @@ pub struct Format {
     pub json: bool,
 }
 
-/// Reading the log.
+/// Arguments of `baton log`.
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct LogArgs {
     #[command(flatten)]
     pub records: RecordArgs,
-    /// Leave out what is less grave: error, warn, info, debug or trace
+    /// The least severe level to show: error, warn, info, debug or trace
     #[arg(long, value_parser = level)]
     pub level: Option<wire::Level>,
-    /// What the host before this one left in memory: if it panicked, why, registers, backtrace and the end of its log;
-    /// if it was replaced by a restart, its log
+    /// Show the remains of the host before this one: after a panic reason, registers, backtrace and end of its log;
+    /// after a restart its log
     #[arg(long, conflicts_with = "follow")]
     pub previous: bool,
 }
 
-/// Reading records.
+/// Arguments of commands that read records.
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct RecordArgs {
     #[command(flatten)]
     pub target: Target,
-    /// Go on with new ones as they come
+    /// Follow new ones as they come
     #[arg(short, long)]
     pub follow: bool,
     #[command(flatten)]

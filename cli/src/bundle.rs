@@ -41,21 +41,21 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
 }
 
-/// The bundle with a seal behind it that this key has signed.
+/// Returns the bundle with a seal behind it that this key has signed.
 pub fn signed(mut bundle: Vec<u8>, key: &SecretKey) -> Vec<u8> {
     let seal = Seal::of_kind(SealedKind::Bundle, &bundle, Some(key));
     bundle.extend(seal.as_bytes());
     bundle
 }
 
-/// Whether a host takes the bundle that is sent to it: its seal, and the image in it. Nothing is sent for that.
+/// Checks whether a host would accept the bundle: its seal, and the image in it. Sends nothing.
 pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
     let keys = image::keys_of(host)?;
     let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(&keys) };
     seal::judge_bundle(file, image::digest, trust).map_err(|error| anyhow!("{error}; {}", error.mend_of_bundle()))?;
     let bundle = Bundle::parse(file)?;
     let name = bundle.manifest().host.image.as_deref();
-    let name = name.context("it holds no image to go on with; build it with one ([host] image in host.toml)")?;
+    let name = name.context("it holds no image to restart with; build it with one ([host] image in host.toml)")?;
     image::check_for(bundle.verify(name)?, host, is_downgrade).with_context(|| format!("its image {name}"))
 }
 
@@ -93,14 +93,14 @@ impl Files {
         Ok(name)
     }
 
-    /// Reads the image at `path`, seals it where it is not, and returns its name in the bundle. One that a host with
+    /// Reads the image at `path`, seals it unless it is sealed; returns its name in the bundle. One that a host with
     /// these keys would refuse is refused here.
     fn take_image(&mut self, path: &Path, keys: &[PublicKey]) -> Result<String> {
         let content = image::sealed(image::read(path)?);
         if !keys.is_empty() {
             image::verify(&content, keys).map_err(|error| {
-                let mend = "sign it with `baton image sign`, or leave it out with [host] image = \"none\"";
-                anyhow!("the host would refuse the image {}: {error}; {mend}", path.display())
+                let hint = "sign it with `baton image sign`, or leave it out with [host] image = \"none\"";
+                anyhow!("the host would refuse the image {}: {error}; {hint}", path.display())
             })?;
         }
         let name = self.free_name(path);
@@ -108,7 +108,7 @@ impl Files {
         Ok(name)
     }
 
-    /// The file's own name, or where another file has it, the name with a number before it.
+    /// Returns the file's own name or, if another file has it, the name with a number before it.
     fn free_name(&self, path: &Path) -> String {
         let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let is_free =

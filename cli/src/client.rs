@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One conversation with a host: requests and their answers, and what the host sends in between.
+//! One conversation with a host: requests and their answers, and messages that the host sends unasked.
 //!
-//! The peer may be a broker's `control.sock` or the host's own stream; they speak alike.
+//! The peer may be a broker's `control.sock` or the host's own stream; the protocol is the same.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -33,12 +33,12 @@ const PAGE_LIMIT: u16 = 256;
 #[error("the host has closed the connection; it has probably ended")]
 pub struct Closed;
 
-/// What the host before this one left.
+/// The data that the host before this one left in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Previous {
     /// Its epitaph, line by line; empty if it left none.
     pub lines: Vec<String>,
-    /// If this image replaced it: what the log holds from before this time is of before.
+    /// If this image replaced it: the time before which the log's records are the old image's.
     pub log_until_ns: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ pub struct Previous {
 pub struct Client {
     socket: UnixStream,
     decoder: Box<Decoder>,
-    /// What came while an answer was waited for.
+    /// Messages that came while an answer was waited for.
     streams: VecDeque<Stream<'static>>,
     responses: VecDeque<Response>,
     last_id: u32,
@@ -65,7 +65,7 @@ impl Client {
         Self { socket, decoder: Box::default(), streams: VecDeque::new(), responses: VecDeque::new(), last_id: 0 }
     }
 
-    /// Asks without waiting; the answer will carry the number returned.
+    /// Sends a request without waiting; its answer carries the returned number.
     pub fn send(&mut self, body: RequestBody) -> Result<u32> {
         self.last_id += 1;
         let id = self.last_id;
@@ -76,7 +76,7 @@ impl Client {
         Ok(id)
     }
 
-    /// The next answer to what was asked with [`Self::send`]; an error where none comes within `timeout`.
+    /// Returns the next answer to a request of [`Self::send`]; an error if none comes within `timeout`.
     pub fn answer(&mut self, timeout: Duration) -> Result<Response> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -89,12 +89,12 @@ impl Client {
         }
     }
 
-    /// Asks, and waits for the answer. A refusal is an error ([`wire::Refusal`] can be downcast to).
+    /// Sends a request and waits for the answer. A refusal is an error ([`wire::Refusal`] can be downcast to).
     pub fn request(&mut self, body: RequestBody) -> Result<ReplyBody> {
         self.request_within(ANSWER_TIMEOUT, body)
     }
 
-    /// Asks, and waits at most `timeout` for the answer.
+    /// Sends a request and waits at most `timeout` for the answer.
     pub fn request_within(&mut self, timeout: Duration, body: RequestBody) -> Result<ReplyBody> {
         let id = self.send(body)?;
         let deadline = Instant::now() + timeout;
@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    /// The next thing the host sends unasked; `None` where nothing comes within `timeout`.
+    /// Returns the next message that the host sends unasked, or `None` if none comes within `timeout`.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Stream<'static>>> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// What host this is.
+    /// Returns the host's description.
     pub fn info(&mut self) -> Result<HostInfo> {
         match self.request(RequestBody::Info)? {
             ReplyBody::Info(info) => Ok(info),
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// How the host stands to speculation vulnerabilities.
+    /// Returns the host's state for each speculation vulnerability.
     pub fn vulnerabilities(&mut self) -> Result<Vec<Vulnerability>> {
         match self.request(RequestBody::Vulnerabilities)? {
             ReplyBody::Vulnerabilities(rows) => Ok(rows),
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Every virtual machine.
+    /// Returns every virtual machine.
     pub fn vms(&mut self) -> Result<Vec<VmInfo>> {
         let mut all = Vec::new();
         let mut from_index = 0;
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Every processor.
+    /// Returns every CPU.
     pub fn cpus(&mut self) -> Result<Vec<CpuInfo>> {
         let mut all = Vec::new();
         let mut from_index = 0;
@@ -171,7 +171,7 @@ impl Client {
         }
     }
 
-    /// Every PCI function that the host has found so far, and how far it is.
+    /// Returns every PCI function that the host has found so far, and the progress of its discovery.
     pub fn pci(&mut self) -> Result<(PciSurvey, Vec<PciFunction>)> {
         let mut all = Vec::new();
         let mut from_index = 0;
@@ -189,7 +189,7 @@ impl Client {
         }
     }
 
-    /// A page of the log from a place on (0: the oldest record), and the place where the next one begins.
+    /// Returns a page of the log from a place on (0: the oldest record), and the place where the next page begins.
     pub fn log(&mut self, from_sequence: u64) -> Result<(Vec<LogRecord<'static>>, u64)> {
         match self.request(RequestBody::Log { from_sequence, limit: PAGE_LIMIT })? {
             ReplyBody::Log { records, next_sequence } => Ok((records, next_sequence)),
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// A page of the events, and where the next one begins.
+    /// Returns a page of the events, and the place where the next page begins.
     pub fn events(&mut self, from_sequence: u64) -> Result<(Vec<Event>, u64)> {
         match self.request(RequestBody::Events { from_sequence, limit: PAGE_LIMIT })? {
             ReplyBody::Events { events, next_sequence } => Ok((events, next_sequence)),
@@ -205,7 +205,7 @@ impl Client {
         }
     }
 
-    /// What the host before this one left in memory.
+    /// Returns the data that the host before this one left in memory.
     pub fn previous(&mut self) -> Result<Previous> {
         let mut lines = Vec::new();
         let mut from_line = 0;
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Every processor's timeline, as it is now, in pages.
+    /// Returns every CPU's timeline, as it is now, in pages.
     pub fn timeline(&mut self) -> Result<Vec<TimelinePage>> {
         let (mut all, mut from) = (Vec::new(), TimelinePlace::default());
         loop {
@@ -241,12 +241,12 @@ impl Client {
         }
     }
 
-    /// Asks for what [`Self::next`] is to return.
+    /// Subscribes to the messages that [`Self::next`] returns.
     pub fn subscribe(&mut self, wanted: Subscription) -> Result<()> {
         self.request(RequestBody::Subscribe(wanted)).map(drop)
     }
 
-    /// Gives an order.
+    /// Sends an order and waits until the host has accepted it.
     pub fn order(&mut self, body: RequestBody) -> Result<()> {
         match self.request(body)? {
             ReplyBody::Done => Ok(()),
@@ -254,7 +254,7 @@ impl Client {
         }
     }
 
-    /// Reads once; `false` at the deadline.
+    /// Reads once; returns `false` at the deadline.
     fn receive(&mut self, deadline: Instant) -> Result<bool> {
         let left = deadline.saturating_duration_since(Instant::now());
         // A timeout of zero would mean to wait for ever.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each command does.
+//! The commands, a module for each.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub mod timeline;
 pub mod update;
 mod vm;
 
-/// Status of a command that did what it should.
+/// The exit status of a command that succeeded.
 const DONE: u8 = 0;
 
 /// Carries out a command; returns the process's exit status.
@@ -81,12 +81,12 @@ fn bundle(config: &Path, output: &Path, key: Option<&Path>) -> Result<u8> {
     Ok(DONE)
 }
 
-/// A conversation with the running host that is meant.
+/// Connects to the running host that the arguments name.
 fn connect(target: &Target) -> Result<Client> {
     Client::connect(&running::control_socket_of(&target.name)?)
 }
 
-/// Nanoseconds as seconds, for people.
+/// Formats nanoseconds as seconds.
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `host.toml`: what a host is to run, as its operator writes it.
+//! `host.toml`: the operator's configuration of a host and its guests.
 //!
 //! `read` reads typed values and notes what is wrong with them, `check` knows the keys and what their values can be.
 //! Everything that is wrong is reported at once: file, line, column, item, reason, and a hint.
@@ -20,11 +20,11 @@ mod tests;
 /// A host and its guests; every path leads to a file that was there when the configuration was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where it was read from.
+    /// The file it was read from.
     pub path: PathBuf,
     /// The machine the host runs on, and how the host behaves.
     pub host: Host,
-    /// Who signs images that may replace the host's; none: anybody may have made them.
+    /// The keys that sign images that may replace the host's; without any, unsigned images are accepted.
     pub trusted_keys: Vec<PublicKey>,
     /// Whether the operator may go to images of a lower security version; not stated: only where no key is trusted.
     pub allow_downgrade: Option<bool>,
@@ -35,11 +35,11 @@ pub struct Config {
 /// The machine the host runs on, and how the host behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Processors of the lab machine.
+    /// The number of CPUs of the lab machine.
     pub cpus: u32,
     /// Memory of the lab machine.
     pub memory: Size,
-    /// What the host does when no guest is left running.
+    /// The host's action when no guest is left running.
     pub when_done: WhenDone,
     /// The host's command line.
     pub cmdline: String,
@@ -72,15 +72,15 @@ pub struct Guest {
     pub modules: Vec<PathBuf>,
     /// Its kernel's command line.
     pub cmdline: String,
-    /// Its processors.
+    /// The number of its vCPUs.
     pub vcpus: u32,
     /// Its memory.
     pub memory: Size,
     /// Whether it has the debug-exit port.
     pub debug_exit: bool,
-    /// Its share where several virtual processors have one processor.
+    /// Its share where several vCPUs run on one CPU.
     pub weight: u32,
-    /// What becomes of it when its kernel has panicked or hangs.
+    /// The action when its kernel has panicked or hangs.
     pub on_panic: OnPanic,
     /// Seconds with interrupts off after which it counts as hung; 0: never.
     pub hung_s: u32,
@@ -97,7 +97,7 @@ pub struct Guest {
 pub struct ConfigError {
     /// The configuration file.
     pub path: PathBuf,
-    /// What is wrong; at least one mistake.
+    /// The mistakes; at least one.
     pub mistakes: Vec<Mistake>,
 }
 
@@ -106,7 +106,7 @@ pub struct ConfigError {
 pub struct Mistake {
     /// Line and column in the file, counted from 1, where they are known.
     pub place: Option<(usize, usize)>,
-    /// What is wrong with which item, and the hint.
+    /// The item, the reason, and a hint.
     pub message: String,
 }
 

@@ -37,19 +37,19 @@ use image::Image;
 /// How long the host holds a guest for us when we ask nothing any more: longer than we are ever silent, since we ask
 /// again after [`fetch::SILENCE`].
 const HOLD_MS: u32 = 15_000;
-/// How long a guest's processors may take to stand still.
+/// The time limit for a guest's vCPUs to stop.
 const STILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often they are asked.
+/// The interval between two requests for their state.
 const STILL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a core file holds.
+/// The contents of a core file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dumped {
-    /// Virtual processors.
+    /// The number of vCPUs.
     pub vcpus: usize,
     /// The guest's memory in bytes.
     pub memory_bytes: u64,
-    /// How much of it came over the line; the rest was zero.
+    /// The bytes that came over the line; the rest was zero.
     pub fetched_bytes: u64,
     /// Runs of mapped pages.
     pub mappings: usize,
@@ -61,8 +61,8 @@ pub struct Dumped {
 pub struct Interrupted;
 
 /// Writes the core of a guest with `vcpus` processors to `path`. One that runs is held meanwhile: the host lets it go
-/// on when this end is gone. The file has its name once it is whole. `progress` is told how much of the memory is
-/// done, and how much there is; `is_interrupted` is asked all the while.
+/// on when this end is gone. The file has its name once it is whole. `progress` gets the bytes of memory that are
+/// done, and of all memory; `is_interrupted` is called all the while.
 pub fn dump(
     client: &mut Client,
     name: &str,
@@ -91,7 +91,7 @@ pub fn dump(
     Ok(Dumped { vcpus: registers.len(), memory_bytes, fetched_bytes, mappings: mappings.len() })
 }
 
-/// All that is asked of the guest while it stands still.
+/// Reads everything from the guest while it is held.
 fn fetch_into(
     client: &mut Client,
     name: &str,
@@ -110,7 +110,7 @@ fn fetch_into(
     Ok((image, registers, fetched_bytes))
 }
 
-/// Lets it go on, if nobody else has done so.
+/// Resumes the guest, unless it runs already.
 fn resume(client: &mut Client, name: &str) -> Result<()> {
     match client.order(RequestBody::VmResume { name: name.to_owned() }) {
         Err(error) if is_wrong_state(&error) => Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images of Baton as files: their seals, what they say of themselves, and the forms that loaders want: a file that
+//! Images of Baton as files: their seals, their descriptions, and the forms that loaders want: a file that
 //! looks like a Linux kernel ([`linux`]), a disc that starts by itself ([`iso`]). The ELF file itself serves PVH and
 //! Multiboot2.
 
@@ -21,12 +21,12 @@ use zerocopy::IntoBytes as _;
 /// The most bytes of an image's file: more is a mistake, found before it is read into memory.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// What an image's file says.
+/// The description of an image's file.
 #[derive(Debug, Serialize)]
 pub struct Description {
     /// Its version.
     pub version: String,
-    /// Which build it is; empty where it does not say.
+    /// Its build; empty if it states none.
     pub build: String,
     /// Bytes of the file, without the seal.
     pub file_bytes: u64,
@@ -36,26 +36,26 @@ pub struct Description {
     pub oldest: u32,
     /// The newest.
     pub newest: u32,
-    /// What each of these versions is made of, as far as this tool knows it.
+    /// The contents of each of these versions that this tool knows.
     pub formats: Vec<HandOver>,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
     /// Its security version; 0 where it states none.
     pub security_version: u32,
-    /// Who has signed it.
+    /// The key that has signed it.
     pub signer: Option<String>,
-    /// What is wrong with its seal.
+    /// The defect of its seal.
     pub seal_error: Option<String>,
 }
 
-/// What one hand-over version is made of.
+/// The contents of one hand-over version.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct HandOver {
     /// Its number.
     pub version: u32,
     /// The record's sections.
     pub sections: Vec<String>,
-    /// What is saved beside the record at the last moment.
+    /// The state that is saved beside the record at the last moment.
     pub blocks: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl HandOver {
     }
 }
 
-/// Reads an image's file, whatever it holds.
+/// Reads an image's file without checking it.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let metadata = fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
     if metadata.len() > MAX_FILE_BYTES {
@@ -102,7 +102,7 @@ pub fn seal_anew(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     reseal(file, key)
 }
 
-/// The same, whatever the seal says of the image before it.
+/// Seals the image with a signature without checking the seal that it has.
 pub fn reseal(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     let image = match Seal::split(file) {
         Ok((image, _)) => image,
@@ -113,14 +113,14 @@ pub fn reseal(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     Ok(append(image, key))
 }
 
-/// Whether the file's image is whole, and signed by one of the keys where there are any.
+/// Checks that the file's image is whole, and signed by one of the keys if there are any.
 pub fn verify(file: &[u8], keys: &[PublicKey]) -> Result<Origin, SealError> {
     let (image, seal) = Seal::split(file)?;
     let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(keys) };
     seal.judge(&digest(image), trust)
 }
 
-/// Whether a host takes the file: what it states, its seal, and what the host demands. Nothing is sent for that.
+/// Checks whether a host would accept the file: its description, its seal, and the host's demands. Sends nothing.
 pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
     let image = Seal::split(file).map_or(file, |(image, _)| image);
     let said = Image::describe(image).map_err(|error| anyhow!("it is no image of Baton: {error}"))?;
@@ -140,13 +140,13 @@ pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()>
         .map_err(|downgrade| anyhow!("it is too old: {downgrade}; {}", downgrade.mend()))
 }
 
-/// The keys that a host trusts.
+/// Returns the keys that a host trusts.
 pub fn keys_of(host: &HostInfo) -> Result<Vec<PublicKey>> {
     let parse = |text: &String| text.parse().map_err(|error| anyhow!("the host's key {text:?}: {error}"));
     host.trusted_keys.iter().map(parse).collect()
 }
 
-/// What the file says.
+/// Describes the file.
 pub fn describe(file: &[u8]) -> Result<Description> {
     let image = Seal::split(file).map_or(file, |(image, _)| image);
     let said = Image::describe(image).map_err(|error| anyhow::anyhow!("it is no image of Baton: {error}"))?;

@@ -11,7 +11,7 @@ use seal::{KeyError, PublicKey, SecretKey};
 
 /// Only the owner reads and writes.
 const SECRET_MODE: u32 = 0o600;
-/// Bits of a mode that let anybody else in.
+/// The bits of a mode that permit access to others.
 const OTHERS: u32 = 0o077;
 
 /// Makes a key: the secret one in `path`, which must not be there yet, the public one beside it, with `.pub` behind its

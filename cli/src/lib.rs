@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The operator's tool as a library: what `baton` does, for its own tests and benches to reuse.
+//! The operator's tool as a library, which tests, lab and benches reuse.
 //!
 //! | module | what |
 //! |---|---|

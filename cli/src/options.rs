@@ -12,16 +12,16 @@ use crate::suggest::did_you_mean;
 pub struct BadOption {
     /// The word.
     pub word: String,
-    /// What is wrong with it, and what is possible.
+    /// The reason, with the possible values.
     pub message: String,
 }
 
-/// The words of a command line that the host would ignore, in their order.
+/// Returns the words of a command line that the host would ignore, in their order.
 pub fn bad_options(cmdline: &str) -> Vec<BadOption> {
     cmdline.split_ascii_whitespace().filter_map(bad_option).collect()
 }
 
-/// Refuses a command line that comes from `source`, with everything that is wrong.
+/// Checks a command line that comes from `source`; the error names every wrong word.
 ///
 /// # Errors
 /// The host would ignore some of it.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output, and whether anybody still reads it.
+//! Standard output, and the detection of a reader that has gone.
 
 use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind, Stdout, Write};
 
-/// Nobody reads standard output any more (`baton log | head`): the inner error of the [`io::Error`]s of [`Output`].
+/// The reader of standard output has gone (`baton log | head`): the inner error of the [`io::Error`]s of [`Output`].
 #[derive(Debug)]
 pub struct ReaderHasGone;
 
@@ -26,7 +26,7 @@ pub fn output() -> Output {
     Output(io::stdout())
 }
 
-/// Whether a command ended because nobody reads standard output any more.
+/// Returns whether a command ended because the reader of standard output has gone.
 pub fn has_lost_its_reader(error: &anyhow::Error) -> bool {
     let inner = |cause: &(dyn Error + 'static)| {
         cause.downcast_ref::<io::Error>()?.get_ref().map(|inner| inner.is::<ReaderHasGone>())

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that commands use where none are named.
+//! The default paths of commands.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The hypervisor's image: `named`, else `BATON_IMAGE`, else `baton.elf` next to this program or in the workspace's
+/// Returns the hypervisor's image: `named`, else `BATON_IMAGE`, else `baton.elf` by this program or in the workspace's
 /// target folder.
 pub fn default_image(named: Option<&Path>) -> Result<PathBuf> {
     let from_environment = || env::var_os("BATON_IMAGE").map(PathBuf::from);
@@ -22,7 +22,7 @@ pub fn default_image(named: Option<&Path>) -> Result<PathBuf> {
     found.context("there is no image baton.elf; build it with `make`, or name one with --image or BATON_IMAGE")
 }
 
-/// The folder of Baton's sources, above the current folder or above this program.
+/// Returns the folder of Baton's sources, above the current folder or above this program.
 pub fn workspace() -> Result<PathBuf> {
     let program = env::current_exe().ok();
     let starts = env::current_dir().ok().into_iter().chain(program);

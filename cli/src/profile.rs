@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a profile's samples to what people read.
+//! A profile's samples as pictures and text.
 //!
 //! ```text
 //! samples ─▶ stacks (names by the image's symbols) ─┬─▶ flame   an SVG picture

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::output::{has_lost_its_reader, output};
 
-/// As of a process that SIGPIPE has ended.
+/// The exit status of a process that SIGPIPE has ended.
 const READER_HAS_GONE: u8 = 141;
 
 /// Runs `command`, which returns the exit status, and reports its error.

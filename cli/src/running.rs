@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use nix::unistd::Uid;
 
-/// The name of a host that was given none.
+/// The default name of a host.
 pub const DEFAULT_NAME: &str = "default";
 
-/// Where clients connect.
+/// The socket at which clients connect.
 pub const CONTROL_SOCKET: &str = "control.sock";
 /// The file that is locked while the host runs.
 pub const LOCK: &str = "lock";

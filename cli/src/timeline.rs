@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where time went: a picture of spans, and the ways to look at it.
+//! Pictures of spans of time, and their formats.
 //!
 //! ```text
 //! running host ───► host ──┐                 ┌─► bars    the terminal
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// One or several runs, to be looked at side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The runs, each beginning at its own time 0.
     pub runs: Vec<Run>,
@@ -30,7 +30,7 @@ pub struct Picture {
 /// One run: a boot, a restart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its tracks, from top to bottom.
     pub tracks: Vec<Track>,
@@ -39,22 +39,22 @@ pub struct Run {
 /// Spans that belong on one line: a processor's, a phase's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Track {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// In the order of their beginnings.
     pub spans: Vec<Span>,
 }
 
-/// A stretch of time and what it went into.
+/// A named span of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its beginning, in microseconds since the run's.
     pub start_us: f64,
-    /// How long it took, in microseconds; 0 is something that happened at one moment.
+    /// Its length in microseconds; 0 is an instant.
     pub length_us: f64,
-    /// What more there is to say: where it shows, what would shorten it.
+    /// Further notes: where it shows, what would shorten it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -14,15 +14,15 @@ use lab::Accelerator;
 #[derive(Debug, Parser)]
 #[command(name = "baton", bin_name = "baton", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start a host in an emulator and show what it and its guests say
+    /// Start a host in an emulator and show its log and its guests' consoles
     Up(UpArgs),
     /// Boot the demo's guest and wait for its greeting and its power-off
     Demo {
@@ -32,7 +32,7 @@ pub enum Command {
         #[command(flatten)]
         lab: LabArgs,
     },
-    /// Be a host's emulator, and end with its `baton up`
+    /// Become a host's emulator, and end with its `baton up`
     #[command(hide = true)]
     Emulator {
         /// The process to end with
@@ -42,9 +42,9 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Measure, and hold the figures against their goals; without a name, list what can be measured
+    /// Measure, and compare the figures with their goals; without a name, list the benches
     Bench(BenchArgs),
-    /// What the operator's tool does as well.
+    /// A command of the operator's tool.
     #[command(flatten)]
     Operator(baton::args::Command),
 }
@@ -58,7 +58,7 @@ pub struct UpArgs {
     /// Leave the host in the background once it answers
     #[arg(short, long)]
     pub detach: bool,
-    /// Be the background part of --detach
+    /// Run as the background part of --detach
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub background: bool,
     #[command(flatten)]
@@ -74,22 +74,22 @@ pub struct LabArgs {
     /// The emulator [default: $BATON_QEMU, qemu-system-x86_64]
     #[arg(long)]
     pub qemu: Option<PathBuf>,
-    /// Processors of the machine [default: host.toml's]
+    /// CPUs of the machine [default: host.toml's]
     #[arg(long)]
     pub cpus: Option<u32>,
     /// Memory of the machine [default: host.toml's]
     #[arg(long)]
     pub memory: Option<Size>,
-    /// Seconds after which a host that still runs is ended
+    /// Seconds after which the tool ends a host that still runs
     #[arg(long)]
     pub timeout: Option<u64>,
     /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
     #[arg(long)]
     pub image: Option<PathBuf>,
-    /// The host's name, by which other commands find it
+    /// The host's name, for --name of other commands
     #[arg(long, default_value = DEFAULT_NAME)]
     pub name: String,
-    /// More for the host's command line, after host.toml's
+    /// Words to add to the host's command line, after host.toml's
     #[arg(long, default_value = "")]
     pub append: String,
 }
@@ -98,11 +98,11 @@ pub struct LabArgs {
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct BenchArgs {
-    /// Which benches, or "all"; none lists them
+    /// Names of benches, or "all"; without any, list them
     pub benches: Vec<String>,
     #[command(flatten)]
     pub format: Format,
-    /// How often each variant runs; figures are medians
+    /// Runs of each variant; figures are their medians
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub runs: u16,
     /// The emulator [default: $BATON_QEMU, the one that set-up fetched, qemu-system-x86_64]
@@ -114,19 +114,19 @@ pub struct BenchArgs {
     /// Seconds one machine may take
     #[arg(long, default_value_t = 120)]
     pub timeout: u64,
-    /// Minutes for which busy guests are watched (guest-panic)
+    /// Minutes for which busy guests run under observation (guest-panic)
     #[arg(long, default_value_t = 3)]
     pub minutes: u64,
-    /// Run only what goals need: sizes (boot), the policy (vpmu-precision)
+    /// Run only the sizes (boot) or the policy (vpmu-precision) that goals need
     #[arg(long)]
     pub quick: bool,
     /// GiB of memory of the machines to boot, as 1,16 (boot)
     #[arg(long, value_name = "GIB", value_delimiter = ',')]
     pub memory: Vec<u64>,
-    /// Processors of the machines to boot, as 2,8 (boot)
+    /// CPUs of the machines to boot, as 2,8 (boot)
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub processors: Vec<u32>,
-    /// Exit with status 1 where a goal is missed
+    /// Exit with status 1 if a goal is missed
     #[arg(long)]
     pub check: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each command does.
+//! The commands, a module for each.
 
 use anyhow::Result;
 
@@ -12,7 +12,7 @@ mod emulator;
 mod session;
 mod up;
 
-/// Status of a command that did what it should.
+/// The exit status of a command that succeeded.
 const DONE: u8 = 0;
 
 /// Carries out a command; returns the process's exit status.

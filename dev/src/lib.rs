@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The front door of a checkout: every command of `cargo baton …`.
+//! The tool of a checkout: every command of `cargo baton …`.
 //!
 //! | commands | of |
 //! |---|---|

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The front door of a checkout: `cargo baton …`.
+//! The tool of a checkout: `cargo baton …`.
 
 use std::process::ExitCode;
 

@@ -23,7 +23,7 @@ mod tests;
 const GREETING_INTERVAL: Duration = Duration::from_millis(250);
 /// How long clients may take to receive what is left for them once the host is gone.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// The most clients at a time.
+/// The maximum number of clients.
 const MAX_CLIENTS: usize = 64;
 
 struct Broker<N> {
@@ -32,11 +32,11 @@ struct Broker<N> {
     sockets: BTreeMap<ClientId, UnixStream>,
     router: Router,
     notify: N,
-    /// Set once the host is gone: when to give up on clients.
+    /// The time at which clients are dropped, set once the host is gone.
     farewell: Option<Instant>,
 }
 
-/// Which sockets have something to do.
+/// The sockets that are ready.
 #[derive(Default)]
 struct Ready {
     stop: bool,
@@ -46,7 +46,7 @@ struct Ready {
 }
 
 /// Runs the broker until the host has gone or the other end of `stop` is closed. Either way all that the host has sent
-/// is read first, and clients may take what is left for them. `notify` is told what happens.
+/// is read first, and clients may take what is left for them. `notify` is called with each happening.
 pub fn run(host: UnixStream, listener: UnixListener, stop: UnixStream, notify: impl Fn(What)) {
     let router = Router::default();
     let mut broker = Broker { host, listener, sockets: BTreeMap::new(), router, notify, farewell: None };
@@ -172,7 +172,7 @@ impl<N: Fn(What)> Broker<N> {
     }
 }
 
-/// What can be read without waiting; `None` at the end of the stream.
+/// Reads the bytes that are there without waiting; `None` at the end of the stream.
 fn read<'b>(socket: &mut UnixStream, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     match socket.read(buffer) {
         Ok(0) => None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU time that a process takes on this machine, by the scheduler's own account.
+//! CPU time that a process takes on this machine, as the scheduler accounts it.
 //!
 //! `/proc/PID/stat` counts in ticks of 10 ms, which is as much as a halted machine takes in ten seconds. The
 //! scheduler's account of each thread (`/proc/PID/task/TID/schedstat`, first field; Linux,
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// What each thread of a process had taken at one moment.
+/// The CPU time of each thread of a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     by_thread: BTreeMap<u64, Duration>,
 }
 
 impl CpuTime {
-    /// What the threads of process `pid` have taken until now.
+    /// Reads the CPU time of the threads of process `pid`.
     ///
     /// # Errors
     ///
-    /// The process is gone, or the kernel keeps no such account (CONFIG_SCHED_INFO).
+    /// The process is gone, or the kernel keeps no such account (CONFIG_SCHED_INFO is off).
     pub fn of(pid: u32) -> Result<Self> {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} is gone"))?;
         let mut by_thread = BTreeMap::new();
@@ -37,7 +37,7 @@ impl CpuTime {
         Ok(Self { by_thread })
     }
 
-    /// What was taken since `before`. A thread that ended in between is left out.
+    /// Returns the CPU time since `before`, without threads that ended in between.
     pub fn since(&self, before: &Self) -> Duration {
         let had = |thread| before.by_thread.get(thread).copied().unwrap_or_default();
         self.by_thread.iter().map(|(thread, spent)| spent.saturating_sub(had(thread))).sum()

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-/// What q35 has by itself: host bridge, LPC bridge, SATA, SMBus.
+/// Functions of q35 itself: host bridge, LPC bridge, SATA, SMBus.
 const OWN: u32 = 4;
 /// Ports, each with a device behind it.
 const PORTS: u32 = 16;
@@ -15,13 +15,13 @@ pub const FUNCTIONS: u32 = OWN + 2 * PORTS + INTEGRATED;
 /// Functions that are enough to boot the host and to serve its guests.
 pub const NEEDED: u32 = 15;
 
-/// What is behind ports and on the first bus, in turn: none of them needs ports or something outside the machine.
+/// Devices behind ports and on the first bus, in turn. None needs ports or anything outside the machine.
 const KINDS: [&str; 6] =
     ["virtio-net-pci,romfile=", "virtio-scsi-pci", "qemu-xhci", "virtio-rng-pci", "virtio-serial-pci", "edu"];
 const FIRST_PORT: u32 = 2 * 8;
 const FIRST_INTEGRATED: u32 = 0x10 * 8;
 
-/// Arguments for the emulator that add what q35 has not by itself.
+/// Returns the emulator's arguments that add the functions beyond q35's own.
 pub fn arguments() -> Vec<OsString> {
     let kind = |number: u32| KINDS[number as usize % KINDS.len()];
     let ports =
@@ -38,7 +38,7 @@ pub fn needed_option() -> String {
     format!("pci=allow:{}", places.collect::<Vec<_>>().join(","))
 }
 
-/// Device and function on a bus; all functions of a device say that there are several.
+/// Returns device and function on a bus. Each function of a device states that there are several.
 fn at(number: u32) -> String {
     format!("addr={:x}.{},multifunction=on", number / 8, number % 8)
 }

@@ -10,11 +10,11 @@ use wire::exit_code::ExitCode;
 /// How a lab machine ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The host said that all went well.
+    /// The host reported success.
     Success,
     /// The machine powered itself off.
     PoweredOff,
-    /// The host said that something failed.
+    /// The host reported a failure.
     Failed,
     /// The host panicked.
     Panicked,
@@ -22,7 +22,7 @@ pub enum Ending {
     Emulator {
         /// Its exit status.
         status: i32,
-        /// What it wrote to its standard error.
+        /// The last lines of its standard error.
         output: String,
     },
     /// The emulator was killed by this signal.
@@ -33,7 +33,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// What an emulator's exit status means.
+    /// Returns the meaning of an emulator's exit status.
     pub fn of(status: ExitStatus, emulator_lines: &[String]) -> Self {
         let Some(status) = status.code() else {
             return Self::Killed { signal: status.signal().unwrap_or_default() };
@@ -47,12 +47,12 @@ impl Ending {
         }
     }
 
-    /// Whether the machine ended as it should.
+    /// Returns whether the machine ended without a failure.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Success | Self::PoweredOff)
     }
 
-    /// The tool's own exit status for it.
+    /// Returns the tool's exit status for this ending.
     pub fn process_status(&self) -> u8 {
         match self {
             Self::Success | Self::PoweredOff => 0,

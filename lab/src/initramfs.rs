@@ -7,7 +7,7 @@ use std::io::Cursor;
 use anyhow::{Context as _, Result};
 use cpio::{NewcBuilder, write_cpio};
 
-/// What follows the running Linux.
+/// The kernel that follows the running Linux, with its data.
 #[derive(Clone, Debug)]
 pub struct Next {
     /// Its kernel.

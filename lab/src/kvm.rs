@@ -15,7 +15,7 @@ const OTHERWISE: &str = "or leave out --accel kvm";
 /// Checks the CPU, /dev/kvm and nested virtualization; `root` is the root of the file system.
 ///
 /// # Errors
-/// What is missing, and what to do about it.
+/// The missing item, with a hint.
 pub(super) fn check(root: &Path) -> Result<()> {
     check_vendor(&fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default())?;
     check_device(&root.join("dev/kvm"))?;

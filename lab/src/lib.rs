@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab: Baton in an emulator, with everything it says in one place.
+//! The lab: Baton in an emulator, with all its output as one stream of happenings.
 //!
 //! ```text
 //!                       ┌──────────── Lab ────────────┐
@@ -9,7 +9,7 @@
 //!                       control.sock: any number of clients (`baton vm list`, …)
 //! ```
 //!
-//! The control channel is one stream of bytes, and many want to talk over it at once. So the lab owns it and shares it:
+//! The control channel is one stream of bytes, and has several clients at once. So the lab owns and shares it:
 //! see [`broker`].
 
 use std::os::unix::net::UnixStream;
@@ -48,19 +48,19 @@ pub use start::explain as explain_start;
 /// The line by which the demo's guest shows that its userspace runs; printed by the guests' agent.
 pub const GREETING: &str = "Hello from a guest of Baton";
 
-/// How often an emulator that says nothing is asked whether it still runs.
+/// The interval at which a silent emulator is checked for its end.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Something that happened in the lab.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
-    /// When, since the emulator was started.
+    /// The time since the emulator was started.
     pub at: Duration,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What happened in the lab.
+/// An event in the lab.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// The host wrote a line to COM1: its log.
@@ -71,14 +71,14 @@ pub enum What {
     Console {
         /// The guest.
         name: String,
-        /// What it wrote.
+        /// The bytes.
         bytes: Vec<u8>,
     },
     /// The host reported an event.
     Event(Event),
     /// The host has answered for the first time.
     Ready,
-    /// The broker has something to say: a client dropped, a damaged frame.
+    /// The broker reports a dropped client or a damaged frame.
     Note(String),
     /// The emulator has ended; nothing comes behind this.
     Ended(Ending),
@@ -103,7 +103,8 @@ impl Lab {
         Self::start_by(machine, dir, |command| command)
     }
 
-    /// The same with an emulator that the kernel ends when the calling thread ends, even by SIGKILL. `tool` is `baton`.
+    /// Starts `machine` with an emulator that the kernel ends when the calling thread ends, even by SIGKILL. `tool` is
+    /// `baton`.
     pub fn start_bound(machine: &Machine, dir: RunDir, tool: &Path) -> Result<Self> {
         Self::start_by(machine, dir, |command| start::bound(&command, tool))
     }
@@ -128,7 +129,7 @@ impl Lab {
         Ok(Self { process, happenings, broker, stop, ending: None, emulator_lines: Vec::new(), started, dir })
     }
 
-    /// The next happening; `None` where there is none within `timeout`. After [`What::Ended`] there is none any more.
+    /// Returns the next happening, or `None` if there is none within `timeout`. None follows [`What::Ended`].
     pub fn next(&mut self, timeout: Duration) -> Option<Happening> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -147,7 +148,11 @@ impl Lab {
         }
     }
 
-    /// Happenings up to and with the first that `wanted` accepts; an error where it does not come within `timeout`.
+    /// Returns happenings up to and including the first that `wanted` accepts.
+    ///
+    /// # Errors
+    ///
+    /// There is none within `timeout`, or the machine has ended.
     pub fn wait_for(&mut self, timeout: Duration, wanted: impl Fn(&What) -> bool) -> Result<Vec<Happening>> {
         let deadline = Instant::now() + timeout;
         let mut seen = Vec::new();
@@ -161,35 +166,35 @@ impl Lab {
                 break;
             }
         }
-        bail!("what was waited for did not happen within {timeout:?}; there was {seen:#?}")
+        bail!("the lab had not the wanted event within {timeout:?}; its events were {seen:#?}")
     }
 
-    /// A new client of the control channel.
+    /// Returns a new client of the control channel.
     pub fn client(&self) -> Result<Client> {
         Client::connect(&self.dir.control_socket())
     }
 
-    /// The emulator's process id.
+    /// Returns the emulator's process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Where the sockets are.
+    /// Returns the folder of the sockets.
     pub fn dir(&self) -> &RunDir {
         &self.dir
     }
 
-    /// Since the emulator was started.
+    /// Returns the time since the emulator was started.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Ends the emulator at once; what it still had to say can be read with [`Self::next`].
+    /// Ends the emulator at once; its remaining output can be read with [`Self::next`].
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Once the emulator has ended, the broker is the only one left who could still say something.
+    /// Stops the broker once the emulator has ended: it is the last source of happenings.
     fn stop_broker_behind_emulator(&mut self) {
         if self.process.try_wait().is_some() {
             self.stop = None;

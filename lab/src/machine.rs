@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine that the emulator plays.
+//! The emulated machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,13 +14,13 @@ use wire::exit_code::DEBUG_EXIT_PORT;
 /// How the emulator runs the machine's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Accelerator {
-    /// By translation: works everywhere, and emulates AMD's extension.
+    /// By translation: works everywhere, and emulates AMD SVM.
     #[default]
     Tcg,
     /// By translation in one thread, in which the CPUs take turns: free of the races between the threads of QEMU's
     /// emulation
     TcgSingle,
-    /// On the processor: needs /dev/kvm with nested virtualization.
+    /// On the CPU: needs /dev/kvm with nested virtualization.
     Kvm,
 }
 
@@ -31,13 +31,13 @@ pub struct Machine {
     pub qemu: PathBuf,
     /// How it runs instructions.
     pub accelerator: Accelerator,
-    /// Its processors.
+    /// The number of its CPUs.
     pub cpus: u32,
     /// Its memory.
     pub memory: Size,
     /// The hypervisor's image.
     pub image: PathBuf,
-    /// The bundle, where there is one.
+    /// The bundle, if any.
     pub bundle: Option<PathBuf>,
     /// A disc that the firmware starts, instead of image, bundle and command line.
     pub disc: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The command that starts it: COM1 on standard output, COM2 connecting to `control`.
+    /// Returns the command that starts it: COM1 on standard output, COM2 connecting to `control`.
     pub fn command(&self, control: &Path) -> Command {
         let mut command = Command::new(&self.qemu);
         // Of its own group, so that Ctrl-C reaches us and not the emulator, whose end would look like a power-off.
@@ -73,7 +73,7 @@ impl Machine {
         command
     }
 
-    /// What the firmware starts.
+    /// Adds the arguments for what the firmware starts.
     fn start_with(&self, command: &mut Command) {
         if let Some(disc) = &self.disc {
             command.arg("-cdrom").arg(disc);
@@ -86,12 +86,12 @@ impl Machine {
     }
 }
 
-/// The control channel's character device. The emulator's option parser wants commas doubled.
+/// Returns the option for the control channel's character device. QEMU's option parser wants commas doubled.
 fn socket_option(path: &Path) -> OsString {
     OsString::from(format!("socket,id=control,path={}", path.to_string_lossy().replace(',', ",,")))
 }
 
-/// The emulator: `named`, else `BATON_QEMU`, else the one on the path.
+/// Returns the emulator: `named`, else `BATON_QEMU`, else the one on the path.
 pub fn default_qemu(named: Option<&Path>) -> PathBuf {
     let from_environment = || env::var_os("BATON_QEMU").map(PathBuf::from);
     named.map(Path::to_owned).or_else(from_environment).unwrap_or_else(|| PathBuf::from("qemu-system-x86_64"))

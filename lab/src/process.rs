@@ -6,23 +6,23 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Where a line came from.
+/// The stream that a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The process's standard output: with `-serial stdio` the machine's COM1.
     Stdout,
-    /// The process's standard error: the emulator's own complaints.
+    /// The process's standard error: the emulator's own messages.
     Stderr,
 }
 
-/// A line of output, or what stood behind the last one when the process ended.
+/// A line of output, or the unfinished one when the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// When its end arrived, since the process was started.
     pub at: Duration,
-    /// Where it came from.
+    /// The stream that it came from.
     pub source: Source,
-    /// Its text without the line end; what is no UTF-8 is replaced.
+    /// Its text without the line end; invalid UTF-8 is replaced.
     pub text: String,
 }
 
@@ -47,26 +47,26 @@ impl Process {
         Ok(Self { child, readers: stdout.into_iter().chain(stderr).collect() })
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its exit status, once it has ended and every line of it was handed on.
+    /// Returns its exit status once it has ended and every line of it was handed on.
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().ok().flatten()?;
         self.join();
         Some(status)
     }
 
-    /// Waits for its end.
+    /// Waits for its end; returns its exit status.
     pub fn wait(&mut self) -> ExitStatus {
         let status = self.child.wait().unwrap_or_default();
         self.join();
         status
     }
 
-    /// Ends it at once, by its process id; harmless where it has ended.
+    /// Ends it at once, by its process id; does nothing if it has ended.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

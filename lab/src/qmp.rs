@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 /// How long the emulator may take to open its monitor.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an answer may take.
+/// The time within which the emulator answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Events that may come before an answer.
 const MOST_EVENTS: usize = 1000;
 
-/// The emulator's arguments for a monitor at `socket`.
+/// Returns the emulator's arguments for a monitor at `socket`.
 pub fn arguments(socket: &Path) -> [OsString; 2] {
     // The emulator's option parser wants commas doubled.
     let path = socket.to_string_lossy().replace(',', ",,");
@@ -41,11 +41,12 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Instructions that the machine's processors have executed since its start, all together.
+    /// Returns the instructions that all CPUs of the machine together have executed since its start.
     pub fn instructions(&mut self) -> Result<u64> {
         let answer = self.execute("query-replay", None)?;
         let count = answer.get("icount").and_then(Value::as_u64);
-        count.with_context(|| format!("the emulator does not tell how many instructions it has executed: {answer}"))
+        count
+            .with_context(|| format!("the emulator's answer has no instruction count: {answer}; start it with -icount"))
     }
 
     /// Resets the machine, as its reset button would.
@@ -53,7 +54,7 @@ impl Monitor {
         self.execute("system_reset", None).map(drop)
     }
 
-    /// Gives the human monitor a command, and returns what it prints.
+    /// Executes a command of the human monitor; returns its output.
     pub fn human(&mut self, command: &str) -> Result<String> {
         let answer = self.execute("human-monitor-command", Some(json!({ "command-line": command })))?;
         Ok(answer.as_str().unwrap_or_default().to_owned())
@@ -94,7 +95,7 @@ fn is_not_open_yet(error: &io::Error) -> bool {
 
 /// The answer in a line; nothing in greetings and events.
 fn answer(line: &str) -> Result<Option<Value>> {
-    let value: Value = serde_json::from_str(line).context("the emulator's monitor speaks no JSON")?;
+    let value: Value = serde_json::from_str(line).context("the emulator's monitor sent a line that is not JSON")?;
     if let Some(error) = value.get("error") {
         bail!("the emulator's monitor refuses: {error}");
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who gets which message: the broker's decisions, without its sockets.
+//! The broker's routing of messages, without its sockets.
 //!
 //! - A client's request goes to the host under a number of ours; the host's response goes back under the client's.
-//! - What the host sends unasked goes to whoever subscribed. The host is asked for the union of what is wanted.
+//! - Messages that the host sends unasked go to their subscribers. The host gets the union of all subscriptions.
 //! - Nothing a client sends reaches the host before it was decoded: garbage ends that client's connection, with the
 //!   reason, and the host never notices. A client that does not read what it asked for is dropped as well.
 //! - Until the host has answered for the first time, requests wait (it is booting), and the greeting is repeated.
@@ -33,9 +33,9 @@ pub(super) type ClientId = u64;
 pub(super) struct Client {
     decoder: Box<Decoder>,
     subscription: Subscription,
-    /// What is to be sent to it.
+    /// The bytes to send to it.
     pub outbox: Outbox,
-    /// It is dropped once its outbox is empty.
+    /// Whether it is dropped once its outbox is empty.
     pub is_leaving: bool,
 }
 
@@ -45,22 +45,22 @@ pub(super) struct Router {
     clients: BTreeMap<ClientId, Client>,
     last_client: ClientId,
     host_decoder: Box<Decoder>,
-    /// What is to be sent to the host.
+    /// The bytes to send to the host.
     pub to_host: Outbox,
-    /// Requests on their way: our number, whose they are (none: ours), and the client's number.
+    /// Requests without an answer: our number, the client (none: ours), and the client's number.
     pending: BTreeMap<u32, (Option<ClientId>, u32)>,
     last_request: u32,
     /// Requests that wait for the host to be ready.
     held: VecDeque<(ClientId, Request)>,
     is_ready: bool,
-    /// What the host was last asked to send.
+    /// The last subscription that was sent to the host.
     subscribed: Subscription,
     backlog: Backlog,
     happened: Vec<What>,
 }
 
 impl Router {
-    /// Says hello to the host: asks it to send what is wanted. Repeated until it answers.
+    /// Sends the greeting, which subscribes to what is wanted. The caller repeats it until the host answers.
     pub fn greet(&mut self) {
         if !self.is_ready && self.to_host.is_empty() {
             self.to_host.push(&[0]);
@@ -69,14 +69,14 @@ impl Router {
         }
     }
 
-    /// A new connection.
+    /// Adds a connection.
     pub fn connect(&mut self) -> ClientId {
         self.last_client += 1;
         self.clients.insert(self.last_client, Client::default());
         self.last_client
     }
 
-    /// A connection has ended; answers to its requests will be nobody's.
+    /// Removes a connection that has ended; answers to its requests are dropped.
     pub fn disconnect(&mut self, id: ClientId) {
         self.clients.remove(&id);
         self.held.retain(|(client, _)| *client != id);
@@ -84,22 +84,22 @@ impl Router {
         self.subscribe_if_changed();
     }
 
-    /// The connections there are.
+    /// Returns the numbers of all connections.
     pub fn clients(&mut self) -> impl Iterator<Item = (ClientId, &mut Client)> {
         self.clients.iter_mut().map(|(id, client)| (*id, client))
     }
 
-    /// A connection.
+    /// Returns a connection.
     pub fn client(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(&id)
     }
 
-    /// What has happened since the last call.
+    /// Returns the happenings since the last call.
     pub fn take_happened(&mut self) -> Vec<What> {
         std::mem::take(&mut self.happened)
     }
 
-    /// Bytes from a client.
+    /// Takes bytes from a client.
     pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) {
         for &byte in bytes {
             let Some(client) = self.clients.get_mut(&id).filter(|client| !client.is_leaving) else { return };
@@ -112,7 +112,7 @@ impl Router {
         }
     }
 
-    /// The host has gone: clients are told, and leave.
+    /// Reports the host's end to all clients and drops them.
     pub fn host_gone(&mut self) {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
@@ -163,7 +163,7 @@ impl Router {
         self.subscribe_if_changed();
     }
 
-    /// What the screen and the clients want together. Events and consoles are always wanted by the screen; the log it
+    /// Returns the union of all subscriptions. The screen always wants events and consoles; the log it
     /// takes from COM1.
     fn wanted(&self) -> Subscription {
         let log = self.clients.values().any(|client| client.subscription.log);
@@ -190,7 +190,7 @@ impl Router {
         self.happened.push(What::Note(text));
     }
 
-    /// Tells a client what it did wrong, and lets it go.
+    /// Sends a client the reason for its refusal, and drops it.
     fn expel(&mut self, id: ClientId, reason: String) {
         self.note(format!("a client was dropped: {reason}"));
         self.refuse(id, 0, RefusalCode::Protocol, reason);
@@ -220,7 +220,7 @@ impl Router {
         }
     }
 
-    /// A number for a request of ours; 0 stays for responses to nothing.
+    /// Returns a number for a request of ours; 0 is kept for responses to nothing.
     fn next_request(&mut self) -> u32 {
         self.last_request = self.last_request.checked_add(1).unwrap_or(1);
         self.last_request

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folder where a running host's sockets are, so that another terminal finds them.
 //!
-//! [`baton::running`] says where it is.
+//! [`baton::running`] defines its path.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -13,12 +13,12 @@ use anyhow::{Context as _, Result, bail};
 use baton::running::{CONTROL_SOCKET, LOCK, PIDS, base, path_of};
 use nix::unistd::Uid;
 
-/// Where the emulator connects.
+/// The path at which the emulator connects.
 pub(super) const HOST_SOCKET: &str = "host.sock";
 const BUNDLE: &str = "bundle.cpio";
 const LOG: &str = "up.log";
 
-/// The most bytes of a Unix socket's path (108 with the terminating zero).
+/// The maximum length of a Unix socket's path in bytes (108 with the terminating zero).
 const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 /// The folder of a host that this process runs. Dropping it removes what only a running host needs.
@@ -49,17 +49,17 @@ impl RunDir {
         }
     }
 
-    /// Where clients connect.
+    /// Returns the path at which clients connect.
     pub fn control_socket(&self) -> PathBuf {
         self.path.join(CONTROL_SOCKET)
     }
 
-    /// Where the emulator connects.
+    /// The path at which the emulator connects.
     pub fn host_socket(&self) -> PathBuf {
         self.path.join(HOST_SOCKET)
     }
 
-    /// Where the bundle lies while the emulator reads it.
+    /// Returns the path of the bundle while the emulator reads it.
     pub fn bundle(&self) -> PathBuf {
         self.path.join(BUNDLE)
     }
@@ -88,7 +88,7 @@ impl Drop for RunDir {
     }
 }
 
-/// The file a detached host's screen goes to.
+/// Returns the path of a detached host's output.
 pub fn log_path(name: &str) -> Result<PathBuf> {
     let path = path_of(name)?;
     make_private(&path)?;

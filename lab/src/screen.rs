@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything a lab machine says, line by line, each behind the name of its source:
+//! The output of a lab machine, line by line, each behind the name of its source:
 //!
 //! ```text
 //! host   │ [0.012] 2 processors
 //! debian │ Linux version 6.12
 //! ```
 //!
-//! Guests' text is untrusted input as well: what would move the cursor, clear the screen or answer in the operator's
-//! name is left out. (`baton vm console` hands everything through, as a serial line does.)
+//! Guests' text is untrusted input: sequences that would move the cursor, clear the screen or answer in the operator's
+//! name are removed. (`baton vm console` passes everything on, as a serial line does.)
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -34,23 +34,23 @@ pub struct Screen<W> {
 }
 
 impl<W: Write> Screen<W> {
-    /// A screen for the guests of these names.
+    /// Returns a screen for the guests of these names.
     pub fn new<'a>(out: W, is_coloured: bool, guests: impl IntoIterator<Item = &'a str>) -> Self {
         let name_width = guests.into_iter().map(str::len).chain([HOST.len(), TOOL.len()]).max().unwrap_or_default();
         Self { out, is_coloured, name_width, guests: BTreeMap::new() }
     }
 
-    /// A line of the host's.
+    /// Shows a line of the host's.
     pub fn host(&mut self, line: &str) {
         self.show(HOST, AnsiColors::White, line);
     }
 
-    /// A line of the tool's own.
+    /// Shows a line of the tool's own.
     pub fn tool(&mut self, line: &str) {
         self.show(TOOL, AnsiColors::BrightBlack, line);
     }
 
-    /// Bytes of a guest's console; returns the lines that they complete.
+    /// Shows bytes of a guest's console; returns the lines that they complete.
     pub fn console(&mut self, name: &str, bytes: &[u8]) -> Vec<String> {
         let colour = COLOURS[self.guests.len() % COLOURS.len()];
         let (pending, colour) = self.guests.entry(name.to_owned()).or_insert_with(|| (Vec::new(), colour));
@@ -70,7 +70,7 @@ impl<W: Write> Screen<W> {
         lines
     }
 
-    /// Shows what guests have not ended with a line end (a prompt); returns those lines with their guests' names.
+    /// Shows the unfinished lines of guests (a prompt); returns them with their guests' names.
     pub fn flush(&mut self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         for (name, (pending, colour)) in &mut self.guests {
@@ -93,7 +93,7 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// A line without escape sequences and control characters.
+/// Returns a line without escape sequences and control characters.
 fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut characters = text.chars().peekable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first moments of a lab machine, in which most can go wrong.
+//! The start of a lab machine: the emulator's process and its first connection.
 
 use std::ffi::OsStr;
 use std::io;
@@ -31,13 +31,13 @@ pub(super) fn spawn(command: Command, sender: Sender<Happening>) -> Result<Proce
     Process::spawn(command, on_line).with_context(|| explain(&program))
 }
 
-/// Why there is no emulator, and what to do.
+/// Returns the error for an emulator that cannot be started, with a hint.
 pub fn explain(program: &OsStr) -> String {
     let program = program.to_string_lossy();
     format!("the emulator {program:?} cannot be started; install it, or name it with --qemu or BATON_QEMU")
 }
 
-/// The command, by way of `tool`: in a process that ends with this one.
+/// Returns the command that runs `command` through `tool`, in a process that ends with this one.
 pub(super) fn bound(command: &Command, tool: &Path) -> Command {
     let mut bound = Command::new(tool);
     bound.process_group(0).args(["emulator", "--with", &std::process::id().to_string(), "--"]);
@@ -45,7 +45,7 @@ pub(super) fn bound(command: &Command, tool: &Path) -> Command {
     bound
 }
 
-/// Waits for the emulator to open the control channel.
+/// Waits until the emulator opens the control channel.
 pub(super) fn accept(listener: &UnixListener, process: &mut Process) -> Result<UnixStream> {
     listener.set_nonblocking(true)?;
     let deadline = Instant::now() + CONNECT_TIMEOUT;
@@ -64,7 +64,7 @@ pub(super) fn accept(listener: &UnixListener, process: &mut Process) -> Result<U
     bail!("the emulator did not open the control channel within {CONNECT_TIMEOUT:?}")
 }
 
-/// Adds what the emulator wrote to an error.
+/// Adds the emulator's output to an error.
 pub(super) fn with_output(error: anyhow::Error, happenings: &Receiver<Happening>) -> anyhow::Error {
     let lines = std::iter::from_fn(|| happenings.recv_timeout(Duration::from_millis(100)).ok());
     let lines: Vec<String> = lines

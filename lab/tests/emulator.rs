@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab with the real emulator: a few bytes of Multiboot kernel print on COM1, echo one byte of COM2 and end as
-//! told.
+//! The lab with the real emulator: a tiny Multiboot kernel prints on COM1, echoes one byte of COM2 and ends as a test
+//! demands.
 
 use std::fs;
 use std::path::PathBuf;

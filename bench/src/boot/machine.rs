@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One boot of a host with a tiny guest, and what its timeline says of it.
+//! One boot of a host with a tiny guest, measured by its timeline.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
 use baton::size::Size;
 use baton::timeline::{Run, host};
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use lab::What;
 use timeline::Name;
 use wire::{EventKind, TimelinePage};
 
 use crate::Context;
+use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, keeper};
 
 /// The guest has what it needs and no more: its memory is cleared before it starts, and that is the guest's share.
 const GUEST_MEMORY: Size = Size::mebibytes(4);
-/// Parts that are told of each boot, besides the whole.
+/// Parts of each boot that are reported, besides the whole.
 const PARTS: &[Name] = &[
     Name::Console,
     Name::Firmware,
@@ -31,21 +29,21 @@ const PARTS: &[Name] = &[
     Name::GuestLoad,
 ];
 
-/// What the time of a machine is.
+/// The clock of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// A nanosecond is an instruction of any processor, or a nanosecond in which none had anything to do: the same each
+    /// A nanosecond is an instruction of any CPU, or a nanosecond in which all are idle: the same each
     /// time.
     Instructions,
-    /// The wall's.
+    /// The wall clock.
     Wall,
 }
 
 impl Clock {
-    /// What the emulator is told. A second -cpu replaces the first.
+    /// Returns the emulator's arguments.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Instructions => &["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"],
+            Self::Instructions => &COUNT_INSTRUCTIONS,
             Self::Wall => &[],
         }
     }
@@ -56,72 +54,34 @@ impl Clock {
 pub(super) struct Boot {
     /// From the image's first instruction to the first guest's.
     pub milliseconds: f64,
-    /// What of it went into what, in milliseconds.
+    /// Its parts by name, in milliseconds.
     pub parts: Vec<(String, f64)>,
 }
 
-/// Boots a host of so many GiB and processors, with a guest that ends at once.
+/// Boots a host of this size (GiB and CPUs), with a guest that ends at once.
 pub(super) fn boot(context: &Context, size: (u64, u32), clock: Clock, options: &str) -> Result<Boot> {
-    let (gibibytes, processors) = size;
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let bundle = folder.path().join("bundle.cpio");
-    let memory = Size { bytes: gibibytes << 30 };
-    std::fs::write(&bundle, baton::bundle::build(&config(context, processors, memory)?, None)?)?;
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: processors,
-        memory,
-        image: context.image.clone(),
-        bundle: Some(bundle),
-        disc: None,
-        cmdline: options.to_owned(),
+    let (gibibytes, cpus) = size;
+    let setup = HostSetup {
+        cpus,
+        guests: vec![keeper(context, "do=fresh", GUEST_MEMORY)?],
+        options: options.to_owned(),
         extra: lazy_memory(gibibytes).into_iter().chain(clock.arguments().iter().map(OsString::from)).collect(),
+        ..HostSetup::new(Size { bytes: gibibytes << 30 })
     };
-    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
-    let mut lines = Vec::new();
-    while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
-        let Some(Happening { what, .. }) = lab.next(left) else { break };
-        match what {
-            What::HostLine(line) | What::EmulatorLine(line) => lines.push(line),
-            What::Event(event) if matches!(event.kind, EventKind::VmStopped { .. } | EventKind::VmDebugExit { .. }) => {
-                let pages = lab.client()?.timeline()?;
-                lab.kill();
-                return read(&pages);
-            }
-            What::Ended(ending) => bail!("the host ended: {ending}; its lines were\n{}", lines.join("\n")),
-            _ => {}
+    let mut host = setup.start(context)?;
+    host.wait(context.timeout, "the guest's end", |what| match what {
+        What::Event(event) => {
+            matches!(event.kind, EventKind::VmStopped { .. } | EventKind::VmDebugExit { .. }).then_some(())
         }
-    }
-    let timeout = context.timeout;
-    bail!("the guest did not end within {timeout:?}; raise --timeout; the host's lines were\n{}", lines.join("\n"))
+        _ => None,
+    })?;
+    read(&host.lab.client()?.timeline()?)
 }
 
-/// Arguments by which the emulator reserves so much memory only when it is written to.
+/// Returns the arguments with which the emulator reserves memory only when it is written to.
 pub(super) fn lazy_memory(gibibytes: u64) -> Vec<OsString> {
     let backend = format!("memory-backend-ram,id=lazy,size={gibibytes}G,reserve=off");
     ["-object", &backend, "-machine", "memory-backend=lazy"].map(OsString::from).to_vec()
-}
-
-fn config(context: &Context, cpus: u32, memory: Size) -> Result<Config> {
-    let guest = Guest {
-        name: "keeper".to_owned(),
-        kernel: context.made("target/guests/keeper.elf")?,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: "do=fresh".to_owned(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
-        debug_exit: true,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-    };
-    let host = Host { cpus, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    Ok(Config { path: PathBuf::from("bench"), trusted_keys: vec![], allow_downgrade: None, host, guests: vec![guest] })
 }
 
 fn read(pages: &[TimelinePage]) -> Result<Boot> {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One boot of a host without guests, and what its log says of its bring-up.
-
-use std::path::{Path, PathBuf};
+//! One boot of a host without guests, and the figures of its bring-up from its log.
 
 use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use baton::config::Image;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use bundle::WhenDone;
+use lab::What;
 
 use crate::Context;
+use crate::setup::{HostSetup, keeper};
 use crate::statistics::median;
 
 const MEMORY: Size = Size::mebibytes(1024);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
-/// What the host's log calls the phases, in its order.
+/// The names of the phases in the host's log, in its order.
 pub(super) const PHASES: [&str; 4] = ["first-sign", "initialisation", "tsc-sync", "online"];
 
 /// One host's bring-up, in cycles.
@@ -31,99 +30,48 @@ pub(super) struct BringUp {
 }
 
 impl BringUp {
-    /// What all processors were waited for in this phase.
+    /// Returns the cycles of waits for all CPUs in this phase.
     pub fn sum_of(&self, phase: usize) -> f64 {
         self.phases.iter().map(|phases| phases[phase]).sum()
     }
 
-    /// What the processor in the middle was waited for.
+    /// Returns the median of the waits in this phase.
     pub fn median_of(&self, phase: usize) -> f64 {
         median(&self.phases.iter().map(|phases| phases[phase]).collect::<Vec<f64>>()).unwrap_or(0.0)
     }
 }
 
-/// Boots a host without guests, and reads what it says of its bring-up.
+/// Boots a host without guests, and reads its bring-up from its log.
 pub(super) fn measure(context: &Context, processors: u32, options: &str) -> Result<BringUp> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    watch(context, machine(context, processors, None, options), &folder.path().join("run"), 1)
+    watch(context, &setup(processors, options), 1)
 }
 
-/// Boots a host whose guest ends at once, has it restarted warm, and reads what the second image says of its bring-up.
+/// Boots a host that restarts warm after its guest has ended, and reads the second image's bring-up from its log.
 pub(super) fn measure_restarted(context: &Context, processors: u32, options: &str) -> Result<BringUp> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let bundle = folder.path().join("bundle.cpio");
-    let host = Host {
-        cpus: processors,
-        memory: MEMORY,
+    let restarted = HostSetup {
+        guests: vec![keeper(context, "do=fresh", GUEST_MEMORY)?],
         when_done: WhenDone::DebugExit,
-        cmdline: String::new(),
         image: Image::Usual,
+        ..setup(processors, &format!("{options} restart-after-guests=2"))
     };
-    let config = Config {
-        path: PathBuf::from("bench"),
-        trusted_keys: vec![],
-        allow_downgrade: None,
-        host,
-        guests: vec![guest(context)?],
-    };
-    std::fs::write(&bundle, baton::bundle::build(&config, Some(&context.image))?)?;
-    let machine = machine(context, processors, Some(bundle), &format!("{options} restart-after-guests=2"));
-    watch(context, machine, &folder.path().join("run"), 2)
+    watch(context, &restarted, 2)
 }
 
-/// One that ends as soon as it has looked at its memory.
-fn guest(context: &Context) -> Result<Guest> {
-    Ok(Guest {
-        name: "keeper".to_owned(),
-        kernel: context.made("target/guests/keeper.elf")?,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: "do=fresh".to_owned(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
-        debug_exit: true,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-    })
-}
-
-fn machine(context: &Context, processors: u32, bundle: Option<PathBuf>, options: &str) -> Machine {
-    Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: processors,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle,
-        disc: None,
-        cmdline: format!("{options} log=debug"),
-        extra: Vec::new(),
-    }
+fn setup(cpus: u32, options: &str) -> HostSetup {
+    HostSetup { cpus, options: format!("{options} log=debug"), ..HostSetup::new(MEMORY) }
 }
 
 /// Follows the machine's log to the bring-up of its `image`th image.
-fn watch(context: &Context, machine: Machine, run: &Path, image: usize) -> Result<BringUp> {
-    let mut lab = Lab::start(&machine, RunDir::take_at(run)?)?;
+fn watch(context: &Context, setup: &HostSetup, image: usize) -> Result<BringUp> {
     let (mut lines, mut images) = (Vec::new(), 0);
-    while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
-        let Some(Happening { what, .. }) = lab.next(left) else { break };
-        let What::HostLine(line) = what else { continue };
-        lines.push(line);
-        if let Some(found) = read(&lines, machine.cpus - 1)? {
-            images += 1;
-            if images == image {
-                lab.kill();
-                return Ok(found);
-            }
-            lines.clear();
-        }
-    }
-    let cpus = machine.cpus;
-    bail!("a host of {cpus} processors did not say how it brought them up; its lines were\n{}", lines.join("\n"))
+    setup.start(context)?.wait(context.timeout, &format!("the bring-up of {} CPUs", setup.cpus), |what| {
+        let What::HostLine(line) = what else { return None };
+        lines.push(line.clone());
+        let found = read(&lines, setup.cpus - 1).transpose()?;
+        images += 1;
+        lines.clear();
+        (images == image || found.is_err()).then_some(found)
+    })?
 }
 
 /// The figures, once the last of their lines is there; an error if a processor is missing.

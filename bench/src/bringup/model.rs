@@ -18,7 +18,7 @@ const WAYS: [(&str, Policy, Reach); 3] = [
     ("modelled park", Policy::Park, Reach::Each),
 ];
 
-/// Totals of every policy at every size, and how those of parallel and park grow.
+/// Computes the totals of every policy at every size, and the growth of those of parallel and park.
 pub(super) fn compute(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let machine = Machine::haswell();
     let mut worst_growth = 0.0_f64;

@@ -5,22 +5,19 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::process::Command;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use lab::{Line, Process};
-use tempfile::TempDir;
 
 use super::trace::{self, Accesses};
 use crate::Context;
+use crate::direct::{self, Direct};
+use crate::setup::{COUNT_INSTRUCTIONS, temporary_folder};
 
-/// The last line that Baton prints from the logger itself: without a bundle it is that there is none.
+/// The last line that Baton prints from the logger itself: it reports the missing bundle.
 const LAST_EARLY_OF_BATON: &str = "no bundle: ";
-/// What it says when all is printed.
+/// Baton's line once all is printed.
 const OVER: &str = "storm: over";
-/// What it says just before.
+/// Baton's line just before, with the figures.
 const REPORT: &str = "printing: ";
 /// From here on a program has the serial port open, and Linux has switched its FIFO on.
 const LAST_EARLY_OF_LINUX: &str = "as init process";
@@ -29,7 +26,7 @@ const END_OF_LINUX: &str = "---[ end Kernel panic";
 /// Memory of either machine.
 const MEMORY: &str = "512M";
 
-/// What printing took on a run of Baton.
+/// The cost of printing in a run of Baton.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Printed {
     pub accesses: Accesses,
@@ -38,20 +35,22 @@ pub(super) struct Printed {
     pub spent_ns: f64,
     pub longest_off_accesses: f64,
     pub longest_off_ns: f64,
-    /// Port accesses of a fill of the FIFO: a look and its bytes.
+    /// Port accesses of a fill of the FIFO: a status read and its bytes.
     pub fill_accesses: f64,
 }
 
 /// Boots Baton, which logs its storm with this policy.
 pub(super) fn baton(context: &Context, policy: &str) -> Result<Printed> {
     let options = format!("selftest=log-storm console=ttyS0,115200n8,{policy}");
-    let icount = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"].map(OsStr::new);
+    let icount = COUNT_INSTRUCTIONS.map(OsStr::new);
     let (lines, accesses) = run(context, &context.image, &options, &icount, OVER, LAST_EARLY_OF_BATON)?;
-    let report =
-        lines.iter().find_map(|line| line.split_once(REPORT)).context("Baton did not say what printing took")?;
+    let report = lines
+        .iter()
+        .find_map(|line| line.split_once(REPORT))
+        .context("Baton printed no line \"printing: …\": use an image of this release")?;
     let numbers: Vec<f64> =
         report.1.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect();
-    let &[bytes, _looks, _drops, spent_ns, longest_off_accesses, longest_off_ns, fill_accesses] = numbers.as_slice()
+    let &[bytes, _polls, _drops, spent_ns, longest_off_accesses, longest_off_ns, fill_accesses] = numbers.as_slice()
     else {
         bail!("Baton's line {:?} is not understood", report.1)
     };
@@ -66,7 +65,7 @@ pub(super) fn linux(context: &Context, kernel: &Path, initrd: &Path) -> Result<A
     Ok(run(context, kernel, options, &initrd, END_OF_LINUX, LAST_EARLY_OF_LINUX)?.1)
 }
 
-/// Boots a kernel until it says `last`; returns its lines and its accesses to COM1.
+/// Boots a kernel until it prints `last`; returns its lines and its accesses to COM1.
 fn run(
     context: &Context,
     kernel: &Path,
@@ -75,36 +74,17 @@ fn run(
     last: &str,
     last_early: &str,
 ) -> Result<(Vec<String>, Accesses)> {
-    let folder = TempDir::new().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let trace = folder.path().join("trace");
-    let mut command = Command::new(&context.qemu);
-    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
-    command.args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", MEMORY]);
-    command.arg("-kernel").arg(kernel).args(["-append", options]);
-    command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]).args(extra);
+    let mut command = direct::command(context, 1, MEMORY);
+    command.arg("-kernel").arg(kernel).args(["-append", options]).args(extra);
     command.args(["-trace", "serial_read", "-trace", "serial_write", "-D"]).arg(&trace);
-    let lines = follow(context, command, last)?;
+    let mut lines = Vec::new();
+    Direct::start(context, command)?.wait(&format!("the line {last:?}"), |_, line| {
+        lines.push(line.to_owned());
+        line.contains(last).then_some(())
+    })?;
     let file =
         File::open(&trace).context("the emulator wrote no trace: it is built without, name another with --qemu")?;
     Ok((lines, trace::read(BufReader::new(file), last_early)?))
-}
-
-/// Runs an emulator until a line contains `last`.
-fn follow(context: &Context, command: Command, last: &str) -> Result<Vec<String>> {
-    let (sender, receiver) = mpsc::channel();
-    let on_line = move |line: Line| drop(sender.send(line.text));
-    let mut process =
-        Process::spawn(command, on_line).with_context(|| format!("{} cannot be started", context.qemu.display()))?;
-    let (began, mut lines) = (Instant::now(), Vec::new());
-    while let Some(left) = context.timeout.checked_sub(began.elapsed()) {
-        let Ok(line) = receiver.recv_timeout(left.max(Duration::from_millis(1))) else { break };
-        let is_last = line.contains(last);
-        lines.push(line);
-        if is_last {
-            process.kill();
-            return Ok(lines);
-        }
-    }
-    let end = &lines[lines.len().saturating_sub(10)..];
-    bail!("the line {last:?} did not come; the last were\n{}", end.join("\n"))
 }

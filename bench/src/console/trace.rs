@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What QEMU's trace says of a UART: every access, and thereby every byte that was sent.
+//! QEMU's trace of a UART: every access, and thereby every byte that was sent.
 
 use std::io::BufRead;
 
@@ -21,19 +21,19 @@ impl Part {
 /// A run: before the first byte, early, later.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Accesses {
-    /// Accesses before the first byte: finding the UART out and setting it up.
+    /// Accesses before the first byte: detection and set-up of the UART.
     pub set_up: u64,
     pub early: Part,
     pub later: Part,
 }
 
 impl Accesses {
-    /// Of the whole run, finding the UART out included.
+    /// Returns the accesses for each byte of the whole run, detection included.
     pub fn per_byte(&self) -> f64 {
         (self.set_up + self.early.accesses + self.later.accesses) as f64 / self.bytes()
     }
 
-    /// Bytes sent.
+    /// Returns the number of bytes sent.
     pub fn bytes(&self) -> f64 {
         (self.early.bytes + self.later.bytes) as f64
     }
@@ -60,7 +60,7 @@ pub(super) fn read(trace: impl BufRead, last_early: &str) -> Result<Accesses> {
             Event { is_write: true, register: MODEM_CONTROL, value } => is_looped = value & LOOPBACK != 0,
             Event { is_write: true, register: DATA, value } if !is_latched && !is_looped => {
                 if part.bytes == 0 && !is_later {
-                    // The first byte, and the look before it, are not of the set-up.
+                    // The first byte and the status read before it are no part of the set-up.
                     found.set_up = part.accesses.saturating_sub(2);
                     part.accesses -= found.set_up;
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the guest `exits` prints.
+//! The output of the guest `exits`.
 //!
 //! ```text
 //! exits: cpuid min=812 median=830 n=1000
@@ -33,12 +33,12 @@ impl Rows {
         Ok(Self { empty, rows })
     }
 
-    /// The kinds of exit there are rows for.
+    /// Returns the kinds of exit that have rows.
     pub fn names(&self) -> Vec<String> {
         self.rows.iter().map(|(name, _)| name.clone()).filter(|name| name != EMPTY).collect()
     }
 
-    /// Ticks of the row `empty`: what the timing itself takes.
+    /// Returns the ticks of the row `empty`: those of the timing itself.
     pub fn empty(&self) -> f64 {
         self.empty
     }
@@ -49,7 +49,7 @@ impl Rows {
         Some((ticks - self.empty).max(0.0))
     }
 
-    /// Why a row is absent.
+    /// Returns the reason for which a row is absent.
     pub fn reason(&self, name: &str) -> &str {
         match self.find(name) {
             Some(Err(reason)) => reason,

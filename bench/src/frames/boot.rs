@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One boot of a host with a small guest, and what its log says of its metadata.
+//! One boot of a host with a small guest, and the figures of its metadata from its log.
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::Result;
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Happening, Lab, RunDir, What};
-use tempfile::TempDir;
+use lab::What;
 
 use crate::Context;
+use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, Started, keeper};
 
 pub(super) const GIB: u64 = 1 << 30;
-/// What must stay free on the machine below, beside what a machine touches.
+/// Memory that must stay free beside what an emulated machine touches.
 const SPARE_BYTES: f64 = 4.0 * GIB as f64;
+
+const GUEST_MEMORY: Size = Size::mebibytes(16);
 
 /// A host to boot.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Boot {
     pub waits: bool,
 }
 
-/// What a boot has written.
+/// The metadata that a boot has written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Account {
     /// Of the boot's step that writes metadata.
@@ -41,64 +41,31 @@ pub(super) struct Account {
 impl Boot {
     /// Boots, and reads the account.
     pub fn run(&self, context: &Context) -> Result<Account> {
-        let (mut lab, _folder) = start(context, self.size_gib * GIB, &guest(context, 16 << 20)?, &self.options)?;
+        let guest = keeper(context, "do=fresh", GUEST_MEMORY)?;
         let mut lines = Vec::new();
-        while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
-            let Some(Happening { what, .. }) = lab.next(left) else { break };
-            let What::HostLine(line) = what else { continue };
-            lines.push(line);
-            if let Some(account) = read(&lines, self.waits) {
-                lab.kill();
-                return Ok(account);
-            }
-        }
-        bail!("a host of {} GiB did not say what it wrote; its lines were\n{}", self.size_gib, lines.join("\n"))
+        let mut host = start(context, self.size_gib * GIB, guest, &self.options)?;
+        host.wait(context.timeout, &format!("the account of a host of {} GiB", self.size_gib), |what| {
+            let What::HostLine(line) = what else { return None };
+            lines.push(line.clone());
+            read(&lines, self.waits)
+        })
     }
 }
 
-/// Starts a host of so much memory, which the machine below gives only where it is touched.
-pub(super) fn start(context: &Context, bytes: u64, guest: &Guest, options: &str) -> Result<(Lab, TempDir)> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let bundle = folder.path().join("bundle.cpio");
-    let memory = Size { bytes };
-    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    let config = Config {
-        path: PathBuf::from("bench"),
-        host,
-        trusted_keys: Vec::new(),
-        allow_downgrade: None,
-        guests: vec![guest.clone()],
-    };
-    fs::write(&bundle, baton::bundle::build(&config, None)?)?;
+/// Starts a host with this much memory, which the emulator reserves only when it is written to.
+pub(super) fn start(context: &Context, bytes: u64, guest: Guest, options: &str) -> Result<Started> {
     let backend = format!("memory-backend-ram,id=ram,size={bytes},reserve=off");
-    // A second -cpu replaces the first.
-    let extra =
-        ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic", "-object", &backend, "-machine", "memory-backend=ram"];
-    let machine = context.machine(bundle, memory, format!("log=debug {options}"), extra.map(OsString::from).to_vec());
-    Ok((Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?, folder))
+    let memory = ["-object", &backend, "-machine", "memory-backend=ram"];
+    let setup = HostSetup {
+        guests: vec![guest],
+        options: format!("log=debug {options}"),
+        extra: COUNT_INSTRUCTIONS.into_iter().chain(memory).map(OsString::from).collect(),
+        ..HostSetup::new(Size { bytes })
+    };
+    setup.start(context)
 }
 
-/// One that ends as soon as it has looked at its memory.
-pub(super) fn guest(context: &Context, bytes: u64) -> Result<Guest> {
-    Ok(Guest {
-        name: "keeper".to_owned(),
-        kernel: context.made("target/guests/keeper.elf")?,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: "do=fresh".to_owned(),
-        vcpus: 1,
-        memory: Size { bytes },
-        debug_exit: true,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-    })
-}
-
-/// Whether the machine below can give a machine so much memory.
+/// Returns whether this machine can give an emulated one so much memory.
 pub(super) fn is_room_for(bytes: f64) -> bool {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

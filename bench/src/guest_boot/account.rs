@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time goes that a boot under Baton takes longer.
+//! The account of the time that a boot under Baton takes longer.
 //!
 //! Exits of a kind, times the cycles of one round trip of that kind as the guest `exits` measured them right after the
 //! boot. What the exits do not explain is left: in an emulator above all the second stage of address translation, which
@@ -22,9 +22,9 @@ use crate::exits::{Measured, Rows};
 
 /// The account of one boot.
 pub(super) struct Account {
-    /// What the exits of each kind cost.
+    /// The cost of the exits of each kind.
     kinds: Vec<Entry>,
-    /// What is left of the difference to the direct boot.
+    /// The unexplained rest of the difference to the direct boot.
     left_ms: f64,
 }
 
@@ -127,9 +127,9 @@ mod tests {
             ExitCount { kind: ExitKind::Halt, count: 99 },
         ];
         let rows = rows(&[Account::of(&exits, &costs(), 10.0)]);
-        let told: Vec<_> = rows.iter().map(|row| (row.metric.as_str(), row.runs[0])).collect();
+        let reported: Vec<_> = rows.iter().map(|row| (row.metric.as_str(), row.runs[0])).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("exits_port", 5.0),
                 ("cost_port", 1.0),

@@ -3,31 +3,30 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use bundle::OnPanic;
+use lab::{Happening, Lab, What};
 use tempfile::TempDir;
 use wire::{EventKind, RequestBody};
 
 use super::MEMORY;
 use crate::Context;
+use crate::setup::{HostSetup, guest, temporary_folder};
 
-/// What the machine has beyond its guests' memory.
+/// Memory of the machine beyond its guests'.
 const HOST_MEMORY: Size = Size::mebibytes(256);
 /// How long one piece of following lasts.
 const PIECE: Duration = Duration::from_secs(10);
 
-/// The machine and what it has said.
+/// The machine and its output.
 pub(super) struct Machines {
     lab: Lab,
     timeout: Duration,
-    /// What guests have written since the last line that was waited for.
+    /// Guests' output since the last line that was waited for.
     consoles: BTreeMap<String, String>,
     /// Events, and how many of them were found by waiting.
     events: Vec<(Duration, EventKind)>,
@@ -38,57 +37,29 @@ pub(super) struct Machines {
 /// A guest whose agent does `tasks`.
 pub(super) fn linux(context: &Context, name: &str, tasks: &str, option: &str) -> Result<Guest> {
     Ok(Guest {
-        name: name.to_owned(),
-        kernel: context.made("target/kernels/default/vmlinuz")?,
         initrd: Some(context.made("target/guests/initramfs.cpio")?),
-        modules: Vec::new(),
         cmdline: format!("console=ttyS0 {option} agent={tasks}"),
-        vcpus: 1,
-        memory: MEMORY,
-        debug_exit: false,
-        weight: 100,
         on_panic: OnPanic::Throttle,
         hung_s: 10,
-        pmu: Pmu::Off,
-        pmu_events: None,
         autostart: false,
+        ..guest(name, context.made("target/kernels/default/vmlinuz")?, MEMORY)
     })
 }
 
 impl Machines {
     /// Starts the host; no guest runs yet.
     pub fn start(context: &Context, cpus: u32, guests: &[Guest], extra: Vec<OsString>) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle.cpio");
+        let folder = temporary_folder()?;
         let memory = Size { bytes: HOST_MEMORY.bytes + MEMORY.bytes * guests.len() as u64 };
-        let host = Host { cpus, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-        let config = Config {
-            path: PathBuf::from("bench"),
-            trusted_keys: vec![],
-            allow_downgrade: None,
-            host,
-            guests: guests.to_vec(),
-        };
-        fs::write(&bundle, baton::bundle::build(&config, None)?)?;
-        let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus,
-            memory,
-            image: context.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline: String::new(),
-            extra,
-        };
-        let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+        let setup = HostSetup { cpus, guests: guests.to_vec(), extra, ..HostSetup::new(memory) };
+        let lab = setup.start_in(context, folder.path())?;
         let (consoles, events) = (BTreeMap::new(), Vec::new());
         let mut started = Self { lab, timeout: context.timeout, consoles, events, seen_events: 0, _folder: folder };
         started.wait("the host's first answer", |_, what, _| matches!(what, What::Ready).then_some(()))?;
         Ok(started)
     }
 
-    /// Gives an order.
+    /// Sends an order to the host.
     pub fn order(&mut self, body: RequestBody) -> Result<()> {
         self.lab.client()?.order(body)
     }
@@ -129,7 +100,7 @@ impl Machines {
         })
     }
 
-    /// Takes down what happens for so long; `progress` is told now and then how long it still takes.
+    /// Records events for this time; `progress` is called now and then with the time that is left.
     pub fn follow(&mut self, time: Duration, progress: impl Fn(Duration)) -> Result<()> {
         let end = self.lab.elapsed() + time;
         while let Some(left) = end.checked_sub(self.lab.elapsed()).filter(|left| !left.is_zero()) {
@@ -145,7 +116,7 @@ impl Machines {
         Ok(())
     }
 
-    /// How many events there were of a kind.
+    /// Returns the number of events of a kind.
     pub fn count(&self, is_it: impl Fn(&EventKind) -> bool) -> usize {
         self.events.iter().filter(|(_, kind)| is_it(kind)).count()
     }
@@ -161,7 +132,7 @@ impl Machines {
         (at, what)
     }
 
-    /// Follows what happens until `wanted` finds it in what has happened so far.
+    /// Records events until `wanted` returns something.
     fn wait<T>(&mut self, name: &str, mut wanted: impl FnMut(Duration, &What, &mut Self) -> Option<T>) -> Result<T> {
         let deadline = self.lab.elapsed() + self.timeout;
         let nothing = What::Note(String::new());

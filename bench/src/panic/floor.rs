@@ -2,15 +2,13 @@
 //! The emulator's floor: a machine whose processors all halt with interrupts off.
 
 use std::fs;
-use std::process::Command;
-use std::sync::mpsc;
 
-use anyhow::{Context as _, Result, bail};
-use lab::{Line, Process};
+use anyhow::Result;
 
 use super::MEMORY;
-use super::linux::Ended;
 use crate::Context;
+use crate::direct::{self, Direct};
+use crate::setup::temporary_folder;
 
 /// `mov dx, 0x3f8; mov al, 'F'; out dx, al`, then `xor cx, cx; loop` until the UART has room again,
 /// `mov al, 10; out dx, al`, and for ever `cli; hlt; jmp`.
@@ -20,29 +18,18 @@ const PROGRAM: [u8; 17] =
 const DISK_BYTES: usize = 1 << 20;
 const SECTOR_BYTES: usize = 512;
 
-/// Processor seconds of such a machine.
+/// Returns the CPU seconds of such a machine.
 pub(super) fn seconds(context: &Context, processors: u32) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let disk = folder.path().join("disk");
     fs::write(&disk, disk_image())?;
-    let mut command = Command::new(&context.qemu);
-    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
-    command.args(["-accel", "tcg", "-cpu", "max", "-smp", &processors.to_string()]);
-    command.args(["-m", &format!("{}M", MEMORY.bytes >> 20)]);
+    let mut command = direct::command(context, processors, &format!("{}M", MEMORY.bytes >> 20));
     // The emulator's option parser wants commas doubled.
     let path = disk.to_string_lossy().replace(',', ",,");
     command.args(["-drive", &format!("file={path},format=raw,if=ide,readonly=off")]);
-    command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]);
-    let (sender, lines) = mpsc::channel();
-    let process = Process::spawn(command, move |line: Line| drop(sender.send(line.text)))
-        .with_context(|| format!("{} cannot be started", context.qemu.display()))?;
-    let guard = Ended(process);
-    while let Ok(line) = lines.recv_timeout(context.timeout) {
-        if line.contains('F') {
-            return super::seconds(guard.0.pid());
-        }
-    }
-    bail!("a machine that only halts did not start within {:?}", context.timeout)
+    let mut machine = Direct::start(context, command)?;
+    machine.wait("the boot sector's letter", |_, line| line.contains('F').then_some(()))?;
+    super::seconds(machine.pid())
 }
 
 fn disk_image() -> Vec<u8> {

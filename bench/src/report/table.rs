@@ -6,10 +6,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::{Bench, Direction, Figure, Reached};
 use crate::statistics::rounded;
 
-/// So many are shown one by one.
+/// The number of runs up to which each is shown.
 const MOST_RUNS: usize = 10;
 
-/// Everything a bench has found.
+/// Formats all figures and goals of a bench.
 pub(super) fn text(bench: &Bench, figures: &[(Figure, f64)], reached: &[Reached]) -> String {
     format!("{}: {}\n{}\n\n{}\n", bench.name, bench.about, figure_table(figures), goal_table(bench, reached))
 }
@@ -30,7 +30,7 @@ fn figure_table(figures: &[(Figure, f64)]) -> Table {
     table
 }
 
-/// Each run, or what they lie between where a line has no room for them.
+/// Formats each run, or their range if a line has no room for them.
 pub(super) fn runs_of(runs: &[f64]) -> String {
     if runs.len() <= MOST_RUNS {
         return runs.iter().copied().map(number).collect::<Vec<_>>().join(" ");

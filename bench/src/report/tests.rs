@@ -49,7 +49,7 @@ fn what_a_model_computed_says_so() {
 }
 
 #[test]
-fn the_table_tells_which_goals_are_met() {
+fn the_table_shows_which_goals_are_met() {
     let (text, is_met) = printed(Style::Table, |report| {
         sample(report);
         report.goal("gain", 2.5).expect("known");
@@ -80,7 +80,7 @@ fn long_numbers_are_grouped() {
 }
 
 #[test]
-fn many_runs_are_told_by_their_spread() {
+fn many_runs_are_shown_by_their_range() {
     assert_eq!(runs_of(&[2.0, 1.5]), "2 1.5");
     let many: Vec<f64> = (1..=100).map(f64::from).collect();
     assert_eq!(runs_of(&many), "1 to 100 (100 runs)");

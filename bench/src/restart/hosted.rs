@@ -7,20 +7,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use baton::config::Image;
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
 use lab::qmp::{self, Monitor};
-use lab::{Accelerator, Lab, Machine, RunDir, What};
+use lab::{Accelerator, Lab, Machine, What};
 use wire::{ReplyBody, RequestBody};
 
 use crate::Context;
+use crate::setup::{HostSetup, keeper, temporary_folder};
 use crate::statistics::median;
 
-const GUEST: &str = "keeper";
-/// How the host's log says that the guest starts.
+/// The line of the host's log about the guest's start.
 pub(super) const STARTED: &str = "keeper started";
-/// How often one host is restarted: it takes little beside a Linux's start.
+/// The number of restarts of one host: each takes little beside a Linux's start.
 const TIMES: usize = 5;
 const PROCESSORS: u32 = 2;
 const MEMORY: Size = Size::mebibytes(1024);
@@ -34,9 +33,9 @@ pub(super) struct Warm {
     pub asked_ms: f64,
 }
 
-/// Has a host restart itself some times; the restart in the middle.
+/// Restarts a host several times; returns the medians.
 pub(super) fn warm(context: &Context) -> Result<Warm> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let mut lab = start(context, folder.path(), Vec::new())?;
     wait_running(&mut lab, context.timeout)?;
     let (mut gaps, mut asked) = (Vec::new(), Vec::new());
@@ -45,7 +44,7 @@ pub(super) fn warm(context: &Context) -> Result<Warm> {
         gaps.push(restart.gap_ms);
         asked.push(restart.asked_ms);
     }
-    Ok(Warm { gap_ms: middle(&gaps)?, asked_ms: middle(&asked)? })
+    Ok(Warm { gap_ms: median_of(&gaps)?, asked_ms: median_of(&asked)? })
 }
 
 fn warm_once(context: &Context, lab: &Lab) -> Result<Warm> {
@@ -59,11 +58,11 @@ fn warm_once(context: &Context, lab: &Lab) -> Result<Warm> {
     }
 }
 
-/// Resets the machine under a host some times; the reset in the middle.
+/// Resets the machine under a host several times; returns the median.
 pub(super) fn cold(context: &Context) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let socket = folder.path().join("monitor");
-    // The lab's machines end where they would be reset; the last word counts.
+    // The lab's machines end where they would be reset; the last option counts.
     let resets = ["-action".into(), "reboot=reset".into()];
     let extra = qmp::arguments(&socket).into_iter().chain(resets).collect();
     let mut lab = start(context, folder.path(), extra)?;
@@ -75,10 +74,10 @@ pub(super) fn cold(context: &Context) -> Result<f64> {
         monitor.reset()?;
         gaps.push(milliseconds(wait_line(&mut lab, context.timeout, STARTED)?.saturating_sub(from)));
     }
-    middle(&gaps)
+    median_of(&gaps)
 }
 
-fn middle(runs: &[f64]) -> Result<f64> {
+fn median_of(runs: &[f64]) -> Result<f64> {
     median(runs).context("there were no runs")
 }
 
@@ -97,10 +96,12 @@ fn wait_running(lab: &mut Lab, timeout: Duration) -> Result<()> {
 }
 
 fn start(context: &Context, folder: &Path, extra: Vec<OsString>) -> Result<Lab> {
-    let bundle = folder.join("bundle");
-    std::fs::write(&bundle, bundle_bytes(context)?)?;
-    let machine = Machine { bundle: Some(bundle), extra, ..machine(context, context.image.clone()) };
-    Lab::start(&machine, RunDir::take_at(&folder.join("run"))?)
+    HostSetup { extra, ..setup(context)? }.start_in(context, folder)
+}
+
+fn setup(context: &Context) -> Result<HostSetup> {
+    let guest = keeper(context, "rounds=2000000000 do=registers", GUEST_MEMORY)?;
+    Ok(HostSetup { cpus: PROCESSORS, guests: vec![guest], image: Image::Usual, ..HostSetup::new(MEMORY) })
 }
 
 /// The machine of all variants, which starts this kernel.
@@ -118,39 +119,9 @@ pub(super) fn machine(context: &Context, image: PathBuf) -> Machine {
     }
 }
 
-/// A bundle with the image and a guest that computes for ever.
+/// Returns a bundle with the image and a guest that computes for ever.
 pub(super) fn bundle_bytes(context: &Context) -> Result<Vec<u8>> {
-    let host = Host {
-        cpus: PROCESSORS,
-        memory: MEMORY,
-        when_done: WhenDone::Stay,
-        cmdline: String::new(),
-        image: Image::Usual,
-    };
-    let guest = Guest {
-        name: GUEST.to_owned(),
-        kernel: context.made("target/guests/keeper.elf")?,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: "rounds=2000000000 do=registers".to_owned(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
-        debug_exit: true,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-    };
-    let config = Config {
-        path: PathBuf::from("bench"),
-        host,
-        trusted_keys: Vec::new(),
-        allow_downgrade: None,
-        guests: vec![guest],
-    };
-    baton::bundle::build(&config, Some(&context.image))
+    setup(context)?.bundle(context)
 }
 
 /// Waits for a line on COM1 that contains `text`; returns when its end arrived.

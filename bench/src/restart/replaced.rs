@@ -3,19 +3,20 @@
 
 use std::fs;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use baton::image::linux;
 use lab::initramfs::{self, Next};
 use lab::{Lab, Machine, RunDir};
 
 use super::hosted::{self, STARTED, milliseconds, wait_line};
+use crate::setup::temporary_folder;
 use crate::{Context, guest_boot};
 
-/// What /init says before it goes (`guests/kexec/init.sh`).
+/// The line of /init before its kexec (`guests/kexec/init.sh`).
 const GOING: &str = "kexec-init: going";
 const KERNEL: &str = "target/kernels/6.12/vmlinuz";
 
-/// Who comes after the running Linux.
+/// The kernel that replaces the running Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follower {
     Baton,
@@ -24,7 +25,7 @@ pub(super) enum Follower {
 
 /// Milliseconds from Linux's last line to the first guest's start, or to the next Linux's /init.
 pub(super) fn measure(context: &Context, follower: Follower) -> Result<f64> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let folder = temporary_folder()?;
     let (next, sign) = next(context, follower)?;
     let base = fs::read(context.made("target/guests/kexec.cpio")?)?;
     let initramfs = folder.path().join("initramfs");
@@ -39,7 +40,7 @@ pub(super) fn measure(context: &Context, follower: Follower) -> Result<f64> {
     Ok(milliseconds(wait_line(&mut lab, context.timeout, sign)?.saturating_sub(from)))
 }
 
-/// What follows, and the line by which it shows that it is there.
+/// Returns the kernel that follows, and the line by which it shows that it runs.
 fn next(context: &Context, follower: Follower) -> Result<(Next, &'static str)> {
     match follower {
         Follower::Baton => {

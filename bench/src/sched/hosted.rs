@@ -2,18 +2,17 @@
 //! Several guests on a host of one processor, until each has said its last line.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Context as _, Result};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::WhenDone;
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use bundle::OnPanic;
+use lab::What;
 use wire::RequestBody;
 
 use super::Context;
-use bundle::{OnPanic, Pmu};
+use crate::setup::{HostSetup, Started, guest};
 
 /// The guests' last line.
 const DONE: &str = "turns: done";
@@ -23,20 +22,11 @@ const HOST_MEMORY: Size = Size::mebibytes(512);
 /// A guest of one virtual processor that does this.
 pub(crate) fn turns(context: &Context, name: &str, cmdline: &str) -> Result<Guest> {
     Ok(Guest {
-        name: name.to_owned(),
-        kernel: context.made("target/guests/turns.elf")?,
-        initrd: None,
-        modules: Vec::new(),
         cmdline: cmdline.to_owned(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
         debug_exit: true,
-        weight: 100,
         on_panic: OnPanic::Throttle,
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
         autostart: false,
+        ..guest(name, context.made("target/guests/turns.elf")?, GUEST_MEMORY)
     })
 }
 
@@ -49,53 +39,28 @@ pub(crate) fn run_guests(
     options: &str,
     timeout: Duration,
 ) -> Result<BTreeMap<String, String>> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let bundle = folder.path().join("bundle.cpio");
     let names: Vec<String> = guests.iter().map(|guest| guest.name.clone()).collect();
-    let host =
-        Host { cpus: 1, memory: HOST_MEMORY, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    let config = Config { path: PathBuf::from("bench"), trusted_keys: vec![], allow_downgrade: None, host, guests };
-    std::fs::write(&bundle, baton::bundle::build(&config, None)?)?;
     let icount = format!("shift={shift},sleep=off");
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: HOST_MEMORY,
-        image: context.image.clone(),
-        bundle: Some(bundle),
-        disc: None,
-        cmdline: options.to_owned(),
-        // A second -cpu replaces the first.
+    let setup = HostSetup {
+        guests,
+        options: options.to_owned(),
         extra: ["-icount", &icount, "-cpu", "max,-x2apic"].map(Into::into).to_vec(),
+        ..HostSetup::new(HOST_MEMORY)
     };
-    let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
-    collect(lab, &names, context.timeout.max(timeout))
+    collect(setup.start(context)?, &names, context.timeout.max(timeout))
 }
 
-fn collect(mut lab: Lab, names: &[String], timeout: Duration) -> Result<BTreeMap<String, String>> {
+/// Starts the guests; returns their consoles once each has printed its last line.
+fn collect(mut host: Started, names: &[String], timeout: Duration) -> Result<BTreeMap<String, String>> {
     let mut consoles: BTreeMap<String, String> = names.iter().map(|name| (name.clone(), String::new())).collect();
-    let mut host_lines = Vec::new();
-    while let Some(left) = timeout.checked_sub(lab.elapsed()) {
-        let Some(Happening { what, .. }) = lab.next(left) else { break };
-        match what {
-            What::Ready => {
-                let mut client = lab.client()?;
-                names.iter().try_for_each(|name| client.order(RequestBody::VmStart { name: name.clone() }))?;
-            }
-            What::Console { name, bytes } => {
-                consoles.entry(name).or_default().push_str(&String::from_utf8_lossy(&bytes));
-            }
-            What::HostLine(line) | What::EmulatorLine(line) => host_lines.push(line),
-            What::Ended(ending) => {
-                bail!("the machine ended before its guests: {ending}\n{}", host_lines.join("\n"));
-            }
-            _ => {}
-        }
-        if consoles.values().all(|console| console.contains(DONE)) {
-            lab.kill();
-            return Ok(consoles);
-        }
-    }
-    bail!("the guests were not done within {timeout:?}: {consoles:#?}\nThe host said\n{}", host_lines.join("\n"))
+    host.wait(timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;
+    let mut client = host.lab.client()?;
+    names.iter().try_for_each(|name| client.order(RequestBody::VmStart { name: name.clone() }))?;
+    let done = host.wait(timeout, "the guests' last lines", |what| {
+        let What::Console { name, bytes } = what else { return None };
+        consoles.entry(name.clone()).or_default().push_str(&String::from_utf8_lossy(bytes));
+        consoles.values().all(|console| console.contains(DONE)).then_some(())
+    });
+    done.with_context(|| format!("the guests printed {consoles:#?}"))?;
+    Ok(consoles)
 }

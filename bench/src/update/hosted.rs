@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A host that is replaced under guests that watch what they lose.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail};
+use baton::config::{Guest, Image};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Lab, Machine, RunDir, What};
+use lab::{Lab, What};
 use tempfile::TempDir;
 use wire::{Refusal, ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
 use super::microseconds_in;
 use crate::Context;
 pub(super) use crate::exits::Clock;
+use crate::setup::{HostSetup, keeper, temporary_folder};
 
-/// What the machine has beyond its guests' memory: the host, and the next one beside it.
+/// Memory of the machine beyond its guests': for the host, and the next one beside it.
 const HOST_MEMORY: Size = Size::mebibytes(256);
 /// Memory up to this is in one piece.
 const HOLE: Size = Size::mebibytes(4096);
-/// Every guest says so when it runs; how often, before anything is measured.
+/// The line of a running guest, and how many of them are awaited before a measurement.
 const LINE: &str = "keeper: watch: ";
 const LINES: usize = 2;
-/// How the guest that sleeps says that it does.
+/// The line of a guest before it sleeps.
 const GOING: &str = "keeper: wait: going";
 /// Why an update is refused where the emulator's threads wait for cores: one of the CPUs came too late.
 const TOO_LONG: &str = "waited too long";
@@ -51,7 +49,32 @@ impl Default for Setup {
     }
 }
 
-/// How an update ended.
+impl Setup {
+    fn host(&self, context: &Context) -> Result<HostSetup> {
+        let guests = Size { bytes: (u64::from(self.guests) * self.memory_mib) << 20 };
+        // A large guest's memory is in two pieces, and below 4 GiB the machine's own is in pieces, too.
+        let spare = if guests.bytes < HOLE.bytes { HOST_MEMORY } else { HOLE };
+        Ok(HostSetup {
+            cpus: self.processors,
+            guests: (0..self.guests).map(|number| self.guest(context, number)).collect::<Result<_>>()?,
+            image: Image::Usual,
+            options: self.options.clone(),
+            extra: self.clock.arguments(),
+            ..HostSetup::new(Size { bytes: guests.bytes + spare.bytes })
+        })
+    }
+
+    fn guest(&self, context: &Context, number: u32) -> Result<Guest> {
+        let tasks = match self.is_idle {
+            true => "do=wait".to_owned(),
+            false => format!("seed=1 processors={} do=watch", self.vcpus),
+        };
+        let guest = keeper(context, &tasks, Size::mebibytes(self.memory_mib))?;
+        Ok(Guest { name: name_of(number), vcpus: self.vcpus, ..guest })
+    }
+}
+
+/// The result of an update.
 pub(super) enum Attempt {
     /// The host was replaced.
     Updated(UpdateReport),
@@ -63,34 +86,17 @@ pub(super) enum Attempt {
 pub(crate) struct Hosted {
     lab: Lab,
     timeout: Duration,
-    /// What the first guest has written.
+    /// The first guest's output.
     console: String,
     tsc_hz: f64,
     _folder: TempDir,
 }
 
 impl Hosted {
-    /// Starts it, and waits for its guests.
+    /// Starts the machine, and waits for its guests.
     pub fn start(context: &Context, setup: &Setup) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle");
-        let guests = Size { bytes: (u64::from(setup.guests) * setup.memory_mib) << 20 };
-        // A large guest's memory is in two pieces, and below 4 GiB the machine's own is in pieces, too.
-        let spare = if guests.bytes < HOLE.bytes { HOST_MEMORY } else { HOLE };
-        let memory = Size { bytes: guests.bytes + spare.bytes };
-        fs::write(&bundle, bundle_bytes(context, setup, memory)?)?;
-        let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
-            cpus: setup.processors,
-            memory,
-            image: context.image.clone(),
-            bundle: Some(bundle),
-            disc: None,
-            cmdline: setup.options.clone(),
-            extra: setup.clock.arguments(),
-        };
-        let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+        let folder = temporary_folder()?;
+        let lab = setup.host(context)?.start_in(context, folder.path())?;
         let (timeout, console) = (context.timeout, String::new());
         let mut this = Self { lab, timeout, console, tsc_hz: 0.0, _folder: folder };
         this.wait_ready(setup)?;
@@ -117,12 +123,12 @@ impl Hosted {
         }
     }
 
-    /// Asks for an update that fails; how long guests stood still, in microseconds.
+    /// Asks for an update that fails; returns the guests' pause in microseconds.
     pub fn rolled_back_us(&self) -> Result<f64> {
         microseconds_in(&self.refusal()?)
     }
 
-    /// Asks for an update that fails; the host's reason.
+    /// Asks for an update that fails; returns the host's reason.
     pub fn refusal(&self) -> Result<String> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.lab.client()?.request_within(self.timeout, body) {
@@ -134,13 +140,13 @@ impl Hosted {
         }
     }
 
-    /// How many images have run, and how much memory is free.
+    /// Returns the number of images that have run, and the bytes of free memory.
     pub fn generation_and_free_bytes(&self) -> Result<(u64, u64)> {
         let info = self.lab.client()?.info()?;
         Ok((info.generation, info.memory_free_bytes))
     }
 
-    /// A time as ticks of the machine's time stamp counter.
+    /// Converts a time to ticks of the machine's time stamp counter.
     pub fn ticks(&self, nanoseconds: u64) -> Result<f64> {
         if self.tsc_hz <= 0.0 {
             bail!("the host does not know its clock");
@@ -166,7 +172,7 @@ impl Hosted {
         if setup.is_idle { self.listen_until(GOING, 1) } else { self.listen_until(LINE, LINES) }
     }
 
-    /// Listens until the first guest has said this so often since what was read last.
+    /// Waits until the first guest has printed `text` `times` times since its output was last taken.
     fn listen_until(&mut self, text: &str, times: usize) -> Result<()> {
         let is_there = |console: &str| {
             let whole = console.rfind('\n').map_or("", |end| &console[..end]);
@@ -184,7 +190,10 @@ impl Hosted {
                 Some(What::Ended(ending)) => bail!("the machine ended: {ending}: {}", lines.join("\n")),
                 Some(_) => {}
                 None => {
-                    bail!("the guest does not say {text:?}; raise --timeout on a slow machine: {}", lines.join("\n"))
+                    bail!(
+                        "the guest did not print {text:?} {times} times; raise --timeout on a slow machine: {}",
+                        lines.join("\n")
+                    )
                 }
             }
         }
@@ -194,38 +203,4 @@ impl Hosted {
 
 fn name_of(guest: u32) -> String {
     format!("keeper{guest}")
-}
-
-fn bundle_bytes(context: &Context, setup: &Setup, memory: Size) -> Result<Vec<u8>> {
-    let host = Host {
-        cpus: setup.processors,
-        memory,
-        when_done: WhenDone::Stay,
-        cmdline: setup.options.clone(),
-        image: Image::Usual,
-    };
-    let kernel = context.made("target/guests/keeper.elf")?;
-    let cmdline = match setup.is_idle {
-        true => "do=wait".to_owned(),
-        false => format!("seed=1 processors={} do=watch", setup.vcpus),
-    };
-    let guest = |number: u32| Guest {
-        name: name_of(number),
-        kernel: kernel.clone(),
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: cmdline.clone(),
-        vcpus: setup.vcpus,
-        memory: Size::mebibytes(setup.memory_mib),
-        pmu: Pmu::Off,
-        pmu_events: None,
-        debug_exit: true,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        autostart: true,
-    };
-    let guests = (0..setup.guests).map(guest).collect();
-    let config = Config { path: PathBuf::from("bench"), host, trusted_keys: Vec::new(), allow_downgrade: None, guests };
-    baton::bundle::build(&config, Some(&context.image))
 }

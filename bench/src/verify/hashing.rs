@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host that measures how fast it hashes.
+//! A host that measures its speed of hashing.
 
 use std::ffi::OsString;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use baton::size::Size;
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use lab::What;
 
 use crate::Context;
+use crate::setup::HostSetup;
 
 /// Begins each figure in the host's log.
 const PREFIX: &str = "hash-cost: ";
@@ -15,32 +16,16 @@ const MEMORY: Size = Size::mebibytes(64);
 
 /// The host's engines with the cycles (counted instructions) that each takes for a byte.
 pub(super) fn measure(context: &Context, processor: &str, is_counted: bool) -> Result<Vec<(String, f64)>> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let machine = Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
-        cpus: 1,
-        memory: MEMORY,
-        image: context.image.clone(),
-        bundle: None,
-        disc: None,
-        cmdline: "selftest=hash-cost".to_owned(),
-        extra: machine_options(processor, is_counted),
-    };
-    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
-    let mut lines = Vec::new();
-    while let Some(left) = context.timeout.checked_sub(lab.elapsed()) {
-        let Some(Happening { what, .. }) = lab.next(left) else { break };
-        let What::HostLine(line) = what else { continue };
-        if let Some((_, row)) = line.split_once(PREFIX) {
-            if row == "done" {
-                lab.kill();
-                return lines.iter().map(|row: &String| read(row)).collect();
-            }
-            lines.push(row.to_owned());
-        }
-    }
-    bail!("the host did not measure hashing within {:?}; raise --timeout on a slow machine", context.timeout)
+    let extra = machine_options(processor, is_counted);
+    let setup = HostSetup { options: "selftest=hash-cost".to_owned(), extra, ..HostSetup::new(MEMORY) };
+    let mut rows: Vec<String> = Vec::new();
+    setup.start(context)?.wait(context.timeout, "the speed of hashing", |what| {
+        let What::HostLine(line) = what else { return None };
+        let (_, row) = line.split_once(PREFIX)?;
+        rows.push(row.to_owned());
+        (row == "done").then_some(())
+    })?;
+    rows.iter().filter(|row| *row != "done").map(|row| read(row)).collect()
 }
 
 /// A second `-cpu` replaces the first.
@@ -58,7 +43,7 @@ fn read(row: &str) -> Result<(String, f64)> {
     {
         return Ok((engine.to_owned(), cycles / bytes));
     }
-    bail!("the host says {row:?}: it and this tool are of different releases")
+    bail!("the host printed {row:?}: it and this tool are of different releases")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host itself does for a guest's counters at a switch, in instructions: a debugger stops the machine where
+//! The host's own instructions for a guest's counters at a switch: a debugger stops the machine where
 //! each of its hooks begins, and steps until it is left. Nothing is built into the host for that.
 //!
 //! ```text
@@ -11,25 +11,25 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use baton::config::{Config, Guest, Host, Image};
+use baton::config::Guest;
 use baton::size::Size;
-use bundle::{Pmu, WhenDone};
-use lab::{Lab, RunDir};
+use bundle::Pmu;
 use object::{Object as _, ObjectSymbol as _};
 
 use super::super::debugger::{self, Debugger};
 use super::super::exits::Clock;
 use super::super::report::{Figure, Report};
 use super::super::sched::hosted::turns;
+use super::super::setup::{HostSetup, temporary_folder};
 use super::{COUNTERS, Context, INSTRUCTIONS, POLICIES};
 
 /// The image with its symbols.
 const SYMBOLS: &str = "target/baton.debug.elf";
 const SOCKET: &str = "debugger.sock";
 const MEMORY: Size = Size::mebibytes(512);
-/// Switches before those that are looked at: by then both virtual processors count.
+/// Switches before those that are measured: by then both vCPUs count.
 const BEFORE: usize = 20;
-/// Switches that are looked at.
+/// Switches that are measured.
 const SWITCHES: usize = 5;
 /// More instructions than any hook takes.
 const MOST_STEPS: usize = 20_000;
@@ -66,17 +66,15 @@ pub(super) fn switches(context: &Context, report: &mut Report<'_>) -> Result<()>
 }
 
 fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<Steps> {
-    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-    let bundle = folder.path().join("bundle.cpio");
-    fs::write(&bundle, baton::bundle::build(&config(context)?, None)?)?;
+    let folder = temporary_folder()?;
     let socket = folder.path().join(SOCKET);
-    let machine = context.machine(
-        bundle,
-        MEMORY,
-        format!("vpmu={policy}"),
-        [Clock::Instructions.arguments(), debugger::arguments(&socket)].concat(),
-    );
-    let mut lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+    let setup = HostSetup {
+        guests: vec![guest(context)?],
+        options: format!("vpmu={policy}"),
+        extra: [Clock::Instructions.arguments(), debugger::arguments(&socket)].concat(),
+        ..HostSetup::new(MEMORY)
+    };
+    let mut lab = setup.start_in(context, folder.path())?;
     let mut debugger = Debugger::connect(&socket)?;
     let (mut out, mut back) = (Vec::new(), Vec::new());
     for switch in 0..BEFORE + SWITCHES {
@@ -101,12 +99,10 @@ fn stop_and_step(debugger: &mut Debugger, hook: u64) -> Result<usize> {
     debugger.steps_to_return(MOST_STEPS)
 }
 
-/// Two virtual processors on one processor, four counters on each.
-fn config(context: &Context) -> Result<Config> {
+/// A guest with two vCPUs on one CPU, four counters on each.
+fn guest(context: &Context) -> Result<Guest> {
     let cmdline = format!("do=switch n=4000 counters={COUNTERS}");
-    let guest = Guest { vcpus: 2, pmu: Pmu::Amd, autostart: true, ..turns(context, "turns", &cmdline)? };
-    let host = Host { cpus: 1, memory: MEMORY, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::None };
-    Ok(Config { path: "bench".into(), trusted_keys: Vec::new(), allow_downgrade: None, host, guests: vec![guest] })
+    Ok(Guest { vcpus: 2, pmu: Pmu::Amd, autostart: true, ..turns(context, "turns", &cmdline)? })
 }
 
 impl Hooks {

@@ -54,7 +54,7 @@ pub(crate) static PRECISION: Bench = Bench {
     run,
 };
 
-/// Who is profiled, and what happens meanwhile.
+/// The guests that are profiled, and the updates meanwhile.
 struct Scenario {
     name: &'static str,
     guests: &'static [(&'static str, Pmu)],
@@ -63,7 +63,7 @@ struct Scenario {
     updates: usize,
 }
 
-/// What was found of a guest, by scenario, vendor and policy.
+/// A guest's profiles by scenario, vendor and policy.
 type Found = BTreeMap<(&'static str, &'static str, &'static str), Vec<Profile>>;
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
@@ -71,9 +71,9 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     for run in 1..=context.runs {
         for scenario in &SCENARIOS {
             for policy in policies(context) {
-                let who: Vec<&str> = scenario.guests.iter().map(|guest| guest.0).collect();
-                let (who, name, runs) = (who.join(" and "), scenario.name, context.runs);
-                context.step(&format!("vpmu-precision: {who}, {name}, {policy}, run {run} of {runs}"));
+                let names: Vec<&str> = scenario.guests.iter().map(|guest| guest.0).collect();
+                let (guests, name, runs) = (names.join(" and "), scenario.name, context.runs);
+                context.step(&format!("vpmu-precision: {guests}, {name}, {policy}, run {run} of {runs}"));
                 profile_all(context, scenario, policy, &mut found)?;
             }
         }
@@ -99,7 +99,7 @@ fn profile_all(context: &Context, scenario: &Scenario, policy: &'static str, fou
         let lines: Vec<String> = consoles[*vendor].lines().map(str::to_owned).collect();
         let profile = Profile::read(&lines);
         let profile =
-            profile.with_context(|| format!("the guest of guests/perf says otherwise:\n{}", lines.join("\n")))?;
+            profile.with_context(|| format!("the output of guests/perf lacks a line:\n{}", lines.join("\n")))?;
         found.entry((scenario.name, vendor, policy)).or_default().push(profile);
     }
     Ok(())

@@ -7,23 +7,23 @@ use clap::{Args, Subcommand};
 
 use super::{Format, Target};
 
-/// How long to look, how often, and how to tell.
+/// Duration, frequency and format of a profile.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct PerfArgs {
-    /// What to do instead of drawing.
+    /// Another command than drawing.
     #[command(subcommand)]
     pub command: Option<PerfCommand>,
-    /// Which host.
+    /// The host.
     #[command(flatten)]
     pub target: Target,
-    /// For how long to look: more than 0
+    /// Seconds for which to sample: more than 0
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     pub seconds: f64,
-    /// How often in a second each processor is looked at
+    /// Samples of each CPU in a second
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub hz: u32,
-    /// Where to draw the picture [default: baton.svg]
+    /// The picture's file [default: baton.svg]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print a line for each stack instead, as flame graph tools read it
@@ -37,21 +37,21 @@ pub struct PerfArgs {
     pub image: Option<PathBuf>,
 }
 
-/// What else is to be told of a host's processors.
+/// Other measurements of a host's CPUs.
 #[derive(Debug, Subcommand)]
 pub enum PerfCommand {
-    /// Count each processor's cycles: the host's own, each guest's, and those for which it waited
+    /// Count each CPU's cycles: the host's own, each guest's, and idle ones
     Stat {
-        /// For how long to count
+        /// Seconds for which to count
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
-        /// How to print it.
+        /// The output's format.
         #[command(flatten)]
         format: Format,
     },
 }
 
-/// A stretch of time in which something can be seen.
+/// A duration greater than zero, in seconds.
 fn seconds(word: &str) -> Result<f64, String> {
     const MOST: f64 = 1e6;
     let seconds: f64 = word.parse().map_err(|_| "write a number of seconds, as 5 or 0.5".to_owned())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of a processor, a virtual one or the host's: whoever holds it takes them soon after they are asked for.
+//! Figures of a vCPU or a CPU: the CPU that holds them samples them soon after a request.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use wire::{CpuPerf, ReplyBody, RequestBody, VcpuPerf};
 
 use super::{Client, unexpected};
 
-/// How long whoever holds it may take.
+/// The time within which that CPU has sampled them.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How often it is asked again.
+/// The interval between two requests.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Client {
-    /// Figures of a machine's processor that were taken after this was called.
+    /// Returns figures of a machine's vCPU, sampled after this call.
     pub fn figures(&mut self, name: &str, vcpu: u32) -> Result<VcpuPerf> {
         let question = RequestBody::VmPerf { name: name.to_owned(), vcpu };
         let whose = format!("virtual processor {vcpu} of {name}");
@@ -25,7 +25,7 @@ impl Client {
         })
     }
 
-    /// What the host's own counters of a processor say after this was called.
+    /// Returns the host's own counters of a CPU, sampled after this call.
     pub fn cpu_figures(&mut self, index: u32) -> Result<CpuPerf> {
         self.taken_anew(&RequestBody::CpuPerf { index }, &format!("processor {index}"), |reply| match reply {
             ReplyBody::CpuPerf { asked_ns, latest } => Ok((asked_ns, latest.map(|latest| (latest.at_ns, latest)))),
@@ -33,16 +33,16 @@ impl Client {
         })
     }
 
-    /// Asks until there are figures that were taken since.
+    /// Repeats the request until its figures are newer than the first request.
     fn taken_anew<T>(
         &mut self,
         question: &RequestBody,
         whose: &str,
-        told: impl Fn(ReplyBody) -> Result<(u64, Option<(u64, T)>)>,
+        read: impl Fn(ReplyBody) -> Result<(u64, Option<(u64, T)>)>,
     ) -> Result<T> {
         let (mut since, end) = (None, Instant::now() + TIMEOUT);
         loop {
-            let (asked_ns, latest) = told(self.request(question.clone())?)?;
+            let (asked_ns, latest) = read(self.request(question.clone())?)?;
             let since = *since.get_or_insert(asked_ns);
             if let Some((_, figures)) = latest.filter(|(at_ns, _)| *at_ns >= since) {
                 return Ok(figures);

@@ -9,22 +9,22 @@ use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, ReplyBody, RequestBody};
 
 use super::{Client, unexpected};
 
-/// How long samples are let gather: the host keeps some seconds' worth.
+/// The interval between two requests for samples: the host keeps some seconds' worth.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was taken.
+/// The samples of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// The last page's head: its samples are [`Self::words`].
     pub head: ProfilePage,
     /// All samples, as the crate `profile` describes them.
     pub words: Vec<u32>,
-    /// Why the host ended it before its time, if it did.
+    /// The reason for which the host ended it early, if it did.
     pub cut_short: Option<String>,
 }
 
 impl Client {
-    /// Has each processor looked at `hz` times a second, for so long. `accept` sees the first page, and may want no
+    /// Samples each CPU `hz` times a second for this time. `accept` sees the first page, and may want no
     /// more.
     pub fn profile(
         &mut self,
@@ -40,7 +40,7 @@ impl Client {
         }
         let mut taken = Taken { words: first.samples.clone(), head: first, cut_short: None };
         if let Err(error) = self.gather(by, Instant::now() + time, &mut taken) {
-            // What is there by then is told all the same.
+            // The samples so far are still reported.
             taken.cut_short = Some(error.downcast::<Refusal>()?.to_string());
         }
         Ok(taken)
@@ -58,7 +58,7 @@ impl Client {
         self.end(by, taken)
     }
 
-    /// Takes what is left: only then is there room for the next one.
+    /// Takes the remaining samples, which makes room for the next profile.
     fn end(&mut self, by: u32, taken: &mut Taken) -> Result<()> {
         loop {
             let page = self.page(RequestBody::ProfileRead { by, is_end: true })?;
@@ -85,7 +85,7 @@ impl Taken {
     }
 }
 
-/// A number that no other conversation has.
+/// Returns a number that no other conversation has.
 fn own_number() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     std::process::id() ^ now.subsec_nanos()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sending a file to a host: several pieces at once, so that the line never waits for an answer, and again from where
-//! the host says whenever some are lost.
+//! Sending a file to a host: several pieces at once, so that the line never waits for an answer. When some are lost,
+//! the tool goes on from the place that the host names.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use wire::{MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
 
 use super::{Client, unexpected};
 
-/// Pieces on their way at most. What a broker holds for a client, and what the host has room to answer, is several
+/// The maximum number of unanswered pieces. A broker's buffer for a client, and the host's for answers, is several
 /// times that.
 const WINDOW: usize = 8;
-/// A piece that is not answered for so long is lost.
+/// The time after which an unanswered piece counts as lost.
 const SILENCE: Duration = Duration::from_secs(5);
-/// So often in a row may nothing get across.
+/// The number of attempts in a row without progress after which the upload fails.
 const MAX_TRIES: u32 = 4;
 
 impl Client {
-    /// Sends a file; `progress` is told how many bytes are there.
+    /// Sends a file; `progress` is called with the number of bytes that have arrived.
     pub fn upload(&mut self, kind: UploadKind, file: &[u8], mut progress: impl FnMut(u64)) -> Result<()> {
         let mut hash = Sha256::new(Portable);
         hash.update(file);
@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    /// Sends pieces from a place on, until all are there or some are lost; says how much is there.
+    /// Sends pieces from a place on until all have arrived or some are lost; returns how many bytes have arrived.
     fn send_from(&mut self, from: u64, file: &[u8], progress: &mut impl FnMut(u64)) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
         let (first, mut answered) = (self.last_id + 1, 0);
@@ -71,7 +71,7 @@ impl Client {
         Ok(there)
     }
 
-    /// The next answer; `None` where none comes in time.
+    /// Returns the next answer, or `None` if none comes in time.
     fn next_response(&mut self, timeout: Duration) -> Result<Option<wire::Response>> {
         let deadline = Instant::now() + timeout;
         while self.responses.is_empty() {

@@ -25,9 +25,9 @@ use crate::output::output;
 
 /// Ctrl-]
 const LEAVE: u8 = 0x1d;
-/// Bytes typed per message: what a guest's serial port takes at once, and a frame holds by far.
+/// Typed bytes in a message: a guest's serial port takes them at once, and they fit a frame.
 const CHUNK_BYTES: usize = 256;
-/// How often signals and silence are looked at.
+/// The interval at which signals and silence are checked.
 const TICK_MS: u8 = 100;
 
 struct Console<'a> {
@@ -40,7 +40,7 @@ struct Console<'a> {
     last_output: Instant,
 }
 
-/// Why the console is left.
+/// The reason for which the command ends.
 #[derive(PartialEq, Eq)]
 enum Step {
     Stay,
@@ -84,7 +84,7 @@ impl Console<'_> {
         }
     }
 
-    /// Writes what the guest has written.
+    /// Writes the guest's output.
     fn show(&mut self) -> Result<()> {
         let mut out = output();
         while let Some(stream) = self.client.next(Duration::ZERO)? {
@@ -98,7 +98,7 @@ impl Console<'_> {
         Ok(out.flush()?)
     }
 
-    /// Waits for the guest or the operator, and sends what was typed.
+    /// Waits for the guest or the operator, and sends typed bytes.
     fn wait(&mut self) -> Result<Step> {
         let stdin = io::stdin();
         let has_input = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton cpu`: the processors of a running host.
+//! `baton cpu`: the CPUs of a running host.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{DONE, connect};
 use crate::args::{CpuCommand, CpuOrder, Format, Target};
 use crate::client::Client;
 
-/// How long the host may take to take a processor off or on. It gives up sooner by itself, and says why.
+/// The time limit for a CPU to go offline or online. The host itself gives up sooner, and reports the reason.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(target: &Target, command: &CpuCommand) -> Result<u8> {

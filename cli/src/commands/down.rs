@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton down`: ask, wait, and only then use force.
+//! `baton down`: asks the host to power off, waits, and ends its processes only if it does not.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use super::{DONE, connect};
 use crate::args::Target;
 use crate::running;
 
-/// How long the host may take to accept the order.
+/// The time limit for the host to accept the order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long its `baton up` may take to end the emulator.
+/// The time limit for `baton up` to end the emulator.
 const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -24,7 +24,7 @@ pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
     let asked = connect(target)?.request_within(ORDER_TIMEOUT, RequestBody::PowerOff);
     let patience = match &asked {
         Ok(_) => Duration::from_secs(timeout_seconds),
-        // It may have gone before its answer was through.
+        // It may have ended before its answer arrived.
         Err(_) => Duration::from_secs(1),
     };
     if has_ended(name, patience) {

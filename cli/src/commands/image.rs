@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton image`: what an image is, whether it is whole, signing it, and the forms that loaders want.
+//! `baton image`: describes, checks and signs an image, and converts it for loaders.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn text(said: &Description) -> String {
     rows.map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
 }
 
-/// What a version is made of: the record's sections, and what is saved beside it.
+/// Formats a hand-over version: the record's sections, and the state saved beside it.
 fn format_rows(format: &HandOver) -> [(&'static str, String); 2] {
     let HandOver { version, sections, blocks } = format;
     [
@@ -93,7 +93,7 @@ fn sign(path: &Path, key: &Path, output: &Path, is_reseal: bool) -> Result<u8> {
     let file = image::read(path)?;
     let sealed = if is_reseal { image::reseal(&file, Some(&key)) } else { image::seal_anew(&file, Some(&key)) };
     let signed = sealed.with_context(|| path.display().to_string())?;
-    // Whoever reads it meanwhile finds the one or the other.
+    // Renamed, so that a concurrent reader finds either the old file or the new one.
     let part = output.with_extension("part");
     fs::write(&part, &signed).and_then(|()| fs::rename(&part, output)).with_context(|| {
         let _ = fs::remove_file(&part);

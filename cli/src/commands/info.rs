@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton info`: what host is running.
+//! `baton info`: describes a running host.
 
 use anyhow::Result;
 use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
@@ -61,7 +61,7 @@ fn text(info: &HostInfo) -> String {
     rows.iter().map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
 }
 
-/// The security version, and what the host demands of images that are to replace its own.
+/// Formats the security version, and the host's demands on images that replace its own.
 fn security(info: &HostInfo) -> String {
     let older = if info.permits_downgrade { "refused without --allow-downgrade" } else { "refused" };
     let keys = match info.trusted_keys.len() {
@@ -72,7 +72,7 @@ fn security(info: &HostInfo) -> String {
     format!("version {}, older images are {older}; {keys}", info.security_version)
 }
 
-/// NMIs and interrupts that are no one's.
+/// Formats the numbers of NMIs and interrupts without an owner.
 fn unclaimed(info: &HostInfo) -> String {
     let interrupts = match info.last_unexpected_vector {
         Some(vector) => format!("{} interrupts (the last with vector {vector:#04x})", info.unexpected_interrupts),

@@ -24,7 +24,7 @@ pub(super) fn run(command: &KeyCommand) -> Result<u8> {
     Ok(DONE)
 }
 
-/// The public key in a file, or that of the secret key in it.
+/// Reads the public key in a file, or derives it from the secret key there.
 fn show(file: &Path) -> Result<seal::PublicKey> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     text.trim_end().parse().or_else(|error| match error {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton pci`: the PCI functions of a running host, and what it cost to find them out.
+//! `baton pci`: the PCI functions of a running host, and the cost of their discovery.
 
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
@@ -50,7 +50,7 @@ fn class(function: &PciFunction) -> String {
     format!("{base:02x}{sub:02x}{interface:02x}")
 }
 
-/// Bridge, ranges, capabilities it is known for, problems.
+/// Formats a function's bridge, ranges, known capabilities and problems.
 fn says(function: &PciFunction) -> String {
     let bridge = function.bus_behind.map(|bus| format!("bridge to bus {bus:02x}"));
     let ranges = function.ranges.iter().map(range);

@@ -16,11 +16,11 @@ use crate::client::Client;
 #[cfg(test)]
 mod tests;
 
-/// What a virtual processor did in a stretch of time.
+/// The exits and counters of a vCPU in a span of time.
 #[derive(Debug, PartialEq, Serialize)]
 struct Span {
     vcpu: u32,
-    /// How long the stretch was.
+    /// The length of the span.
     over_ns: u64,
     ran_ns: u64,
     waited_ns: u64,
@@ -30,17 +30,17 @@ struct Span {
     counters: Vec<CounterSpan>,
 }
 
-/// What became of a counter meanwhile.
+/// The change of a counter in the span.
 #[derive(Debug, PartialEq, Serialize)]
 struct CounterSpan {
-    /// As it is at the end.
+    /// Its state at the end.
     #[serde(flatten)]
     counter: PerfCounter,
-    /// Overflows in the stretch.
+    /// Overflows in the span.
     overflows_meanwhile: u64,
 }
 
-/// Watches the machine for so long; its name is known.
+/// Samples the machine at both ends of this time; a machine of this name exists.
 pub(super) fn run(client: &mut Client, name: &str, time: Duration, format: Format) -> Result<u8> {
     let vcpus = client.vms()?.iter().find(|vm| vm.name == name).map_or(0, |vm| vm.vcpus);
     let before = figures_of_all(client, name, vcpus)?;
@@ -64,7 +64,7 @@ fn figures_of_all(client: &mut Client, name: &str, vcpus: u32) -> Result<Vec<Vcp
     (0..vcpus).map(|vcpu| client.figures(name, vcpu)).collect()
 }
 
-/// What happened between two looks. What has become less has begun again: with another image, or another run of the
+/// Returns the difference of two samples. A count that has fallen was reset: by another image, or another run of the
 /// machine.
 fn between(vcpu: u32, before: &VcpuPerf, after: &VcpuPerf) -> Span {
     let since = |before: u64, after: u64| after.checked_sub(before).unwrap_or(after);

@@ -16,10 +16,10 @@ use crate::paths::default_image;
 use crate::profile::{Stacks, draw};
 use crate::symbols::Symbols;
 
-/// How many functions are listed.
+/// The number of functions in the list.
 const LISTED: usize = 8;
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Summary<'a> {
     period_us: u32,
@@ -45,10 +45,10 @@ pub(super) fn run(args: &PerfArgs) -> Result<u8> {
     }
     let guest = |number: u32| guests.get(number as usize).cloned().unwrap_or_else(|| number.to_string());
     let stacks = Stacks::of(&taken.words, taken.head.code, |address| symbols.functions(address), guest);
-    tell(args, &taken, &stacks)
+    print(args, &taken, &stacks)
 }
 
-/// Names are those of the image that runs, or none.
+/// Returns the symbols of the running image; another image's would give wrong names.
 fn same_build(client: &mut Client, page: &ProfilePage, image: &Path, symbols: &Symbols) -> Result<()> {
     let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match symbols.build_id() {
@@ -63,7 +63,7 @@ fn same_build(client: &mut Client, page: &ProfilePage, image: &Path, symbols: &S
     }
 }
 
-fn tell(args: &PerfArgs, taken: &Taken, stacks: &Stacks) -> Result<u8> {
+fn print(args: &PerfArgs, taken: &Taken, stacks: &Stacks) -> Result<u8> {
     let (head, samples) = (&taken.head, stacks.total());
     if args.folded {
         print!("{}", stacks.folded());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton log` and `baton events`: what there is, and with `--follow` what comes.
+//! `baton log` and `baton events`: the records so far, and with `--follow` new ones as they come.
 //!
 //! Records are numbered without gaps, those of the log by each processor. So a number that is missing is a record that
 //! was overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown
@@ -18,17 +18,17 @@ use crate::args::{LogArgs, RecordArgs};
 use crate::client::{Client, Closed, Previous};
 use crate::output::output;
 
-/// How long one wait for the next record lasts.
+/// The time of one wait for the next record.
 const WAIT: Duration = Duration::from_secs(3600);
 
 /// A numbered record that can be shown.
 trait Record: Serialize + Sized {
     fn sequence(&self) -> u64;
-    /// Whose numbers its number is one of.
+    /// The counter that numbers it.
     fn counter(&self) -> u32 {
         0
     }
-    /// How grave it is, where it has a level.
+    /// Its level, if it has one.
     fn level(&self) -> Option<Level> {
         None
     }
@@ -90,7 +90,7 @@ pub(super) fn log(args: &LogArgs) -> Result<u8> {
     show::<LogRecord<'static>>(&args.records, args.level, subscription)
 }
 
-/// What the host before this one left in memory: an epitaph if it panicked, its log if it was replaced without
+/// Shows the remains of the host before this one: an epitaph after a panic, its log after a restart without
 /// firmware.
 fn previous(args: &RecordArgs, level: Option<Level>) -> Result<u8> {
     let mut client = connect(&args.target)?;
@@ -124,7 +124,7 @@ fn show<R: Record>(args: &RecordArgs, level: Option<Level>, subscription: Subscr
     if args.follow { follow::<R>(&mut client, &mut printer) } else { Ok(DONE) }
 }
 
-/// Shows what there is, up to the first record that is not wanted.
+/// Shows the records so far, up to the first that is not wanted.
 fn show_all<R: Record>(client: &mut Client, printer: &mut Printer, is_wanted: impl Fn(&R) -> bool) -> Result<()> {
     let mut place = 0;
     loop {
@@ -142,8 +142,8 @@ fn show_all<R: Record>(client: &mut Client, printer: &mut Printer, is_wanted: im
     }
 }
 
-/// Shows what comes until the operator interrupts it. The end of the host is an error: a script that follows it is to
-/// know.
+/// Shows new records until the operator interrupts it. The end of the host is an error, so that a following script
+/// notices.
 fn follow<R: Record>(client: &mut Client, printer: &mut Printer) -> Result<u8> {
     loop {
         let next = client.next(WAIT);
@@ -158,7 +158,7 @@ fn follow<R: Record>(client: &mut Client, printer: &mut Printer) -> Result<u8> {
 
 /// Shows each record once, and how many are missing before it.
 struct Printer {
-    /// The least grave level that is shown.
+    /// The least severe level that is shown.
     level: Option<Level>,
     json: bool,
     /// The number expected next, by counter.

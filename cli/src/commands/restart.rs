@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton restart`: the running image is replaced, and the new one tells how it went.
+//! `baton restart`: replaces the running image; the new one reports the times.
 
 use anyhow::{Result, bail};
 use wire::{ReplyBody, RequestBody, RestartReport};

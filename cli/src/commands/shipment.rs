@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a restart and an update have in common: a file that is sent to the host first, and a host that is asked until
-//! it is free.
+//! The common part of a restart and an update: a file is sent to the host first, and the request is repeated until
+//! the host is free.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::image;
 use crate::paths::default_image;
 use crate::size::Size;
 
-/// How long it may take until the new image answers: a restart zeroes guests' memory first; in an update it has a
-/// processor for half the time at most while it prepares itself.
+/// The time limit for the new image's answer: a restart zeroes guests' memory first; in an update the new image has a
+/// CPU for half the time at most while it prepares itself.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// A host that is busy for a moment is asked again so often, after so long.
+/// The number of attempts and the interval between them while the host is busy.
 const TRIES: u32 = 20;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -30,7 +30,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 pub(super) struct Shipment {
     kind: UploadKind,
     file: Vec<u8>,
-    /// What people call it.
+    /// Its name in messages.
     name: String,
 }
 
@@ -39,7 +39,7 @@ impl Shipment {
         Self { kind, file, name: path.display().to_string() }
     }
 
-    /// The bundle, or else the image, if one is named.
+    /// Returns the bundle, or else the image, if one is named.
     pub(super) fn read(bundle: Option<&Path>, image: Option<&Path>) -> Result<Option<Self>> {
         Ok(match (bundle, image) {
             (Some(path), _) => Some(Self::new(UploadKind::Bundle, read_bundle(path)?, path)),
@@ -48,7 +48,7 @@ impl Shipment {
         })
     }
 
-    /// Sends the file while guests run, and shows how far it is. One that the host would refuse is not sent.
+    /// Sends the file while guests run, and shows its progress. A file that the host would refuse is not sent.
     pub(super) fn send(&self, client: &mut Client, is_downgrade: bool, format: Format) -> Result<()> {
         let Self { kind, file, name } = self;
         let host = client.info()?;
@@ -73,7 +73,7 @@ impl Shipment {
     }
 }
 
-/// A bundle, or what is built from a host.toml.
+/// Reads a bundle, or builds one from a host.toml.
 fn read_bundle(path: &Path) -> Result<Vec<u8>> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         return crate::bundle::build(&Config::load(path)?, default_image(None).ok().as_deref());
@@ -83,7 +83,7 @@ fn read_bundle(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Asks the host to go to another image, again while it is busy for a moment. A file that was sent and refused is
+/// Asks the host to switch to another image, again while it is busy. A file that was sent and refused is
 /// dropped.
 pub fn request(client: &mut Client, body: &RequestBody, is_uploaded: bool) -> Result<ReplyBody> {
     for left in (0..TRIES).rev() {
@@ -103,12 +103,12 @@ pub fn request(client: &mut Client, body: &RequestBody, is_uploaded: bool) -> Re
     bail!("the host is busy; try again later")
 }
 
-/// Tells the host that an older image is wanted, if one is.
+/// Asks the host to permit an older image, if one is wanted.
 pub(super) fn permit_downgrade(client: &mut Client, is_downgrade: bool) -> Result<()> {
     if is_downgrade { client.order(RequestBody::PermitDowngrade) } else { Ok(()) }
 }
 
-/// A version with the build that it is, where that is known.
+/// Formats a version with its build, if that is known.
 pub(super) fn with_build(version: &str, build: &str) -> String {
     if build.is_empty() { version.to_owned() } else { format!("{version} ({build})") }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton perf stat`: where each processor's cycles go, by the host's own counters beside its guests'.
+//! `baton perf stat`: each CPU's cycles by use, from the host's own counters beside its guests'.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ mod tests;
 
 /// The counters' bits.
 const WIDTH_MASK: u64 = (1 << 48) - 1;
-/// The host counts on for 5 s without a question.
+/// The interval between requests: the host stops counting 5 s after the last one.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
-/// What one processor did in a stretch of time, in ticks of its time stamp counter. The host's, idle and all guests'
-/// ticks are all ticks.
+/// The use of one CPU in a span of time, in ticks of its time stamp counter. The host's, idle and all guests'
+/// ticks add up to all ticks.
 #[derive(Debug, PartialEq, Serialize)]
 struct Span {
     cpu: u32,
@@ -31,12 +31,12 @@ struct Span {
     host_cycles: u64,
     host_reference_cycles: u64,
     idle_ticks: u64,
-    /// Those in all guests, also in such as have left it meanwhile.
+    /// Ticks in all guests, those that have left the CPU included.
     guest_ticks: u64,
     guests: Vec<GuestSpan>,
 }
 
-/// What of it was in a guest.
+/// The ticks in one guest.
 #[derive(Debug, PartialEq, Serialize)]
 struct GuestSpan {
     vm: String,
@@ -44,7 +44,7 @@ struct GuestSpan {
     ticks: u64,
 }
 
-/// Counts for so long.
+/// Counts for this time.
 pub(super) fn run(target: &Target, seconds: f64, format: Format) -> Result<u8> {
     let time = Duration::try_from_secs_f64(seconds).context("--seconds is a number of seconds, 0 or more")?;
     let mut client = connect(target)?;
@@ -58,7 +58,7 @@ pub(super) fn run(target: &Target, seconds: f64, format: Format) -> Result<u8> {
         thread::sleep(left.min(ASK_EVERY));
         let now = figures_of_all(&mut client, &cpus)?;
         let spans = cpus.iter().zip(before.iter().zip(&now)).map(|(&cpu, (b, a))| between(cpu, &guests, b, a));
-        // Whose counters have begun again need not be waited for.
+        // A CPU with reset counters need not be waited for.
         let spans = spans.collect::<Result<Vec<Span>>>()?;
         if left <= ASK_EVERY {
             break spans;
@@ -78,7 +78,7 @@ fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
     cpus.iter().map(|&cpu| client.cpu_figures(cpu)).collect()
 }
 
-/// What happened between two looks.
+/// Returns the difference of two samples.
 fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
     if after.began_ns != before.began_ns {
         bail!("the counters of processor {cpu} were reset: it was offline, or the host was replaced; ask again");

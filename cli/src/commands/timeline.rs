@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton timeline`: where the time of a boot or a restart went.
+//! `baton timeline`: the parts of a boot or a restart, and their times.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -16,10 +16,10 @@ use crate::timeline::{Picture, Run, bars, chrome, dmesg, host, page};
 /// A Linux log has the same time in two ways: phases are drawn, gaps between lines listed.
 const LINUX: View =
     View { draws: |track| track == dmesg::PHASES, lists: |track| track == dmesg::GAPS, listed: dmesg::GAPS };
-/// Of a host, all processors.
+/// All CPUs of a host are drawn.
 const HOST: View = View { draws: |_| true, lists: |track| track != host::OVERVIEW, listed: "all processors" };
 
-/// Collects the runs, and shows them in the ways asked for: without any, on the terminal.
+/// Collects the runs, and shows them in the formats of the arguments: without any, on the terminal.
 pub(super) fn run(args: &TimelineArgs) -> Result<u8> {
     let picture = collect(args)?;
     if let Some(file) = &args.html {
@@ -69,7 +69,7 @@ pub fn host_runs(client: &mut Client) -> Result<Vec<Run>> {
     Ok(host::runs(&client.timeline()?, &host::Known { guests }))
 }
 
-/// How a run is drawn on a terminal.
+/// Returns how a run is drawn on a terminal.
 pub fn view_of(run: &Run) -> View {
     if run.tracks.iter().any(|track| track.name == dmesg::GAPS) { LINUX } else { HOST }
 }

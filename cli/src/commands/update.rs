@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton update`: the running image is replaced while guests run.
+//! `baton update`: replaces the running image while guests run.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use super::shipment::{self, Shipment, with_build};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 
-/// How the image is to be replaced.
+/// The kind of update.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
-    /// By the one that ran before.
+    /// Go back to the image that ran before.
     pub previous: bool,
-    /// Not at all: only tried.
+    /// Rehearse only.
     pub dry_run: bool,
-    /// By an older one, too.
+    /// Permit an image of a lower security version.
     pub allow_downgrade: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format:
     Ok(DONE)
 }
 
-/// A report as people read it.
+/// Formats a report.
 pub fn text(report: &UpdateReport) -> String {
     let milliseconds = |nanoseconds: u64| format!("{:.1} ms", nanoseconds as f64 / 1e6);
     let old = with_build(&report.old_version, &report.old_build);
@@ -60,7 +60,7 @@ pub fn text(report: &UpdateReport) -> String {
     }
 }
 
-/// The gap, and a line for each processor: microseconds from the order to leave the guests.
+/// Formats the blackout, and a line for each CPU: microseconds from the order to leave the guests.
 fn gap(report: &UpdateReport) -> String {
     const STEPS: [&str; 7] = ["left", "saved", "gone", "arrived", "restored", "committed", "entered"];
     let mut text = format!("gap          {:.1} us\nprocessor", report.gap_ns as f64 / 1e3);

@@ -77,7 +77,7 @@ fn table(vms: &[VmInfo], uptime_ns: u64) -> Table {
     table
 }
 
-/// What it does; a guest of which something spins may be throttled beside that.
+/// Formats its state; a running guest may be throttled beside that.
 fn state(vm: &VmInfo) -> String {
     let is_throttled = vm.throttled_since_ns.is_some();
     if is_throttled { format!("{}, throttled", vm.state) } else { vm.state.to_string() }
@@ -133,7 +133,7 @@ fn order(client: &mut Client, vm: &VmOrder, body: fn(String) -> RequestBody, don
     Ok(DONE)
 }
 
-/// An error with a suggestion where no machine has that name.
+/// Returns an error with a suggestion unless a machine has this name.
 fn check_name(client: &mut Client, name: &str) -> Result<()> {
     let vms = client.vms()?;
     let mut names = vms.iter().map(|vm| vm.name.as_str());
@@ -141,6 +141,6 @@ fn check_name(client: &mut Client, name: &str) -> Result<()> {
         return Ok(());
     }
     let suggestion = did_you_mean(name, vms.iter().map(|vm| vm.name.as_str()));
-    let mend = if suggestion.is_empty() { "; `baton vm list` shows those there are".to_owned() } else { suggestion };
-    bail!("there is no virtual machine {name:?}{mend}")
+    let hint = if suggestion.is_empty() { "; `baton vm list` shows those there are".to_owned() } else { suggestion };
+    bail!("there is no virtual machine {name:?}{hint}")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the values of `host.toml` can be.
+//! The keys of `host.toml` and their possible values.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,16 +18,16 @@ use crate::{keys, options};
 /// The name that stands before the host's own lines on the screen.
 const RESERVED_NAME: &str = "host";
 
-/// What stands for no image.
+/// The word for no image.
 const NO_IMAGE: &str = "none";
 
-/// What stands for keys that are not written.
+/// The values of keys that are not written.
 const USUAL_CPUS: u32 = 2;
 const USUAL_MEMORY: Size = Size::mebibytes(2048);
 const USUAL_WEIGHT: u32 = 100;
 const USUAL_HUNG_S: u32 = 10;
 
-/// The most processors of a lab machine.
+/// The maximum number of CPUs of a lab machine.
 const MAX_CPUS: u32 = 255;
 
 pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
@@ -178,7 +178,7 @@ fn pmu_event(text: &str) -> Result<PmuEvent, String> {
     }
 }
 
-/// A guest's memory.
+/// Checks a guest's memory.
 fn memory(value: &DeValue<'_>) -> Result<Size, String> {
     let size = size(value)?;
     let is_whole = size.bytes.is_multiple_of(limits::MEMORY_GRANULE_BYTES);

@@ -48,7 +48,7 @@ impl<'i> Mistakes<'i> {
 pub(super) struct Section<'m, 'i> {
     mistakes: &'m Mistakes<'i>,
     table: DeTable<'i>,
-    /// What its messages begin with.
+    /// The start of its messages.
     label: String,
     at: Option<usize>,
     /// Keys that have been asked for.
@@ -152,7 +152,7 @@ impl<'m, 'i> Section<'m, 'i> {
         at + line.find(word).unwrap_or(0)
     }
 
-    /// Notes the keys that nobody has asked for.
+    /// Notes the keys that no caller has read.
     pub fn finish(self) {
         for key in self.table.keys() {
             let (word, at) = (key.get_ref().as_ref(), Some(key.span().start));
@@ -171,7 +171,7 @@ fn self_table<'i>(item: &Spanned<DeValue<'i>>) -> Option<(DeTable<'i>, usize)> {
     item.get_ref().as_table().map(|table| (table.clone(), item.span().start))
 }
 
-/// What a value is, for people.
+/// Describes a value's type.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",

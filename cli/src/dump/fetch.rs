@@ -16,21 +16,21 @@ use crate::client::{Client, Closed};
 
 /// Questions under way. Their answers fit what the host keeps for a slow line, while nothing else wants it.
 const SHARES: u64 = 12;
-/// After so much silence, what was not answered is asked again: the host drops answers that find no room.
+/// The silence after which unanswered requests are repeated: the host drops answers that find no room.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
-/// How often it is seen whether the operator has interrupted.
+/// The interval at which an interrupt by the operator is checked.
 const TICK: Duration = Duration::from_millis(100);
-/// How often that is tried before the host is given up.
+/// The number of repeats after which the host counts as unresponsive.
 const ATTEMPTS: u32 = 6;
 
-/// What is left of one share.
+/// The rest of one share.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     from: u64,
     to: u64,
 }
 
-/// What is under way.
+/// The shares under way.
 #[derive(Debug, Default)]
 struct Asked {
     shares: BTreeMap<u32, Share>,
@@ -40,7 +40,7 @@ struct Asked {
     ticks: u32,
 }
 
-/// Fetches all memory that is not zero into `image`; says how much that was.
+/// Fetches all memory that is not zero into `image`; returns its bytes.
 pub fn all(
     client: &mut Client,
     name: &str,
@@ -74,7 +74,7 @@ pub fn all(
         }
         let space = next_gpa.checked_sub(gpa).filter(|_| gpa >= share.from).unwrap_or(0);
         if bytes.len() as u64 * u64::from(times) > space {
-            bail!("the host tells of memory outside of {:#x} to {next_gpa:#x}, which it was asked for", share.from);
+            bail!("the host sent memory outside of the requested range {:#x} to {next_gpa:#x}", share.from);
         }
         if !bytes.is_empty() {
             image.write(gpa, &bytes.repeat(times as usize)).context("the core file cannot be written")?;

@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 const PROGRAM: &str = "grub-mkrescue";
-const MEND: &str = "on Debian: apt-get install grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools dosfstools";
-/// Where distributions keep GRUB, by platform.
+const HINT: &str = "on Debian: apt-get install grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools dosfstools";
+/// The folders of GRUB in distributions, by platform.
 const GRUB: &str = "/usr/lib/grub";
 const PLATFORMS: [(&str, &str); 2] = [("i386-pc", "BIOS"), ("x86_64-efi", "UEFI")];
 
@@ -45,13 +45,13 @@ pub fn build(image: &Path, bundle: &Path, cmdline: &str, output: &Path) -> Resul
 fn make(arguments: &[&OsStr]) -> Result<()> {
     let done = Command::new(PROGRAM).args(arguments).output();
     let output = match done {
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{PROGRAM} is not here; {MEND}"),
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{PROGRAM} is not here; {HINT}"),
         done => done.with_context(|| format!("{PROGRAM} cannot be started"))?,
     };
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         let complaint = text.lines().rev().find(|line| line.contains("error")).or(text.lines().next_back());
-        bail!("{PROGRAM} failed: {}; {MEND}", complaint.unwrap_or("it does not say why"));
+        bail!("{PROGRAM} failed: {}; {HINT}", complaint.unwrap_or("it does not say why"));
     }
     Ok(())
 }

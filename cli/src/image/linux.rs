@@ -53,7 +53,7 @@ pub fn bzimage(elf: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
         let content = program.data(endian, elf).map_err(|()| bad("a segment is cut off"))?;
         let place = program.p_paddr(endian).checked_sub(LINKED_AT).filter(|place| *place < MAXIMUM_BYTES);
         let place = place.ok_or(bad("a segment lies elsewhere than images do"))? as usize;
-        let into = memory.get_mut(place..place + content.len()).ok_or(bad("its setup tells another length"))?;
+        let into = memory.get_mut(place..place + content.len()).ok_or(bad("its setup states another length"))?;
         into.copy_from_slice(content);
     }
     Ok(file)
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(refused(|elf| elf.truncate(0)), bad("no ELF header"));
         assert_eq!(refused(|elf| elf.truncate(1300)), bad("its sections are cut off"));
         assert_eq!(refused(|elf| elf[169 + SECTORS_AT - 1] = 2), bad("its setup is damaged"));
-        assert_eq!(refused(|elf| elf[168 + PARAGRAPHS_AT] = 2), bad("its setup tells another length"));
+        assert_eq!(refused(|elf| elf[168 + PARAGRAPHS_AT] = 2), bad("its setup states another length"));
         assert_eq!(refused(|elf| elf[88 + 2] = 0x10), bad("a segment lies elsewhere than images do"));
         let at = image().windows(6).position(|window| window == b".setup").expect("its name");
         let mut elf = image();

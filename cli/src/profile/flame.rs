@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flame graph: a box for each function in each stack, as wide as its share of the samples, on top of who called it.
+//! A flame graph: a box for each function in each stack, as wide as its share of the samples, on top of its caller.
 
 use std::fmt::Write as _;
 
@@ -11,17 +11,17 @@ const MARGIN: f64 = 10.0;
 const HEAD: usize = 40;
 /// Of the font, about.
 const LETTER: f64 = 6.6;
-/// What is narrower is not drawn.
+/// The width below which a box is not drawn.
 const NARROWEST: f64 = 0.2;
 
-/// A function above whoever called it.
+/// A function above its caller.
 struct Box {
     from: u64,
     samples: u64,
     depth: usize,
 }
 
-/// The picture, with this title.
+/// Draws the picture with this title.
 pub fn draw(stacks: &Stacks, title: &str) -> String {
     let total = stacks.total().max(1);
     let deepest = stacks.0.iter().map(|stack| stack.frames.len()).max().unwrap_or(0);
@@ -47,7 +47,7 @@ pub fn draw(stacks: &Stacks, title: &str) -> String {
     svg
 }
 
-/// Places what stands `depth` deep in stacks that are alike up to there.
+/// Places the boxes at `depth` of stacks that are equal up to there.
 fn place(stacks: &[Stack], depth: usize, mut from: u64, put: &mut impl FnMut(&str, &Box)) {
     for group in stacks.chunk_by(|one, other| one.frames.get(depth) == other.frames.get(depth)) {
         let samples = group.iter().map(|stack| stack.samples).sum();

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Stack {
     /// The outermost function first.
     pub frames: Vec<String>,
-    /// How many samples were of it.
+    /// The number of its samples.
     pub samples: u64,
 }
 
@@ -54,7 +54,7 @@ impl Stacks {
         Self(counts.into_iter().map(|(frames, samples)| Stack { frames, samples }).collect())
     }
 
-    /// All samples.
+    /// Returns the number of all samples.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|stack| stack.samples).sum()
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a gap in a Linux boot log is known to be, and what shortens it.
+//! Known causes of gaps in a Linux boot log, and advice to shorten them.
 //!
 //! A gap is known by the lines around it. The work that lies before a line is often announced by nothing: so most rules
 //! look at the line that ends the gap, some at the one that begins it.
 
-/// Why a boot took time.
+/// A cause for which a boot took time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Processors woken, one after the other or at once.
@@ -75,14 +75,14 @@ impl Cause {
         Self::RootWait,
     ];
 
-    /// What a gap between these lines is known to be.
+    /// Returns the known cause of a gap between these lines.
     pub fn of(before: &str, after: &str) -> Option<Self> {
         let fits =
             |patterns: &[&str], line: &str| patterns.is_empty() || patterns.iter().any(|part| line.contains(part));
         RULES.iter().find(|(_, begins, ends)| fits(begins, before) && fits(ends, after)).map(|(cause, ..)| *cause)
     }
 
-    /// What it is called on the picture.
+    /// Returns its name on the picture.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BringUp => "processor bring-up",
@@ -98,7 +98,7 @@ impl Cause {
         }
     }
 
-    /// What shortens it.
+    /// Returns advice that shortens it.
     pub const fn cure(self) -> &'static str {
         match self {
             Self::BringUp => "bring processors up in parallel: Linux 6.5 or later, where cpuhp.parallel is on",
@@ -115,7 +115,7 @@ impl Cause {
             }
             Self::Acpi => "nothing to set: fewer and smaller tables in the firmware, devices of no use disabled there",
             Self::Pci => "have fewer functions probed: disable in the firmware what the host does not use",
-            Self::Clocks => "give the rate away: a processor that tells it by CPUID, or tsc_early_khz=",
+            Self::Clocks => "give the rate: a CPU that reports it in CPUID, or tsc_early_khz=",
             Self::Initramfs => "make the initramfs smaller, or compress it with zstd or lz4 instead of xz or gzip",
             Self::Benchmarks => "choose without trying: a kernel with CONFIG_RAID6_PQ_BENCHMARK off",
             Self::RootWait => "find the device sooner: its driver built in, rootdelay= removed",

@@ -12,13 +12,13 @@ use wire::TimelinePage;
 
 use super::{Run, Span, Track};
 
-/// The track that tells a run in a few words.
+/// The track with a run's main parts.
 pub const OVERVIEW: &str = "overview";
 
-/// In an update, what its guests notice.
+/// The span of an update that its guests notice.
 const STILL: &str = "guests stand still";
 
-/// What is known of a host besides its records.
+/// Facts about a host besides its records.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The guests' names, in the bundle's order.

@@ -11,7 +11,7 @@ use bench::{Context, Sizes};
 use super::DONE;
 use crate::args::BenchArgs;
 
-/// Status of a command that measured, and found a goal missed, where that was asked for.
+/// The exit status of `--check` if a goal is missed.
 const MISSED: u8 = 1;
 
 pub(super) fn run(args: &BenchArgs) -> Result<u8> {

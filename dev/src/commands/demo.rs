@@ -20,12 +20,12 @@ use replacing::Replacement;
 
 /// The demo's host.toml in the workspace.
 const CONFIG: &str = "guests/demo.toml";
-/// Seconds a demo may take: a translated machine on a busy laptop.
+/// The time limit of a demo in seconds: an emulated machine on a busy laptop.
 const TIMEOUT_SECONDS: u64 = 300;
-/// A guest that has counted so far is updated under.
+/// The count of each guest from which on the host is updated.
 const BEATS_BEFORE: usize = 5;
 
-/// What has been seen of the guests.
+/// The guests' output so far.
 struct Show {
     host: String,
     has_greeted: bool,

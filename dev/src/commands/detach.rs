@@ -21,11 +21,11 @@ use crate::args::UpArgs;
 
 /// How long a host may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often it is asked.
+/// The interval between two requests to it.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// How long the background part may take to be gone once it has closed a connection.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
-/// Lines of the log shown where it does not answer.
+/// Lines of the log in the error for a host that does not answer.
 const TAIL_LINES: usize = 20;
 
 pub(super) fn run(args: &UpArgs) -> Result<u8> {
@@ -80,14 +80,14 @@ fn wait_for_answer(name: &str, child: &mut Child) -> Result<()> {
     bail!("the host did not answer within {} s", ANSWER_TIMEOUT.as_secs())
 }
 
-/// Asks once; a broker that is not there yet is no error.
+/// Sends one request; a broker that is not there yet is no error.
 fn answers(name: &str, child: &mut Child) -> Result<bool> {
     let Ok(mut client) = running::control_socket_of(name).and_then(|path| Client::connect(&path)) else {
         return Ok(false);
     };
     let question = client.request_within(ANSWER_TIMEOUT, wire::RequestBody::Info);
     if question.is_err() && ends_soon(child)? {
-        // The loop says how it ended.
+        // The caller's loop reports how it ended.
         return Ok(false);
     }
     question.map(|_| true)

@@ -22,9 +22,9 @@ use signal_hook::flag;
 
 use crate::args::LabArgs;
 
-/// How often signals and the deadline are looked at.
+/// The interval at which signals and the deadline are checked.
 const TICK: Duration = Duration::from_millis(100);
-/// What the host needs besides its guests and the bundle: generous, the host says exactly what it lacks.
+/// Memory that the host needs besides its guests and the bundle: generous, since the host itself reports exact needs.
 const HOST_MEMORY: Size = Size::mebibytes(64);
 
 /// A running host with its screen.
@@ -48,7 +48,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// The tool's exit status: those of timeout(1) and of a shell for what was cut off.
+    /// Returns the tool's exit status: that of timeout(1), or of a shell after a signal, if it was cut off.
     pub(super) fn process_status(&self) -> u8 {
         match self {
             Self::Ended(ending) => ending.process_status(),
@@ -93,7 +93,7 @@ impl Session {
         })
     }
 
-    /// Shows everything until the end; `on_console_line` sees each guest's lines as well.
+    /// Shows all output until the end; `on_console_line` is called with each guest's lines.
     pub(super) fn run(&mut self, mut on_console_line: impl FnMut(&str, &str)) -> Outcome {
         let mut is_cut = None;
         loop {
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Ends the machine where it is time to.
+    /// Ends the machine at its deadline or after a signal.
     fn cut(&mut self) -> Option<Outcome> {
         let outcome = match self.timeout {
             _ if self.signal.load(Ordering::Relaxed) => Outcome::Interrupted,
@@ -153,7 +153,7 @@ fn describe(outcome: &Outcome) -> String {
     }
 }
 
-/// The guests that start with the host fit the machine together.
+/// Checks that the guests that start with the host fit into the machine together.
 fn check_memory(config: &Config, memory: Size, bundle_bytes: u64) -> Result<()> {
     let started = config.guests.iter().filter(|guest| guest.autostart);
     let guests = started.map(|guest| guest.memory.bytes).fold(0, u64::saturating_add);
@@ -169,7 +169,7 @@ fn check_memory(config: &Config, memory: Size, bundle_bytes: u64) -> Result<()> 
     )
 }
 
-/// Whether standard output is a terminal that wants colours (NO_COLOR and its kind are heeded).
+/// Returns whether standard output is a terminal that wants colours (NO_COLOR and the like apply).
 fn is_coloured() -> bool {
     // The crate's only way to ask: a text stays as it is where colours are not wanted.
     let probe = "".if_supports_color(Stream::Stdout, |text| text.red()).to_string();

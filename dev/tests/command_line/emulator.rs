@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An emulator with a host in it that has one guest called "debian". The variable [`BEHAVIOUR`] says how the host
+//! An emulator with a host in it that has one guest called "debian". The variable [`BEHAVIOUR`] selects how the host
 //! behaves:
 //!
-//! | word | what |
+//! | word | behaviour |
 //! |---|---|
 //! | `greet` | the guest greets, then the host ends well |
-//! | `poweroff` | the host ends without a word of the guest |
+//! | `poweroff` | the host ends without output of the guest |
 //! | `panic` | the host prints a backtrace and ends with the code of a panic |
 //! | `mute` | the host never answers |
-//! | `stubborn` | the host takes the order to switch off, and goes on |
-//! | `silent` | the host does not answer who asks for memory |
-//! | nothing | the host runs until it is switched off |
+//! | `stubborn` | the host accepts the order to power off, and runs on |
+//! | `silent` | the host does not answer requests for memory |
+//! | nothing | the host runs until it is powered off |
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -22,14 +22,14 @@ use lab::GREETING;
 use wire::exit_code::ExitCode as HostCode;
 use wire::*;
 
-/// The variable that says how the host behaves.
+/// The variable that selects how the host behaves.
 pub const BEHAVIOUR: &str = "BATON_TEST_BEHAVIOUR";
 
 struct Host {
     wire: UnixStream,
     behaviour: String,
     sequence: u64,
-    /// The guest stands still for a reader.
+    /// Whether the guest is held for a reader.
     is_held: bool,
 }
 

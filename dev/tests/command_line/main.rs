@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tool as its operator meets it: the real program, with an emulator that this test program plays itself.
+//! The tool from its operator's view: the real program, with this test program in the emulator's place.
 //!
 //! Started with an emulator's arguments it speaks like a host over the control socket ([`emulator`]); started otherwise
 //! it runs the tests.

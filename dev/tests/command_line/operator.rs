@@ -15,7 +15,7 @@ pub struct Operator {
     behaviour: String,
 }
 
-/// What a command came to.
+/// The result of a command.
 pub struct Said {
     pub status: i32,
     pub out: String,
@@ -30,7 +30,7 @@ impl From<Output> for Said {
 }
 
 impl Operator {
-    /// An operator whose host behaves as `behaviour` says.
+    /// Returns an operator whose host has this `behaviour`.
     pub fn new(behaviour: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
@@ -44,7 +44,7 @@ impl Operator {
         Self { folder, behaviour: behaviour.to_owned() }
     }
 
-    /// `baton` with arguments, in the operator's folder.
+    /// Runs `baton` with arguments in the operator's folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton-dev"));
         command.args(arguments).current_dir(self.folder.path());
@@ -59,7 +59,7 @@ impl Operator {
         self.command(arguments).output().expect("started").into()
     }
 
-    /// The same with `input` on standard input.
+    /// Runs `baton` with `input` on standard input.
     pub fn types(&self, input: &str, arguments: &[&str]) -> Said {
         let mut child = self.start(self.command(arguments).stdin(Stdio::piped()));
         child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
@@ -70,24 +70,24 @@ impl Operator {
         command.spawn().expect("started")
     }
 
-    /// Whether there is a file in the operator's folder.
+    /// Returns whether there is a file in the operator's folder.
     pub fn has(&self, name: &str) -> bool {
         self.folder.path().join(name).exists()
     }
 
-    /// What a host in the background has said.
+    /// Returns the output of a host in the background.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("baton/default/up.log")).unwrap_or_default()
     }
 
-    /// The emulator of the host that runs.
+    /// Returns the process id of the running host's emulator.
     pub fn emulator(&self) -> Pid {
         let pids = fs::read_to_string(self.folder.path().join("baton/default/pids")).expect("a host runs");
         let emulator = pids.split_whitespace().nth(1).and_then(|pid| pid.parse().ok());
         Pid::from_raw(emulator.expect("the emulator's number"))
     }
 
-    /// What the operator's folders hold of a host's.
+    /// Returns the files of hosts in the operator's folders.
     pub fn left_behind(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path().join("baton/default")).expect("a folder");
         let mut names: Vec<_> =

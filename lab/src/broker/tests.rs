@@ -23,7 +23,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Rig {
     folder: TempDir,
     happened: Receiver<What>,
-    /// What the hypervisor was asked.
+    /// The requests that the hypervisor got.
     asked: Receiver<RequestBody>,
     threads: Vec<JoinHandle<()>>,
     stop: Option<UnixStream>,
@@ -79,7 +79,7 @@ impl Rig {
         Client::over(self.socket())
     }
 
-    /// What the hypervisor was asked besides subscriptions.
+    /// Returns the requests that the hypervisor got, without subscriptions.
     fn orders(&self) -> Vec<RequestBody> {
         self.asked.try_iter().filter(|body| !matches!(body, RequestBody::Subscribe(_))).collect()
     }
@@ -101,7 +101,7 @@ fn bytes(frame: &Frame<'_>) -> Vec<u8> {
     encode(frame, &mut [0; MAX_FRAME_BYTES]).expect("it fits").to_vec()
 }
 
-/// Answers every order with "done"; a machine called "ghost" it does not know.
+/// Answers every order with "done", and an order to "ghost" with a refusal.
 fn hypervisor(mut wire: Wire, ask: impl Fn(RequestBody)) {
     let (mut decoder, mut buffer) = (Decoder::new(), [0; 512]);
     while let Some(received) = read(&mut wire.stream, &mut buffer).filter(|received| !received.is_empty()) {
@@ -142,8 +142,8 @@ fn a_refusal_comes_through_with_its_reason() {
     assert_eq!(error.downcast_ref::<Refusal>().map(|refusal| refusal.code), Some(RefusalCode::UnknownVm));
 }
 
-/// What a client is told that sends `noise` instead of a request.
-fn told_for(rig: &Rig, noise: &[u8]) -> String {
+/// Returns the reason that a client gets that sends `noise` instead of a request.
+fn reason_for(rig: &Rig, noise: &[u8]) -> String {
     let mut socket = rig.socket();
     socket.write_all(noise).expect("sent");
     let error = Client::over(socket).request_within(SECOND, RequestBody::Info).expect_err("refused");
@@ -154,9 +154,9 @@ fn told_for(rig: &Rig, noise: &[u8]) -> String {
 fn garbage_ends_one_connection_with_the_reason() {
     let rig = Rig::new();
     let mut bystander = rig.client();
-    assert!(told_for(&rig, b"root\r\nroot\r\n\0").contains("garbage"));
-    assert!(told_for(&rig, &[1; 10_000]).contains("longer than"));
-    assert!(told_for(&rig, &[3, 1, 1, 0]).contains("broke off"));
+    assert!(reason_for(&rig, b"root\r\nroot\r\n\0").contains("garbage"));
+    assert!(reason_for(&rig, &[1; 10_000]).contains("longer than"));
+    assert!(reason_for(&rig, &[3, 1, 1, 0]).contains("broke off"));
     bystander.order(RequestBody::PowerOff).expect("the others are served");
     assert_eq!(rig.orders(), [RequestBody::PowerOff]);
 }
@@ -169,8 +169,8 @@ fn an_unknown_version_is_named() {
     let checksum = crc32(&content).to_le_bytes();
     let frame = [&[7][..], &content, &checksum, &[0]].concat();
     assert!(!frame[..7].contains(&0));
-    let told = told_for(&rig, &frame);
-    assert!(told.contains("version 200") && told.contains(&format!("version {VERSION}")), "{told}");
+    let reason = reason_for(&rig, &frame);
+    assert!(reason.contains("version 200") && reason.contains(&format!("version {VERSION}")), "{reason}");
 }
 
 /// The bundle's checksum is the wire's.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests wrote last, for a client that comes to a console later.
+//! The end of each guest's console output, for clients that connect later.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use wire::{MAX_CONSOLE_BYTES, Stream};
 
-/// Bytes kept per guest: some screens.
+/// Bytes kept for each guest: some screens.
 const MAX_BYTES: usize = 16 * 1024;
 /// Guests kept: more than a bundle has.
 const MAX_GUESTS: usize = 64;
@@ -17,7 +17,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Adds what a guest wrote.
+    /// Adds output of a guest.
     pub fn add(&mut self, name: &str, bytes: &[u8]) {
         if !self.guests.contains_key(name) && self.guests.len() >= MAX_GUESTS {
             return;
@@ -27,7 +27,7 @@ impl Backlog {
         kept.drain(..kept.len().saturating_sub(MAX_BYTES));
     }
 
-    /// What was kept, in messages.
+    /// Returns the kept bytes in messages.
     pub fn chunks(&mut self) -> impl Iterator<Item = Stream<'_>> {
         self.guests.iter_mut().flat_map(|(name, kept)| {
             let chunks = kept.make_contiguous().chunks(MAX_CONSOLE_BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes from the host: answers to those who asked, streams to those who subscribed.
+//! Messages from the host: answers go to the client that asked, streams to subscribers.
 
 use wire::{Frame, FrameError, Response, Stream, Subscription};
 
@@ -11,7 +11,7 @@ use crate::What;
 const NO_REQUEST: u32 = 0;
 
 impl Router {
-    /// Bytes from the host.
+    /// Takes bytes from the host.
     pub fn host_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             match self.host_decoder.push_byte(byte) {
@@ -80,7 +80,7 @@ impl Router {
     }
 
     fn host_error(&mut self, error: FrameError) {
-        // What comes before the host has set its port up is the machine's noise.
+        // Bytes from before the host has set up its port are noise of the machine.
         if self.is_ready {
             self.note(format!("control channel: {error}"));
         }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use wire::{EncodeError, Frame, MAX_FRAME_BYTES, encode};
 
-/// The most bytes that wait for one socket: what a busy console says in a minute.
+/// The maximum number of bytes that wait for one socket: the output of a busy console in a minute.
 const MAX_BYTES: usize = 4 << 20;
 
 /// Bytes that wait for a socket to take them.
@@ -16,7 +16,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Adds bytes; `false` where there are too many.
+    /// Adds bytes; returns `false` if there are too many.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         let fits = self.bytes.len() + bytes.len() <= MAX_BYTES;
         if fits {
@@ -25,17 +25,17 @@ impl Outbox {
         fits
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Forgets what waits.
+    /// Discards all bytes.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Writes what `socket` takes without waiting.
+    /// Writes as many bytes as `socket` takes without waiting.
     pub fn drain_to(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while !self.bytes.is_empty() {
             match socket.write(self.bytes.as_slices().0) {
@@ -49,14 +49,14 @@ impl Outbox {
         Ok(())
     }
 
-    /// Takes everything that waits.
+    /// Removes and returns all bytes.
     #[cfg(test)]
     pub fn take(&mut self) -> Vec<u8> {
         self.bytes.drain(..).collect()
     }
 }
 
-/// A message as it goes onto a stream.
+/// Encodes a message for a stream.
 pub(super) fn encoded(frame: &Frame<'_>) -> Result<Vec<u8>, EncodeError> {
     encode(frame, &mut [0; MAX_FRAME_BYTES]).map(<[u8]>::to_vec)
 }

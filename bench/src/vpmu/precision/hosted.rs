@@ -2,25 +2,24 @@
 //! Guests of `guests/perf` on a host of one processor, which may be replaced while they are profiled.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use anyhow::{Result, bail};
+use baton::config::{Guest, Image};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Happening, Lab, RunDir, What};
+use bundle::Pmu;
+use lab::{Happening, Lab, What};
 use tempfile::TempDir;
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::Context;
 use crate::exits::Clock;
+use crate::setup::{HostSetup, guest, temporary_folder};
 
 /// Cycles for each sample.
 const PERIOD: u64 = 1_000_000;
 const GUEST_MEMORY: Size = Size::mebibytes(384);
-/// What the machine has beyond its guests' memory: the host, the next one beside it, and the bundle.
+/// Memory of the machine beyond its guests': for the host, the next one beside it, and the bundle.
 const HOST_MEMORY: Size = Size::mebibytes(384);
 /// How long one machine may take.
 const TIMEOUT: Duration = Duration::from_secs(3600);
@@ -68,24 +67,19 @@ struct Hosted {
 
 impl Hosted {
     fn start(context: &Context, setup: &Setup) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let bundle = folder.path().join("bundle.cpio");
-        let memory = Size { bytes: HOST_MEMORY.bytes + setup.guests.len() as u64 * GUEST_MEMORY.bytes };
-        fs::write(&bundle, baton::bundle::build(&config(context, setup, memory)?, Some(&context.image))?)?;
-        let machine =
-            context.machine(bundle, memory, format!("tsc=skip vpmu={}", setup.policy), Clock::Instructions.arguments());
-        let lab = Lab::start(&machine, RunDir::take_at(&folder.path().join("run"))?)?;
+        let folder = temporary_folder()?;
+        let lab = host(context, setup)?.start_in(context, folder.path())?;
         let consoles = setup.guests.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect();
         let timeout = context.timeout.max(TIMEOUT);
         Ok(Self { lab, timeout, consoles, host_lines: Vec::new(), _folder: folder })
     }
 
-    /// Follows what happens until every guest's console is as wanted.
+    /// Waits until every guest's console is as wanted.
     fn until(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> Result<()> {
         while !self.consoles.values().all(|console| is_there(console)) {
             let left = self.timeout.checked_sub(self.lab.elapsed()).unwrap_or_default();
             let Some(happening) = self.lab.next(left) else {
-                bail!("waited for {what} for {:?}{}", self.timeout, self.told());
+                bail!("waited for {what} for {:?}{}", self.timeout, self.output());
             };
             self.note(happening)?;
         }
@@ -98,18 +92,18 @@ impl Hosted {
                 self.consoles.entry(name).or_default().push_str(&String::from_utf8_lossy(&bytes));
             }
             What::HostLine(line) | What::EmulatorLine(line) => self.host_lines.push(line),
-            What::Ended(ending) => bail!("the machine ended before its guests: {ending}{}", self.told()),
+            What::Ended(ending) => bail!("the machine ended before its guests: {ending}{}", self.output()),
             _ => {}
         }
         Ok(())
     }
 
-    /// Replaces the image, and takes note of what has happened meanwhile.
+    /// Replaces the image, and records the output of the meantime.
     fn update(&mut self) -> Result<()> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.lab.client()?.request_within(self.timeout, body)? {
             ReplyBody::Updated(_) => {}
-            other => bail!("not the answer to an update: {other:?}{}", self.told()),
+            other => bail!("not the answer to an update: {other:?}{}", self.output()),
         }
         while let Some(happening) = self.lab.next(Duration::ZERO) {
             self.note(happening)?;
@@ -117,33 +111,27 @@ impl Hosted {
         Ok(())
     }
 
-    fn told(&self) -> String {
+    fn output(&self) -> String {
         let consoles: Vec<String> = self.consoles.iter().map(|(name, text)| format!("{name} said\n{text}")).collect();
         format!("\n{}\nThe host said\n{}", consoles.join("\n"), self.host_lines.join("\n"))
     }
 }
 
-fn config(context: &Context, setup: &Setup, memory: Size) -> Result<Config> {
-    let host = Host { cpus: 1, memory, when_done: WhenDone::Stay, cmdline: String::new(), image: Image::Usual };
+fn host(context: &Context, setup: &Setup) -> Result<HostSetup> {
     let (tasks, ms) = (setup.tasks, setup.computes_ms);
-    let cmdline = format!("console=ttyS0 quiet nmi_watchdog=0 perf={tasks} ms={ms} period={PERIOD}");
     let (kernel, initrd) = (context.made("target/kernels/default/vmlinuz")?, context.made("target/guests/perf.cpio")?);
     let guest = |(name, pmu): &(&str, Pmu)| Guest {
-        name: (*name).to_owned(),
-        kernel: kernel.clone(),
         initrd: Some(initrd.clone()),
-        modules: Vec::new(),
-        cmdline: cmdline.clone(),
-        vcpus: 1,
-        memory: GUEST_MEMORY,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
+        cmdline: format!("console=ttyS0 quiet nmi_watchdog=0 perf={tasks} ms={ms} period={PERIOD}"),
         pmu: *pmu,
-        pmu_events: None,
-        autostart: true,
+        ..guest(name, kernel.clone(), GUEST_MEMORY)
     };
-    let guests = setup.guests.iter().map(guest).collect();
-    Ok(Config { path: PathBuf::from("bench"), trusted_keys: Vec::new(), allow_downgrade: None, host, guests })
+    let memory = Size { bytes: HOST_MEMORY.bytes + setup.guests.len() as u64 * GUEST_MEMORY.bytes };
+    Ok(HostSetup {
+        guests: setup.guests.iter().map(guest).collect(),
+        image: Image::Usual,
+        options: format!("tsc=skip vpmu={}", setup.policy),
+        extra: Clock::Instructions.arguments(),
+        ..HostSetup::new(memory)
+    })
 }

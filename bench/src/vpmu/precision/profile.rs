@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest of `guests/perf` says of its profile.
+//! The profile that a guest of `guests/perf` prints.
 
-/// The program's functions, and what each does of all its work.
+/// The program's functions, and their shares of its work.
 const FUNCTIONS: [(&str, f64); 3] = [("half", 0.5), ("third", 0.3), ("fifth", 0.2)];
 
-/// What one guest has found.
+/// One guest's profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Profile {
     /// The largest distance of a function's share of the samples from its share of the work.
@@ -30,25 +30,25 @@ impl Profile {
         let met = FUNCTIONS.iter().map(|(name, _)| count(name)).collect::<Option<Vec<f64>>>()?;
         let all: f64 = met.iter().sum();
         let errors = FUNCTIONS.iter().zip(&met).map(|((_, share), met)| (met / all - share).abs());
-        let rate = |lines: &[&str]| Some(said(lines, "rounds")? / said(lines, "ms")?);
+        let rate = |lines: &[&str]| Some(field(lines, "rounds")? / field(lines, "ms")?);
         let recorded = rate(&record)?;
         Some(Self {
             share_error: errors.fold(0.0, f64::max),
             samples_share: count("samples")? / (cycles / count("period")?),
             overhead: rate(&bare).map(|bare| 1.0 - recorded / bare),
-            cycles_per_round: cycles / said(&record, "rounds")?,
+            cycles_per_round: cycles / field(&record, "rounds")?,
         })
     }
 }
 
-/// What follows `perf: TASK: `.
+/// Returns the rest of lines that begin with `perf: TASK: `.
 fn of_task<'l>(lines: &'l [String], task: &str) -> Vec<&'l str> {
     let prefix = format!("perf: {task}: ");
     lines.iter().filter_map(|line| line.trim().strip_prefix(&*prefix)).collect()
 }
 
 /// A field of the program's own line.
-fn said(lines: &[&str], name: &str) -> Option<f64> {
+fn field(lines: &[&str], name: &str) -> Option<f64> {
     let line = lines.iter().find_map(|line| line.strip_prefix("shares: "))?;
     line.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of the time between two looks.
+//! Differences of two samples.
 
 use wire::{ExitKind, PerfEvent, PerfState};
 

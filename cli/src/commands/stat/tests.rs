@@ -32,8 +32,8 @@ fn who_leaves_stays_in_the_sum() {
     let (before, after) = (perf(100, 60, 10, 0, &[(0, 10), (7, 20)]), perf(1000, 160, 310, 120, &[(0, 410)]));
     let span = between(0, &names(), &before, &after).expect("it goes forward");
     assert_eq!((span.guest_ticks, span.guests.len(), span.guests[0].ticks), (500, 1, 400));
-    let told = table(&[span]).to_string();
-    assert!(told.contains("guests that left") && told.contains(" 100 "), "{told}");
+    let text = table(&[span]).to_string();
+    assert!(text.contains("guests that left") && text.contains(" 100 "), "{text}");
 }
 
 #[test]

@@ -10,17 +10,17 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// A line of a guest's console.
+    /// Takes a line of a guest's console.
     pub(super) fn see(&mut self, line: &str) {
         self.beats.extend(beat(line));
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub(super) fn beats(&self) -> usize {
         self.beats.len()
     }
 
-    /// What came after the first `before` lines, in words.
+    /// Describes the lines after the first `before`.
     pub(super) fn since(&self, before: usize) -> Result<String> {
         let expected = (0..).zip(&self.beats).find(|(expected, (number, _))| expected != number);
         if let Some((expected, (number, _))) = expected {

@@ -10,7 +10,7 @@ use baton::running;
 use baton::timeline::{bars, host};
 use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
-/// Updates that are tried where the emulator keeps a processor away for longer than one waits.
+/// Attempts at an update: the emulator may keep a CPU away for longer than an update waits.
 const ATTEMPTS: u32 = 3;
 
 /// An update under way.
@@ -20,18 +20,18 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// Has the host of this name replace itself by the image in its bundle. Guests have counted so far.
+    /// Starts an update of the host of this name to the image in its bundle; guests have counted so far.
     pub(super) fn begin(host: &str, beats_before: usize) -> Self {
         let host = host.to_owned();
         Self { beats_before, thread: thread::spawn(move || replace(&host)) }
     }
 
-    /// How far guests had counted.
+    /// Returns the guests' counts at its start.
     pub(super) fn beats_before(&self) -> usize {
         self.beats_before
     }
 
-    /// What has come of it: the table and the picture.
+    /// Waits for its end; returns the table and the picture.
     pub(super) fn end(self) -> Result<String> {
         let ended = self.thread.join().map_err(|_| anyhow!("the update's thread has failed"))?;
         ended.context("Baton was not updated under the guest")
@@ -57,5 +57,5 @@ fn request(client: &mut Client) -> Result<UpdateReport> {
             Err(error) => return Err(error),
         }
     }
-    bail!("{ATTEMPTS} updates in a row waited too long for a processor; the machine is too busy")
+    bail!("all {ATTEMPTS} updates were rolled back, since a CPU came too late; run fewer programs beside the demo")
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Emulated machines that run Baton: the settings that benches share, and the wait for what they measure.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use baton::config::{Config, Guest, Host, Image};
+use baton::size::Size;
+use bundle::{OnPanic, Pmu, WhenDone};
+use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use tempfile::TempDir;
+
+use super::Context;
+
+/// Arguments with which one instruction of the emulated machine takes one nanosecond. The second `-cpu` replaces the
+/// lab's: QEMU 10's emulated x2APIC ends the emulator with "Bad icount read".
+pub(super) const COUNT_INSTRUCTIONS: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"];
+
+/// A host to boot. A bench states what differs from [`HostSetup::new`].
+#[derive(Clone, Debug)]
+pub(super) struct HostSetup {
+    pub cpus: u32,
+    pub memory: Size,
+    /// Without guests the machine has no bundle.
+    pub guests: Vec<Guest>,
+    pub when_done: WhenDone,
+    /// The image in the bundle, for restarts and updates.
+    pub image: Image,
+    /// The hypervisor's command line.
+    pub options: String,
+    /// Further arguments for the emulator.
+    pub extra: Vec<OsString>,
+}
+
+impl HostSetup {
+    /// A host of one CPU and this much memory, without guests, options or an image for restarts.
+    pub fn new(memory: Size) -> Self {
+        Self {
+            cpus: 1,
+            memory,
+            guests: Vec::new(),
+            when_done: WhenDone::Stay,
+            image: Image::None,
+            options: String::new(),
+            extra: Vec::new(),
+        }
+    }
+
+    /// Starts the machine.
+    pub fn start(&self, context: &Context) -> Result<Started> {
+        let folder = temporary_folder()?;
+        Ok(Started { lab: self.start_in(context, folder.path())?, host_lines: Vec::new(), _folder: folder })
+    }
+
+    /// Starts the machine with its bundle and its sockets in `folder`.
+    pub fn start_in(&self, context: &Context, folder: &Path) -> Result<Lab> {
+        let bundle = folder.join("bundle.cpio");
+        if !self.guests.is_empty() {
+            fs::write(&bundle, self.bundle(context)?)?;
+        }
+        let machine = Machine {
+            qemu: context.qemu.clone(),
+            accelerator: Accelerator::Tcg,
+            cpus: self.cpus,
+            memory: self.memory,
+            image: context.image.clone(),
+            bundle: (!self.guests.is_empty()).then_some(bundle),
+            disc: None,
+            cmdline: self.options.clone(),
+            extra: self.extra.clone(),
+        };
+        Lab::start(&machine, RunDir::take_at(&folder.join("run"))?)
+    }
+
+    /// Returns the bundle: the guests and, where [`Self::image`] asks for one, the image.
+    pub fn bundle(&self, context: &Context) -> Result<Vec<u8>> {
+        let (cpus, memory, when_done) = (self.cpus, self.memory, self.when_done);
+        let host = Host { cpus, memory, when_done, cmdline: String::new(), image: self.image.clone() };
+        let config = Config {
+            path: PathBuf::from("bench"),
+            host,
+            trusted_keys: Vec::new(),
+            allow_downgrade: None,
+            guests: self.guests.clone(),
+        };
+        baton::bundle::build(&config, Some(&context.image))
+    }
+}
+
+/// Makes a folder that is removed with the returned value.
+pub(super) fn temporary_folder() -> Result<TempDir> {
+    tempfile::tempdir().context("no temporary folder can be made")
+}
+
+/// A guest of one vCPU that starts with its host. A bench states what differs.
+pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
+    Guest {
+        name: name.to_owned(),
+        kernel,
+        initrd: None,
+        modules: Vec::new(),
+        cmdline: String::new(),
+        vcpus: 1,
+        memory,
+        debug_exit: false,
+        weight: 100,
+        on_panic: OnPanic::default(),
+        hung_s: 0,
+        pmu: Pmu::Off,
+        pmu_events: None,
+        autostart: true,
+    }
+}
+
+/// A guest `keeper` that does `tasks` and, where they end, reports it through the debug-exit port.
+pub(super) fn keeper(context: &Context, tasks: &str, memory: Size) -> Result<Guest> {
+    let kernel = context.made("target/guests/keeper.elf")?;
+    Ok(Guest { cmdline: tasks.to_owned(), debug_exit: true, ..guest("keeper", kernel, memory) })
+}
+
+/// A machine that runs, with its log so far. Dropping it ends the emulator.
+pub(super) struct Started {
+    pub lab: Lab,
+    host_lines: Vec<String>,
+    /// The bundle and the sockets.
+    _folder: TempDir,
+}
+
+impl Started {
+    /// Waits until `find` returns something for a happening. Fails when the machine ends, or when it has run for
+    /// `timeout`; `name` then says in the error what was missing.
+    pub fn wait<T>(&mut self, timeout: Duration, name: &str, mut find: impl FnMut(&What) -> Option<T>) -> Result<T> {
+        while let Some(left) = timeout.checked_sub(self.lab.elapsed()) {
+            let Some(Happening { what, .. }) = self.lab.next(left) else { break };
+            if let Some(found) = find(&what) {
+                return Ok(found);
+            }
+            match what {
+                What::HostLine(line) | What::EmulatorLine(line) => self.host_lines.push(line),
+                What::Ended(ending) => bail!("{name}: none before the machine ended: {ending}{}", self.log()),
+                _ => {}
+            }
+        }
+        bail!("{name}: none within {timeout:?}; raise --timeout on a slow machine{}", self.log())
+    }
+
+    fn log(&self) -> String {
+        format!("\nThe host's lines were\n{}", self.host_lines.join("\n"))
+    }
+}
