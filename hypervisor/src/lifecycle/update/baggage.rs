@@ -25,10 +25,10 @@ use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 use crate::lifecycle::restart::record::control_section;
 
-/// Behind a block's first page: CPUID's leaves; the XSAVE area; PCI functions; nothing.
+/// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
 const VCPU_TAIL_BYTES: u64 = PAGE_BYTES;
-const DEVICES_TAIL_BYTES: u64 = PAGE_BYTES;
+const VERSION_3_DEVICES_TAIL_BYTES: u64 = PAGE_BYTES;
 const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
 
 /// The version since which a guest that is held for a reader is handed over as such.
@@ -156,7 +156,8 @@ impl Baggage {
         }
         let home = guest.home();
         let owner = Owner { guest: number, vcpu: 0 };
-        self.add(BlockKind::Devices, owner, home, home, DEVICES_TAIL_BYTES)?;
+        let devices = VERSION_3_DEVICES_TAIL_BYTES.max(run.machine.devices_tail_bytes() as u64);
+        self.add(BlockKind::Devices, owner, home, home, devices)?;
         self.add(BlockKind::Console, owner, home, home, CONSOLE_TAIL_BYTES)?;
         let policy = self.add(BlockKind::Policy, owner, home, home, POLICY_TAIL_BYTES)?;
         let too_large = || format!("what guest '{}' was told when it booted is too much", guest.config.name);
