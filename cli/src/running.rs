@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running hosts by their names: where clients connect to them.
 //!
-//! A host's folder is `$XDG_RUNTIME_DIR/baton/<name>/`, or without that variable `<temporary folder>/baton-<uid>/<name>/`.
-//! It holds a lock for as long as the host runs; a folder whose lock is free is no running host's, whatever files are
-//! left there.
+//! A host's folder is `$XDG_RUNTIME_DIR/baton/<name>/`, or without that variable
+//! `<temporary folder>/baton-<uid>/<name>/`. It holds a lock for as long as the host runs; a folder whose lock is
+//! free is no running host's, whatever files are left there.
 
 use std::env;
 use std::fs::{self, File, TryLockError};

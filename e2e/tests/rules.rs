@@ -14,6 +14,8 @@ const SOURCES: [&str; 7] = ["rs", "S", "ld", "sh", "toml", "md", "yml"];
 /// KVM memory.
 const UNSAFE_FOLDERS: [&str; 3] = ["hypervisor/src/arch", "guests/tiny", "guests/kvm"];
 const MOST_LINES: usize = 500;
+/// Where lines end. Code is rustfmt's to wrap.
+const MOST_COLUMNS: usize = 120;
 
 /// Every file of the repository, by its path in it; no build output, nothing hidden.
 fn files() -> Result<Vec<PathBuf>> {
@@ -46,6 +48,41 @@ fn breaking(kinds: &[&str], is_broken: impl Fn(&Path, &str) -> bool) -> Result<V
     assert!(texts.len() > 1, "no {kinds:?} were found");
     let broken = texts.into_iter().filter(|(path, text)| is_broken(path, text));
     Ok(broken.map(|(path, _)| path).collect())
+}
+
+/// Whether a line is prose, which can be wrapped: in Rust a comment, in Markdown whatever is in no listing. Tables and
+/// diagrams cannot.
+fn is_prose(path: &Path, line: &str) -> bool {
+    let text = line.trim_start();
+    let is_comment = path.extension().is_some_and(|kind| kind == "md") || text.starts_with("//");
+    is_comment && !text.trim_start_matches(['/', '!', ' ']).starts_with('|') && !line.contains(['│', '─', '►', '◄'])
+}
+
+/// The numbers of the lines of prose that are too long.
+fn long_lines(path: &Path, text: &str) -> Vec<usize> {
+    let mut is_listing = false;
+    let mut is_long = |line: &str| {
+        is_listing ^= line.trim_start_matches(['/', '!', ' ']).starts_with("```");
+        !is_listing && is_prose(path, line) && line.chars().count() > MOST_COLUMNS && !line.contains("://")
+    };
+    (1..).zip(text.lines()).filter(|(_, line)| is_long(line)).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn prose_ends_at_column_120() -> Result<()> {
+    let texts = texts(&["rs", "S", "md"])?;
+    let long = texts.iter().map(|(path, text)| (path, long_lines(path, text))).filter(|(_, lines)| !lines.is_empty());
+    let long: Vec<_> = long.collect();
+    assert!(long.is_empty(), "these files have comments or paragraphs beyond column {MOST_COLUMNS}: {long:#?}");
+    Ok(())
+}
+
+#[test]
+fn a_long_line_is_found_where_it_can_be_wrapped() {
+    let (rust, words) = (Path::new("a.rs"), "word ".repeat(30));
+    assert_eq!(long_lines(rust, &format!("fn f() {{}}\n    /// {words}")), [2]);
+    assert_eq!(long_lines(rust, &format!("//! | {words}|\nlet a = \"{words}\";")), [0; 0]);
+    assert_eq!(long_lines(Path::new("a.md"), &format!("{words}\n```\n{words}\n```\n{words}")), [1, 5]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the CPUs of the old image share in the blackout, beside the [words](crate::takeover) that both images see: which
-//! CPU has come, and which is back.
+//! What the CPUs of the old image share in the blackout, beside the [words](crate::takeover) that both images see:
+//! which CPU has come, and which is back.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

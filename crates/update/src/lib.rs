@@ -11,8 +11,8 @@
 //! Each is a state and a function `next`, `turn` or `poll`, which reads the clock and the words that CPUs share, and
 //! returns what the caller does next. What takes long (save, restore, lend the CPU) is such an act; its result is the
 //! next input. So a machine never waits: the hypervisor calls it in a loop, and simulated CPUs (`tests/simulated`) call
-//! it in any order. Instructions are behind [`platform::Platform`]. Nothing that runs in the blackout allocates or takes
-//! a lock.
+//! it in any order. Instructions are behind [`platform::Platform`]. Nothing that runs in the blackout allocates or
+//! takes a lock.
 //!
 //! | module | which CPU | contents |
 //! |---|---|---|

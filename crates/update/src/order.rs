@@ -7,8 +7,8 @@
 //!                  └ failed, or a dry run ─▶ Idle, answered
 //! ```
 //!
-//! In `Returning` either image may answer. The old one does once all CPUs are back in it; where they commit, it does not
-//! run any more, and the new one answers the [request](Order::request) that was handed over to it.
+//! In `Returning` either image may answer. The old one does once all CPUs are back in it; where they commit, it does
+//! not run any more, and the new one answers the [request](Order::request) that was handed over to it.
 
 use core::mem;
 

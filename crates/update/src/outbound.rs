@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each wait has a limit: beyond the deadline the waiting CPU rolls back ([`Takeover::roll_back`]), and so ends the
-//! waits of all others. A CPU that runs the new image then is fetched by NMIs. Which of commit and roll-back comes first
-//! is decided by one word; a CPU acts on what that holds, never on what it wanted.
+//! waits of all others. A CPU that runs the new image then is fetched by NMIs. Which of commit and roll-back comes
+//! first is decided by one word; a CPU acts on what that holds, never on what it wanted.
 
 use crate::blackout::{Blackout, NMI_INTERVAL_US};
 use crate::platform::{Platform, Problem};

@@ -3,8 +3,8 @@
 //!
 //! A device is a model of its chip: `read` and `write` by register, `state()` and a validating `from_state()` (a live
 //! update carries the state to the next image), and a plain return value for what it wants of the rest of the machine.
-//! Time is always handed in. [`device::Device`] puts it on the machine's [`bus`], which finds the device for a port or an
-//! address; what comes of an access is collected in [`outputs`]. A device never holds a reference to another.
+//! Time is always handed in. [`device::Device`] puts it on the machine's [`bus`], which finds the device for a port or
+//! an address; what comes of an access is collected in [`outputs`]. A device never holds a reference to another.
 
 use core::fmt;
 

@@ -31,8 +31,8 @@ pub struct Crate {
 }
 
 impl Crate {
-    /// Reads the modules that `lib.rs`, or else `main.rs`, leads to. Panics where a file lacks or is no Rust: both would
-    /// hide imports.
+    /// Reads the modules that `lib.rs`, or else `main.rs`, leads to. Panics where a file lacks or is no Rust: both
+    /// would hide imports.
     pub fn read(sources: &Sources) -> Self {
         let mut read = Self { modules: Vec::new() };
         let root = if sources.contains_key("lib.rs") { "lib.rs" } else { "main.rs" };

@@ -213,8 +213,8 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Prints a few fills of the UART's FIFO, interrupts open after each. Guests wait meanwhile; the UART interrupts for
-    /// the next.
+    /// Prints a few fills of the UART's FIFO, interrupts open after each. Guests wait meanwhile; the UART interrupts
+    /// for the next.
     pub fn print_log(&mut self) {
         for _ in 0..FILLS_BETWEEN_GUESTS {
             match console::step() {

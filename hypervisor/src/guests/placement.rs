@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending a vCPU to a CPU's [place](places).
 //!
-//! A vCPU's guest names the new CPU before the vCPU leaves ([`Guest::place`](crate::guests::guest::Guest::place)), so that a
-//! sender of a message wakes the CPU that will read it.
+//! A vCPU's guest names the new CPU before the vCPU leaves ([`Guest::place`](crate::guests::guest::Guest::place)), so
+//! that a sender of a message wakes the CPU that will read it.
 
 use alloc::boxed::Box;
 

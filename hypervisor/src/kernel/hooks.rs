@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The calls from this layer to the code above it: the only ones.
 //!
-//! A CPU comes up in this layer, and runs the loop that a higher one has. The table is a constant of the image, which its
-//! main function passes down before it does anything else. [`crate::arch::hooks`] is bound by the linker, since an
+//! A CPU comes up in this layer, and runs the loop that a higher one has. The table is a constant of the image, which
+//! its main function passes down before it does anything else. [`crate::arch::hooks`] is bound by the linker, since an
 //! exception may come before that; a CPU cannot.
 
 use ::update::trial::TrialPage;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each processor's place for virtual ones: whether it takes any, how many more, and who is on the way to it.
 //!
-//! A vCPU that is sent has its room from then on, so that it finds some when it arrives. A place that is closed takes no
-//! vCPU: those on the way by then are still taken out, by the CPU that closed it.
+//! A vCPU that is sent has its room from then on, so that it finds some when it arrives. A place that is closed takes
+//! no vCPU: those on the way by then are still taken out, by the CPU that closed it.
 //!
 //! This layer does not know what a vCPU is: the guests' layer sends and takes boxes, with their weights.
 

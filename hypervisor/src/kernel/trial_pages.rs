@@ -12,8 +12,8 @@ use crate::arch::cpu;
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS};
 
-/// The place of each CPU's page, in pages from the switch area's first one, which is no CPU's; 0 unless this image is on
-/// trial.
+/// The place of each CPU's page, in pages from the switch area's first one, which is no CPU's; 0 unless this image is
+/// on trial.
 static PAGES: [AtomicU16; MAX_PROCESSORS] = [const { AtomicU16::new(0) }; MAX_PROCESSORS];
 
 /// Notes that the page of the CPU `index` is at this address.

@@ -66,8 +66,8 @@ pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
 
 /// Loads a kernel with its command line and modules; says how the first processor starts.
 ///
-/// The ACPI tables are the caller's: it writes [`crate::platform::acpi::build`]'s bytes to [`crate::platform::layout::ACPI_TABLES`].
-/// After an error guest memory may be partly written.
+/// The ACPI tables are the caller's: it writes [`crate::platform::acpi::build`]'s bytes to
+/// [`crate::platform::layout::ACPI_TABLES`]. After an error guest memory may be partly written.
 pub fn load(
     memory: &impl GuestMemory,
     image: &[u8],

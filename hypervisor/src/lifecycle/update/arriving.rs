@@ -16,8 +16,8 @@ use crate::arch::virt::Virt;
 use crate::arch::{cpu, descriptor, timer, trap};
 use crate::guests::executive::Executive;
 
-/// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from now
-/// on; else goes back.
+/// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from
+/// now on; else goes back.
 pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) {
     match arrive(executive, index, page, trial::inherited_takeover(page), Role::Successor) {
         Ok(Verdict::Committed) => {}

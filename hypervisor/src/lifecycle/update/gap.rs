@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blackout: every CPU leaves its guests, saves them, and goes to the new image; or all stay. What a CPU does when is
-//! decided in [`::update::outbound`]; here is what that needs. Nothing here allocates, and no wait is without a limit.
+//! The blackout: every CPU leaves its guests, saves them, and goes to the new image; or all stay. What a CPU does when
+//! is decided in [`::update::outbound`]; here is what that needs. Nothing here allocates, and no wait is without a
+//! limit.
 //!
 //! Before, while guests go on, each CPU takes the same way alone, and stays ([`Gap::rehearsal`]): code that has run
 //! lately is in caches, and in an emulator translated, when all guests wait for it.

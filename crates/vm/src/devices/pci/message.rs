@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of MSI and MSI-X: a write to an address of the local APICs (Intel SDM vol. 3, section 11.11; AMD APM vol. 2,
-//! section 16.11).
+//! Messages of MSI and MSI-X: a write to an address of the local APICs (Intel SDM vol. 3, section 11.11; AMD APM vol.
+//! 2, section 16.11).
 
 use crate::devices::InterruptMessage;
 use crate::devices::ioapic::RedirectionEntry;

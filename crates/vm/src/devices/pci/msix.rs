@@ -109,8 +109,8 @@ impl Msix {
         }
     }
 
-    /// Reads table or pending bits; `None` if the access is to neither. Only aligned accesses of four or eight bytes are
-    /// defined.
+    /// Reads table or pending bits; `None` if the access is to neither. Only aligned accesses of four or eight bytes
+    /// are defined.
     pub(super) fn read(&self, at: At) -> Option<u64> {
         let (is_table, offset) = self.find(at)?;
         let dword = |offset: usize| {
