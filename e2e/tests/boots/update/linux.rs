@@ -46,16 +46,19 @@ fn eight_busy_processors_notice_nothing() -> Result<()> {
     host.powers_off()
 }
 
-/// Three more reports, in which every processor has got further, and nothing is wrong.
+/// Three more reports, in which nothing is wrong; and then as many as it takes until every thread has got further. The
+/// guest's kernel may let one wait for seconds: four vCPUs share a CPU, which the next image takes half of meanwhile.
 fn churns_on(host: &mut Host) -> Result<()> {
     let seen = reports(host).len();
     host.wait("three reports of the guest's", |seen_now| lines(&seen_now.console(NAME)).count() >= seen + 3)?;
-    let reports = reports(host);
-    let (first, last) = (&reports[seen], reports.last().context("reports")?);
-    for report in &reports[seen..] {
+    let slowest = |report: &str| number(report, "slowest").unwrap_or(0);
+    let first = slowest(&reports(host)[seen]);
+    host.wait("a report in which each thread has got further", |seen_now| {
+        lines(&seen_now.console(NAME)).skip(seen).any(|report| slowest(report) > first)
+    })?;
+    for report in &reports(host)[seen..] {
         ensure!((number(report, "wrong")?, number(report, "backwards")?) == (0, 0), "{report}");
     }
-    ensure!(number(last, "slowest")? > number(first, "slowest")?, "a processor stands still: {first}, {last}");
     Ok(())
 }
 
