@@ -34,7 +34,7 @@ use super::memory::{TableFrames, permanent_frames};
 use super::percpu::{MAX_PROCESSORS, PerCpu};
 use super::trap::TrapFrame;
 use super::virt::{OutOfMemory, Unavailable, Virt};
-use super::{counters, cpu, speculation};
+use super::{counters, cpu, smp, speculation};
 
 global_asm!(include_str!("switch.S"));
 
@@ -73,6 +73,8 @@ struct Maps {
 #[derive(Clone, Copy)]
 pub struct Svm {
     features: Features,
+    /// An emulator is below, in which a world switch can lose the request of an interrupt ([`super::reminder`]).
+    may_lose_requests: bool,
 }
 
 /// One virtual processor with the registers that stay in the processor across exits.
@@ -117,7 +119,8 @@ impl Svm {
         }
         let leaf = cpu::cpuid(0x8000_000a, 0);
         let features = Features::from_cpuid(leaf.ebx, leaf.edx);
-        if features.nested_paging { Ok(Self { features }) } else { Err(Unavailable::NoNestedPaging) }
+        let this = Self { features, may_lose_requests: smp::is_virtual() };
+        if features.nested_paging { Ok(this) } else { Err(Unavailable::NoNestedPaging) }
     }
 
     /// Optional features that this processor has, by the manual's names.
@@ -251,12 +254,13 @@ impl Virt for Svm {
         // guest's own memory; this processor has been enabled; the assembly keeps every register that Rust expects to
         // be kept (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
+        if self.may_lose_requests {
+            cpu::look_at_pending_interrupts();
+        }
         let exit = vcpu.state.after_exit();
-        match exit {
+        if matches!(exit, Exit::Cpuid) {
             // What CPUID tells depends on it.
-            Exit::Cpuid => vcpu.state.set_xcr0(vcpu.extended.xcr0()),
-            Exit::InterruptWindow => cpu::look_at_pending_interrupts(),
-            _ => {}
+            vcpu.state.set_xcr0(vcpu.extended.xcr0());
         }
         exit
     }
