@@ -122,7 +122,7 @@ fn rings_are_merged_by_time() {
     for (ring, time) in [(1, 5), (0, 7), (0, 8), (1, 6), (1, 9)] {
         rings[ring].get().write(Level::Info, "m", format_args!("{time}"), || time);
     }
-    let (mut merge, mut copied, mut order) = (Merge::<4>::new(), Copied::new(), Vec::new());
+    let (mut merge, mut copied, mut order) = (Merge::new([Cursor::start(); 4]), Copied::new(), Vec::new());
     while let Some(found) = merge.next(|index| Some(rings.get(index)?.get()), Reach::Complete, &mut copied) {
         let Merged::Record { ring } = found else { panic!("none is lost") };
         order.push((ring, copied.ticks()));

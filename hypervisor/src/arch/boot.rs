@@ -10,6 +10,7 @@ use handover::layout::{VERSION_TEXT_BYTES, padded};
 use units::{PhysAddr, PhysRange};
 
 use super::address::{BOOT_MAPPED_BYTES, DIRECT_MAP, IMAGE};
+use super::cpu_local;
 use super::hooks::HOOKS;
 
 global_asm!(
@@ -146,6 +147,7 @@ pub fn is_stack_end_intact() -> bool {
 
 /// First Rust code, on the boot stack, on the boot page tables, interrupts off.
 extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: u64) -> ! {
+    cpu_local::fill_boot_area();
     MOVED_BY.store(u64::from(slot).wrapping_sub(LINKED_AT), Ordering::Relaxed);
     IS_PLACED.store(true, Ordering::Relaxed);
     read_own_note();
@@ -155,6 +157,7 @@ extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: 
 /// First Rust code of an image that replaces another: the same, on tables that the other image built.
 /// On trial, `page` is where the way back is.
 extern "C" fn warm_entry(record: u64, page: u64, entered_at: u64) -> ! {
+    cpu_local::fill_boot_area();
     let record = PhysAddr(record);
     let source = if page == 0 { Source::Predecessor { record } } else { Source::Judge { record, page } };
     (HOOKS.main)(source, entered_at)

@@ -7,7 +7,7 @@
 //! | [`cpu`] | single instructions: HLT, RDTSC, MSRs, flags |
 //! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
-//! | [`percpu`], [`figures`] | the data of each CPU, found through GS; how other CPUs read its counters |
+//! | [`cpu_local`], [`percpu`], [`figures`] | per-CPU variables; the data of each CPU, found through GS; how other CPUs read its counters |
 //! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
@@ -30,6 +30,7 @@ pub mod boot;
 pub mod clock;
 pub mod counters;
 pub mod cpu;
+pub mod cpu_local;
 pub mod crossing;
 pub mod descriptor;
 pub mod ending;

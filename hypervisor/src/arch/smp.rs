@@ -5,22 +5,25 @@
 use alloc::vec::Vec;
 use core::arch::global_asm;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use bringup::{Clock, Entry, Kick, ParkSlot, Station, Wake};
 use units::{PAGE_BYTES, PageSize, PhysAddr};
 
 use super::address::DIRECT_MAP;
+use super::cpu_local::{FIRST_AREA, HEAD, Head, OTHERS};
 use super::memory::{self, FRAMES};
-use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::percpu::PerCpu;
 use super::{apic, boot, cpu, port, timer, trap};
 
 global_asm!(
     include_str!("smp.S"),
     root = sym ROOT,
-    ids = sym APIC_IDS,
-    count = sym COUNT,
-    stacks = sym STACKS,
+    areas = sym FIRST_AREA,
+    count = sym OTHERS,
+    apic_id = const offset_of!(Head, apic_id),
+    stack_top = const offset_of!(Head, stack_top),
     entry = sym ap_entry
 );
 
@@ -42,13 +45,6 @@ const SHUTDOWN_JUMP: u8 = 0x0a;
 
 /// Page tables of processors that start.
 static ROOT: AtomicU64 = AtomicU64::new(0);
-/// Identifiers by number: a processor that starts finds its number by its identifier, and so its stack.
-static APIC_IDS: [AtomicU32; MAX_PROCESSORS] = [const { AtomicU32::new(0) }; MAX_PROCESSORS];
-/// How many there are.
-static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Tops of the stacks by number; 0 for one that may not start. Each has its own: one that comes after it was given up
-/// harms nobody, one that leaves and comes back finds it.
-static STACKS: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
 /// What a started processor goes on with.
 static ENTRY: spin::Once<fn() -> !> = spin::Once::new();
 
@@ -67,19 +63,19 @@ impl fmt::Display for OutOfMemory {
 pub fn prepare(ids: &[u32], entry: fn() -> !) -> Result<u8, OutOfMemory> {
     ENTRY.call_once(|| entry);
     ROOT.store(memory::host_root(), Ordering::Release);
-    for (place, id) in APIC_IDS.iter().zip(ids) {
-        place.store(*id, Ordering::Release);
+    for ((_, head), id) in HEAD.all().zip(ids) {
+        head.apic_id.store(*id, Ordering::Release);
     }
-    COUNT.store(ids.len().min(MAX_PROCESSORS) as u32, Ordering::Release);
     let frames = FRAMES.lock().allocate_below(PAGE_BYTES, PageSize::Kib4, PhysAddr(0x10_0000));
     let page = frames.map_err(|_| OutOfMemory)?.leak().start();
     write_trampoline(page);
     Ok((page.0 / PAGE_BYTES) as u8)
 }
 
-/// Gives the processor with this number its stack, unless it has one: it may start.
+/// Gives the CPU `index` its stack, unless it has one: it may start. The stack stays the CPU's: one that comes after it
+/// was given up harms no other, one that leaves and comes back finds it.
 pub fn give_stack(index: u32) -> Result<(), OutOfMemory> {
-    let place = STACKS.get(index as usize).ok_or(OutOfMemory)?;
+    let place = &HEAD.of(index).ok_or(OutOfMemory)?.stack_top;
     if place.load(Ordering::Acquire) == 0 {
         place.store(memory::new_stack().map_err(|_| OutOfMemory)?, Ordering::Release);
     }
@@ -88,7 +84,7 @@ pub fn give_stack(index: u32) -> Result<(), OutOfMemory> {
 
 /// The top of the stack that the processor with this number was given; 0 if it has none.
 pub fn stack_of(index: u32) -> u64 {
-    STACKS.get(index as usize).map_or(0, |place| place.load(Ordering::Acquire))
+    HEAD.of(index).map_or(0, |head| head.stack_top.load(Ordering::Acquire))
 }
 
 /// Copies the start-up code to its page, and tells it where it lies and where the boot page tables are.

@@ -11,9 +11,11 @@ use units::{PageSize, PhysRange};
 use super::interrupts::choose_apic;
 use super::platform::read_firmware;
 use crate::arch::address::DIRECT_MAP;
+use crate::arch::cpu_local;
 use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
+use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::timer;
 use crate::arch::{apic, ioapic, power};
 use crate::kernel::platform::{BOOT, FIRMWARE};
@@ -72,6 +74,10 @@ fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRa
         Ok(range) => heap::claim(DIRECT_MAP + range.leak().start().0, HEAP_BYTES),
         Err(error) => panic!("no memory for the heap: {error}; give the machine more memory"),
     }
+    // The boot CPU's area is part of the image. Whether it is among those that the firmware names is known only once
+    // its local APIC is enabled.
+    let named = tables.processors.iter().filter(|processor| processor.enabled).count().min(MAX_PROCESSORS - 1);
+    assert!(cpu_local::add_areas(named as u32), "no memory for per-CPU data; give the machine more memory");
 }
 
 fn device_pages(tables: &Tables) -> ArrayVec<DevicePage, 21> {

@@ -156,7 +156,7 @@ fn print_others() {
 /// Where each stopped processor stood.
 pub(super) fn print_where_stopped() {
     for processor in ENDING.stopped().iter() {
-        let Some((rip, rsp)) = STOPPED_AT.get(processor as usize) else { continue };
+        let Some((rip, rsp)) = STOPPED_AT.of(processor) else { continue };
         let (rip, rsp) = (rip.load(Ordering::Relaxed), rsp.load(Ordering::Relaxed));
         emergency(format_args!("processor {processor} stopped at rip {rip:016x} rsp {rsp:016x}"));
     }
