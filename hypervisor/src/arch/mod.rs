@@ -3,7 +3,7 @@
 //!
 //! | module | touches |
 //! |---|---|
-//! | [`boot`] | the entry point, the first page tables |
+//! | [`boot`], [`image`] | the entry point, the first page tables; where the image lies |
 //! | [`cpu`] | single instructions: HLT, RDTSC, MSRs, flags |
 //! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
@@ -38,6 +38,7 @@ pub mod figures;
 pub mod guest_memory;
 pub mod heap;
 pub mod hooks;
+pub mod image;
 pub mod ioapic;
 pub mod lock;
 pub mod machine_check;

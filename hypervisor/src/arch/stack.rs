@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stacks: where they are, and whether an address is on one or under one. None is given back.
 
+use core::arch::asm;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use paging::Flags;
 
-use super::address::{self, INTERRUPT_STACK_BYTES, INTERRUPT_STACK_STRIDE, INTERRUPT_STACKS, STACK_BYTES};
+use super::address::{INTERRUPT_STACK_BYTES, INTERRUPT_STACK_STRIDE, INTERRUPT_STACKS, STACK_BYTES};
 use super::address::{STACK_STRIDE, STACKS};
+use super::image;
 use super::memory::{self, MemoryError};
 
 /// Stacks of one size, one behind the other, what is under each not mapped.
@@ -58,8 +60,8 @@ pub fn new_interrupt_stack() -> Result<u64, MemoryError> {
 
 /// The stack that `pointer` is on: the boot stack or one of those made here.
 pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
-    if (address::data_start()..address::data_end()).contains(&pointer) {
-        return Some(address::data_start()..address::data_end());
+    if image::boot_stack().contains(&pointer) {
+        return Some(image::boot_stack());
     }
     [&PROCESSORS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
 }
@@ -67,4 +69,11 @@ pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
 /// Whether `address` is in the guard page (or the gap) under one of the stacks.
 pub fn is_stack_guard(address: u64) -> bool {
     [&PROCESSORS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
+}
+
+/// Leaves the current stack for good and goes on in `next` on another one.
+pub fn continue_on(stack_top: u64, next: extern "C" fn() -> !) -> ! {
+    // SAFETY: the stack was just made and belongs to nobody else; `next` never returns, so nothing on the old one is
+    // used again. RBP = 0 ends backtraces.
+    unsafe { asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) stack_top, in(reg) next, options(noreturn)) }
 }

@@ -16,8 +16,7 @@ use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::percpu::MAX_PROCESSORS;
-use crate::arch::timer;
-use crate::arch::{apic, ioapic, power};
+use crate::arch::{apic, crossing, ioapic, power, timer};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{inherited, ledger};
@@ -47,11 +46,11 @@ pub fn build_memory_on_trial(info: &BootInfo, options: &Options, advance: PhysRa
 
 /// An image that has taken over owns all memory, but for what guests have and what is still to be read.
 pub fn take_all_memory() {
-    let (Some((info, options)), Ok((advance, crossing))) = (BOOT.get(), inherited::on_trial()) else { return };
+    let (Some((info, options)), Ok((advance, crossing_frames))) = (BOOT.get(), inherited::on_trial()) else { return };
     if ledger::take_all(info, options, advance, inherited::record().as_ref()) {
         ending::allow_epitaph();
     }
-    memory::hide_crossing(crossing.bytes());
+    crossing::hide(crossing_frames.bytes());
 }
 
 /// An image that has taken over keeps account of memory as the operator wants it.
@@ -64,7 +63,11 @@ pub fn furnish_memory() {
 fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRange>) {
     let devices = device_pages(tables);
     let mapping = timeline::span(Name::PageTables, 0);
-    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, crossing) {
+    let show = |tables: &mut _, frames: &mut _| match crossing {
+        Some(crossing) => crossing::show_inherited(tables, frames, crossing),
+        None => Ok(()),
+    };
+    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, show) {
         panic!("the host's address space cannot be built: {error:?}; give the machine more memory");
     }
     drop(mapping);

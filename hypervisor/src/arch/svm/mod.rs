@@ -3,6 +3,7 @@
 //! are the instructions, and the memory that the processor reads.
 
 mod extended;
+mod extension;
 mod page;
 
 use alloc::vec::Vec;
@@ -27,6 +28,7 @@ use vm::msr::number::{PRED_CMD, SPEC_CTRL};
 use vm::vcpu::{EntryState, VcpuState};
 
 use self::extended::ExtendedState;
+pub use self::extension::with_extension;
 use self::page::VmcbPage;
 use super::address::DIRECT_MAP;
 use super::cpu_local::cpu_local;
@@ -272,18 +274,6 @@ impl Virt for Svm {
 fn plain_switch() -> WorldSwitch {
     // SAFETY: as in `choose_switch`.
     unsafe { (&raw const svm_switches[0]).read() }
-}
-
-/// Does something with SVM switched on, on a processor that has it.
-pub fn with_extension<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
-    let before = unsafe { cpu::read_msr(MSR_EFER) };
-    // SAFETY: the caller has found SVM, not switched off; without VMRUN the bit changes nothing for who runs.
-    unsafe { cpu::write_msr(MSR_EFER, before | EFER_SVME) };
-    let result = act();
-    // SAFETY: as it was; the global interrupt flag is set.
-    unsafe { cpu::write_msr(MSR_EFER, before) };
-    result
 }
 
 /// A processor's area in which VMRUN saves the host, and its own VMCB.

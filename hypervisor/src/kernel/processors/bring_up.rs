@@ -12,7 +12,7 @@ use super::table::{APIC_IDS, apic_id, cell, cells, groups, identifiers, online, 
 use crate::arch::apic;
 use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
-use crate::arch::{descriptor, memory};
+use crate::arch::{descriptor, stack};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, inherited, places};
@@ -129,8 +129,8 @@ pub fn prepare_one(index: u32) -> Result<(), smp::OutOfMemory> {
 /// Makes what a CPU has for itself, before it starts. Returns whether there was memory for it.
 pub fn prepare_processor(index: u32, apic_id: u32) -> bool {
     let new_stack = || {
-        let stack = memory::new_interrupt_stack();
-        stack.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
+        let made = stack::new_interrupt_stack();
+        made.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
     };
     PerCpu::prepare(index, apic_id).is_some() && descriptor::prepare(index, new_stack)
 }
