@@ -119,7 +119,10 @@ pub fn fill_boot_area() {
 
 /// Makes areas for so many CPUs beside the boot CPU. Once, on the boot CPU alone. `false` if there is no memory.
 pub fn add_areas(others: u32) -> bool {
-    let Some(frames) = memory::permanent_frames((u64::from(others) * bytes()).max(1)) else { return false };
+    if others == 0 {
+        return true;
+    }
+    let Some(frames) = memory::permanent_frames(u64::from(others) * bytes()) else { return false };
     let first = super::address::DIRECT_MAP + frames.0;
     (0..u64::from(others)).for_each(|number| fill(first + number * bytes()));
     FIRST_AREA.store(first, Ordering::Relaxed);

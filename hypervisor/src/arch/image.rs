@@ -36,7 +36,8 @@ pub fn physical(address: u64) -> u64 {
     physical_of_linked(address - IMAGE)
 }
 
-/// The image's frames: never part of the direct map. What lies right behind them may be a loader's module.
+/// The image's frames: never part of the direct map, but for the boot stack once that is given back. What lies right
+/// behind them may be a loader's module.
 pub fn frames() -> PhysRange {
     frames_of(image_start()..image_end())
 }

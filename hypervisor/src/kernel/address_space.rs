@@ -16,7 +16,7 @@ use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::percpu::MAX_PROCESSORS;
-use crate::arch::{apic, crossing, ioapic, power, timer};
+use crate::arch::{apic, crossing, ioapic, power, stack, timer};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{inherited, ledger};
@@ -51,6 +51,7 @@ pub fn take_all_memory() {
         ending::allow_epitaph();
     }
     crossing::hide(crossing_frames.bytes());
+    stack::give_back_boot_stack();
 }
 
 /// An image that has taken over keeps account of memory as the operator wants it.

@@ -68,6 +68,7 @@ fn give_up(error: &dyn core::fmt::Display) -> ! {
 }
 
 extern "C" fn on_own_stack() -> ! {
+    stack::give_back_boot_stack();
     let preparing = timeline::span(Name::OwnData, 0);
     apic::enable();
     if !processors::prepare_processor(BOOT_PROCESSOR, apic::id()) {
