@@ -23,11 +23,9 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     !rest.iter().fold(value, |value, &byte| value >> 8 ^ tables[0][usize::from(value as u8 ^ byte)])
 }
 
-/// Written out: a loop is not unrolled where the image is built for size.
-#[inline(always)]
-fn step(t: &Tables, value: u32, chunk: [u8; STRIDE]) -> u32 {
-    let [a, b, c, d, e, f, g, h] = (u64::from_le_bytes(chunk) ^ u64::from(value)).to_le_bytes().map(usize::from);
-    t[7][a] ^ t[6][b] ^ t[5][c] ^ t[4][d] ^ t[3][e] ^ t[2][f] ^ t[1][g] ^ t[0][h]
+fn step(tables: &Tables, value: u32, chunk: [u8; STRIDE]) -> u32 {
+    let bytes = (u64::from_le_bytes(chunk) ^ u64::from(value)).to_le_bytes();
+    tables.iter().rev().zip(bytes).fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)])
 }
 
 /// On the heap: stacks are small.

@@ -48,7 +48,7 @@ pub use clock::Clock;
 pub use foreign::{Foreign, ForeignError};
 pub use layout::{HEADER_WORDS, MAXIMUM_RING_WORDS, MINIMUM_RING_WORDS};
 pub use level::{Level, UnknownLevel};
-pub use merge::{Merge, Merged};
+pub use merge::{Cursors, Merge, Merged};
 pub use reader::{Cursor, Memory, Reach, Step};
 pub use record::{Copied, Record};
 pub use ring::{Ring, TooSmall};

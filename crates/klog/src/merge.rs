@@ -4,14 +4,35 @@
 use crate::reader::{Cursor, Memory, Peek, Reach, Step};
 use crate::record::Copied;
 
-/// A reader of up to `RINGS` rings, numbered from 0. Each step looks at every ring once: the work is bounded, and
-/// nothing is allocated.
+/// Where a reader keeps its cursor of each ring: in an array, on the heap, or in memory of each CPU.
+pub trait Cursors {
+    /// The cursor in ring `number`; `None` for the number of rings and all above it.
+    fn get(&self, number: usize) -> Option<Cursor>;
+
+    /// Moves the cursor in ring `number`; does nothing if there is no such ring.
+    fn set(&mut self, number: usize, cursor: Cursor);
+}
+
+impl<T: AsRef<[Cursor]> + AsMut<[Cursor]>> Cursors for T {
+    #[inline]
+    fn get(&self, number: usize) -> Option<Cursor> {
+        self.as_ref().get(number).copied()
+    }
+
+    fn set(&mut self, number: usize, cursor: Cursor) {
+        if let Some(slot) = self.as_mut().get_mut(number) {
+            *slot = cursor;
+        }
+    }
+}
+
+/// A reader of rings, numbered from 0. Each step checks every ring once: the work is bounded, and nothing is allocated.
 ///
 /// The order is that of the time stamps among the records that are complete when it looks. A record that is completed
 /// later is not waited for.
 #[derive(Clone, Debug)]
-pub struct Merge<const RINGS: usize> {
-    cursors: [Cursor; RINGS],
+pub struct Merge<C: Cursors> {
+    cursors: C,
 }
 
 /// What [`Merge::next`] found, and in which ring.
@@ -31,22 +52,10 @@ pub enum Merged {
     },
 }
 
-impl<const RINGS: usize> Merge<RINGS> {
-    /// From the first record of each ring on; those that are gone by now are lost.
-    pub const fn new() -> Self {
-        Self { cursors: [Cursor::start(); RINGS] }
-    }
-
-    /// Where it stands in ring `number`.
-    pub fn cursor(&self, number: usize) -> Option<Cursor> {
-        self.cursors.get(number).copied()
-    }
-
-    /// Has it go on from there in ring `number`.
-    pub fn set_cursor(&mut self, number: usize, cursor: Cursor) {
-        if let Some(slot) = self.cursors.get_mut(number) {
-            *slot = cursor;
-        }
+impl<C: Cursors> Merge<C> {
+    /// A reader that goes on at these cursors.
+    pub const fn new(cursors: C) -> Self {
+        Self { cursors }
     }
 
     /// The next record or loss; `None` where there is nothing new. `ring_at` gives the rings by number.
@@ -57,7 +66,10 @@ impl<const RINGS: usize> Merge<RINGS> {
         into: &mut Copied,
     ) -> Option<Merged> {
         let ring = self.earliest(&ring_at, reach)?;
-        match self.cursors[ring].next(ring_at(ring)?, reach, into) {
+        let mut cursor = self.cursors.get(ring)?;
+        let step = cursor.next(ring_at(ring)?, reach, into);
+        self.cursors.set(ring, cursor);
+        match step {
             Step::Record => Some(Merged::Record { ring }),
             Step::Lost(records) => Some(Merged::Lost { ring, records }),
             Step::Nothing => None,
@@ -66,7 +78,7 @@ impl<const RINGS: usize> Merge<RINGS> {
 
     fn earliest<'r, M: Memory + 'r>(&self, ring_at: &impl Fn(usize) -> Option<&'r M>, reach: Reach) -> Option<usize> {
         let mut earliest = None;
-        for (number, cursor) in self.cursors.iter().enumerate() {
+        for (number, cursor) in (0..).map_while(|number| Some((number, self.cursors.get(number)?))) {
             let Some(ring) = ring_at(number) else { continue };
             match cursor.peek(ring, reach) {
                 Peek::First => return Some(number),
@@ -77,11 +89,5 @@ impl<const RINGS: usize> Merge<RINGS> {
             }
         }
         earliest.map(|(_, number)| number)
-    }
-}
-
-impl<const RINGS: usize> Default for Merge<RINGS> {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -98,7 +98,7 @@ proptest! {
         }
         // Of two records of the same time, the lower processor's comes first.
         expected.sort();
-        let (mut merge, mut copied, mut found) = (Merge::<3>::new(), Copied::new(), Vec::new());
+        let (mut merge, mut copied, mut found) = (Merge::new([Cursor::start(); 3]), Copied::new(), Vec::new());
         while let Some(merged) = merge.next(|ring| Some(rings[ring].get()), Reach::Complete, &mut copied) {
             let Merged::Record { ring } = merged else { panic!("the rings are large enough") };
             found.push((copied.ticks(), ring));

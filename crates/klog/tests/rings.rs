@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 
 use common::{TestRing, text_of};
 use klog::{
-    Clock, Copied, Cursor, Foreign, ForeignError, HEADER_WORDS, Level, MAXIMUM_MODULE_BYTES, MINIMUM_RING_WORDS, Merge,
-    Merged, Reach, Ring, Step, TooSmall, UnknownLevel,
+    Clock, Copied, Cursor, Cursors, Foreign, ForeignError, HEADER_WORDS, Level, MAXIMUM_MODULE_BYTES,
+    MINIMUM_RING_WORDS, Merge, Merged, Reach, Ring, Step, TooSmall, UnknownLevel,
 };
 
 fn line(level: Level, module: &str, processor: u32, ticks: u64, text: &str) -> String {
@@ -122,12 +122,42 @@ fn rings_are_merged_by_time() {
     for (ring, time) in [(1, 5), (0, 7), (0, 8), (1, 6), (1, 9)] {
         rings[ring].get().write(Level::Info, "m", format_args!("{time}"), || time);
     }
-    let (mut merge, mut copied, mut order) = (Merge::<4>::new(), Copied::new(), Vec::new());
+    let (mut merge, mut copied, mut order) = (Merge::new([Cursor::start(); 4]), Copied::new(), Vec::new());
     while let Some(found) = merge.next(|index| Some(rings.get(index)?.get()), Reach::Complete, &mut copied) {
         let Merged::Record { ring } = found else { panic!("none is lost") };
         order.push((ring, copied.ticks()));
     }
     assert_eq!(order, [(1, 5), (1, 6), (0, 7), (0, 8), (1, 9)]);
+}
+
+/// Cursors as words that several readers share.
+struct Words<'a>(&'a [AtomicU64]);
+
+impl Cursors for Words<'_> {
+    fn get(&self, number: usize) -> Option<Cursor> {
+        self.0.get(number).map(|word| Cursor::from_word(word.load(Ordering::Relaxed)))
+    }
+
+    fn set(&mut self, number: usize, cursor: Cursor) {
+        self.0[number].store(cursor.to_word(), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_reader_goes_on_where_another_with_the_same_cursors_has_got_to() {
+    let rings = [TestRing::new(MINIMUM_RING_WORDS, 0), TestRing::new(MINIMUM_RING_WORDS, 1)];
+    for (ring, time) in [(1, 5), (0, 6), (1, 7)] {
+        rings[ring].get().write(Level::Info, "m", format_args!("{time}"), || time);
+    }
+    let (words, mut copied) = ([const { AtomicU64::new(0) }; 2], Copied::new());
+    let mut next = || {
+        let found = Merge::new(Words(&words)).next(|index| Some(rings.get(index)?.get()), Reach::Complete, &mut copied);
+        found.map(|found| (found, copied.ticks()))
+    };
+    assert_eq!(next(), Some((Merged::Record { ring: 1 }, 5)));
+    assert_eq!(next(), Some((Merged::Record { ring: 0 }, 6)));
+    assert_eq!(next(), Some((Merged::Record { ring: 1 }, 7)));
+    assert_eq!(next(), None);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("each_policy_writes_its_records_when_it_is_to", each_policy_writes_its_records_when_it_is_to),
+    ("the_boot_stack_is_given_back", the_boot_stack_is_given_back),
     ("a_machine_of_512_gib_boots", a_machine_of_512_gib_boots),
     ("a_guest_gets_huge_frames_that_were_set_aside", a_guest_gets_huge_frames_that_were_set_aside),
     ("more_huge_frames_than_there_are_is_said_and_the_host_goes_on", more_huge_frames_than_there_are),
@@ -35,6 +36,14 @@ fn recipe(options: &str) -> Result<Recipe> {
 fn ends_well(host: &mut Host) -> Result<()> {
     host.greets(GUEST)?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
+    Ok(())
+}
+
+fn the_boot_stack_is_given_back() -> Result<()> {
+    let mut host = recipe("")?.start()?;
+    ends_well(&mut host)?;
+    let lines = host.seen.host.iter().filter(|line| line.contains("(64 KiB) was the boot stack: it is free")).count();
+    ensure!(lines == 1, "{}", host.seen);
     Ok(())
 }
 

@@ -56,6 +56,11 @@ linker_symbols! {
     rodata_start => __rodata_start: "First byte of the constants.";
     rodata_end => __rodata_end: "First byte after the constants.";
     build_note => __build_note: "The note with the linker's build ID.";
+    percpu_start => __percpu_start: "First byte of the per-CPU variables' initial values.";
+    percpu_end => __percpu_end: "First byte after them.";
+    percpu_boot => __percpu_boot: "First byte of the boot CPU's variables.";
+    boot_stack_start => boot_stack_bottom: "First byte of the boot stack.";
+    boot_stack_end => boot_stack_top: "First byte after the boot stack.";
     data_start => __data_start: "First byte of the data.";
     data_end => __data_end: "First byte after the data.";
 }

@@ -193,5 +193,6 @@ boot_directory_image: .skip 4096 // the image in its slot
 .section .boot_stack, "aw", @nobits
 .align 4096
 .global boot_stack_bottom
+.global boot_stack_top
 boot_stack_bottom: .skip 65536
 boot_stack_top:

@@ -2,15 +2,21 @@
 //! The entry points: from loaders (`boot.S`, `linux.S`, `setup.S`) and from the previous image, and the first page
 //! tables.
 
+mod memory;
+mod source;
+
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use handover::image::{BUILD_TEXT_BYTES, LINKED_AT, NOTE_TYPE, Note, SECURITY_VERSION};
 use handover::layout::{VERSION_TEXT_BYTES, padded};
-use units::{PhysAddr, PhysRange};
+use units::PhysAddr;
 
-use super::address::{BOOT_MAPPED_BYTES, DIRECT_MAP, IMAGE};
+pub use self::memory::BootMemory;
+pub use self::source::Source;
+use super::address::{DIRECT_MAP, IMAGE};
 use super::hooks::HOOKS;
+use super::{cpu_local, image};
 
 global_asm!(
     include_str!("boot.S"),
@@ -33,30 +39,6 @@ unsafe extern "C" {
     static boot_directory_image: u8;
     static mut boot_stack_bottom: u64;
     fn warm_start() -> !;
-}
-
-/// Who started this image.
-#[derive(Clone, Copy, Debug)]
-pub enum Source {
-    /// A boot loader.
-    Loader {
-        /// The magic number of the protocol that it speaks.
-        protocol: u32,
-        /// Where what it left lies.
-        start_info: PhysAddr,
-    },
-    /// The image that ran before.
-    Predecessor {
-        /// Where its hand-over record lies.
-        record: PhysAddr,
-    },
-    /// The image that runs, which may replace itself by this one.
-    Judge {
-        /// Where its hand-over record lies.
-        record: PhysAddr,
-        /// Where the way back is.
-        page: u64,
-    },
 }
 
 /// The note that a running host reads: an ELF note with a [`Note`] in it. Packed, because notes are aligned to four
@@ -106,7 +88,7 @@ pub fn newest_version() -> u32 {
 fn read_own_note() {
     // Linked below the image's code, and seen where the slot is.
     let linked = (&raw const NOTE.newest) as u64;
-    let at = DIRECT_MAP + linked.wrapping_add(MOVED_BY.load(Ordering::Relaxed));
+    let at = DIRECT_MAP + image::physical_of_linked(linked);
     // SAFETY: the slot is below 4 GiB, which these tables show at the direct map; notes are aligned to four bytes, and
     // nobody writes them.
     NEWEST_VERSION.store(unsafe { (at as *const u32).read_volatile() }, Ordering::Relaxed);
@@ -123,11 +105,6 @@ pub fn build_id() -> [u8; 20] {
     // SAFETY: the linker script puts the note, which has 36 bytes, among the constants.
     unsafe { ((super::address::build_note() + 16) as *const [u8; 20]).read() }
 }
-
-/// How far from where the image is linked to lie it does lie: its slot's address less 2 MiB.
-static MOVED_BY: AtomicU64 = AtomicU64::new(0);
-/// Whether [`MOVED_BY`] is known.
-static IS_PLACED: AtomicBool = AtomicBool::new(false);
 
 /// What is written at the far end of the boot stack.
 const STACK_END: u64 = 0x6461_6544_6b63_6174;
@@ -146,8 +123,8 @@ pub fn is_stack_end_intact() -> bool {
 
 /// First Rust code, on the boot stack, on the boot page tables, interrupts off.
 extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: u64) -> ! {
-    MOVED_BY.store(u64::from(slot).wrapping_sub(LINKED_AT), Ordering::Relaxed);
-    IS_PLACED.store(true, Ordering::Relaxed);
+    cpu_local::fill_boot_area();
+    image::place(PhysAddr(u64::from(slot)));
     read_own_note();
     (HOOKS.main)(Source::Loader { protocol, start_info: PhysAddr(u64::from(start_info)) }, entered_at)
 }
@@ -155,19 +132,15 @@ extern "C" fn boot_entry(protocol: u32, start_info: u32, slot: u32, entered_at: 
 /// First Rust code of an image that replaces another: the same, on tables that the other image built.
 /// On trial, `page` is where the way back is.
 extern "C" fn warm_entry(record: u64, page: u64, entered_at: u64) -> ! {
+    cpu_local::fill_boot_area();
     let record = PhysAddr(record);
     let source = if page == 0 { Source::Predecessor { record } } else { Source::Judge { record, page } };
     (HOOKS.main)(source, entered_at)
 }
 
-/// The physical address of what is at `address` in the image.
-pub fn image_physical(address: u64) -> u64 {
-    (address - IMAGE).wrapping_add(MOVED_BY.load(Ordering::Relaxed))
-}
-
 /// The boot page tables, on which processors start: below 4 GiB.
 pub fn root() -> u64 {
-    image_physical((&raw const boot_pml4) as u64)
+    image::physical((&raw const boot_pml4) as u64)
 }
 
 /// Notes that the image lies in the slot at `start`, and fills its boot page tables as `boot.S` does for an image that
@@ -176,11 +149,10 @@ pub fn settle_in(start: PhysAddr, bytes: u64) {
     const TABLE: u64 = 0b11;
     const LARGE_PAGE: u64 = 0x83;
     const LARGE_BYTES: u64 = 2 << 20;
-    MOVED_BY.store(start.0.wrapping_sub(LINKED_AT), Ordering::Relaxed);
-    IS_PLACED.store(true, Ordering::Relaxed);
+    image::place(start);
     read_own_note();
     let table = |symbol: *const u8| symbol.cast_mut().cast::<u64>();
-    let physical = |symbol: *const u8| image_physical(symbol as u64);
+    let physical = |symbol: *const u8| image::physical(symbol as u64);
     let (pml4, pdpt, high) = (&raw const boot_pml4, &raw const boot_pdpt, &raw const boot_pdpt_high);
     let low = &raw const boot_directories;
     // SAFETY: the symbols are whole tables of the image's own data, which nobody uses yet; every index is below their
@@ -200,52 +172,5 @@ pub fn settle_in(start: PhysAddr, bytes: u64) {
         table(pml4).write(physical(pdpt) | TABLE);
         table(pml4).add(256).write(physical(pdpt) | TABLE);
         table(pml4).add(511).write(physical(high) | TABLE);
-    }
-}
-
-/// The far half of the boot stack, in which `linux.S` carries a 64-bit loader's words.
-fn carried_words() -> Option<PhysRange> {
-    const CARRIED_BYTES: u64 = 32 << 10;
-    PhysRange::from_start(PhysAddr(image_physical(&raw const boot_stack_bottom as u64)), CARRIED_BYTES)
-}
-
-/// Physical memory as the boot page tables show it: the first 4 GiB, read-only.
-///
-/// Only for what is read before [`super::memory::enter`]: loader structures and firmware tables.
-pub struct BootMemory;
-
-impl boot::PhysicalMemory for BootMemory {
-    fn bytes(&self, start: PhysAddr, bytes: usize) -> Option<&[u8]> {
-        Self::bytes(self, start.0, bytes as u64)
-    }
-}
-
-impl firmware::PhysicalMemory for BootMemory {
-    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), firmware::Unreadable> {
-        let from = Self::bytes(self, address, into.len() as u64).ok_or(firmware::Unreadable)?;
-        into.copy_from_slice(from);
-        Ok(())
-    }
-}
-
-impl BootMemory {
-    /// The bytes at a physical address; `None` outside the first 4 GiB, in the image and in a PC's devices.
-    pub fn bytes(&self, physical: u64, bytes: u64) -> Option<&'static [u8]> {
-        let range = PhysRange::from_start(PhysAddr(physical), bytes)?;
-        // An image that replaces another one knows its own place only from the record, which the other one has put
-        // beside it.
-        let is_placed = IS_PLACED.load(Ordering::Relaxed);
-        let image = if is_placed { super::memory::image_frames() } else { PhysRange::default() };
-        let is_carried = is_placed && carried_words().is_some_and(|carried| carried.contains_range(range));
-        if range.end().0 > BOOT_MAPPED_BYTES || !(is_carried || boot::may_be_read(range, image)) {
-            return None;
-        }
-        let start = (DIRECT_MAP + physical) as *const u8;
-        // SAFETY: the boot tables map the first 4 GiB readable. `may_be_read` keeps off the image, all that this code
-        // writes to, and the devices of a PC, which reading could disturb: what else a loader or firmware names is
-        // memory or nothing, and stays as it is while it is read, since no frame is given away before all this has been
-        // read. Of the image only the boot stack's far half is shown, which that stack does not reach before its words
-        // have been read.
-        Some(unsafe { core::slice::from_raw_parts(start, bytes as usize) })
     }
 }

@@ -15,6 +15,7 @@
 //! that show nothing but the crossing; the one non-maskable interrupt that comes with its mail takes it to the new
 //! image.
 
+mod pages;
 pub mod trial;
 
 use core::arch::{asm, global_asm};
@@ -28,6 +29,7 @@ use frames::FrameRange;
 use paging::{Flags, Host, MapError, TableMemory, Tables};
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
+pub use self::pages::note_nmi;
 use super::address::{BOOT_MAPPED_BYTES, CROSSING, DIRECT_MAP, IMAGE};
 use super::memory::{self, FRAMES};
 use super::{apic, cpu, timer};
@@ -48,6 +50,8 @@ const GDTR_OFFSET: u64 = 32;
 const IDTR_OFFSET: u64 = GDTR_OFFSET + 16;
 const IDT_OFFSET: u64 = 64;
 const NMI_VECTOR: u64 = 2;
+/// Of the byte in a page's GDT that says whether the TSS is loaded.
+const TSS_TYPE_OFFSET: u64 = 24 + 5;
 
 global_asm!(
     include_str!("registers.S"),
@@ -70,7 +74,7 @@ global_asm!(
     idtr = const offset_of!(TrialPage, idtr),
     old_gdtr = const offset_of!(TrialPage, old_gdtr),
     old_idtr = const offset_of!(TrialPage, old_idtr),
-    tss_type = const trial::TSS_TYPE_OFFSET,
+    tss_type = const TSS_TYPE_OFFSET,
     cause = const offset_of!(TrialPage, cause),
     first = const offset_of!(TrialPage, first),
     far = const offset_of!(TrialPage, first) + offset_of!(FirstFrame, far),
@@ -253,7 +257,7 @@ impl Crossing {
 
 impl Drop for Crossing {
     fn drop(&mut self) {
-        trial::hide(self.shown_bytes());
+        hide(self.shown_bytes());
         self.frames.take().into_iter().for_each(memory::release);
     }
 }
@@ -288,6 +292,14 @@ pub fn show_inherited(
     tables.map(memory, CROSSING, start, PAGE_BYTES, Flags::empty())?;
     let flags = Flags::WRITABLE | Flags::NO_EXECUTE;
     tables.map(memory, CROSSING + PAGE_BYTES, behind, crossing.bytes() - PAGE_BYTES, flags)
+}
+
+/// The host's tables show this many bytes of a crossing no more, if they did.
+pub fn hide(bytes: u64) {
+    let hidden = memory::with_host_tables(|tables, frames| tables.unmap(frames, CROSSING, bytes));
+    if hidden.is_some_and(|hidden| hidden.is_ok()) {
+        memory::forget_translations();
+    }
 }
 
 fn mailbox_pointer(physical: u64) -> *const ParkSlot {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each processor's GDT and TSS (AMD APM vol. 2, sections 4.6 and 12.2).
 
-use alloc::boxed::Box;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
+use spin::Once;
 use x86_64::VirtAddr;
 use x86_64::instructions::segmentation::{CS, DS, ES, SS, Segment};
 use x86_64::instructions::tables::{lgdt, load_tss};
@@ -12,7 +11,7 @@ use x86_64::structures::DescriptorTablePointer;
 use x86_64::structures::gdt::{Descriptor, SegmentSelector};
 use x86_64::structures::tss::TaskStateSegment;
 
-use super::percpu::MAX_PROCESSORS;
+use super::cpu_local::cpu_local;
 
 /// Interrupt stacks by TSS slot; the gate of an exception that must not trust the current stack names one.
 #[derive(Clone, Copy)]
@@ -48,27 +47,27 @@ struct Tables {
 }
 
 impl Tables {
-    fn make(tss: TaskStateSegment) -> &'static Self {
-        let tables = Box::leak(Box::new(Self { gdt: [const { AtomicU64::new(0) }; 5], tss }));
-        let tables: &'static Self = tables;
-        let words = match Descriptor::tss_segment(&tables.tss) {
+    /// Fills the GDT, whose descriptor of the TSS has the address at which the TSS is now.
+    fn describe(&'static self) {
+        let words = match Descriptor::tss_segment(&self.tss) {
             Descriptor::SystemSegment(low, high) => [0, CODE_DESCRIPTOR, DATA_DESCRIPTOR, low, high],
             Descriptor::UserSegment(_) => unreachable!("a TSS is a system segment"),
         };
-        tables.gdt.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
-        tables
+        self.gdt.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }
 }
 
-/// Each processor's tables, once it has some; they live for ever.
-static TABLES: [AtomicPtr<Tables>; MAX_PROCESSORS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_PROCESSORS];
+cpu_local! {
+    /// The CPU's tables, once it has some; they live for ever.
+    static TABLES: Once<Tables> = Once::new();
+}
 
 /// Makes the GDT and the TSS of the processor with this number, unless it has them, with an interrupt stack for each of
 /// [`INTERRUPT_STACKS`] from `new_stack`, which returns its top. `false` if there is no such number or no stack. Done
 /// by another processor before this one starts, so that it then waits for no memory.
 pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
-    let Some(place) = TABLES.get(index as usize) else { return false };
-    if !place.load(Ordering::Acquire).is_null() {
+    let Some(place) = TABLES.of(index) else { return false };
+    if place.is_completed() {
         return true;
     }
     let mut stacks = [VirtAddr::zero(); 7];
@@ -78,24 +77,19 @@ pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     }
     let mut tss = TaskStateSegment::new();
     tss.interrupt_stack_table = stacks;
-    place.store(ptr::from_ref(Tables::make(tss)).cast_mut(), Ordering::Release);
+    place.call_once(|| Tables { gdt: [const { AtomicU64::new(0) }; 5], tss }).describe();
     true
 }
 
 /// The tops of the interrupt stacks of the processor with this number, by [`InterruptStack`], if they were prepared.
 pub fn interrupt_stacks(index: u32) -> Option<[u64; INTERRUPT_STACKS]> {
-    let tables = TABLES.get(index as usize)?.load(Ordering::Acquire);
-    // SAFETY: made by `prepare`, never freed, and its stacks are never changed.
-    let tss = (!tables.is_null()).then(|| unsafe { (&raw const (*tables).tss).read_unaligned() })?;
-    let stacks = tss.interrupt_stack_table;
+    let stacks = TABLES.of(index)?.get()?.tss.interrupt_stack_table;
     Some(core::array::from_fn(|slot| stacks[slot].as_u64()))
 }
 
 /// Loads the tables of the calling processor, which has this number, if they were prepared.
 pub fn load(index: u32) {
-    let Some(tables) = TABLES.get(index as usize).map(|place| place.load(Ordering::Acquire)) else { return };
-    // SAFETY: null, or made by `prepare` and never freed; it is only ever shared.
-    let Some(tables) = (unsafe { tables.as_ref::<'static>() }) else { return };
+    let Some(tables) = TABLES.of(index).and_then(Once::get) else { return };
     let pointer = DescriptorTablePointer {
         limit: (size_of_val(&tables.gdt) - 1) as u16,
         base: VirtAddr::from_ptr(&raw const tables.gdt),

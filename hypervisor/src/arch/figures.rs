@@ -5,8 +5,6 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use spin::Mutex;
 
-use super::percpu;
-
 /// A virtual processor's, or a processor's.
 pub struct Figures<T> {
     are_wanted: AtomicBool,
@@ -27,10 +25,9 @@ impl<T: Clone> Figures<T> {
         }
     }
 
-    /// The latest. New ones are being taken by `processor` from now on.
-    pub fn look(&self, processor: u32) -> Option<T> {
+    /// The latest. New ones are wanted from now on: the caller wakes the CPU that takes them.
+    pub fn look(&self) -> Option<T> {
         self.are_wanted.store(true, Ordering::Release);
-        percpu::wake(processor);
         self.latest.lock().clone()
     }
 }

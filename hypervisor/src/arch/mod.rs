@@ -3,11 +3,11 @@
 //!
 //! | module | touches |
 //! |---|---|
-//! | [`boot`] | the entry point, the first page tables |
+//! | [`boot`], [`image`] | the entry point, the first page tables; where the image lies |
 //! | [`cpu`] | single instructions: HLT, RDTSC, MSRs, flags |
 //! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
-//! | [`percpu`], [`figures`] | the data of each CPU, found through GS; how other CPUs read its counters |
+//! | [`cpu_local`], [`percpu`], [`figures`] | per-CPU variables; the data of each CPU, found through GS; how other CPUs read its counters |
 //! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
@@ -30,6 +30,7 @@ pub mod boot;
 pub mod clock;
 pub mod counters;
 pub mod cpu;
+pub mod cpu_local;
 pub mod crossing;
 pub mod descriptor;
 pub mod ending;
@@ -37,6 +38,7 @@ pub mod figures;
 pub mod guest_memory;
 pub mod heap;
 pub mod hooks;
+pub mod image;
 pub mod ioapic;
 pub mod lock;
 pub mod machine_check;

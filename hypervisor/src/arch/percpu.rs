@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each processor owns, found through GS.
 
-use alloc::boxed::Box;
 use core::arch::asm;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use mca::Pending;
@@ -10,6 +10,7 @@ use profile::Place;
 use spin::Once;
 use wire::CpuPerf;
 
+use super::cpu_local::{self, HEAD, Head, cpu_local};
 use super::figures::Figures;
 use super::{apic, cpu, trap};
 
@@ -17,10 +18,7 @@ use super::{apic, cpu, trap};
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
 
 /// One processor's own data. Interrupt handlers raise its flags, the processor's loop lowers them.
-#[repr(C)]
 pub struct PerCpu {
-    /// This structure's own address, read through GS.
-    this: *const PerCpu,
     /// Number of the processor, from 0, in bring-up order.
     pub index: u32,
     /// Its local APIC's identifier.
@@ -49,9 +47,6 @@ pub struct PerCpu {
     pub figures: Figures<CpuPerf>,
 }
 
-// SAFETY: `this` points to the structure itself, which never moves; all else is atomic or constant.
-unsafe impl Sync for PerCpu {}
-
 /// The processor that booted the host; it also serves the control channel.
 pub const BOOT_PROCESSOR: u32 = 0;
 
@@ -61,27 +56,30 @@ const UNNUMBERED: u32 = u32::MAX - 1;
 /// Processors this image can use.
 pub const MAX_PROCESSORS: usize = 256;
 
-static ALL: [Once<&'static PerCpu>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+cpu_local! {
+    /// Made before the CPU starts; it lives for ever, and a CPU that comes back finds it.
+    static OWN: Once<PerCpu> = Once::new();
+}
 /// Processors that have taken their data and have not left.
 static ONLINE: AtomicU32 = AtomicU32::new(0);
 /// The boot processor has its own data.
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 impl PerCpu {
-    /// Makes the data of a processor before it starts, unless it has some: it then waits for no memory.
-    pub fn prepare(index: u32, apic_id: u32) {
-        if ALL.get(index as usize).is_some_and(|slot| slot.get().is_none()) {
-            Self::make(index, apic_id);
-        }
+    /// Makes the data of the CPU `index` before it starts, unless it has some: it then waits for no memory. `None` if the
+    /// machine has no such CPU.
+    pub fn prepare(index: u32, apic_id: u32) -> Option<&'static Self> {
+        OWN.of(index).map(|own| own.call_once(|| Self::new(index, apic_id)))
     }
 
-    /// The calling processor takes its own data, from where on it can be interrupted; they live for ever, and one that
-    /// comes back finds them.
-    pub fn install(index: u32, apic_id: u32) -> &'static Self {
-        let known = ALL.get(index as usize).and_then(Once::get);
-        let this = known.copied().unwrap_or_else(|| Self::make(index, apic_id));
-        // SAFETY: the hypervisor uses GS for nothing else, and the structure lives for ever.
-        unsafe { cpu::write_msr(MSR_GS_BASE, this.this as u64) };
+    /// The calling CPU takes its own data, and can be interrupted from then on.
+    pub fn install(index: u32, apic_id: u32) {
+        let (Some(this), Some(head)) = (Self::prepare(index, apic_id), HEAD.of(index)) else {
+            panic!("CPU {index} has no area for per-CPU data");
+        };
+        head.own.store(this as *const Self as u64, Ordering::Relaxed);
+        // SAFETY: the hypervisor uses GS for nothing else, and the area lives for ever.
+        unsafe { cpu::write_msr(MSR_GS_BASE, cpu_local::area(index).unwrap_or(0)) };
         for flag in [&this.timer_fired, &this.work_pending] {
             flag.store(false, Ordering::Relaxed);
         }
@@ -92,12 +90,10 @@ impl PerCpu {
         this.is_here.store(true, Ordering::Release);
         ONLINE.fetch_add(1, Ordering::Release);
         IS_INSTALLED.store(true, Ordering::Release);
-        this
     }
 
-    fn make(index: u32, apic_id: u32) -> &'static Self {
-        let this: &'static mut Self = Box::leak(Box::new(Self {
-            this: core::ptr::null(),
+    fn new(index: u32, apic_id: u32) -> Self {
+        Self {
             index,
             apic_id,
             timer_fired: AtomicBool::new(false),
@@ -111,13 +107,7 @@ impl PerCpu {
             damage: Pending::new(),
             samples: Place::default(),
             figures: Figures::default(),
-        }));
-        this.this = this;
-        let this: &'static Self = this;
-        if let Some(slot) = ALL.get(index as usize) {
-            slot.call_once(|| this);
         }
-        this
     }
 
     /// The calling processor is not counted any more: it leaves the host. Its data stay as they are.
@@ -164,10 +154,11 @@ impl PerCpu {
     #[inline]
     pub fn current() -> &'static Self {
         let this: *const Self;
-        // SAFETY: GS points at a `PerCpu` whose first field is its address, from `install` on; nothing that runs before
-        // that calls this (`is_installed` tells).
+        // SAFETY: GS points at the CPU's area from `install` on, whose head has the address of this structure; nothing
+        // that runs before that calls this (`number` tells).
         unsafe {
-            asm!("mov {}, gs:[0]", out(reg) this, options(nostack, preserves_flags, readonly));
+            asm!("mov {}, gs:[{own}]", out(reg) this, own = const offset_of!(Head, own),
+                options(nostack, preserves_flags, readonly));
             &*this
         }
     }
@@ -199,7 +190,7 @@ pub fn my_number() -> u32 {
 pub fn wake(index: u32) {
     if index == PerCpu::current().index {
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
-    } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
+    } else if let Some(other) = of(index) {
         apic::send(other.apic_id, trap::vector::WAKE);
     }
 }
@@ -211,7 +202,7 @@ pub fn kick(index: u32) {
     if index == PerCpu::current().index {
         // The sender's own loop looks before it picks the next virtual processor.
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
-    } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
+    } else if let Some(other) = of(index) {
         apic::send(other.apic_id, trap::vector::KICK);
     }
 }
@@ -222,14 +213,15 @@ pub fn interrupt_self() {
     apic::send(PerCpu::current().apic_id, trap::vector::KICK);
 }
 
-/// A processor's data, once it has installed them.
+/// A CPU's data, once they are made.
+#[inline]
 pub fn of(index: u32) -> Option<&'static PerCpu> {
-    ALL.get(index as usize)?.get().copied()
+    OWN.of(index)?.get()
 }
 
 /// The numbers of the processors that have installed their data and have not left.
 pub fn indices() -> impl Iterator<Item = u32> {
-    (0..MAX_PROCESSORS as u32).filter(|&index| of(index).is_some_and(|other| other.is_here.load(Ordering::Acquire)))
+    (0..cpu_local::count()).filter(|&index| of(index).is_some_and(PerCpu::is_here))
 }
 
 /// How many processors have installed their data and have not left.

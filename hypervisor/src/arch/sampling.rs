@@ -13,8 +13,9 @@ use profile::{MOST_FRAMES, MOST_WORDS, Sample};
 use units::PageSize;
 
 use super::address::{DIRECT_MAP, text_end, text_start};
-use super::memory::{FRAMES, OwnedFrames, stack_around};
+use super::memory::{FRAMES, OwnedFrames};
 use super::percpu::{self, BOOT_PROCESSOR, PerCpu};
+use super::stack::stack_around;
 use super::trap::{self, TrapFrame};
 use super::{apic, svm, watchdog};
 

@@ -69,27 +69,26 @@ ap_high:
     xor ecx, ecx
     cpuid
     test ebx, ebx
-    jnz ap_find_number
+    jnz ap_find_area
 ap_old_identifier:
     mov eax, 1
     cpuid
     mov edx, ebx
     shr edx, 24
-ap_find_number:
-    mov rsi, offset {ids}
+ap_find_area:
+    mov rsi, offset {areas}
+    mov rsi, [rsi]              // the area of CPU 1; those of all others are behind it
     mov rcx, offset {count}
     mov ecx, [rcx]
-    xor eax, eax
-ap_next_number:
-    cmp eax, ecx
-    jae ap_halt                 // nobody we know
-    cmp [rsi + rax * 4], edx
+ap_next_area:
+    sub ecx, 1
+    jb ap_halt                  // nobody we know
+    cmp [rsi + {apic_id}], edx
     je ap_take_stack
-    inc eax
-    jmp ap_next_number
+    add rsi, offset __percpu_bytes
+    jmp ap_next_area
 ap_take_stack:
-    mov rcx, offset {stacks}
-    mov rsp, [rcx + rax * 8]
+    mov rsp, [rsi + {stack_top}]
     test rsp, rsp
     jz ap_halt                  // nobody who may start
     xor ebp, ebp

@@ -11,7 +11,8 @@ use mitigations::barrier::LastGuest;
 use mitigations::{Actions, Assessment, Cpu, Feature, Mode, assess};
 use spin::Once;
 
-use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::cpu_local::cpu_local;
+use super::percpu::PerCpu;
 use super::{cpu, probe};
 
 const MSR_SPEC_CTRL: u32 = 0x48;
@@ -29,8 +30,10 @@ const BP_CFG_REDUCE_SPECULATION: u64 = 1 << 4;
 static ASSESSMENT: Once<Assessment> = Once::new();
 /// Actions that a CPU could not carry out although the boot processor could, or because nothing could be probed.
 static FAILED: AtomicU32 = AtomicU32::new(0);
-/// The guest that each CPU ran last.
-static LAST_GUEST: [LastGuest; MAX_PROCESSORS] = [const { LastGuest::new() }; MAX_PROCESSORS];
+cpu_local! {
+    /// The guest that the CPU ran last.
+    static LAST_GUEST: LastGuest = LastGuest::new();
+}
 
 /// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID says is
 /// believed until [`prepare_this_processor`].
@@ -144,7 +147,7 @@ fn fail(action: Actions) {
 /// The calling CPU loads a vCPU of this guest: predictions of another guest's are flushed.
 pub fn follow_guest(guest: u32) {
     let barrier = actions().contains(Actions::IBPB_BETWEEN_GUESTS);
-    if barrier && LAST_GUEST[PerCpu::current().index as usize].follow(guest) {
+    if barrier && LAST_GUEST.mine().follow(guest) {
         // SAFETY: the register took the command when this CPU was prepared; a barrier has no other effect.
         unsafe { cpu::write_msr(MSR_PRED_CMD, PRED_CMD_IBPB) };
     }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stacks: where they are, and whether an address is on one or under one. None is given back.
+//! Stacks: where they are, and whether an address is on one or under one. Only the boot stack is given back.
 
+use core::arch::asm;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use frames::FrameRange;
 use paging::Flags;
 
-use super::address::{self, INTERRUPT_STACK_BYTES, INTERRUPT_STACK_STRIDE, INTERRUPT_STACKS, STACK_BYTES};
+use super::address::{DIRECT_MAP, INTERRUPT_STACK_BYTES, INTERRUPT_STACK_STRIDE, INTERRUPT_STACKS, STACK_BYTES};
 use super::address::{STACK_STRIDE, STACKS};
+use super::image;
 use super::memory::{self, MemoryError};
 
 /// Stacks of one size, one behind the other, what is under each not mapped.
@@ -25,6 +28,9 @@ static INTERRUPTS: Area = Area {
     bytes: INTERRUPT_STACK_BYTES,
     count: AtomicU64::new(0),
 };
+
+/// The boot stack's frames are free, or somebody's.
+static IS_BOOT_STACK_GONE: AtomicBool = AtomicBool::new(false);
 
 impl Area {
     fn add(&self) -> Result<u64, MemoryError> {
@@ -58,8 +64,8 @@ pub fn new_interrupt_stack() -> Result<u64, MemoryError> {
 
 /// The stack that `pointer` is on: the boot stack or one of those made here.
 pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
-    if (address::data_start()..address::data_end()).contains(&pointer) {
-        return Some(address::data_start()..address::data_end());
+    if !IS_BOOT_STACK_GONE.load(Ordering::Relaxed) && image::boot_stack().contains(&pointer) {
+        return Some(image::boot_stack());
     }
     [&PROCESSORS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
 }
@@ -67,4 +73,32 @@ pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
 /// Whether `address` is in the guard page (or the gap) under one of the stacks.
 pub fn is_stack_guard(address: u64) -> bool {
     [&PROCESSORS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
+}
+
+/// Leaves the current stack for good and goes on in `next` on another one.
+pub fn continue_on(stack_top: u64, next: extern "C" fn() -> !) -> ! {
+    // SAFETY: the stack was just made and belongs to nobody else; `next` never returns, so nothing on the old one is
+    // used again. RBP = 0 ends backtraces.
+    unsafe { asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) stack_top, in(reg) next, options(noreturn)) }
+}
+
+/// Frees the boot stack's frames, which are the image's last: they leave the image's addresses for the direct map. On the
+/// boot CPU, once it has left that stack for good and the ledger has the memory that the image lies in. No other CPU has
+/// ever been on it, so that what others may remember of its addresses does no harm.
+pub fn give_back_boot_stack() {
+    let (addresses, frames) = (image::boot_stack(), image::boot_stack_frames());
+    let flags = Flags::WRITABLE | Flags::NO_EXECUTE | Flags::GLOBAL;
+    let moved = memory::with_host_tables(|tables, tables_frames| {
+        tables.unmap(tables_frames, addresses.start, frames.bytes())?;
+        tables.map(tables_frames, DIRECT_MAP + frames.start().0, frames.start(), frames.bytes(), flags)
+    });
+    memory::forget_translations();
+    IS_BOOT_STACK_GONE.store(true, Ordering::Relaxed);
+    match moved {
+        Some(Ok(())) => {
+            FrameRange::adopt(frames).into_iter().for_each(memory::release);
+            log::debug!("memory {frames} was the boot stack: it is free");
+        }
+        refused => log::error!("the boot stack, {frames}, stays the image's: {refused:?}"),
+    }
 }

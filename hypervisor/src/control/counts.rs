@@ -28,7 +28,9 @@ impl Counts {
         };
         self.0 = Some(cpu::tsc() + timer::us_to_ticks(PATIENCE_US));
         counting::want(true);
-        Ok(ReplyBody::CpuPerf { asked_ns: timer::uptime_ns(), latest: processor.figures.look(index) })
+        let latest = processor.figures.look();
+        percpu::wake(index);
+        Ok(ReplyBody::CpuPerf { asked_ns: timer::uptime_ns(), latest })
     }
 
     /// Nobody has asked for long: each processor puts its own away.

@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use wire::{ReplyBody, TimelinePage, TimelinePlace, TimelinePoint, page};
 
-use crate::arch::percpu::MAX_PROCESSORS;
-use crate::arch::timer;
+use crate::arch::{cpu_local, timer};
 use crate::kernel::timeline::ring;
 
 /// The most records of a page: as many as a frame may hold.
@@ -14,7 +13,7 @@ const PAGE_POINTS: usize = 400;
 
 /// The page that begins at this place, or with the next processor that has a ring.
 pub fn page(from: TimelinePlace) -> ReplyBody {
-    let processors = from.processor..MAX_PROCESSORS as u32;
+    let processors = from.processor..cpu_local::count();
     let (processor, ring) = processors.into_iter().find_map(|index| Some((index, ring(index)?))).unzip();
     let (Some(processor), Some(ring)) = (processor, ring) else { return reply(from.processor, Vec::new(), 0, None) };
     let wanted = if processor == from.processor { from.number } else { 0 };
@@ -41,7 +40,7 @@ fn after(found: &[(u64, TimelinePoint)]) -> u64 {
 }
 
 fn reply(processor: u32, points: Vec<TimelinePoint>, lost: u64, next: Option<(u32, u64)>) -> ReplyBody {
-    let next = next.filter(|next| (next.0 as usize) < MAX_PROCESSORS);
+    let next = next.filter(|next| next.0 < cpu_local::count());
     let next = next.map(|(processor, number)| TimelinePlace { processor, number });
     ReplyBody::Timeline(TimelinePage { processor, ticks_per_second: timer::tsc_hz(), points, lost, next })
 }

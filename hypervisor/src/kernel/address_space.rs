@@ -11,11 +11,12 @@ use units::{PageSize, PhysRange};
 use super::interrupts::choose_apic;
 use super::platform::read_firmware;
 use crate::arch::address::DIRECT_MAP;
+use crate::arch::cpu_local;
 use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
-use crate::arch::timer;
-use crate::arch::{apic, ioapic, power};
+use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::{apic, crossing, ioapic, power, stack, timer};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{inherited, ledger};
@@ -45,11 +46,12 @@ pub fn build_memory_on_trial(info: &BootInfo, options: &Options, advance: PhysRa
 
 /// An image that has taken over owns all memory, but for what guests have and what is still to be read.
 pub fn take_all_memory() {
-    let (Some((info, options)), Ok((advance, crossing))) = (BOOT.get(), inherited::on_trial()) else { return };
+    let (Some((info, options)), Ok((advance, crossing_frames))) = (BOOT.get(), inherited::on_trial()) else { return };
     if ledger::take_all(info, options, advance, inherited::record().as_ref()) {
         ending::allow_epitaph();
     }
-    memory::hide_crossing(crossing.bytes());
+    crossing::hide(crossing_frames.bytes());
+    stack::give_back_boot_stack();
 }
 
 /// An image that has taken over keeps account of memory as the operator wants it.
@@ -62,7 +64,11 @@ pub fn furnish_memory() {
 fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRange>) {
     let devices = device_pages(tables);
     let mapping = timeline::span(Name::PageTables, 0);
-    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, crossing) {
+    let show = |tables: &mut _, frames: &mut _| match crossing {
+        Some(crossing) => crossing::show_inherited(tables, frames, crossing),
+        None => Ok(()),
+    };
+    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, show) {
         panic!("the host's address space cannot be built: {error:?}; give the machine more memory");
     }
     drop(mapping);
@@ -72,6 +78,10 @@ fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRa
         Ok(range) => heap::claim(DIRECT_MAP + range.leak().start().0, HEAP_BYTES),
         Err(error) => panic!("no memory for the heap: {error}; give the machine more memory"),
     }
+    // The boot CPU's area is part of the image. Whether it is among those that the firmware names is known only once
+    // its local APIC is enabled.
+    let named = tables.processors.iter().filter(|processor| processor.enabled).count().min(MAX_PROCESSORS - 1);
+    assert!(cpu_local::add_areas(named as u32), "no memory for per-CPU data; give the machine more memory");
 }
 
 fn device_pages(tables: &Tables) -> ArrayVec<DevicePage, 21> {

@@ -28,7 +28,7 @@ use units::{ByteSize, MIB, PhysAddr, PhysRange};
 
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::memory::{self, FRAMES};
-use crate::arch::{cpu, ending};
+use crate::arch::{cpu, ending, image};
 use crate::kernel::timeline::{self, Name};
 
 /// Bytes of an ACPI root pointer (ACPI 6.5, section 5.2.5.3).
@@ -147,7 +147,7 @@ fn usable(info: &BootInfo) -> ArrayVec<PhysRange, MAXIMUM_REGIONS> {
 fn in_use(info: &BootInfo) -> impl Iterator<Item = PhysRange> + '_ {
     let first = PhysRange::new(PhysAddr(0), PhysAddr(4096));
     let root_pointer = info.rsdp.and_then(|rsdp| PhysRange::from_start(rsdp, RSDP_BYTES));
-    info.modules.iter().map(|module| module.range).chain([memory::image_frames()]).chain(root_pointer).chain(first)
+    info.modules.iter().map(|module| module.range).chain([image::frames()]).chain(root_pointer).chain(first)
 }
 
 /// A part of `range` in which the ledger cannot be.

@@ -9,16 +9,17 @@
 //! timeline::instant(Name::GuestStarted, guest);      now
 //! ```
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 
 use ::frames::FrameRange;
 use spin::Once;
-use units::{PAGE_BYTES, PhysAddr, PhysRange};
+use units::{PAGE_BYTES, PhysRange};
 
 pub use timeline::{Kind, Name, Ring};
 use timeline::{Point, ring_words};
 
-use crate::arch::percpu::{BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
+use crate::arch::cpu_local::cpu_local;
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::{cpu, memory as frames};
 
 /// Records of the ring in the image: enough for what happens before there is memory.
@@ -29,10 +30,11 @@ const OTHER_RECORDS: usize = 128;
 
 static EARLY_MEMORY: [AtomicU64; ring_words(EARLY_RECORDS)] = [const { AtomicU64::new(0) }; ring_words(EARLY_RECORDS)];
 static EARLY: Once<Ring<'static>> = Once::new();
-static RINGS: [Once<Ring<'static>>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
-/// Where each ring lies in physical memory: its first byte's address, which is a page's, and in the bits below how many
-/// pages; 0: nowhere.
-static FRAMES: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+
+cpu_local! {
+    /// The CPU's ring in frames, and where these are.
+    static RING: Once<(Ring<'static>, PhysRange)> = Once::new();
+}
 
 /// Begins to record, first of all the way from the image's first instruction at `entered_at` to here.
 pub fn start(entered_at: u64) {
@@ -71,7 +73,7 @@ pub fn settle(inherited: impl Iterator<Item = FrameRange>) {
 
 /// Gives processor `index`, which does not run yet, a ring of its own, unless it has one.
 pub fn add_ring(index: u32) {
-    if RINGS.get(index as usize).is_none_or(Once::is_completed) {
+    if RING.of(index).is_none_or(Once::is_completed) {
         return;
     }
     let records = if index == BOOT_PROCESSOR { BOOT_RECORDS } else { OTHER_RECORDS };
@@ -86,29 +88,21 @@ pub fn add_ring(index: u32) {
 }
 
 fn keep(ring: Ring<'static>, range: PhysRange) {
-    let index = ring.processor() as usize;
-    let pages = range.bytes().div_ceil(PAGE_BYTES);
-    if let (Some(slot), Some(place), true) = (RINGS.get(index), FRAMES.get(index), pages < PAGE_BYTES) {
-        slot.call_once(|| {
-            place.store(range.start().0 | pages, Ordering::Relaxed);
-            ring
-        });
+    if let Some(place) = RING.of(ring.processor()) {
+        place.call_once(|| (ring, range));
     }
 }
 
 /// The ring of processor `index`.
 #[inline]
 pub fn ring(index: u32) -> Option<&'static Ring<'static>> {
-    RINGS.get(index as usize)?.get().or_else(|| if index == BOOT_PROCESSOR { EARLY.get() } else { None })
+    let in_frames = RING.of(index)?.get().map(|(ring, _)| ring);
+    in_frames.or_else(|| if index == BOOT_PROCESSOR { EARLY.get() } else { None })
 }
 
 /// The frames that hold the rings, for the next image.
 pub fn memory() -> impl Iterator<Item = PhysRange> {
-    FRAMES.iter().filter_map(|place| {
-        let place = place.load(Ordering::Relaxed);
-        let (start, pages) = (place & !(PAGE_BYTES - 1), place % PAGE_BYTES);
-        PhysRange::from_start(PhysAddr(start), pages * PAGE_BYTES).filter(|range| !range.is_empty())
-    })
+    RING.all().filter_map(|(_, place)| place.get().map(|(_, range)| *range))
 }
 
 /// Records something on the calling processor, in any context, once that has its own data.

@@ -2,25 +2,24 @@
 //! Each CPU's page between two images, while this image is on trial: where the pages are, and the time stamps that
 //! CPUs leave there.
 
-use core::sync::atomic::{AtomicU16, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use ::update::trial::{STAMPS, Stamp, TrialPage};
-use units::PAGE_BYTES;
 
-use crate::arch::address::CROSSING;
 use crate::arch::cpu;
+use crate::arch::cpu_local::cpu_local;
 use crate::arch::crossing::trial;
-use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS};
+use crate::arch::percpu::{self, BOOT_PROCESSOR};
 
-/// The place of each CPU's page, in pages from the switch area's first one, which is no CPU's; 0 unless this image is
-/// on trial.
-static PAGES: [AtomicU16; MAX_PROCESSORS] = [const { AtomicU16::new(0) }; MAX_PROCESSORS];
+cpu_local! {
+    /// The address of the CPU's page; 0 unless this image is on trial.
+    static PAGE: AtomicU64 = AtomicU64::new(0);
+}
 
 /// Notes that the page of the CPU `index` is at this address.
 pub fn note_page(index: u32, at: u64) {
-    let number = at.checked_sub(CROSSING).and_then(|offset| u16::try_from(offset / PAGE_BYTES).ok());
-    if let (Some(place), Some(number)) = (PAGES.get(index as usize), number) {
-        place.store(number, Ordering::Relaxed);
+    if let Some(page) = PAGE.of(index) {
+        page.store(at, Ordering::Relaxed);
     }
 }
 
@@ -31,13 +30,13 @@ pub fn page() -> Option<&'static TrialPage> {
 
 /// The page of the CPU `index`; `None` unless this image is on trial.
 pub fn page_of(index: u32) -> Option<&'static TrialPage> {
-    let number = PAGES.get(index as usize)?.load(Ordering::Relaxed);
-    if number == 0 { None } else { trial::own_page(CROSSING + u64::from(number) * PAGE_BYTES) }
+    let at = PAGE.of(index)?.load(Ordering::Relaxed);
+    if at == 0 { None } else { trial::own_page(at) }
 }
 
 /// Each CPU's stamps, while this image is on trial or has just taken over.
 pub fn stamps() -> impl Iterator<Item = (u32, [u64; STAMPS])> {
-    let pages = (0..MAX_PROCESSORS as u32).filter_map(|index| Some((index, page_of(index)?)));
+    let pages = PAGE.all().filter_map(|(index, _)| Some((index, page_of(index)?)));
     pages.map(|(index, page)| (index, core::array::from_fn(|stamp| page.stamps[stamp].load(Ordering::Relaxed))))
 }
 
@@ -52,10 +51,10 @@ pub fn note_entered(index: u32) {
 
 /// Whether this image is on trial, or has just taken over and shares the machine with the old one.
 pub fn is_on_trial() -> bool {
-    PAGES[BOOT_PROCESSOR as usize].load(Ordering::Relaxed) != 0
+    PAGE.of(BOOT_PROCESSOR).is_some_and(|page| page.load(Ordering::Relaxed) != 0)
 }
 
 /// Ends the trial: this image is the one that runs.
 pub fn end() {
-    PAGES.iter().for_each(|page| page.store(0, Ordering::Relaxed));
+    PAGE.all().for_each(|(_, page)| page.store(0, Ordering::Relaxed));
 }

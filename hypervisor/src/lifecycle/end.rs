@@ -17,8 +17,9 @@ use spin::Once;
 use wire::exit_code::ExitCode;
 
 pub use self::report::Cause;
+use crate::arch::cpu_local::cpu_local;
 use crate::arch::ending::ENDING;
-use crate::arch::percpu::{self, MAX_PROCESSORS, my_number};
+use crate::arch::percpu::{self, my_number};
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{apic, cpu, ending, power, timer, watchdog};
 use crate::kernel::console::{self, emergency};
@@ -35,9 +36,11 @@ static DESCENT: Descent = Descent::new();
 static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
 /// Sends what the control channel has not sent; none while nobody has opened it.
 static LAST_WORDS: Once<fn()> = Once::new();
-/// Where each processor was stopped: instruction and stack pointer.
-static STOPPED_AT: [(AtomicU64, AtomicU64); MAX_PROCESSORS] =
-    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PROCESSORS];
+
+cpu_local! {
+    /// Where the CPU was stopped: instruction and stack pointer.
+    static STOPPED_AT: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
+}
 
 /// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
 /// host, in any context: it waits for no lock for ever and allocates nothing.
@@ -163,7 +166,7 @@ extern "C" fn step_hangs() -> ! {
 }
 
 fn note_stop(at_rip: u64, at_rsp: u64) {
-    if let Some((rip, rsp)) = STOPPED_AT.get(my_number() as usize) {
+    if let Some((rip, rsp)) = STOPPED_AT.of(my_number()) {
         rip.store(at_rip, Ordering::Relaxed);
         rsp.store(at_rsp, Ordering::Relaxed);
     }

@@ -4,8 +4,9 @@
 use core::fmt;
 use core::panic::PanicInfo;
 
+use crate::arch::percpu;
+use crate::arch::stack::is_stack_guard;
 use crate::arch::trap::{self, TrapFrame};
-use crate::arch::{memory, percpu};
 use crate::lifecycle::end::{self, Cause};
 use crate::lifecycle::update::candidate;
 
@@ -71,7 +72,7 @@ struct FaultAddress(u64);
 
 impl fmt::Display for FaultAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hint = if memory::is_stack_guard(self.0) { " (the guard page of a stack: it has overflowed)" } else { "" };
+        let hint = if is_stack_guard(self.0) { " (the guard page of a stack: it has overflowed)" } else { "" };
         write!(f, "fault address {:#018x}{hint}", self.0)
     }
 }

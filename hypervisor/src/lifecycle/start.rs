@@ -5,10 +5,9 @@ use boot::options::{Options, SelfTest};
 use klog::Level;
 
 use crate::arch::boot::{BootMemory, Source};
-use crate::arch::memory::{self, FRAMES};
+use crate::arch::memory::FRAMES;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::timer;
-use crate::arch::{apic, cpu, descriptor, strays, trap};
+use crate::arch::{apic, cpu, descriptor, image, stack, strays, timer, trap};
 use crate::guests::pci;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::{self, Others};
@@ -37,7 +36,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     console::start(options.log, options.console);
     drop(opening);
     end::set_action(options.panic);
-    let place = memory::image_frames().start();
+    let place = image::frames().start();
     log::info!("Baton {} starts at {place}, {}", env!("CARGO_PKG_VERSION"), info.protocol);
     inherited::announce();
     complaints.kept().iter().for_each(|complaint| log::warn!("{complaint}"));
@@ -55,8 +54,8 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     successor::take_events();
     drop(ringing);
     BOOT.call_once(|| (info.clone(), options));
-    match memory::new_stack() {
-        Ok(stack) => memory::continue_on(stack, on_own_stack),
+    match stack::new_stack() {
+        Ok(top) => stack::continue_on(top, on_own_stack),
         Err(error) => panic!("no stack for the boot processor: {error:?}"),
     }
 }
@@ -69,6 +68,7 @@ fn give_up(error: &dyn core::fmt::Display) -> ! {
 }
 
 extern "C" fn on_own_stack() -> ! {
+    stack::give_back_boot_stack();
     let preparing = timeline::span(Name::OwnData, 0);
     apic::enable();
     if !processors::prepare_processor(BOOT_PROCESSOR, apic::id()) {

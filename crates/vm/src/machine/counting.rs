@@ -238,7 +238,7 @@ impl Processor {
 
     #[inline(always)]
     fn raise_overflow(&mut self) {
-        if self.pmu.as_mut().is_some_and(VcpuCounters::take_interrupt) {
+        if self.pmu.as_mut().is_some_and(|pmu| pmu.take_interrupt()) {
             self.interrupt();
         }
     }

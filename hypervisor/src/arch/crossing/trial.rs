@@ -12,6 +12,7 @@ use ::update::trial::{
 };
 use units::PhysRange;
 
+pub use super::pages::own_page;
 use super::{
     CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, crossing_trial_check,
     crossing_trial_nmi, first_trial_page,
@@ -21,14 +22,10 @@ use crate::arch::descriptor::{self, InterruptStack};
 use crate::arch::trap::TrapFrame;
 use crate::arch::{cpu, memory, trap};
 
-/// Of the byte in a page's GDT that says whether the TSS is loaded.
-pub const TSS_TYPE_OFFSET: u64 = 24 + 5;
 const CODE_SELECTOR: u64 = 8;
 const DATA_SELECTOR: u64 = 16;
 const TSS_LIMIT: u64 = 103;
 const INTERRUPTS_OPEN: u64 = 1 << 9;
-/// More than any crossing has.
-const MAXIMUM_BYTES: u64 = 2 << 20;
 /// RFLAGS bit 1, which is always set.
 const ALWAYS: u64 = 1 << 1;
 
@@ -173,38 +170,12 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
     }
 }
 
-/// In the handler of an NMI: counts one that found the calling CPU on its way between two images, under this image's
-/// IDT.
-pub fn note_nmi(frame: &TrapFrame) {
-    let is_on_its_way = (CROSSING..CROSSING + PAGE_BYTES as u64).contains(&frame.rip);
-    // The code is at the page's begin; there RBX is the CPU's page, but for the first and last instructions.
-    if let Some(page) = is_on_its_way.then(|| own_page(frame.rbx)).flatten() {
-        page.hits.fetch_add(1, Relaxed);
-    }
-}
-
 /// The stacks for an image's own gates while a page's TSS is loaded: this image's, of the CPU `index`.
 pub fn name_own_stacks(page: &TrialPage, index: u32) {
     let Some(stacks) = descriptor::interrupt_stacks(index) else { return };
     for stack in [InterruptStack::Nmi, InterruptStack::MachineCheck] {
         page.set_interrupt_stack(stack as usize + 1, stacks[stack as usize]);
     }
-}
-
-/// The host's tables show this many bytes of a crossing no more, if they did.
-pub fn hide(bytes: u64) {
-    let hidden = memory::with_host_tables(|tables, frames| tables.unmap(frames, CROSSING, bytes));
-    if hidden.is_some_and(|hidden| hidden.is_ok()) {
-        memory::forget_translations();
-    }
-}
-
-/// A processor's page as an image on trial sees it; `None` unless it is one that the crossing can show.
-pub fn own_page(at: u64) -> Option<&'static TrialPage> {
-    let is_there = (CROSSING..CROSSING + MAXIMUM_BYTES).contains(&at) && at.is_multiple_of(PAGE_BYTES as u64);
-    // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until
-    // the trial is over; all of it is atomic words.
-    is_there.then(|| unsafe { &*(at as *const TrialPage) })
 }
 
 /// An image on trial says something to the old one, which goes on; returns when the old one lets it.

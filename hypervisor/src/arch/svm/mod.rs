@@ -3,6 +3,7 @@
 //! are the instructions, and the memory that the processor reads.
 
 mod extended;
+mod extension;
 mod page;
 
 use alloc::vec::Vec;
@@ -27,11 +28,13 @@ use vm::msr::number::{PRED_CMD, SPEC_CTRL};
 use vm::vcpu::{EntryState, VcpuState};
 
 use self::extended::ExtendedState;
+pub use self::extension::with_extension;
 use self::page::VmcbPage;
 use super::address::DIRECT_MAP;
+use super::cpu_local::cpu_local;
 use super::guest_memory::GuestRam;
 use super::memory::{TableFrames, permanent_frames};
-use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::percpu::PerCpu;
 use super::trap::TrapFrame;
 use super::virt::{OutOfMemory, Unavailable, Virt};
 use super::{counters, cpu, smp, speculation};
@@ -56,10 +59,15 @@ const MSR_HOST_SAVE: u32 = 0xc001_0117;
 
 /// Physical addresses of the permission maps all guests share: they own the same registers and no port.
 static MAPS: Once<Maps> = Once::new();
-/// Each processor's control block for its own FS, GS, TR and system call registers; 0 while it has none.
-static HOST_VMCB: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
-/// Each processor's area for the rest of its state; 0 while it has none. A processor that comes back finds both.
-static HOST_SAVE: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+
+cpu_local! {
+    /// The control block for the CPU's own FS, GS, TR and system call registers; 0 while it has none.
+    static HOST_VMCB: AtomicU64 = AtomicU64::new(0);
+}
+cpu_local! {
+    /// The area for the rest of the CPU's state; 0 while it has none. A CPU that comes back finds both.
+    static HOST_SAVE: AtomicU64 = AtomicU64::new(0);
+}
 
 struct Maps {
     io: PhysAddr,
@@ -249,7 +257,7 @@ impl Virt for Svm {
     fn run(&self, vcpu: &mut SvmVcpu) -> Exit {
         vcpu.extended.follow(vcpu.state.xcr0());
         let guest_vmcb = vcpu.state.holder().physical();
-        let host_vmcb = HOST_VMCB[PerCpu::current().index as usize].load(Ordering::Relaxed);
+        let host_vmcb = HOST_VMCB.mine().load(Ordering::Relaxed);
         // SAFETY: both blocks are whole frames, the guest's prepared by the `svm` crate with tables that show only the
         // guest's own memory; this processor has been enabled; the assembly keeps every register that Rust expects to
         // be kept (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
@@ -272,21 +280,9 @@ fn plain_switch() -> WorldSwitch {
     unsafe { (&raw const svm_switches[0]).read() }
 }
 
-/// Does something with SVM switched on, on a processor that has it.
-pub fn with_extension<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
-    let before = unsafe { cpu::read_msr(MSR_EFER) };
-    // SAFETY: the caller has found SVM, not switched off; without VMRUN the bit changes nothing for who runs.
-    unsafe { cpu::write_msr(MSR_EFER, before | EFER_SVME) };
-    let result = act();
-    // SAFETY: as it was; the global interrupt flag is set.
-    unsafe { cpu::write_msr(MSR_EFER, before) };
-    result
-}
-
 /// A processor's area in which VMRUN saves the host, and its own VMCB.
 fn own_frames(index: u32) -> Result<(u64, u64), Unavailable> {
-    let areas = HOST_SAVE.get(index as usize).zip(HOST_VMCB.get(index as usize));
+    let areas = HOST_SAVE.of(index).zip(HOST_VMCB.of(index));
     let (save_area, host_vmcb) = areas.ok_or(Unavailable::OutOfMemory)?;
     Ok((own_frame(save_area)?, own_frame(host_vmcb)?))
 }

@@ -9,11 +9,14 @@ use vm::machine::{Counters, ExitKind as Counted};
 use wire::{ExitCount, ExitKind, VcpuPerf};
 
 use super::Guest;
+use crate::arch::percpu;
 
 impl Guest {
     /// The latest figures of a virtual processor. New ones are being taken from now on.
     pub fn look_at_figures(&self, vcpu: usize) -> Option<VcpuPerf> {
-        self.figures.get(vcpu)?.look(self.processor_to_tell(vcpu))
+        let latest = self.figures.get(vcpu)?.look();
+        percpu::wake(self.processor_to_tell(vcpu));
+        latest
     }
 }
 

@@ -3,25 +3,25 @@
 //! failed.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use klog::{Copied, Cursor, Level, Memory as _, Merge, Merged, Reach, Record};
+use klog::{Copied, Level, Memory as _, Merge, Merged, Reach, Record};
 use spin::Mutex;
 use uart::{Interrupts, Patience};
 use wire::LogRecord;
 
-use super::log::{self, Drain, LINE_BYTES, ring, to_wire};
+use super::log::{self, CpuCursors, Drain, LINE_BYTES, ring, to_wire};
 use super::output::{patiently, spare};
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::cpu_local::cpu_local;
 use crate::arch::serial::Uart;
 
-/// What reading the log takes, off the small stacks that a host may end on. The owner of the end alone reads.
-struct Reader {
-    merge: Merge<MAX_PROCESSORS>,
-    copied: Copied,
+cpu_local! {
+    /// How far the CPU's ring has been read.
+    static READ: AtomicU64 = AtomicU64::new(0);
 }
 
-static READER: Mutex<Reader> = Mutex::new(Reader { merge: Merge::new(), copied: Copied::new() });
+/// The record that is read, off the small stacks that a host may end on. The owner of the end alone reads.
+static READER: Mutex<Copied> = Mutex::new(Copied::new());
 
 static SPARE: Mutex<Spare> = Mutex::new(Spare { drain: Drain::new(), line: [0; LINE_BYTES] });
 /// The end of the host has found the output's lock held for good.
@@ -100,10 +100,11 @@ pub fn keys() -> Option<Uart> {
 }
 
 fn read(visit: &mut dyn FnMut(Record<'_>)) {
-    let Some(mut reader) = READER.try_lock() else { return };
-    let Reader { merge, copied } = &mut *reader;
-    (0..MAX_PROCESSORS).for_each(|index| merge.set_cursor(index, Cursor::start()));
-    while let Some(found) = merge.next(ring, Reach::Everything, copied) {
+    let Some(mut copied) = READER.try_lock() else { return };
+    let cursors = CpuCursors(&READ);
+    cursors.restart();
+    let mut merge = Merge::new(cursors);
+    while let Some(found) = merge.next(ring, Reach::Everything, &mut copied) {
         if let Merged::Record { ring: index } = found
             && let Some(ring) = ring(index)
         {

@@ -4,6 +4,7 @@
 //! The boot CPU begins with a small ring in the image. Once there is memory, each CPU has one of its own.
 
 mod adding;
+mod cursors;
 mod drain;
 mod follower;
 mod heritage;
@@ -12,6 +13,7 @@ mod rings;
 mod wire;
 
 pub use adding::{add_ring, collect};
+pub use cursors::CpuCursors;
 pub use drain::{Drain, LINE_BYTES};
 pub use follower::Follower;
 pub use logger::{set_followed, start, tell_follower};

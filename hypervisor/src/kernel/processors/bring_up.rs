@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use boot::options::{KickTime, LogBuffer, Options, Smp};
 use bringup::{BringUp, Crew, ProcessorCell, State, Summary, in_order, last_first_sign};
 
-use super::crews::{CREW, GROUPS, LATER, Later, SHARED, plan};
+use super::crews::{CREW, LATER, Later, SHARED, plan};
 use super::entry::enter;
-use super::table::{APIC_IDS, CELLS, apic_id, cell, cells, identifiers, online};
+use super::table::{APIC_IDS, apic_id, cell, cells, groups, identifiers, online, set_identifiers};
 use crate::arch::apic;
 use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
 use crate::arch::smp::{self, Machine};
-use crate::arch::{descriptor, memory};
+use crate::arch::{descriptor, stack};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, inherited, places};
@@ -35,8 +35,7 @@ impl Others {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
         let Some((_, options)) = BOOT.get() else { return this };
         let (ids, named) = identifiers(apic::id());
-        let ids = APIC_IDS.call_once(|| ids);
-        CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+        let ids = set_identifiers(ids);
         places::prepare(ids.len());
         if ids.len() > 1 {
             this.machine = Machine::new(ids);
@@ -113,7 +112,7 @@ pub fn prepare(ids: &'static [u32], wanted: &[u32], options: &Options, named: us
     let page = smp::prepare(ids, enter).map_err(|error| log::error!("{NOT_STARTED}: {error}"));
     // One interrupt for all would wake those too that are not wanted, or that the firmware calls disabled.
     let plan = plan(options, page.ok().filter(|_| is_made)?, wanted.len() + 1 == named);
-    let crew = Crew::new(ids, cells(), &GROUPS, &SHARED, plan).map_err(|error| log::error!("{NOT_STARTED}: {error}"));
+    let crew = Crew::new(ids, cells(), groups(), &SHARED, plan).map_err(|error| log::error!("{NOT_STARTED}: {error}"));
     crew.ok().map(|crew| CREW.call_once(|| crew))
 }
 
@@ -129,11 +128,11 @@ pub fn prepare_one(index: u32) -> Result<(), smp::OutOfMemory> {
 
 /// Makes what a CPU has for itself, before it starts. Returns whether there was memory for it.
 pub fn prepare_processor(index: u32, apic_id: u32) -> bool {
-    PerCpu::prepare(index, apic_id);
-    descriptor::prepare(index, || {
-        let stack = memory::new_interrupt_stack();
-        stack.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
-    })
+    let new_stack = || {
+        let made = stack::new_interrupt_stack();
+        made.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
+    };
+    PerCpu::prepare(index, apic_id).is_some() && descriptor::prepare(index, new_stack)
 }
 
 pub fn report(crew: &Crew<'_>, summary: &Summary) {

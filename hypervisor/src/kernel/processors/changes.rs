@@ -18,11 +18,14 @@ use super::table::{APIC_IDS, apic_id, online};
 use super::threads;
 use super::virtualization::VIRT;
 use crate::arch::apic;
-use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS};
+use crate::arch::cpu_local::cpu_local;
+use crate::arch::percpu::{self, BOOT_PROCESSOR};
 use crate::arch::smp::{self, Machine};
 use crate::kernel::places;
 
-static LEAVE: [LeaveOrder; MAX_PROCESSORS] = [const { LeaveOrder::new() }; MAX_PROCESSORS];
+cpu_local! {
+    static LEAVE: LeaveOrder = LeaveOrder::new();
+}
 
 /// Why a processor did not come online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +45,9 @@ impl fmt::Display for BringBackError {
     }
 }
 
-/// The order to leave, of a processor that exists.
+/// The order to leave of the CPU `index`, which the machine has.
 pub fn leave_order(index: u32) -> &'static LeaveOrder {
-    &LEAVE[index as usize % MAX_PROCESSORS]
+    LEAVE.of(index).unwrap_or_else(|| panic!("there is no CPU {index}"))
 }
 
 /// Those that are online take virtual processors, where anything runs guests.

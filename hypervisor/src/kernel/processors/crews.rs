@@ -6,18 +6,15 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use boot::options::{KickTime, Options, Smp, TscSync};
 use bringup::startup::{Limits, Reach, Vendor, after_init_us, family};
 use bringup::tsc::{Mode, SyncPlan};
-use bringup::{Crew, Group, Plan, Policy, Shared, SyncOutcome};
+use bringup::{Crew, Plan, Policy, Shared, SyncOutcome};
 use spin::Once;
 
-use super::table::cells;
-use crate::arch::percpu::MAX_PROCESSORS;
+use super::table::{cells, groups};
 use crate::arch::smp;
 use crate::arch::{cpu, timer};
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 
-pub static GROUPS: [Group; MAX_PROCESSORS.div_ceil(bringup::GROUP_PROCESSORS)] =
-    [const { Group::new() }; MAX_PROCESSORS.div_ceil(bringup::GROUP_PROCESSORS)];
 pub static SHARED: Shared = Shared::new();
 pub static CREW: Once<Crew<'static>> = Once::new();
 /// The same processors with the plans by which they come later: each by name, whatever the first plan was.
@@ -37,7 +34,7 @@ impl Later {
     pub fn after(first: &Plan, ids: &'static [u32]) -> Option<Self> {
         let new = Plan { policy: Policy::Parallel, reach: Reach::Each, reset_at: None, ..*first };
         let back = Plan { sync: SyncPlan { mode: Mode::Skip, ..new.sync }, ..new };
-        let [new, back] = [new, back].map(|plan| Crew::new(ids, cells(), &GROUPS, &SHARED, plan).ok());
+        let [new, back] = [new, back].map(|plan| Crew::new(ids, cells(), groups(), &SHARED, plan).ok());
         Some(Self { new: new?, back: back? })
     }
 

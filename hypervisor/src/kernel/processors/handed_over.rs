@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processors that come over from the image before, running, with their guests.
 
-use bringup::{ProcessorCell, SyncOutcome};
+use bringup::SyncOutcome;
 
 use super::bring_up::{prepare, prepare_processor};
 use super::changes::open_all;
 use super::crews::{LATER, Later};
 use super::entry;
-use super::table::{APIC_IDS, CELLS, cell, identifiers};
+use super::table::{APIC_IDS, cell, identifiers, set_identifiers};
 use super::virtualization::VIRT;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
@@ -25,8 +25,7 @@ pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
     if members.iter().any(|&(index, apic_id)| ids.get(index as usize) != Some(&apic_id)) {
         return Err("processors have other numbers here");
     }
-    let ids = APIC_IDS.call_once(|| ids);
-    CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+    let ids = set_identifiers(ids);
     places::prepare(ids.len());
     let sync = if inherited::clocks_agree() { SyncOutcome::Skipped } else { SyncOutcome::Unmeasured };
     for &(index, apic_id) in members {

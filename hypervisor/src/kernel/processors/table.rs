@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use ::update::platform::Cpu;
-use bringup::{ProcessorCell, State, SyncOutcome};
+use bringup::{GROUP_PROCESSORS, Group, ProcessorCell, State, SyncOutcome};
 use handover::layout::ProcessorState;
 use spin::Once;
 
@@ -13,7 +13,9 @@ use crate::arch::percpu::{BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
 use crate::kernel::platform::FIRMWARE;
 
 /// One for each identifier.
-pub static CELLS: Once<Vec<ProcessorCell>> = Once::new();
+static CELLS: Once<Vec<ProcessorCell>> = Once::new();
+/// One for so many of them as share one.
+static GROUPS: Once<Vec<Group>> = Once::new();
 /// Identifiers by number; the boot processor is number 0.
 pub static APIC_IDS: Once<Vec<u32>> = Once::new();
 
@@ -53,6 +55,17 @@ pub fn identifiers(mine: u32) -> (Vec<u32>, usize) {
         log::warn!("{named} processors, of which this version uses {MAX_PROCESSORS}");
     }
     (ids, named)
+}
+
+/// The machine has these CPUs. Once.
+pub fn set_identifiers(ids: Vec<u32>) -> &'static [u32] {
+    CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+    GROUPS.call_once(|| ids.chunks(GROUP_PROCESSORS).map(|_| Group::new()).collect());
+    APIC_IDS.call_once(|| ids)
+}
+
+pub fn groups() -> &'static [Group] {
+    GROUPS.get().map_or(&[], Vec::as_slice)
 }
 
 pub fn cells() -> &'static [ProcessorCell] {

@@ -16,7 +16,8 @@ use spin::Mutex;
 use super::{STOPPED_AT, action};
 use crate::arch::ending::ENDING;
 use crate::arch::percpu::my_number;
-use crate::arch::{ending, memory, timer, trap};
+use crate::arch::stack::stack_around;
+use crate::arch::{ending, timer, trap};
 use crate::kernel::console::{self, emergency};
 
 /// Longer than any reason of ours; what a panic says beyond is cut.
@@ -47,7 +48,7 @@ impl Cause<'_> {
     /// Return addresses, nearest first; before them the failing instruction, where one failed.
     fn backtrace(&self) -> ArrayVec<u64, BACKTRACE_ADDRESSES> {
         let mut addresses = [0; BACKTRACE_ADDRESSES];
-        let count = match memory::stack_around(self.frame_pointer) {
+        let count = match stack_around(self.frame_pointer) {
             Some(stack) => trap::backtrace(self.frame_pointer, stack, &mut addresses),
             None => 0,
         };
@@ -156,7 +157,7 @@ fn print_others() {
 /// Where each stopped processor stood.
 pub(super) fn print_where_stopped() {
     for processor in ENDING.stopped().iter() {
-        let Some((rip, rsp)) = STOPPED_AT.get(processor as usize) else { continue };
+        let Some((rip, rsp)) = STOPPED_AT.of(processor) else { continue };
         let (rip, rsp) = (rip.load(Ordering::Relaxed), rsp.load(Ordering::Relaxed));
         emergency(format_args!("processor {processor} stopped at rip {rip:016x} rsp {rsp:016x}"));
     }

@@ -20,8 +20,8 @@ use units::{PhysAddr, PhysRange};
 use wire::VmState;
 
 use super::candidate;
+use crate::arch::cpu_local;
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::virt::Virt;
 use crate::guests::guest::{GUESTS, Guest, Guests, Status};
 use crate::guests::instance::Instance;
@@ -122,7 +122,7 @@ fn seat_all<V: Virt>(
 }
 
 fn seat<V: Virt>(processor: u32, what: Seat<V>) {
-    let all = SEATS.call_once(|| (0..MAX_PROCESSORS).map(|_| Mutex::default()).collect());
+    let all = SEATS.call_once(|| (0..cpu_local::count()).map(|_| Mutex::default()).collect());
     if let Some(seats) = all.get(processor as usize) {
         seats.lock().push(Box::new(what));
     }

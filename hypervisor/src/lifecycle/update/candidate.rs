@@ -21,7 +21,7 @@ use super::{adoption, arriving};
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::{self, Provocation};
-use crate::arch::{boot, cpu, memory, smp};
+use crate::arch::{boot, cpu, smp, stack};
 use crate::kernel::console;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
@@ -47,8 +47,8 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     read_record(record);
     fail_if_asked(UpdateStep::Begin);
     build_memory();
-    match memory::new_stack() {
-        Ok(stack) => memory::continue_on(stack, on_own_stack),
+    match stack::new_stack() {
+        Ok(top) => stack::continue_on(top, on_own_stack),
         Err(error) => panic!("no stack for the boot processor: {error:?}"),
     }
 }
@@ -91,13 +91,13 @@ extern "C" fn on_own_stack() -> ! {
     let page = page().unwrap_or_else(|| panic!("the boot processor has no page"));
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();
-    let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
+    let top = stack::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
     fail_if_asked(UpdateStep::Prepare);
     // From here on no interrupt brings this processor back: what it is lent next is the gap.
     cpu::mask_interrupts();
     IS_IN_GAP.store(true, Ordering::Relaxed);
     trial::speak(word::PREPARED, 0);
-    memory::continue_on(stack, enter_first)
+    stack::continue_on(top, enter_first)
 }
 
 /// Readies the guests that are handed over, for all CPUs, and rehearses restoring them.

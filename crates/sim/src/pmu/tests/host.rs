@@ -140,7 +140,7 @@ impl Guest {
             let said = [&mut self.counters, &mut self.twin].map(|counters| counters.read(number, ticks));
             assert_eq!(said[0], said[1], "{number:#x}");
         }
-        let told = [&mut self.counters, &mut self.twin].map(VcpuCounters::take_interrupt);
+        let told = [&mut self.counters, &mut self.twin].map(|counters| counters.take_interrupt());
         assert_eq!(told[0], told[1]);
         assert!(!told[0] || raised > 0, "the host would not have known");
     }

@@ -4,7 +4,7 @@
 use klog::{Copied, Cursor, Reach, Ring, Step};
 use units::PhysRange;
 
-use super::rings::{EARLY, FRAMES, RINGS, clock, copy, has_ring};
+use super::rings::{EARLY, Placed, RING, clock, copy, has_ring};
 use super::{drain, heritage};
 use crate::arch::memory as frames;
 use crate::kernel::inherited;
@@ -12,9 +12,9 @@ use crate::kernel::inherited;
 /// Gives processor `index`, which does not run yet, a ring of `bytes` in memory that outlasts this image; one that has
 /// been here before keeps its ring. The boot processor's takes over what has been logged so far.
 pub fn add_ring(index: u32, bytes: u64) {
-    let (Some(slot), Some(range_slot)) = (RINGS.get(index as usize), FRAMES.get(index as usize)) else { return };
-    if let Some(ring) = slot.get() {
-        ring.begin_anew();
+    let Some(place) = RING.of(index) else { return };
+    if let Some(placed) = place.get() {
+        placed.ring.begin_anew();
         return;
     }
     let made = frames::permanent_words(bytes);
@@ -30,13 +30,11 @@ pub fn add_ring(index: u32, bytes: u64) {
                 take_over(&ring, &mut cursor);
                 drain::follow_move(&ring);
             }
-            slot.call_once(|| ring);
-            if let Some(range) = PhysRange::from_start(start, bytes) {
-                range_slot.call_once(|| range);
-            }
+            let range = PhysRange::from_start(start, bytes).unwrap_or_default();
+            let placed = place.call_once(|| Placed { ring, range });
             if index == 0 {
                 // What an NMI may have logged meanwhile.
-                take_over(&ring, &mut cursor);
+                take_over(&placed.ring, &mut cursor);
             }
         }
         Err(error) => log::error!("processor {index} has no log of its own: {error}"),

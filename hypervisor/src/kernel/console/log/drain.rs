@@ -2,69 +2,60 @@
 //! The log as lines for a console, each once, whoever prints them.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Ring};
 
-use super::rings::{RINGS, ring};
-use crate::arch::percpu::MAX_PROCESSORS;
+use super::cursors::CpuCursors;
+use super::rings::ring;
+use crate::arch::cpu_local::cpu_local;
+use crate::arch::percpu::BOOT_PROCESSOR;
 
 /// Bytes that the longest line takes, its end included: every character of a record may print as an escape.
 pub const LINE_BYTES: usize = 2048;
 
-/// How far each ring has been printed: whoever prints next, after the end of the host too, goes on there.
-static PRINTED: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
-
-/// How many rings do not begin with what is to be printed first: [`PRINTED`] says where that is.
-static BEGUN: AtomicU32 = AtomicU32::new(0);
+cpu_local! {
+    /// How far the CPU's ring has been printed: whoever prints next, after the end of the host too, goes on there.
+    static PRINTED: AtomicU64 = AtomicU64::new(0);
+}
 
 /// Nothing that `ring` holds now is to be printed. Called before anybody reads it.
 pub fn begin_with(ring: &Ring<'_>) {
-    if let Some(printed) = PRINTED.get(ring.processor() as usize) {
+    if let Some(printed) = PRINTED.of(ring.processor()) {
         printed.store(Cursor::newest(ring).to_word(), Ordering::Relaxed);
-        BEGUN.fetch_add(1, Ordering::Release);
     }
 }
 
-/// The boot processor's records move into `ring`, where they have the same numbers and other places.
+/// The boot CPU's records move into `ring`, where they have the same numbers and other places. Called before `ring` is
+/// that CPU's.
 pub fn follow_move(ring: &Ring<'_>) {
-    let sequence = Cursor::from_word(PRINTED[0].load(Ordering::Relaxed)).sequence();
-    PRINTED[0].store(Cursor::at(ring, sequence).to_word(), Ordering::Relaxed);
+    let Some(printed) = PRINTED.of(BOOT_PROCESSOR) else { return };
+    let sequence = Cursor::from_word(printed.load(Ordering::Relaxed)).sequence();
+    printed.store(Cursor::at(ring, sequence).to_word(), Ordering::Relaxed);
 }
 
 /// A reader of the whole log: lines in the order of their time stamps. What was lost is a line of its own.
 pub struct Drain {
-    merge: Merge<MAX_PROCESSORS>,
+    merge: Merge<CpuCursors>,
     copied: Copied,
     reach: Reach,
-    /// The boot processor's records have moved from the first ring into its own.
-    has_moved: bool,
-    /// How many rings it has begun with behind what another image has printed.
-    begun: u32,
 }
 
 impl Drain {
-    /// Begins with the oldest record. One at a time prints.
+    /// Goes on where printing has got to. One at a time prints.
     pub const fn new() -> Self {
-        Self { merge: Merge::new(), copied: Copied::new(), reach: Reach::Complete, has_moved: false, begun: 0 }
+        Self { merge: Merge::new(CpuCursors(&PRINTED)), copied: Copied::new(), reach: Reach::Complete }
     }
 
-    /// For the end of the host: goes on where whoever printed last has come to, and reads every record that is
-    /// complete, though the writer of one before it never came back. In any context, and in place: there, stacks are
-    /// small.
+    /// For the end of the host: reads every record that is complete, though the writer of one before it never came
+    /// back.
     pub fn read_everything(&mut self) {
         self.reach = Reach::Everything;
-        self.has_moved = RINGS[0].is_completed();
-        for (index, printed) in PRINTED.iter().enumerate() {
-            self.merge.set_cursor(index, Cursor::from_word(printed.load(Ordering::Relaxed)));
-        }
     }
 
     /// Puts the next line into `line`, its end (CR, LF) included, cut where `line` is too short ([`LINE_BYTES`] is
     /// enough); says how many bytes it has. `None`: nothing new.
     pub fn next_line(&mut self, line: &mut [u8]) -> Option<usize> {
-        self.pass_over();
-        self.follow_move();
         let found = self.merge.next(ring, self.reach, &mut self.copied)?;
         let mut into = Line { bytes: line, used: 0 };
         // What does not fit is cut, and that is all that can go wrong.
@@ -75,37 +66,7 @@ impl Drain {
                 None => Ok(()),
             },
         };
-        let used = into.used;
-        let (Merged::Lost { ring, .. } | Merged::Record { ring }) = found;
-        if let (Some(printed), Some(cursor)) = (PRINTED.get(ring), self.merge.cursor(ring)) {
-            printed.store(cursor.to_word(), Ordering::Relaxed);
-        }
-        Some(used)
-    }
-
-    /// What another image has printed is passed over.
-    fn pass_over(&mut self) {
-        let begun = BEGUN.load(Ordering::Acquire);
-        if begun == self.begun {
-            return;
-        }
-        self.begun = begun;
-        for (index, printed) in PRINTED.iter().enumerate() {
-            if self.merge.cursor(index) == Some(Cursor::start()) {
-                self.merge.set_cursor(index, Cursor::from_word(printed.load(Ordering::Relaxed)));
-            }
-        }
-    }
-
-    /// Numbers stay the same when records move into another ring, places do not.
-    fn follow_move(&mut self) {
-        if !self.has_moved
-            && let Some(ring) = RINGS[0].get()
-        {
-            self.has_moved = true;
-            let sequence = self.merge.cursor(0).map_or(0, |cursor| cursor.sequence());
-            self.merge.set_cursor(0, Cursor::at(ring, sequence));
-        }
+        Some(into.used)
     }
 }
 

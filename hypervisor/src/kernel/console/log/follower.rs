@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A reader of the log for somebody who takes records with their numbers, and counts what is missing by them.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Record};
 
-use super::rings::ring;
-use crate::arch::percpu::MAX_PROCESSORS;
+use super::rings::{count, ring};
 
 /// All processors' records, in the order of time.
 pub struct Follower {
-    // Too large for a stack that others share.
-    merge: Box<Merge<MAX_PROCESSORS>>,
+    merge: Merge<Vec<Cursor>>,
     copied: Copied,
 }
 
 impl Follower {
     /// From this time on, in ticks; 0 is the oldest record that is kept.
     pub fn since(ticks: u64) -> Self {
-        let mut merge = Box::new(Merge::new());
-        for index in 0..MAX_PROCESSORS {
-            if let Some(ring) = ring(index) {
-                merge.set_cursor(index, Cursor::since(ring, ticks));
-            }
-        }
-        Self { merge, copied: Copied::new() }
+        let cursor = |index| ring(index).map_or(Cursor::start(), |ring| Cursor::since(ring, ticks));
+        Self { merge: Merge::new((0..count()).map(cursor).collect()), copied: Copied::new() }
     }
 
     /// The next record, if there is one.

@@ -9,37 +9,58 @@ use klog::{Clock, Copied, Level, Memory as _, Ring};
 use spin::Once;
 use units::{ByteSize, PAGE_BYTES, PhysRange};
 
-use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
-use crate::arch::{cpu, timer};
+use crate::arch::cpu_local::cpu_local;
+use crate::arch::percpu::PerCpu;
+use crate::arch::{cpu, cpu_local, timer};
 
 /// Words of the first ring: enough for what is logged before there is memory.
 const EARLY_WORDS: usize = 1024;
 /// The boot CPU's first ring, in the image.
 pub static EARLY_MEMORY: [AtomicU64; EARLY_WORDS] = [const { AtomicU64::new(0) }; EARLY_WORDS];
 pub static EARLY: Once<Ring<'static>> = Once::new();
-/// The rings in frames, by CPU.
-pub static RINGS: [Once<Ring<'static>>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
-/// Where each ring lies in physical memory.
-pub static FRAMES: [Once<PhysRange>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+
+/// A ring in frames.
+pub struct Placed {
+    pub ring: Ring<'static>,
+    /// Where it is in physical memory.
+    pub range: PhysRange,
+}
+
+cpu_local! {
+    /// The CPU's ring, once it has one in frames.
+    pub static RING: Once<Placed> = Once::new();
+}
 
 /// The clock has been measured: times of all records are as it says.
 pub fn set_clock() {
-    (0..MAX_PROCESSORS).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
+    (0..count()).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
 }
 
 pub fn clock() -> Clock {
     Clock { origin: timer::origin(), hz: timer::tsc_hz() }
 }
 
+/// How many CPUs may have a ring.
+pub fn count() -> usize {
+    cpu_local::count() as usize
+}
+
 /// The ring of processor `index`.
 #[inline]
 pub fn ring(index: usize) -> Option<&'static Ring<'static>> {
-    RINGS.get(index)?.get().or_else(|| if index == 0 { EARLY.get() } else { None })
+    let in_frames = in_frames(index as u32).map(|placed| &placed.ring);
+    in_frames.or_else(|| if index == 0 { EARLY.get() } else { None })
+}
+
+/// The ring of the CPU `index` that is in frames.
+#[inline]
+pub fn in_frames(index: u32) -> Option<&'static Placed> {
+    RING.of(index)?.get()
 }
 
 /// The frames that hold the rings. They describe themselves (`klog::layout`): [`klog::Foreign`] reads them.
 pub fn memory() -> impl Iterator<Item = PhysRange> {
-    FRAMES.iter().filter_map(|range| range.get().copied())
+    RING.all().filter_map(|(_, place)| place.get().map(|placed| placed.range))
 }
 
 /// A ring as the next image finds it.
@@ -55,16 +76,16 @@ pub struct Legacy {
 
 /// The rings, for the next image.
 pub fn legacies() -> impl Iterator<Item = Legacy> {
-    RINGS.iter().zip(&FRAMES).zip(0..).filter_map(|((ring, range), processor)| {
-        let bytes = range.get()?.bytes().next_multiple_of(PAGE_BYTES);
-        let range = PhysRange::from_start(range.get()?.start(), bytes)?;
-        Some(Legacy { processor, range, records: ring.get()?.written() })
+    RING.all().filter_map(|(processor, place)| {
+        let Placed { ring, range } = place.get()?;
+        let range = PhysRange::from_start(range.start(), range.bytes().next_multiple_of(PAGE_BYTES))?;
+        Some(Legacy { processor, range, records: ring.written() })
     })
 }
 
 /// Whether processor `index` has a ring of its own.
 pub fn has_ring(index: u32) -> bool {
-    RINGS.get(index as usize).is_some_and(Once::is_completed)
+    in_frames(index).is_some()
 }
 
 /// Logs how much memory the log has.

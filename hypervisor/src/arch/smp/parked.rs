@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CPUs that the image before has parked.
+
+use alloc::vec::Vec;
+
+use bringup::{Entry, ParkSlot};
+
+use crate::arch::apic;
+
+unsafe extern "C" {
+    static ap_high: u8;
+}
+
+/// The APIC identifier and the mailbox of a parked CPU.
+pub fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
+    *PARKED.get()?.mailboxes.get(index as usize)?
+}
+
+/// Lets a parked processor go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
+/// find the processor on its way.
+pub fn release(index: u32) -> bool {
+    let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
+    let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
+    match mailbox.release(apic_id, entry) {
+        Ok(is_first) => !is_first || adoption.stuck == Some(index) || apic::send_nmi(apic_id),
+        Err(_) => false,
+    }
+}
+
+/// Processors that the image before has parked.
+pub struct Adoption {
+    /// Identifier and mailbox by number; nothing where no processor is parked.
+    pub mailboxes: Vec<Option<(u32, &'static ParkSlot)>>,
+    /// Page tables that show their mailboxes and this image.
+    pub root: u64,
+    /// One that is not woken, though it has mail: a self-test.
+    pub stuck: Option<u32>,
+}
+
+static PARKED: spin::Once<Adoption> = spin::Once::new();
+
+/// Processors come from their mailboxes.
+pub fn adopt(adoption: Adoption) {
+    PARKED.call_once(|| adoption);
+}
+
+/// Whether processors come from mailboxes.
+pub fn is_adopting() -> bool {
+    PARKED.get().is_some()
+}
