@@ -10,10 +10,12 @@ use core::sync::atomic::Ordering;
 
 use sched::{Times, Weight};
 use vm::devices::pvpanic::PanicEvent;
-use vm::emulate::VectorWrite;
+use vm::machine::context::VcpuContext;
+use vm::machine::emulate::VectorWrite;
 use vm::machine::{Host, Outcome, Processor, Stop};
 use vm::vcpu::{Gpr, SegmentName, VcpuState};
 
+use crate::arch::guest_memory::GuestRam;
 use crate::arch::percpu::{self, PerCpu};
 use crate::arch::virt::Virt;
 use crate::arch::{clock, cpu, timer, vector};
@@ -125,7 +127,7 @@ impl<V: Virt> Task<V> {
             return now >= until;
         }
         if self.next_alarm().is_some_and(|alarm| alarm <= now) {
-            self.instance.machine.alarm(&mut self.processor, &mut self.host);
+            self.context().alarm();
             return true;
         }
         self.instance.machine.has_mail(&self.processor)
@@ -180,7 +182,7 @@ impl<V: Virt> Task<V> {
 
     /// Its guest's console looks for what has been typed.
     pub fn console_input(&mut self) {
-        self.instance.machine.console_input(&mut self.processor, &mut self.host);
+        self.context().console_input();
     }
 
     /// It lets go of its guest.
@@ -190,15 +192,19 @@ impl<V: Virt> Task<V> {
         Instance::let_go(instance);
     }
 
+    #[inline]
+    fn context(&mut self) -> VcpuContext<'_, V::State, GuestRam, TaskHost> {
+        self.instance.machine.context(&mut *self.vcpu, &mut self.processor, &mut self.host)
+    }
+
     /// [`Self::run`], whatever it does.
     fn run_until(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
             self.note_first(me.index);
         }
-        let machine = &self.instance.machine;
         self.host.others_alarm = others_alarm;
-        machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-        machine.alarm(&mut self.processor, &mut self.host);
+        self.context().settle_counters();
+        self.context().alarm();
         loop {
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
@@ -206,21 +212,21 @@ impl<V: Virt> Task<V> {
                     // Its own is looked at when it is run again.
                     return Pause::Alarm;
                 }
-                machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-                machine.alarm(&mut self.processor, &mut self.host);
+                self.context().settle_counters();
+                self.context().alarm();
             }
-            if !machine.prepare_entry(&mut *self.vcpu, &mut self.processor, &mut self.host) {
+            if !self.context().prepare_entry() {
                 return Pause::Idle;
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
             if me.work_pending.load(Ordering::Relaxed) {
-                machine.cancel_entry(&mut *self.vcpu, &mut self.processor);
+                self.context().cancel_entry();
                 return Pause::Work;
             }
             let exit = virt.run(&mut self.vcpu);
-            match machine.handle(exit, &mut *self.vcpu, &mut self.processor, &mut self.host) {
+            match self.context().handle(exit) {
                 Outcome::Resume => {}
-                Outcome::Idle => machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host),
+                Outcome::Idle => self.context().settle_counters(),
                 Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
