@@ -12,13 +12,13 @@ use handover::state;
 use mitigations::Assessment;
 use pmu::guest::{Filter, Vendor};
 use spin::Mutex;
-use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable, Speculation};
-use vm::kvmclock::TscScale;
-use vm::loader::{self, Module};
+use vm::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable, Speculation};
+use vm::cpu::kvmclock::TscScale;
 use vm::machine::{Machine, MachineConfig, Processor, Stop};
 use vm::memory::GuestMemory;
+use vm::platform::loader::{self, Module};
+use vm::platform::{acpi, layout, reset_vector};
 use vm::vcpu::{EntryState, VcpuState};
-use vm::{acpi, layout, reset_vector};
 use wire::{EventKind, VcpuRegisters, VmState};
 
 use crate::arch::guest_memory::GuestRam;
