@@ -9,8 +9,8 @@ use vm::devices::lapic::{Lapic, LapicState, VectorSet};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::power::{Power, PowerState};
 use vm::devices::serial::{Serial, SerialState};
-use vm::kvmclock::{VcpuClock, VcpuClockState};
-use vm::msr::{MsrState, PlainMsrs};
+use vm::cpu::kvmclock::{VcpuClock, VcpuClockState};
+use vm::cpu::msr::{MsrState, PlainMsrs};
 use vm::testing::Probe;
 
 use crate::devices::{drive_cmos, drive_ioapic, drive_lapic, drive_pci, drive_power, drive_serial};

@@ -2,7 +2,7 @@
 //! Files: bundles, manifests, kernels.
 
 use bundle::{Bundle, Devices, GuestConfig, HostConfig, OnPanic, Pmu};
-use vm::loader::{self, Module};
+use vm::platform::loader::{self, Module};
 use vm::testing::FakeMemory;
 
 use crate::input::Input;

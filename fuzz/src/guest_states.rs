@@ -7,8 +7,8 @@ use std::sync::Arc;
 use handover::block::{self, HEAD_BYTES};
 use handover::state::{BlockState, Console, CpuidLeaf, Devices, Late, PciFunction, Policy, Vcpu};
 use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
-use vm::cpuid::{CpuidConfig, CpuidTable};
-use vm::kvmclock::TscScale;
+use vm::cpu::cpuid::{CpuidConfig, CpuidTable};
+use vm::cpu::kvmclock::TscScale;
 use vm::machine::{Machine, MachineConfig, Processor, check_area};
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
 use zerocopy::{FromZeros, IntoBytes};
@@ -46,10 +46,10 @@ pub fn guest_states(data: &[u8]) {
     let mut host = FakeHost::default();
     while !input.is_empty() {
         let exit = next(&mut vcpu, &mut input, machine.memory());
-        let _ = machine.handle(exit, &mut vcpu, &mut processor, &mut host);
+        let _ = machine.context(&mut vcpu, &mut processor, &mut host).handle(exit);
         host.tsc = host.tsc.wrapping_add(input.number());
-        machine.alarm(&mut processor, &mut host);
-        machine.prepare_entry(&mut vcpu, &mut processor, &mut host);
+        machine.context(&mut vcpu, &mut processor, &mut host).alarm();
+        machine.context(&mut vcpu, &mut processor, &mut host).prepare_entry();
         if input.bool() {
             vcpu.injected = None;
         }

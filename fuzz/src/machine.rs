@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pmu::Policy;
 use pmu::guest::{Config, Filter, Vendor};
 use vm::addr::{AccessSize, Gpa};
-use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
+use vm::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
-use vm::kvmclock::TscScale;
+use vm::cpu::kvmclock::TscScale;
 use vm::machine::{Machine, MachineConfig, Outcome, Processor};
 use vm::memory::GuestMemory;
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
@@ -47,16 +47,16 @@ pub fn machine(data: &[u8]) {
         let (vcpu, processor) = &mut processors[usize::from(input.u8() & 3 == 0)];
         let exit = next(vcpu, &mut input, machine.memory());
         let before = vcpu.rip;
-        let outcome = machine.handle(exit, vcpu, processor, &mut host);
+        let outcome = machine.context(vcpu, processor, &mut host).handle(exit);
         assert!(moved(vcpu, before) <= 15, "one instruction at a time");
         if let Outcome::Stop(stop) = outcome {
             drop(stop.to_string());
         }
         vcpu.guest_ticks += u64::from(input.u8());
-        machine.settle_counters(vcpu, processor, &host);
-        pass(&machine, processor, &mut host, &mut input);
+        machine.context(vcpu, processor, &mut host).settle_counters();
+        pass(&machine, (vcpu, processor), &mut host, &mut input);
         for (vcpu, processor) in &mut processors {
-            machine.prepare_entry(vcpu, processor, &mut host);
+            machine.context(vcpu, processor, &mut host).prepare_entry();
             // The guest takes the event, unless its delivery is interrupted.
             if input.u8() & 7 != 0 {
                 vcpu.injected = None;
@@ -65,15 +65,20 @@ pub fn machine(data: &[u8]) {
     }
 }
 
-fn pass(machine: &Machine<FakeMemory>, processor: &mut Processor, host: &mut FakeHost, input: &mut Input<'_>) {
+fn pass(
+    machine: &Machine<FakeMemory>,
+    (vcpu, processor): (&mut FakeVcpu, &mut Processor),
+    host: &mut FakeHost,
+    input: &mut Input<'_>,
+) {
     host.tsc = host.tsc.wrapping_add(input.number());
     host.unix_seconds = host.unix_seconds.wrapping_add(input.u8().into());
     if host.alarm.is_some_and(|deadline| deadline <= host.tsc) {
-        machine.alarm(processor, host);
+        machine.context(vcpu, processor, host).alarm();
     }
     if input.u8() & 3 == 0 {
         host.typed.extend(input.string());
-        machine.console_input(processor, host);
+        machine.context(vcpu, processor, host).console_input();
     }
 }
 

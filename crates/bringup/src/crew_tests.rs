@@ -2,6 +2,7 @@
 use std::string::ToString;
 
 use super::*;
+use crate::startup::{Limits, Reach};
 use crate::tsc::{Mode, SyncPlan};
 
 fn plan(policy: Policy) -> Plan {

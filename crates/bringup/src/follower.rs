@@ -12,18 +12,22 @@
 //!        ─▶ poll … ─▶ Next::Online: take work        (Next::Halt at any time: given up, halt for ever)
 //! ```
 
-use crate::cell::{ClockSync, ProcessorCell, SyncOutcome};
-use crate::crew::{Crew, Policy, permission};
-use crate::hardware::{Station, Wake};
+mod clock;
+
+use crate::cell::ProcessorCell;
+use crate::crew::{Crew, permission};
+use crate::hardware::Station;
+use crate::plan::Policy;
+use crate::relatives::{release, tell_relatives};
 use crate::state::State;
-use crate::tsc::{Decision, Estimate, Measurement, Patience, Progress, decide};
+use crate::tsc::Measurement;
 
 /// What a polled processor does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
     Again,
-    /// Sleep until another processor [wakes](Wake::wake) this one, or until this time by its own clock; then poll
+    /// Sleep until another processor [wakes](crate::hardware::Wake::wake) this one, or until this time by its own clock; then poll
     /// again.
     Sleep {
         /// In ticks.
@@ -158,120 +162,6 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn begin_sync(&mut self, since: Option<u64>, station: &mut impl Station) -> Next {
-        let is_same_package = self.crew.is_in_boot_package(self.index);
-        if decide(&self.crew.plan().sync, is_same_package, station.tsc_adjust()) == Decision::Skip {
-            return self.settle(SyncOutcome::Skipped, 0, 0, station);
-        }
-        let now = station.now();
-        let since = since.unwrap_or(now);
-        let limit = self.crew.plan().limits.answer;
-        match self.parent_answers() {
-            None if now.wrapping_sub(since) <= limit => {
-                self.step = Step::AwaitSync { since: Some(since) };
-                return Next::Sleep { until: since.wrapping_add(limit) };
-            }
-            Some(true) => self.ask(self.parent(), None, station),
-            _ => self.ask(0, None, station),
-        }
-        Next::Again
-    }
-
-    fn parent(&self) -> u32 {
-        if self.crew.stays_to_answer() { self.crew.tree().parent(self.index) } else { 0 }
-    }
-
-    /// Whether this processor's parent answers questions; `None` while it may do so later.
-    fn parent_answers(&self) -> Option<bool> {
-        match self.crew.state(self.parent()) {
-            _ if self.parent() == 0 => Some(true),
-            State::TscSynchronised => Some(true),
-            // Where each is kicked by name, all have been before the first wakes: this one is not wanted.
-            State::Offline if !self.crew.plan().is_broadcast() && !self.crew.plan().is_relayed() => Some(false),
-            State::Offline | State::Kicked | State::Alive | State::Initialised => None,
-            State::Online | State::Parked | State::Dead(_) => Some(false),
-        }
-    }
-
-    /// Asks; after a correction the partner still looks.
-    fn ask(&mut self, whom: u32, corrected: Option<i64>, station: &mut impl Station) {
-        let rounds = self.crew.plan().sync.rounds();
-        let measurement = Measurement::begin(&self.cell.exchange, whom, rounds, corrected.is_some(), station.now());
-        if corrected.is_none() {
-            self.call(whom, station);
-        }
-        self.step = Step::Measuring { measurement, corrected };
-    }
-
-    /// Makes a partner look that may be asleep, or with others.
-    fn call(&self, whom: u32, station: &mut impl Station) {
-        if whom == 0 {
-            self.crew.raise_hand(self.index);
-        }
-        self.crew.rouse(whom, station);
-    }
-
-    fn measure(&mut self, mut measurement: Measurement, corrected: Option<i64>, station: &mut impl Station) -> Next {
-        let limits = &self.crew.plan().limits;
-        let patience = Patience { answer: limits.answer, first: limits.turn, spell: limits.spell, tight: limits.tight };
-        let progress = measurement.poll(&self.cell.exchange, patience, || station.now());
-        let is_waiting = matches!(progress, Progress::Pending | Progress::Asleep { .. });
-        let is_abandoned = progress == Progress::Unanswered || (is_waiting && self.is_left_by(measurement.whom()));
-        if is_abandoned && measurement.whom() != 0 && measurement.redirect(&self.cell.exchange, 0, station.now()) {
-            self.call(0, station);
-            self.step = Step::Measuring { measurement, corrected };
-            return Next::Again;
-        }
-        self.step = Step::Measuring { measurement, corrected };
-        match progress {
-            Progress::Done(estimate) => self.judge(estimate, measurement.whom(), corrected, station),
-            Progress::Pending => Next::Again,
-            Progress::Asleep { until, must_call } => {
-                if must_call {
-                    self.call(measurement.whom(), station);
-                }
-                Next::Sleep { until }
-            }
-            Progress::Unanswered => self.settle(SyncOutcome::Unmeasured, corrected.unwrap_or(0), 0, station),
-        }
-    }
-
-    /// Whether the processor that was asked does not answer any more.
-    fn is_left_by(&self, whom: u32) -> bool {
-        whom != 0 && self.parent_answers() == Some(false)
-    }
-
-    /// Believes, corrects and looks again, or reports.
-    fn judge(&mut self, found: Estimate, whom: u32, corrected: Option<i64>, station: &mut impl Station) -> Next {
-        match (corrected, station.tsc_adjust()) {
-            (None, _) if found.is_agreement() => self.settle(SyncOutcome::Agrees, 0, found.error, station),
-            (None, Some(adjust)) => {
-                station.set_tsc_adjust(adjust.wrapping_add_signed(found.offset));
-                self.ask(whom, Some(found.offset), station);
-                Next::Again
-            }
-            (None, None) => self.settle(SyncOutcome::Differs, found.offset, found.error, station),
-            (Some(skew), _) if found.is_agreement() => self.settle(SyncOutcome::Corrected, skew, found.error, station),
-            (Some(skew), _) => {
-                // The counter did move by what was written; what is left is reported.
-                self.cell.shift_early_stamps(skew);
-                self.settle(SyncOutcome::Differs, found.offset, found.error, station)
-            }
-        }
-    }
-
-    fn settle(&mut self, outcome: SyncOutcome, skew: i64, error: u64, station: &mut impl Station) -> Next {
-        self.cell.set_sync(ClockSync { outcome, skew, error });
-        self.cell.shift_early_stamps(skew);
-        if outcome == SyncOutcome::Differs {
-            self.clock_offset = skew;
-        }
-        self.step = Step::AwaitOnline;
-        let next = self.advance(State::Initialised, State::TscSynchronised, station);
-        tell_relatives(&self.crew, self.index, station);
-        next
-    }
-
     fn go_online(&mut self, station: &mut impl Station) -> Next {
         if !self.may(permission::GO_ONLINE) {
             return self.nap(station);
@@ -306,23 +196,5 @@ impl<'a> Follower<'a> {
             is_needed |= matches!(cell.state(), State::Alive | State::Initialised);
         }
         is_needed
-    }
-}
-
-/// Where processors answer their children, those who may wait for a step of this one look: its parent and its children.
-pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
-    if crew.stays_to_answer() {
-        let tree = crew.tree();
-        tree.children(index).chain([tree.parent(index)]).filter(|&who| who != 0).for_each(|who| crew.rouse(who, by));
-    }
-}
-
-/// Kicks a parked processor through its mailbox. Whoever comes second does nothing.
-pub(crate) fn release(crew: &Crew<'_>, index: u32, now: u64, release: impl FnOnce(u32) -> bool) {
-    if let Some(cell) = crew.cell(index).filter(|cell| cell.state() != State::Offline) {
-        // First the state, so that the processor finds itself expected.
-        cell.kick(now);
-        // A mailbox that makes no sense leaves the processor without a sign of life: the boot processor names it.
-        release(index);
     }
 }

@@ -7,7 +7,8 @@
 //! wrote down.
 
 use crate::cell::{ProcessorCell, Stamps};
-use crate::crew::{Crew, Policy};
+use crate::crew::Crew;
+use crate::plan::Policy;
 use crate::state::{Phase, State};
 
 /// Ticks that the boot processor waited on one processor's account.

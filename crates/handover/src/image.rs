@@ -8,75 +8,21 @@
 //!
 //! The note (ELF gABI, "Note Section") has the owner `Baton` and the type [`NOTE_TYPE`]; its content is a [`Note`].
 
-use arrayvec::{ArrayString, ArrayVec};
+mod elf;
+mod note;
+
+use arrayvec::ArrayVec;
 use object::Endianness;
-use object::elf::{EM_X86_64, ET_EXEC, FileHeader64, NoteType, PF_W, PF_X, PT_LOAD, PT_NOTE, ProgramHeader64};
-use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use units::PAGE_BYTES;
-use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use object::elf::{FileHeader64, ProgramHeader64};
+use object::read::elf::FileHeader as _;
 
+use self::elf::{MAX_SEGMENTS, NoteState, Read, Segment, read, read_header};
+use self::note::Said;
 use crate::error::ImageError;
-use crate::layout::{OLDEST_VERSION, VERSION, VERSION_TEXT_BYTES, unpadded};
+use crate::version::{OLDEST_VERSION, VERSION};
 
-/// Link address less the ELF file's physical address, for all but the code that runs before paging.
-pub const IMAGE_BASE: u64 = 0xffff_ffff_8000_0000;
-/// The ELF file's physical address of what goes to the slot's first byte.
-pub const LINKED_AT: u64 = 2 << 20;
-/// The most memory that an image may want.
-pub const MAX_IMAGE_BYTES: u64 = 64 << 20;
-/// The owner of the note.
-pub const NOTE_OWNER: &[u8] = b"Baton";
-/// The type of the note.
-pub const NOTE_TYPE: u32 = 1;
-/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack it.
-pub const BUILD_TEXT_BYTES: usize = 24;
-/// What images know that do not say.
-const FIRST_TRIAL_VERSION: u32 = 1;
-/// The security version of images built from this source. A release that closes a hole raises it: a host refuses images
-/// whose number is lower than its own (`seal::Floor`). It lies in the image, so the seal's digest and signature cover
-/// it. Images without one, as those of release 0.1.0, count as 0.
-pub const SECURITY_VERSION: u32 = 1;
-/// Segments that an image may have; it has four.
-const MAX_SEGMENTS: usize = 16;
-const ELF_CLASS_64: u8 = 2;
-
-/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
-/// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
-/// later version may add more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub struct Note {
-    /// Virtual address of its warm entry: 64-bit mode, RDI the record's physical address, on the page tables of
-    /// [`crate::layout::Crossing::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
-    /// the address of the processor's page (`update::trial`), and interrupts are open and lead back to the old image.
-    pub entry: U64,
-    /// The oldest hand-over version that it reads.
-    pub oldest: U32,
-    /// The newest.
-    pub newest: U32,
-    /// Its version in text, padded with zeroes.
-    pub version: [u8; VERSION_TEXT_BYTES],
-}
-
-impl Note {
-    /// Its version in text.
-    pub fn version(&self) -> &str {
-        unpadded(&self.version)
-    }
-}
-
-/// One stretch of the file and where in the slot it goes. Both have been checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
-    file_offset: usize,
-    file_bytes: usize,
-    /// From the slot's first byte.
-    place: u64,
-    memory_bytes: u64,
-    is_code: bool,
-    is_high: bool,
-}
+pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
+pub use self::note::{BUILD_TEXT_BYTES, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
 
 /// An image that can replace the running one: what its file says, without the file.
 #[derive(Clone, Debug)]
@@ -86,14 +32,6 @@ pub struct Image {
     note: Note,
     said: Said,
     memory_bytes: u64,
-}
-
-/// What stands behind the note.
-#[derive(Clone, Copy, Debug)]
-struct Said {
-    build: ArrayString<BUILD_TEXT_BYTES>,
-    trial_version: u32,
-    security_version: u32,
 }
 
 impl Image {
@@ -225,135 +163,8 @@ impl Image {
     }
 }
 
-impl Segment {
-    fn file_end(&self) -> usize {
-        self.file_offset + self.file_bytes
-    }
-}
-
 /// The newest version that is written here and read by an image that reads these.
 fn common_version(oldest: u32, newest: u32) -> Option<u32> {
     let version = newest.min(VERSION);
     (version >= oldest && version >= OLDEST_VERSION).then_some(version)
-}
-
-type Read = (ArrayVec<Segment, MAX_SEGMENTS>, NoteState);
-
-/// How far the note has been found.
-enum NoteState {
-    /// There is none in what has been read.
-    Missing,
-    /// It lies behind the bytes that are there.
-    Ahead,
-    /// The note, and what stands behind it.
-    Found(Note, Said),
-}
-
-fn read_header(bytes: &[u8]) -> Result<&FileHeader64<Endianness>, ImageError> {
-    if bytes.get(4).is_some_and(|class| *class != ELF_CLASS_64) {
-        return Err(ImageError::BadElf("it is not of the 64-bit class"));
-    }
-    let header = FileHeader64::<Endianness>::parse(bytes)
-        .map_err(|_| ImageError::BadElf("the file header is damaged or cut off"))?;
-    let endian = header.endian().map_err(|_| ImageError::BadElf("its byte order is unknown"))?;
-    let machine = header.e_machine(endian);
-    if endian != Endianness::Little || machine != EM_X86_64 {
-        return Err(ImageError::WrongMachine(machine.0));
-    }
-    if header.e_type(endian) != ET_EXEC {
-        return Err(ImageError::BadElf("it is not linked for a fixed address"));
-    }
-    Ok(header)
-}
-
-/// Reads a file of `file_bytes`, of which `bytes` are the first.
-fn read(bytes: &[u8], file_bytes: u64) -> Result<Read, ImageError> {
-    let (header, endian) = (read_header(bytes)?, Endianness::Little);
-    let programs =
-        header.program_headers(endian, bytes).map_err(|_| ImageError::BadElf("the program headers are cut off"))?;
-    let (mut segments, mut note) = (ArrayVec::<Segment, MAX_SEGMENTS>::new(), NoteState::Missing);
-    for program in programs {
-        match program.p_type(endian) {
-            PT_LOAD => add_segment(&mut segments, program, file_bytes)?,
-            PT_NOTE if matches!(note, NoteState::Missing) => note = find_note(program, bytes, file_bytes)?,
-            _ => {}
-        }
-    }
-    segments.sort_unstable_by_key(|segment| (segment.file_offset, segment.file_bytes));
-    if let Some([_, second]) = segments.array_windows().find(|[first, second]| second.file_offset < first.file_end()) {
-        let address = LINKED_AT + second.place;
-        return Err(ImageError::BadSegment { address, reason: "shares bytes of the file with another" });
-    }
-    Ok((segments, note))
-}
-
-fn add_segment(
-    segments: &mut ArrayVec<Segment, MAX_SEGMENTS>,
-    program: &ProgramHeader64<Endianness>,
-    present_bytes: u64,
-) -> Result<(), ImageError> {
-    let endian = Endianness::Little;
-    let (file_offset, file_bytes) = (program.p_offset(endian), program.p_filesz(endian));
-    let (address, linear, memory_bytes) = (program.p_paddr(endian), program.p_vaddr(endian), program.p_memsz(endian));
-    let bad = |reason| ImageError::BadSegment { address, reason };
-    if memory_bytes == 0 {
-        return Ok(());
-    }
-    if file_bytes > memory_bytes {
-        return Err(bad("has more bytes in the file than in memory"));
-    }
-    let needed_bytes = file_offset.saturating_add(file_bytes);
-    if needed_bytes > present_bytes {
-        return Err(ImageError::Truncated { needed_bytes, present_bytes });
-    }
-    let flags = program.p_flags(endian);
-    if flags.0 & PF_W.0 != 0 && flags.0 & PF_X.0 != 0 {
-        return Err(bad("can be written and executed"));
-    }
-    let place = address.checked_sub(LINKED_AT).ok_or(bad("lies below the link address of images"))?;
-    if !place.is_multiple_of(PAGE_BYTES) {
-        return Err(bad("does not begin at a page"));
-    }
-    let is_high = linear.wrapping_sub(IMAGE_BASE) == address;
-    if !is_high && linear != address {
-        return Err(bad("is linked elsewhere than images are"));
-    }
-    let end = place.saturating_add(memory_bytes);
-    if end > MAX_IMAGE_BYTES {
-        return Err(ImageError::TooLarge { bytes: end });
-    }
-    let overlaps = |other: &Segment| place < other.place + other.memory_bytes && other.place < end;
-    if segments.iter().any(overlaps) {
-        return Err(bad("overlaps another"));
-    }
-    let is_code = flags.0 & PF_X.0 != 0;
-    // One without bytes in the file is nowhere in it.
-    let file_offset = if file_bytes == 0 { 0 } else { file_offset as usize };
-    let file_bytes = file_bytes as usize;
-    let segment = Segment { file_offset, file_bytes, place, memory_bytes, is_code, is_high };
-    segments.try_push(segment).map_err(|_| ImageError::BadElf("it has more than 16 segments"))
-}
-
-fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8], file_bytes: u64) -> Result<NoteState, ImageError> {
-    let endian = Endianness::Little;
-    let end = program.p_offset(endian).saturating_add(program.p_filesz(endian));
-    if end > bytes.len() as u64 && end <= file_bytes {
-        return Ok(NoteState::Ahead);
-    }
-    let damaged = |_| ImageError::BadElf("its notes are damaged");
-    let Some(mut notes) = program.notes(endian, bytes).map_err(damaged)? else { return Ok(NoteState::Missing) };
-    while let Some(note) = notes.next().map_err(damaged)? {
-        if note.name() == NOTE_OWNER && note.n_type(endian) == NoteType(NOTE_TYPE) {
-            let (note, more) = Note::read_from_prefix(note.desc()).map_err(|_| ImageError::BadNote)?;
-            let build = more.get(..BUILD_TEXT_BYTES).map(unpadded).and_then(|text| ArrayString::from(text).ok());
-            let number = |at: usize| more.get(at..).and_then(|more| U32::read_from_prefix(more).ok());
-            let said = Said {
-                build: build.unwrap_or_default(),
-                trial_version: number(BUILD_TEXT_BYTES).map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get()),
-                security_version: number(BUILD_TEXT_BYTES + size_of::<U32>()).map_or(0, |(version, _)| version.get()),
-            };
-            return Ok(NoteState::Found(note, said));
-        }
-    }
-    Ok(NoteState::Missing)
 }

@@ -3,11 +3,17 @@
 //! holds the bytes to it.
 
 pub mod guests;
+mod numbers;
+mod presence;
+mod text;
 
 use zerocopy::little_endian::{U32, U64};
 
-use crate::macros::{flags, numbered, plain};
+use crate::macros::{numbered, plain};
 
+pub use self::numbers::{CheckPolicy, ProcessorState, Purpose, Reason, control_flag};
+pub use self::presence::Presence;
+pub use self::text::{padded, unpadded};
 pub use crate::version::{OLDEST_VERSION, VERSION};
 
 /// What records begin with.
@@ -202,25 +208,6 @@ plain! {
     }
 }
 
-flags! {
-    /// Bits of [`Control::flags`].
-    pub mod control_flag: u32, since 1 {
-        /// A request waits for its answer.
-        IS_ASKED = 0,
-        /// Log records are streamed.
-        LOG = 1,
-        /// Events are streamed.
-        EVENTS = 2,
-        /// Consoles are streamed.
-        CONSOLES = 3,
-        /// The line is told: a new image goes on with it as it is, and no byte that waits there is lost. How many bytes
-        /// it takes at once (1 where it has no FIFO) is in bits 16 to 23.
-        LINE = 4,
-        /// Its bytes leave in a wire's time.
-        IS_PACED = 5,
-    }
-}
-
 numbered! {
     /// What a section holds.
     pub enum Kind since 1 {
@@ -261,71 +248,6 @@ numbered! {
         /// [`Retired`] memory, at most [`MAX_RETIRED`] pieces; may be passed over.
         Retired = 31 since 4,
     }
-
-    /// Why there is a new image.
-    pub enum Reason since 1 {
-        /// The operator asked for a restart.
-        Asked = 1,
-        /// The option `restart-after-guests`.
-        GuestsDone = 2,
-        /// A live update: guests go on.
-        Update = 3 since 2,
-    }
-
-    /// When the new image was checked.
-    pub enum CheckPolicy since 2 {
-        /// When it was staged, and once more while no guest ran.
-        Sha256 = 1,
-        /// When it was staged, locked.
-        Early = 2,
-        /// Never.
-        None = 3,
-    }
-
-    /// Where the old image left a processor.
-    pub enum ProcessorState since 1 {
-        /// It runs the new image.
-        HandsOver = 1,
-        /// It waits at its mailbox.
-        Parked = 2,
-        /// It did not park in time, and was sent INIT.
-        Lost = 3,
-    }
-
-    /// What kept memory is for.
-    pub enum Purpose since 1 {
-        /// The new image's slot: for as long as it runs.
-        Image = 1,
-        /// The record itself: until it has been read.
-        Record = 2,
-        /// Pages where processors wait, and page tables: until every processor has left them.
-        Crossing = 3,
-        /// The old image's log: until it has been read.
-        Log = 4,
-        /// Blocks ([`crate::block`]): until they have been read.
-        Blocks = 5 since 2,
-        /// Memory for the new image alone while the old one still owns the rest.
-        Advance = 6 since 2,
-        /// The file that the new image was made from, its seal included, and in the last eight bytes its length: for as
-        /// long as an image that came from it may be gone back to.
-        File = 7 since 2,
-        /// The file of the image that hands over: likewise.
-        PreviousFile = 8 since 2,
-        /// Rings of the timeline, which describe themselves (`timeline::layout`): the new image goes on in them, where
-        /// they lie.
-        Timeline = 20 since 2,
-    }
-}
-
-/// Whether a section must be there, and whether a reader must know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// It is always there.
-    Required,
-    /// It may be missing; where it is there, a reader that does not know it refuses the record.
-    Understood,
-    /// It may be missing or be passed over.
-    Optional,
 }
 
 impl Kind {
@@ -350,39 +272,4 @@ impl Kind {
         let its = Self::NUMBERS.all.iter().find(|(_, number, _)| *number == self as u32);
         its.map_or(0, |(_, _, since)| *since)
     }
-}
-
-impl core::fmt::Display for Presence {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Required => "required",
-            Self::Understood => "must be understood",
-            Self::Optional => "may be passed over",
-        })
-    }
-}
-
-/// Text, padded with zeroes; what does not fit is cut at a character's boundary.
-pub const fn padded<const BYTES: usize>(text: &str) -> [u8; BYTES] {
-    const CONTINUATION_MASK: u8 = 0xc0;
-    const CONTINUATION: u8 = 0x80;
-    let from = text.as_bytes();
-    let mut end = if from.len() < BYTES { from.len() } else { BYTES };
-    while end > 0 && end < from.len() && from[end] & CONTINUATION_MASK == CONTINUATION {
-        end -= 1;
-    }
-    let mut bytes = [0; BYTES];
-    let mut at = 0;
-    while at < end {
-        bytes[at] = from[at];
-        at += 1;
-    }
-    bytes
-}
-
-/// The text before the padding; what is not UTF-8 ends it.
-pub fn unpadded(bytes: &[u8]) -> &str {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    let text = &bytes[..end];
-    core::str::from_utf8(text).or_else(|error| core::str::from_utf8(&text[..error.valid_up_to()])).unwrap_or_default()
 }

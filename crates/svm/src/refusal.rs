@@ -2,7 +2,7 @@
 //! Why VMRUN refuses a control block (exit code VMEXIT_INVALID): the first of its consistency checks that the block
 //! fails (section 15.5.1, "Canonicalization and Consistency Checks"; sections 15.20 and 15.25.4).
 
-use vm::msr::check_pat;
+use vm::cpu::msr::check_pat;
 use vm::vcpu::{cr0, cr4, efer};
 
 use crate::intercept::Misc2;

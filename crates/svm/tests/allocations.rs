@@ -10,11 +10,11 @@ use svm::Features;
 use svm::vcpu::{Tables, Vcpu};
 use svm::vmcb::Vmcb;
 use vm::addr::{AccessSize, Gpa};
-use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
+use vm::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
+use vm::cpu::kvmclock::TscScale;
 use vm::devices::pvpanic::PanicEvent;
-use vm::emulate::VectorWrite;
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
-use vm::kvmclock::TscScale;
+use vm::machine::emulate::VectorWrite;
 use vm::machine::{Counters, Host, Machine, MachineConfig, Outcome, Processor};
 use vm::memory::GuestMemory;
 use vm::testing::FakeMemory;
@@ -131,7 +131,7 @@ impl Guest {
         let (vcpu, processor) = &mut self.vcpus[0];
         vcpu.set_rip(RIP);
         self.machine.memory().write(Gpa(RIP), code).unwrap();
-        let outcome = self.machine.handle(exit, vcpu, processor, &mut self.host);
+        let outcome = self.machine.context(vcpu, processor, &mut self.host).handle(exit);
         self.enter(0);
         outcome
     }
@@ -139,7 +139,7 @@ impl Guest {
     /// Whether it runs, and the interrupt that it takes.
     fn enter(&mut self, which: usize) -> (bool, Option<u8>) {
         let (vcpu, processor) = &mut self.vcpus[which];
-        let runs = self.machine.prepare_entry(vcpu, processor, &mut self.host);
+        let runs = self.machine.context(vcpu, processor, &mut self.host).prepare_entry();
         let vector = vcpu.withdraw_interrupt();
         // An exception was injected with EVENTINJ, which the CPU clears.
         let _ = vcpu.after_exit();
@@ -188,7 +188,8 @@ fn halt_until_the_timer(guest: &mut Guest) {
     guest.wrmsr(TSC_DEADLINE, guest.host.tsc + 1000);
     assert_eq!(guest.leaves(&[0xf4], Exit::Halt), Outcome::Idle);
     guest.host.tsc = guest.host.alarm.expect("the timer is set");
-    guest.machine.alarm(&mut guest.vcpus[0].1, &mut guest.host);
+    let (vcpu, processor) = &mut guest.vcpus[0];
+    guest.machine.context(vcpu, processor, &mut guest.host).alarm();
     assert_eq!(guest.enter(0), (true, Some(0x50)));
     guest.wrmsr(EOI, 0);
 }

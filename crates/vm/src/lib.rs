@@ -28,10 +28,5 @@ pub mod memory;
 pub mod platform;
 pub mod vcpu;
 
-// The names by which other crates know the parts.
-pub use cpu::{cpuid, kvmclock, msr};
-pub use machine::{emulate, instruction, walk};
-pub use platform::{acpi, layout, loader, reset_vector};
-
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

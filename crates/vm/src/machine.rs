@@ -10,24 +10,29 @@
 //! ```
 //!
 //! What belongs to one virtual processor is in [`Processor`] and needs no lock; what its processors share is in
-//! its [`Bus`]. Time, the console and the real alarm come from the [`Host`].
+//! its [`Bus`]. Time, the console and the real alarm come from the [`Host`]. Whatever answers an exit has them all as
+//! one argument, a [`VcpuContext`](context::VcpuContext).
 
 mod activity;
+mod completion;
+pub mod context;
 mod counters;
 mod counting;
 mod devices;
 pub mod emulate;
 mod exits;
+mod host;
 pub mod instruction;
 mod interrupts;
 mod mailbox;
 mod msrs;
 mod nmi;
 mod others;
+mod outcome;
 mod ports;
-mod reason;
 mod registers;
 mod saved;
+mod sending;
 mod startup;
 mod steal;
 mod step;
@@ -49,100 +54,22 @@ use crate::cpu::steal_time::StealTime;
 use crate::devices::GuestTsc;
 use crate::devices::bus::Bus;
 use crate::devices::lapic::Lapic;
-use crate::devices::pvpanic::PanicEvent;
 use crate::memory::GuestMemory;
 
-use emulate::{Recent, VectorWrite};
-use instruction::Bytes;
+use emulate::Recent;
 use mailbox::Mailbox;
 use nmi::Nmi;
 use stepping::Step;
 
 pub use activity::Activity;
 pub use counters::{Counters, ExitKind};
+pub use host::Host;
 pub use others::Others;
+pub use outcome::{Fault, Outcome, Stop};
 pub use saved::{Full, check_area, note_initial_x87};
 
 /// When the next counter overflows: none does.
 const NEVER: u64 = u64::MAX;
-
-/// What a machine needs of the hypervisor while it answers an exit.
-pub trait Host {
-    /// The processor's time stamp counter.
-    fn tsc(&self) -> u64;
-    /// Wall clock: seconds since 1970.
-    fn unix_seconds(&self) -> u64;
-    /// The guest's console has written a byte.
-    fn console(&mut self, byte: u8);
-    /// The next byte that the operator has typed on the guest's console.
-    fn console_input(&mut self) -> Option<u8>;
-    /// Makes another virtual processor of the guest look at its interrupts: it leaves the guest, or wakes up.
-    fn kick(&mut self, vcpu: usize);
-    /// Makes the processor leave the guest after its next entry has delivered an event, before the guest executes
-    /// anything.
-    fn leave_at_once(&mut self);
-    /// Interrupts the processor when its time stamp counter reaches `deadline`; `None`: not at all.
-    fn set_alarm(&mut self, deadline: Option<u64>);
-    /// The guest reports that it has panicked.
-    fn panicked(&mut self, event: PanicEvent);
-    /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
-    fn vector(&self, register: u8) -> [u64; 4];
-    /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
-    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite);
-}
-
-/// What becomes of the virtual processor after an exit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It runs on.
-    Resume,
-    /// It waits for an interrupt.
-    Idle,
-    /// It runs on, but by another way in and out: whether its time is counted (see
-    /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
-    CountsOtherwise,
-    /// It spins, and runs on: it would rather that whoever it waits for had its processor.
-    Yield,
-    /// The hypervisor has to look at its own interrupts; then it runs on.
-    HostInterrupt,
-    /// The hypervisor has to handle a machine check, and to decide whether the guest runs on.
-    MachineCheck,
-    /// The guest ends.
-    Stop(Stop),
-}
-
-/// Why a guest ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// It powered off.
-    PowerOff,
-    /// It wants to start again.
-    Reset,
-    /// It wrote this to the debug-exit port.
-    DebugExit(u32),
-    /// It faulted while it handled a fault while it handled a fault.
-    TripleFault,
-    /// It cannot go on: see the reason.
-    Fault(Fault),
-}
-
-/// What a guest did that no machine answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Its processor state is one that cannot run, for this reason if it is known.
-    BadState(Option<&'static str>),
-    /// It used an instruction on a device's registers that this hypervisor does not carry out.
-    Instruction(Bytes),
-    /// Its page tables lead to an address where there is no memory.
-    PageTables(crate::addr::Gpa),
-    /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this
-    /// address, where there is no memory.
-    Delivery(crate::addr::Gpa),
-    /// It halted with interrupts off: nothing can wake it.
-    HaltedForever,
-    /// An exit that was never asked for, with the extension's number.
-    UnknownExit(u64),
-}
 
 /// What the virtual processors of one guest share.
 pub struct Machine<M> {

@@ -7,8 +7,8 @@ use arrayvec::ArrayVec;
 use frames::{FrameRange, GuestFrames, Node, OutOfMemory};
 use units::{ByteSize, PhysRange};
 use vm::addr::{AccessSize, Gpa};
-use vm::layout;
 use vm::memory::{GuestMemory, OutOfRange};
+use vm::platform::layout;
 
 use super::address::DIRECT_MAP;
 use super::cpu;

@@ -4,7 +4,7 @@
 
 use core::arch::asm;
 
-use vm::emulate::VectorWrite;
+use vm::machine::emulate::VectorWrite;
 
 use super::cpu;
 

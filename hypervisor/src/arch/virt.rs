@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::DerefMut;
 
 use handover::state::Extended;
-use vm::cpuid::Speculation;
+use vm::cpu::cpuid::Speculation;
 use vm::devices::StateError;
 use vm::exit::Exit;
 use vm::machine::Full;

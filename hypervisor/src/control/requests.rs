@@ -16,7 +16,8 @@ use super::info;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use crate::arch::{cpu, timer};
-use crate::guests::guest::{GUESTS, Guest, Guests, Order, exits_of};
+use crate::guests::guest::figures::exits_of;
+use crate::guests::guest::{GUESTS, Guest, Guests, Order};
 use crate::guests::{events, leases, pci};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::platform::BOOT;
@@ -93,7 +94,7 @@ pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -
         RequestBody::CpuList { from_index } => Ok(processors::list(from_index)),
         RequestBody::CpuOffline { index } => return processors.take_offline(id, index),
         RequestBody::CpuOnline { index } => processors.bring_online(index),
-        RequestBody::PciList { from_index } => Ok(pci::list(from_index)),
+        RequestBody::PciList { from_index } => Ok(pci::listing::list(from_index)),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })
 }

@@ -9,13 +9,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use spin::Mutex;
-use vm::addr::Gpa;
-use vm::memory::GuestMemory;
 use vm::vcpu::{Gpr, Segment, SegmentName, TableRegister, VcpuState};
 use wire::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
-
-use crate::arch::virt::Virt;
-use crate::guests::instance::Instance;
 
 /// Memory searched at one request for something that is not zero: no request may keep the processor.
 const SEARCH_BYTES: u64 = 1 << 20;
@@ -56,21 +51,6 @@ impl Freezer {
     /// Looks at it, if it is paused.
     pub fn look<T>(&self, look: impl FnOnce(&dyn Frozen) -> T) -> Option<T> {
         self.0.lock().as_deref().map(look)
-    }
-}
-
-impl<V: Virt> Frozen for Instance<V> {
-    fn layout(&self) -> Vec<MemoryRange> {
-        let slots = self.machine.memory().slots().iter();
-        slots.map(|slot| MemoryRange { gpa: slot.gpa, bytes: slot.bytes }).collect()
-    }
-
-    fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()> {
-        self.machine.memory().read(Gpa(gpa), into).ok()
-    }
-
-    fn registers(&self, vcpu: u32) -> Option<VcpuRegisters> {
-        self.registers.get(vcpu as usize)?.lock().clone()
     }
 }
 

@@ -8,10 +8,12 @@
 //! whoever is home at that moment is woken ([`Whereabouts`]).
 
 mod console;
-mod figures;
+mod diagnosis;
+pub mod figures;
+mod status;
+mod whereabouts;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -19,34 +21,19 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bundle::{Bundle, GuestConfig, WhenDone};
-use heapless::spsc::{Consumer, Producer, Queue};
 use sched::Whereabouts;
 use seal::PublicKey;
 use spin::{Mutex, Once};
 use vm::machine::Counters;
 use watch::lease::Lease;
-use wire::{EventKind, VcpuPerf, VmState};
+use wire::{VcpuPerf, VmState};
 
 use crate::arch::figures::Figures;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
-use crate::arch::{cpu, timer};
-use crate::guests::events::record;
+use crate::arch::timer;
+use crate::guests::console::{ControlEnds, GuestConsole, ends};
 use crate::guests::freeze::Freezer;
 use crate::guests::health::Health;
-
-pub use self::figures::exits_of;
-
-/// Console output that waits for the control channel.
-pub const OUTPUT_BYTES: usize = 16 * 1024;
-/// Console input that waits for the guest.
-pub const INPUT_BYTES: usize = 4 * 1024;
-/// Console bytes after which the control channel is woken, whatever the guest does.
-const OUTPUT_BATCH: u32 = 4096;
-/// At most this often is the control channel woken for a line.
-const WAKE_INTERVAL_US: u64 = 5_000;
-/// So long after it has found output, the control channel looks once more: for a line that came too soon after another
-/// to wake it, of a guest that then never waits.
-pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 
 /// All guests, in the bundle's order.
 pub static GUESTS: Once<Guests> = Once::new();
@@ -103,27 +90,6 @@ pub struct Status {
     pub since_ns: u64,
     /// Why, where there is more to say.
     pub reason: Option<String>,
-}
-
-/// The console as the guest's virtual processors hold it.
-struct GuestConsole {
-    output: Producer<'static, u8>,
-    input: Consumer<'static, u8>,
-    /// What was typed before what is in `input`.
-    typed: VecDeque<u8>,
-    /// Output that the control channel has not been told of.
-    waiting: u32,
-    last_wake_tsc: u64,
-}
-
-/// The console as the control channel holds it.
-pub struct ControlEnds {
-    /// What the guest has written before what is in `output`.
-    backlog: VecDeque<u8>,
-    /// What the guest has written.
-    output: Consumer<'static, u8>,
-    /// What the operator types.
-    pub input: Producer<'static, u8>,
 }
 
 /// What a guest's processor is asked to do.
@@ -186,8 +152,7 @@ impl Guests {
 
 impl Guest {
     fn new(number: u32, config: GuestConfig, first: usize, processors: &[u32]) -> Self {
-        let (output, output_end) = queue::<OUTPUT_BYTES>();
-        let (input, input_end) = queue::<INPUT_BYTES>();
+        let (console, control) = ends();
         let vcpus = 0..config.vcpus as usize;
         let place = |vcpu| processors.get((first + vcpu) % processors.len().max(1)).copied().unwrap_or(BOOT_PROCESSOR);
         Self {
@@ -204,94 +169,10 @@ impl Guest {
             home: Whereabouts::new(place(0)),
             run: Mutex::new(None),
             lease: Mutex::new(Lease::NONE),
-            console: Mutex::new(GuestConsole {
-                output,
-                input: input_end,
-                typed: VecDeque::new(),
-                waiting: 0,
-                last_wake_tsc: 0,
-            }),
-            control: Mutex::new(ControlEnds { backlog: VecDeque::new(), output: output_end, input }),
+            console: Mutex::new(console),
+            control: Mutex::new(control),
             config,
             number,
-        }
-    }
-
-    /// The processor that starts it and carries out its orders.
-    pub fn home(&self) -> u32 {
-        self.home.now()
-    }
-
-    /// Another processor is its home from now on. For the one that was.
-    pub fn move_home(&self, processor: u32) {
-        self.home.move_to(processor);
-        percpu::wake(processor);
-    }
-
-    /// The processor to which a virtual one belongs: it is there whenever that is online and has room.
-    pub fn own_processor(&self, vcpu: usize) -> u32 {
-        self.own.get(vcpu).copied().unwrap_or(BOOT_PROCESSOR)
-    }
-
-    /// The processor that holds a virtual one.
-    pub fn processor_of(&self, vcpu: usize) -> u32 {
-        self.placement.get(vcpu).map_or(BOOT_PROCESSOR, Whereabouts::now)
-    }
-
-    /// The same for one who has just left a message for it, and is about to tell that processor.
-    #[inline]
-    pub fn processor_to_tell(&self, vcpu: usize) -> u32 {
-        self.placement.get(vcpu).map_or(BOOT_PROCESSOR, Whereabouts::after_message)
-    }
-
-    /// Where all virtual processors are.
-    pub fn processors(&self) -> Vec<u32> {
-        (0..self.placement.len()).map(|vcpu| self.processor_of(vcpu)).collect()
-    }
-
-    /// A virtual processor is on this processor from now on.
-    pub fn place(&self, vcpu: usize, processor: u32) {
-        if let Some(at) = self.placement.get(vcpu) {
-            at.move_to(processor);
-        }
-    }
-
-    /// What it does.
-    pub fn status(&self) -> Status {
-        self.status.lock().clone()
-    }
-
-    /// Notes what it does from now on.
-    pub fn set_state(&self, state: VmState, reason: Option<String>) {
-        *self.status.lock() = Status { state, since_ns: timer::uptime_ns(), reason };
-    }
-
-    /// Notes that it has ended, and records the event. A reader that sees the end finds the event recorded: a host that
-    /// powers off once all guests have ended does not leave it behind.
-    pub fn note_end(&self, state: VmState, reason: Option<String>, event: EventKind) {
-        let mut status = self.status.lock();
-        *status = Status { state, since_ns: timer::uptime_ns(), reason };
-        record(event);
-    }
-
-    /// What it does; and, where it is paused, what it did before.
-    pub fn status_and_before_pause(&self) -> (Status, Option<Status>) {
-        let status = self.status();
-        let before = self.before_pause.lock().clone().filter(|_| status.state == VmState::Paused);
-        (status, before)
-    }
-
-    /// It goes on from what another image has left, where it belongs. Before anybody runs it.
-    pub fn adopt_status(&self, status: Status, before_pause: Option<Status>) {
-        *self.status.lock() = status;
-        *self.before_pause.lock() = before_pause;
-    }
-
-    /// Another image has found this place for a virtual processor, and had it on that one. Before anybody runs it.
-    pub fn belongs(&mut self, vcpu: usize, own: u32, at: u32) {
-        if let (Some(belongs), Some(place)) = (self.own.get_mut(vcpu), self.placement.get(vcpu)) {
-            *belongs = own;
-            place.move_to(at);
         }
     }
 
@@ -300,39 +181,10 @@ impl Guest {
         self.orders.load(Ordering::Acquire) != 0
     }
 
-    /// The operator pauses it. How it was is remembered: a panicked guest is none the better for a pause.
-    pub fn pauses(&self) {
-        let before = self.status();
-        self.set_state(VmState::Paused, None);
-        *self.before_pause.lock() = Some(before);
-    }
-
-    /// It goes on as it was before it was paused.
-    pub fn resumes(&self) {
-        if self.status().state != VmState::Paused {
-            return;
-        }
-        match self.before_pause.lock().take() {
-            Some(before) if before.state != VmState::Running => *self.status.lock() = before,
-            _ => self.set_state(VmState::Running, None),
-        }
-    }
-
     /// Asks the guest's processor to do something.
     pub fn order(&self, order: Order) {
         self.orders.fetch_or(order as u32, Ordering::AcqRel);
         percpu::wake(self.home.after_message());
-    }
-
-    /// Something was typed on its console: its first virtual processor is to look.
-    pub fn type_on(&self) {
-        self.is_typed_on.store(true, Ordering::Release);
-        percpu::wake(self.processor_to_tell(0));
-    }
-
-    /// Whether that is so, once. For the processor that holds the first virtual one.
-    pub fn take_typed_on(&self) -> bool {
-        self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
     }
 
     /// The run that is under way: `Instance`, of which the guest itself knows nothing.
@@ -350,59 +202,8 @@ impl Guest {
         if self.orders.load(Ordering::Relaxed) == 0 { 0 } else { self.orders.swap(0, Ordering::AcqRel) }
     }
 
-    /// It has written a byte to its console. The control channel is told at most every few milliseconds, at the end of
-    /// a line; the rest is flushed when the guest waits.
-    pub fn console_output(&self, byte: u8) {
-        let mut console = self.console.lock();
-        // A byte that finds no room is lost: the guest is never held up by whoever reads its console.
-        let _ = console.output.enqueue(byte);
-        console.waiting += 1;
-        let is_line_due = byte == b'\n' && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
-        if is_line_due || console.waiting >= OUTPUT_BATCH {
-            console.wake_control();
-        }
-    }
-
-    /// Tells the control channel of output that waits.
-    pub fn flush_console(&self) {
-        let mut console = self.console.lock();
-        if console.waiting > 0 {
-            console.wake_control();
-        }
-    }
-
-    /// The next byte that was typed on its console.
-    pub fn console_typed(&self) -> Option<u8> {
-        let mut console = self.console.lock();
-        console.typed.pop_front().or_else(|| console.input.dequeue())
-    }
-
     /// The pause that lasts for as long as somebody reads the guest.
     pub fn lease(&self) -> spin::MutexGuard<'_, Lease> {
         self.lease.lock()
     }
-
-    /// The console's ends for the control channel.
-    pub fn control_ends(&self) -> spin::MutexGuard<'_, ControlEnds> {
-        self.control.lock()
-    }
-
-    /// The same where nobody holds them: a processor that was stopped may, for good.
-    pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
-        self.control.try_lock()
-    }
-}
-
-impl GuestConsole {
-    fn wake_control(&mut self) {
-        self.waiting = 0;
-        self.last_wake_tsc = cpu::tsc();
-        percpu::wake(BOOT_PROCESSOR);
-    }
-}
-
-/// A queue that lives for ever.
-fn queue<const BYTES: usize>() -> (Producer<'static, u8>, Consumer<'static, u8>) {
-    let queue: &'static mut Queue<u8, BYTES> = Box::leak(Box::new(Queue::new()));
-    queue.split()
 }

@@ -17,7 +17,8 @@ use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::guest::GUESTS;
-use crate::guests::instance::{Ending, Instance};
+use crate::guests::instance::Instance;
+use crate::guests::instance::ending::Ending;
 use crate::kernel::ledger::retired;
 
 /// From one poll of the banks to the next.

@@ -3,7 +3,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`guest`] | a guest of the bundle: its status, its orders, its console |
+//! | [`guest`], [`console`] | a guest of the bundle: its status, its orders, its console |
 //! | [`instance`] | one run of a guest, shared by its vCPUs |
 //! | [`task`] | a vCPU: the loop from entry to exit and back |
 //! | [`executive`] | the vCPUs of one CPU, and what it does for the guests whose home it is |
@@ -14,6 +14,7 @@
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`events`] | events of guests and host, for the control channel |
 
+pub mod console;
 pub mod events;
 pub mod executive;
 pub mod freeze;

@@ -5,16 +5,15 @@
 //! There is one walk. `all` and `allow` take it whole at boot, while the other processors wake. With `lazy` any
 //! processor that has nothing else to do takes a step of it, one function, and looks for work again.
 
-use alloc::string::ToString;
+pub mod listing;
+
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use boot::options::SelfTest;
 use firmware::Tables;
-use pci::bar::Space as RangeSpace;
-use pci::{Cost, EcamRange, Filter, Function, Kind, Scan, Step};
+use pci::{Cost, EcamRange, Filter, Function, Scan, Step};
 use spin::Mutex;
-use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
 
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, timer};
@@ -24,8 +23,6 @@ use crate::kernel::timeline::{self, Name};
 
 /// Functions that are kept; more are only counted.
 const MOST_FUNCTIONS: usize = 1024;
-/// The most functions collected for one page; a frame holds fewer.
-const PAGE_FUNCTIONS: usize = 64;
 /// How soon an idle processor looks again whether it may take a step.
 const LOOK_AGAIN_US: u64 = 10_000;
 
@@ -182,54 +179,5 @@ fn keep(function: Function, found: &mut Vec<Function>, count: &mut u32) {
     if found.len() < MOST_FUNCTIONS {
         function.problems.iter().for_each(|problem| log::warn!("PCI {}: {problem}", function.place));
         found.push(function);
-    }
-}
-
-/// A page of the functions found so far.
-pub fn list(from_index: u32) -> ReplyBody {
-    let survey = SURVEY.lock();
-    let rest = survey.found.iter().skip(from_index as usize);
-    let functions = page::fill(rest.map(describe), PAGE_FUNCTIONS);
-    let next = from_index as usize + functions.len();
-    let next_index = (next < survey.found.len()).then_some(next as u32);
-    let policy = match BOOT.get().map(|(_, options)| &options.pci) {
-        Some(Filter::All) => PciPolicy::All,
-        Some(Filter::Allow(_)) => PciPolicy::Allow,
-        Some(Filter::Lazy) | None => PciPolicy::Lazy,
-    };
-    let survey = PciSurvey {
-        policy,
-        is_complete: survey.is_begun && survey.scans.is_empty(),
-        functions: survey.count,
-        before_guests: survey.before_guests.map(cost),
-        total: cost(survey.total()),
-    };
-    ReplyBody::PciFunctions { survey, functions, next_index }
-}
-
-fn cost(Cost { accesses, ticks }: Cost) -> PciCost {
-    PciCost { accesses, ticks }
-}
-
-fn describe(function: &Function) -> PciFunction {
-    let (place, identity) = (function.place, function.identity);
-    let (bars, bus_behind) = match &function.kind {
-        Kind::Endpoint { bars } => (bars.as_slice(), None),
-        Kind::Bridge { secondary, .. } => (&[][..], Some(*secondary)),
-        Kind::Other(_) => (&[][..], None),
-    };
-    let ranges = bars.iter();
-    let ranges = ranges.map(|bar| PciRange { is_ports: bar.space == RangeSpace::Ports, address: bar.address });
-    PciFunction {
-        place: (place.segment, place.bus, place.device(), place.function()),
-        vendor: identity.vendor,
-        device: identity.device,
-        class: (identity.class, identity.subclass, identity.interface),
-        revision: identity.revision,
-        bus_behind,
-        ranges: ranges.collect(),
-        capabilities: function.capabilities.iter().map(|capability| capability.id).collect(),
-        problems: function.problems.iter().map(|problem| problem.to_string()).collect(),
-        cost: cost(function.cost),
     }
 }

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use sched::placement::place;
 
 use crate::arch::virt::Virt;
-use crate::guests::instance::Ending;
+use crate::guests::instance::ending::Ending;
 use crate::guests::task::Task;
 use crate::kernel::places;
 

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor as a real one holds it: the loop from entry to exit and back.
+//! A vCPU as the CPU that holds it sees it: arriving, switched in, running, switched out, leaving.
 
 mod figures;
+mod host;
 mod moving;
+mod running;
 mod spinning;
 
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
 
 use sched::{Times, Weight};
-use vm::devices::pvpanic::PanicEvent;
-use vm::emulate::VectorWrite;
-use vm::machine::{Host, Outcome, Processor, Stop};
-use vm::vcpu::{Gpr, SegmentName, VcpuState};
+use vm::machine::Processor;
+use vm::machine::context::VcpuContext;
 
-use crate::arch::percpu::{self, PerCpu};
+use self::host::TaskHost;
+use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Virt;
-use crate::arch::{clock, cpu, timer, vector};
-use crate::guests::guest::Guest;
-use crate::guests::instance::{Ending, Instance};
+use crate::arch::{cpu, timer};
+use crate::guests::freeze;
+use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
-use crate::guests::{freeze, pci};
-use crate::kernel::timeline::{self, Name};
-use crate::kernel::trial_pages;
-
-/// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
-const NEAREST_ALARM_US: u64 = 2;
 
 /// One virtual processor.
 pub struct Task<V: Virt> {
@@ -67,13 +61,6 @@ pub enum Pause {
     Yield,
     /// It only spins, and sleeps until its alarm.
     Rest,
-}
-
-/// What a virtual processor reaches of the host.
-struct TaskHost {
-    guest: &'static Guest,
-    /// When the host's timer must fire whatever this virtual processor wants: the end of its slice, others' alarms.
-    others_alarm: Option<u64>,
 }
 
 impl<V: Virt> Task<V> {
@@ -125,7 +112,7 @@ impl<V: Virt> Task<V> {
             return now >= until;
         }
         if self.next_alarm().is_some_and(|alarm| alarm <= now) {
-            self.instance.machine.alarm(&mut self.processor, &mut self.host);
+            self.context().alarm();
             return true;
         }
         self.instance.machine.has_mail(&self.processor)
@@ -180,7 +167,7 @@ impl<V: Virt> Task<V> {
 
     /// Its guest's console looks for what has been typed.
     pub fn console_input(&mut self) {
-        self.instance.machine.console_input(&mut self.processor, &mut self.host);
+        self.context().console_input();
     }
 
     /// It lets go of its guest.
@@ -190,147 +177,8 @@ impl<V: Virt> Task<V> {
         Instance::let_go(instance);
     }
 
-    /// [`Self::run`], whatever it does.
-    fn run_until(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
-        if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
-            self.note_first(me.index);
-        }
-        let machine = &self.instance.machine;
-        self.host.others_alarm = others_alarm;
-        machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-        machine.alarm(&mut self.processor, &mut self.host);
-        loop {
-            if me.timer_fired.load(Ordering::Relaxed) {
-                me.timer_fired.store(false, Ordering::Relaxed);
-                if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {
-                    // Its own is looked at when it is run again.
-                    return Pause::Alarm;
-                }
-                machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-                machine.alarm(&mut self.processor, &mut self.host);
-            }
-            if !machine.prepare_entry(&mut *self.vcpu, &mut self.processor, &mut self.host) {
-                return Pause::Idle;
-            }
-            // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
-            if me.work_pending.load(Ordering::Relaxed) {
-                machine.cancel_entry(&mut *self.vcpu, &mut self.processor);
-                return Pause::Work;
-            }
-            let exit = virt.run(&mut self.vcpu);
-            match machine.handle(exit, &mut *self.vcpu, &mut self.processor, &mut self.host) {
-                Outcome::Resume => {}
-                Outcome::Idle => machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host),
-                Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
-                Outcome::Yield => return Pause::Yield,
-                Outcome::HostInterrupt => {
-                    self.host.guest.flush_console();
-                    cpu::take_pending_interrupts();
-                }
-                Outcome::MachineCheck => {
-                    if self.instance.is_ended_by_machine_check() {
-                        return Pause::Work;
-                    }
-                }
-                Outcome::Stop(stop) => {
-                    self.tell_of_end(&stop);
-                    self.instance.end(Ending::Own(stop));
-                    return Pause::Work;
-                }
-            }
-        }
-    }
-
-    /// It runs for the first time.
-    #[cold]
-    fn note_first(&mut self, processor: u32) {
-        match self.first.take() {
-            Some(First::OfItsGuest) => {
-                pci::note_guest_runs();
-                timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
-            }
-            Some(First::InThisImage) => trial_pages::note_entered(processor),
-            None => {}
-        }
-    }
-
-    /// A guest that did not end of its own will: what its processor did goes to the log.
-    #[cold]
-    fn tell_of_end(&self, stop: &Stop) {
-        if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
-            return;
-        }
-        let (vcpu, name, index) = (&*self.vcpu, &self.instance.guest.config.name, self.index);
-        let rax = vcpu.gpr(Gpr::Rax);
-        log::error!(
-            "guest {name}: vCPU {index}: rip {:#x} rflags {:#x} rax {rax:#x} rsp {:#x}",
-            vcpu.rip(),
-            vcpu.rflags(),
-            vcpu.gpr(Gpr::Rsp),
-        );
-        log::error!(
-            "guest {name}: vCPU {index}: cr0 {:#x} cr2 {:#x} cr3 {:#x} cr4 {:#x} efer {:#x} cs {:#x} idt {:#x}",
-            vcpu.cr0(),
-            vcpu.cr2(),
-            vcpu.cr3(),
-            vcpu.cr4(),
-            vcpu.efer(),
-            vcpu.segment(SegmentName::Cs).selector,
-            vcpu.idtr().base,
-        );
-    }
-}
-
-impl Host for TaskHost {
     #[inline]
-    fn tsc(&self) -> u64 {
-        cpu::tsc()
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        clock::unix_ns() / 1_000_000_000
-    }
-
-    fn console(&mut self, byte: u8) {
-        self.guest.console_output(byte);
-    }
-
-    fn console_input(&mut self) -> Option<u8> {
-        self.guest.console_typed()
-    }
-
-    #[inline]
-    fn kick(&mut self, vcpu: usize) {
-        percpu::kick(self.guest.processor_to_tell(vcpu));
-    }
-
-    fn leave_at_once(&mut self) {
-        percpu::interrupt_self();
-    }
-
-    #[inline]
-    fn set_alarm(&mut self, deadline: Option<u64>) {
-        let earliest = match (deadline, self.others_alarm) {
-            (Some(own), Some(others)) => Some(own.min(others)),
-            (own, others) => own.or(others),
-        };
-        match earliest {
-            Some(alarm) => timer::set_alarm(alarm.max(cpu::tsc() + timer::us_to_ticks(NEAREST_ALARM_US))),
-            None => timer::clear_alarm(),
-        }
-    }
-
-    fn panicked(&mut self, event: PanicEvent) {
-        if event == PanicEvent::Panicked {
-            self.guest.reports_panic();
-        }
-    }
-
-    fn vector(&self, register: u8) -> [u64; 4] {
-        vector::read(register)
-    }
-
-    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
-        vector::write(register, value, write);
+    fn context(&mut self) -> VcpuContext<'_, V::State, GuestRam, TaskHost> {
+        self.instance.machine.context(&mut *self.vcpu, &mut self.processor, &mut self.host)
     }
 }

@@ -23,9 +23,11 @@ pub mod features;
 pub use extended_state::{AREA_BYTES, fitting};
 mod saved;
 mod source;
+mod speculation;
 mod topology;
 
 pub use source::{CpuidResult, CpuidSource};
+pub use speculation::Speculation;
 
 #[cfg(test)]
 mod tests;
@@ -59,22 +61,6 @@ pub struct CpuidView {
     pub xcr0: u64,
     /// Its local APIC is disabled (APIC_BASE): CPUID has no APIC then (AMD APM vol. 2, section 16.3.1).
     pub has_no_apic: bool,
-}
-
-/// Registers that control speculation (AMD APM vol. 2, section 3.2.9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Speculation {
-    /// The bits of SPEC_CTRL; 0 where there is no such register.
-    pub spec_ctrl: u64,
-    /// PRED_CMD takes an indirect branch prediction barrier.
-    pub has_ibpb: bool,
-}
-
-impl Speculation {
-    /// Whether there is any such register.
-    pub const fn is_offered(self) -> bool {
-        self.spec_ctrl != 0 || self.has_ibpb
-    }
 }
 
 const HYPERVISOR: u32 = 0x4000_0000;

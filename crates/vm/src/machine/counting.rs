@@ -9,14 +9,13 @@
 
 use alloc::vec::Vec;
 
-use handover::state;
-use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, View};
+use pmu::guest::{Config, Refused, Vendor, View};
 use pmu::{SLOTS, Source, VcpuCounters};
 
-use super::exits::{raise, usual};
+use super::completion::{raise, usual};
+use super::context::VcpuContext;
 use super::{CountersSwitch, Host, Machine, NEVER, Outcome, Processor};
 use crate::cpu::msr::number::{DEBUG_CTL, PERF_CTL0, PERF_CTR3};
-use crate::devices::StateError;
 use crate::devices::lapic::Acceptance;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, VcpuState, cr4};
@@ -41,45 +40,36 @@ impl<M: GuestMemory> Machine<M> {
     fn is_idle_counter(&self, number: u32) -> bool {
         matches!(number, PERF_CTL0..=PERF_CTR3) && self.cpuid.is_amd() && self.cpuid.counters().is_none()
     }
+}
 
+impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// RDMSR of what nobody else answers for.
     #[cold]
-    pub(super) fn counter_msr_read(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        number: u32,
-    ) -> Outcome {
-        let ticks = vcpu.guest_ticks();
-        let nothing = if number == DEBUG_CTL || self.is_idle_counter(number) { Ok(0) } else { Err(Refused) };
-        match processor.read_counter_msr(number, ticks).or(nothing) {
-            Ok(value) => self.done(vcpu, usual::RDMSR, |vcpu| set_result(vcpu, value)),
-            Err(Refused) => raise(vcpu, Exception::GeneralProtection(0)),
+    pub(super) fn counter_msr_read(&mut self, number: u32) -> Outcome {
+        let ticks = self.vcpu.guest_ticks();
+        let is_idle = number == DEBUG_CTL || self.machine.is_idle_counter(number);
+        let nothing = if is_idle { Ok(0) } else { Err(Refused) };
+        match self.processor.read_counter_msr(number, ticks).or(nothing) {
+            Ok(value) => self.done(usual::RDMSR, |vcpu| set_result(vcpu, value)),
+            Err(Refused) => raise(self.vcpu, Exception::GeneralProtection(0)),
         }
     }
 
     /// WRMSR of what nobody else answers for.
     #[cold]
-    pub(super) fn counter_msr_write(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-        number: u32,
-        value: u64,
-    ) -> Outcome {
-        let (ticks, was_counting) = (vcpu.guest_ticks(), processor.counts());
-        let is_taken = processor.write_counter_msr(number, value, ticks).is_ok();
-        if !is_taken && (number, value) != (DEBUG_CTL, 0) && !self.is_idle_counter(number) {
-            return raise(vcpu, Exception::GeneralProtection(0));
+    pub(super) fn counter_msr_write(&mut self, number: u32, value: u64) -> Outcome {
+        let (ticks, was_counting) = (self.vcpu.guest_ticks(), self.processor.counts());
+        let is_taken = self.processor.write_counter_msr(number, value, ticks).is_ok();
+        if !is_taken && (number, value) != (DEBUG_CTL, 0) && !self.machine.is_idle_counter(number) {
+            return raise(self.vcpu, Exception::GeneralProtection(0));
         }
-        if is_taken && processor.follow_counters(ticks, || host.tsc()) {
-            processor.arm(host);
+        if is_taken && self.processor.follow_counters(ticks, || self.host.tsc()) {
+            self.processor.arm(self.host);
         }
-        let is_counting = processor.counts();
-        match self.done(vcpu, usual::WRMSR, |_| ()) {
+        let is_counting = self.processor.counts();
+        match self.done(usual::WRMSR, |_| ()) {
             Outcome::Resume if is_counting != was_counting => {
-                vcpu.count_time(is_counting);
+                self.vcpu.count_time(is_counting);
                 Outcome::CountsOtherwise
             }
             outcome => outcome,
@@ -87,23 +77,23 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     /// RDPMC. In user mode it needs CR4.PCE.
-    pub(super) fn counter_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
-        let is_allowed = vcpu.cpl() == 0 || vcpu.cr4() & cr4::PCE != 0;
-        let (counter, ticks) = (vcpu.gpr(Gpr::Rcx) as u32, vcpu.guest_ticks());
-        let found = if is_allowed { processor.read_counter(counter, ticks) } else { Err(Refused) };
+    pub(super) fn counter_read(&mut self) -> Outcome {
+        let is_allowed = self.vcpu.cpl() == 0 || self.vcpu.cr4() & cr4::PCE != 0;
+        let (counter, ticks) = (self.vcpu.gpr(Gpr::Rcx) as u32, self.vcpu.guest_ticks());
+        let found = if is_allowed { self.processor.read_counter(counter, ticks) } else { Err(Refused) };
         match found {
-            Ok(value) => self.done(vcpu, usual::RDPMC, |vcpu| set_result(vcpu, value)),
-            _ => raise(vcpu, Exception::GeneralProtection(0)),
+            Ok(value) => self.done(usual::RDPMC, |vcpu| set_result(vcpu, value)),
+            _ => raise(self.vcpu, Exception::GeneralProtection(0)),
         }
     }
 
     /// What has overflowed by now interrupts, and the next alarm is due when the next overflow can be: before
-    /// [`Machine::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be
+    /// [`Self::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be
     /// interrupted.
     #[inline]
-    pub fn settle_counters(&self, vcpu: &impl VcpuState, processor: &mut Processor, host: &impl Host) {
-        if processor.counts() {
-            processor.settle_counters(vcpu.guest_ticks(), host.tsc());
+    pub fn settle_counters(&mut self) {
+        if self.processor.counts() {
+            self.processor.settle_counters(self.vcpu.guest_ticks(), self.host.tsc());
         }
     }
 }
@@ -251,41 +241,6 @@ impl Processor {
             self.nmi.request();
         }
     }
-
-    /// Fills the hand-over's words; all zero without counters.
-    pub(super) fn save_counters(&self, ticks: u64, into: &mut state::Pmu) {
-        let Some(pmu) = &self.pmu else { return };
-        let from = pmu.state(ticks);
-        *into = state::Pmu {
-            selects: from.selects.map(Into::into),
-            values: from.values.map(Into::into),
-            fixed_control: from.fixed_control.into(),
-            global_control: from.global_control.into(),
-            global_status: from.global_status.into(),
-            debug_control: from.debug_control.into(),
-            interrupts: u32::from(from.interrupts).into(),
-            zero: 0.into(),
-        };
-    }
-
-    /// Counters like its own in a saved state.
-    pub(super) fn restored_counters(&self, from: &state::Pmu) -> Result<Option<VcpuCounters>, StateError> {
-        let state = State {
-            selects: from.selects.map(|select| select.get()),
-            values: from.values.map(|value| value.get()),
-            fixed_control: from.fixed_control.get(),
-            global_control: from.global_control.get(),
-            global_status: from.global_status.get(),
-            debug_control: from.debug_control.get(),
-            interrupts: from.interrupts.get() != 0,
-        };
-        let refused = |field| StateError { field, reason: "no counters of this guest can be so" };
-        match &self.pmu {
-            Some(pmu) => pmu.restored(&state).map(Some).map_err(|BadState(field)| refused(field)),
-            None if state == State::default() => Ok(None),
-            None => Err(refused("pmu")),
-        }
-    }
 }
 
 /// Whether anything counts, and what a switch has to do.
@@ -295,9 +250,6 @@ fn noted(pmu: &VcpuCounters) -> (bool, CountersSwitch) {
     let switch = CountersSwitch { opens: !bank.is_in(), closes: bank.is_in() && bank.is_used() };
     (bank.is_counting(), switch)
 }
-
-// The hand-over has room for them.
-const _: () = assert!(INTEL_GENERAL == state::COUNTER_SELECTS && SLOTS == state::COUNTER_VALUES);
 
 fn set_result(vcpu: &mut impl VcpuState, value: u64) {
     vcpu.set_gpr(Gpr::Rax, value & 0xffff_ffff);

@@ -3,7 +3,8 @@
 
 use spin::Mutex;
 
-use super::{Host, Machine, Processor, Stop};
+use super::context::{Initiator, VcpuContext};
+use super::{Host, Stop};
 use crate::devices::device::{At, Backend, Context, Device};
 use crate::devices::outputs::{Outputs, Request};
 use crate::memory::GuestMemory;
@@ -25,17 +26,17 @@ impl<H: Host> Backend for HostBackend<'_, H> {
     }
 }
 
-impl<M: GuestMemory> Machine<M> {
+impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
     /// Reads a device, or writes `written` to it.
     #[inline]
     pub(super) fn access_device<D: Device + ?Sized>(
-        &self,
+        &mut self,
         device: &Mutex<D>,
         at: At,
         written: Option<u64>,
-        (processor, host, stop): (&mut Processor, &mut impl Host, &mut Option<Stop>),
+        stop: &mut Option<Stop>,
     ) -> u64 {
-        self.with_device(device, (processor, host, stop), |device, context| match written {
+        self.with_device(device, stop, |device, context| match written {
             None => Device::read(device, at, context),
             Some(value) => {
                 Device::write(device, at, value, context);
@@ -46,38 +47,33 @@ impl<M: GuestMemory> Machine<M> {
 
     /// Borrows a device, and carries out what it wants of the rest of the machine.
     #[inline]
-    pub(super) fn with_device<D: Device + ?Sized, H: Host, R>(
-        &self,
+    pub(super) fn with_device<D: Device + ?Sized, R>(
+        &mut self,
         device: &Mutex<D>,
-        (processor, host, stop): (&mut Processor, &mut H, &mut Option<Stop>),
+        stop: &mut Option<Stop>,
         access: impl FnOnce(&mut D, &mut Context<'_>) -> R,
     ) -> R {
         let mut outputs = Outputs::new();
         let mut borrowed = device.lock();
-        let backend = &mut HostBackend(&mut *host);
-        let result = access(&mut borrowed, &mut Context { backend, memory: &self.memory, outputs: &mut outputs });
+        let (backend, memory) = (&mut HostBackend(&mut *self.host), &self.machine.memory);
+        let result = access(&mut borrowed, &mut Context { backend, memory, outputs: &mut outputs });
         if !outputs.is_empty() {
-            self.bus.apply_lines(&mut outputs);
+            self.machine.bus.apply_lines(&mut outputs);
             drop(borrowed);
-            self.carry_out(device, &mut outputs, (processor, host, stop));
+            self.reborrow().carry_out(device, &mut outputs, stop);
         }
         result
     }
 
-    fn carry_out<D: Device + ?Sized>(
-        &self,
-        device: &Mutex<D>,
-        outputs: &mut Outputs,
-        (processor, host, stop): (&mut Processor, &mut impl Host, &mut Option<Stop>),
-    ) {
+    fn carry_out<D: Device + ?Sized>(&mut self, device: &Mutex<D>, outputs: &mut Outputs, stop: &mut Option<Stop>) {
         loop {
-            outputs.take_messages().for_each(|message| self.send(processor, host, &message));
+            outputs.take_messages().for_each(|message| self.send(&message));
             match outputs.take_request() {
                 None => {}
                 Some(Request::PowerOff) => *stop = Some(Stop::PowerOff),
                 Some(Request::Reset) => *stop = Some(Stop::Reset),
                 Some(Request::DebugExit(code)) => *stop = Some(Stop::DebugExit(code.0)),
-                Some(Request::Panicked(event)) => host.panicked(event),
+                Some(Request::Panicked(event)) => self.host.panicked(event),
             }
             if !outputs.take_has_more() {
                 return;
@@ -85,10 +81,13 @@ impl<M: GuestMemory> Machine<M> {
             device.lock().raise_pending(outputs);
         }
     }
+}
 
+impl<V, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// The operator has typed: hands the guest's console what it has room for. The rest follows as the guest reads.
-    pub fn console_input(&self, processor: &mut Processor, host: &mut impl Host) {
+    pub fn console_input(&mut self) {
+        let com1 = self.machine.bus.com1();
         // Input stops no guest.
-        self.with_device(self.bus.com1(), (processor, host, &mut None), |com1, context| com1.take_input(context));
+        self.initiator().with_device(com1, &mut None, |com1, context| com1.take_input(context));
     }
 }

@@ -20,23 +20,24 @@
 
 use core::sync::atomic::Ordering;
 
+use super::context::VcpuContext;
 use super::mailbox::{Mail, Mailbox};
 use super::{Activity, Host, Machine, Processor};
-use crate::devices::lapic::{Acceptance, Action};
-use crate::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
+use crate::devices::GuestTsc;
 use crate::exit::Exit;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Event, VcpuState};
 
-impl<M: GuestMemory> Machine<M> {
+impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Prepares the next entry: what other processors have sent, then the highest pending interrupt, or an exit as soon
     /// as the guest can take it. Says whether the processor may run; otherwise it waits for an interrupt.
     #[inline]
-    pub fn prepare_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, host: &mut impl Host) -> bool {
-        processor.settle(vcpu, &self.memory);
-        if self.has_mail(processor) {
-            self.take_mail(vcpu, processor);
+    pub fn prepare_entry(&mut self) -> bool {
+        self.settle();
+        if self.machine.has_mail(self.processor) {
+            self.reborrow().take_mail();
         }
+        let (vcpu, processor) = (&mut *self.vcpu, &mut *self.processor);
         let has_nmis = processor.nmi.wants_care();
         if has_nmis {
             processor.offer_nmi(vcpu);
@@ -46,130 +47,93 @@ impl<M: GuestMemory> Machine<M> {
         }
         vcpu.request_interrupt_window(processor.lapic.pending().is_some());
         vcpu.watch_task_priority(processor.lapic.waits_for_task_priority());
-        processor.offer_to_skip_eoi(&self.memory);
-        let runs = processor.activity == Activity::Running || self.wakes_up(vcpu, processor);
+        processor.offer_to_skip_eoi(&self.machine.memory);
+        let runs = processor.activity == Activity::Running || self.reborrow().wakes_up();
         if has_nmis && runs {
-            processor.wait_for_nmi(vcpu, &self.memory, host);
+            self.reborrow().wait_for_nmi();
         }
         runs
     }
 
     /// The entry that was prepared does not come.
     #[cold]
-    pub fn cancel_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        if processor.step.is_some() {
-            let _ = processor.end_step(Exit::HostInterrupt, vcpu);
+    pub fn cancel_entry(&mut self) {
+        if self.processor.step.is_some() {
+            let _ = self.processor.end_step(Exit::HostInterrupt, self.vcpu);
         }
-    }
-
-    /// Whether other processors have sent something that waits.
-    #[inline]
-    pub fn has_mail(&self, processor: &Processor) -> bool {
-        self.mailboxes.get(processor.lapic.id() as usize).is_some_and(Mailbox::has_news)
     }
 
     #[cold]
-    fn take_mail(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else { return };
+    fn take_mail(&mut self) {
+        let Some(mailbox) = self.machine.mailbox_of(self.processor) else { return };
         // Whoever halts meanwhile is to see the news, or what comes of them, or this.
-        self.alive.fetch_add(1, Ordering::AcqRel);
-        let mail = mailbox.take(&mut processor.lapic);
+        self.machine.alive.fetch_add(1, Ordering::AcqRel);
+        let mail = mailbox.take(&mut self.processor.lapic);
         if mail != Mail::default() {
-            self.open(mail, vcpu, processor);
+            self.open(mail);
         }
-        self.alive.fetch_sub(1, Ordering::AcqRel);
+        self.machine.alive.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// A halted processor goes on with the event that is about to be delivered.
-    fn wakes_up(&self, vcpu: &impl VcpuState, processor: &mut Processor) -> bool {
-        let wakes = processor.activity != Activity::WaitingForStartup && vcpu.event_pending();
+    fn wakes_up(&mut self) -> bool {
+        let wakes = self.processor.activity != Activity::WaitingForStartup && self.vcpu.event_pending();
         if wakes {
-            self.set_activity(processor, Activity::Running);
+            self.machine.set_activity(self.processor, Activity::Running);
         }
         wakes
+    }
+
+    /// The entry is prepared. What holds an NMI back ends with an exit: the delivery of the event before it, the IRET
+    /// of the handler of the one before it, the instruction in a shadow.
+    #[cold]
+    fn wait_for_nmi(&mut self) {
+        let (vcpu, processor) = (&mut *self.vcpu, &mut *self.processor);
+        let (is_returning, has_event) = (processor.nmi.is_returning(), vcpu.event_pending());
+        if is_returning && has_event {
+            processor.nmi.stays();
+            vcpu.watch_interrupt_return(true);
+        } else if processor.nmi.is_in_handler() || !is_returning && !processor.nmi.is_pending() {
+            // Its IRET exits, or none waits.
+        } else if has_event {
+            self.host.leave_at_once();
+        } else if !processor.begin_step(vcpu, &self.machine.memory) {
+            processor.nmi.look_soon(self.host.tsc());
+            processor.arm(self.host);
+        }
+    }
+
+    /// The processor's alarm has gone off: its timer may be due.
+    pub fn alarm(&mut self) {
+        let now = self.processor.now(self.host);
+        self.processor.lapic.expire_timer(now);
+        self.processor.nmi.looked();
+        self.processor.arm(self.host);
+    }
+}
+
+impl<M: GuestMemory> Machine<M> {
+    /// Whether other processors have sent something that waits.
+    #[inline]
+    pub fn has_mail(&self, processor: &Processor) -> bool {
+        self.mailbox_of(processor).is_some_and(Mailbox::has_news)
     }
 
     /// Other processors learn what messages this one answers to.
     #[inline]
     pub(super) fn publish_addressing(&self, processor: &Processor) {
-        if let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) {
+        if let Some(mailbox) = self.mailbox_of(processor) {
             mailbox.publish(processor.lapic.addressing());
         }
     }
 
-    /// Takes a message to every local APIC that it is for. `processor` is the one that caused it.
     #[inline]
-    pub(super) fn send(&self, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) {
-        match message.destination {
-            Destination::Physical(id) if (id as usize) < self.mailboxes.len() => {
-                self.send_to(id, processor, host, message);
-            }
-            _ => self.send_to_many(processor, host, message),
-        }
-    }
-
-    #[inline]
-    fn send_to_many(&self, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) {
-        for id in 0..self.mailboxes.len() as u32 {
-            let is_taken = self.send_to(id, processor, host, message);
-            if is_taken && message.mode == DeliveryMode::LowestPriority {
-                // One is enough; the first is as good as any, since priorities of running processors change meanwhile.
-                break;
-            }
-        }
-    }
-
-    #[inline]
-    fn send_to(&self, id: u32, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) -> bool {
-        let own = processor.lapic.id();
-        let Some(mailbox) = self.mailboxes.get(id as usize) else { return false };
-        if !mailbox.matches(id, message.destination, own) {
-            return false;
-        }
-        if id == own {
-            processor.deliver(message, mailbox);
-        } else if mailbox.post(message) {
-            host.kick(id as usize);
-        }
-        true
-    }
-
-    /// The processor's alarm has gone off: its timer may be due.
-    pub fn alarm(&self, processor: &mut Processor, host: &mut impl Host) {
-        let now = processor.now(host);
-        processor.lapic.expire_timer(now);
-        processor.nmi.looked();
-        processor.arm(host);
-    }
-
-    /// Does what a local APIC's register asks of the machine.
-    #[inline]
-    pub(super) fn act(&self, processor: &mut Processor, host: &mut impl Host, action: Action) {
-        match action {
-            Action::None => {}
-            Action::Send(message) => self.send(processor, host, &message),
-            Action::TimerChanged => processor.arm(host),
-            Action::EndOfInterrupt(vector) => {
-                self.with_device(self.bus.ioapic(), (processor, host, &mut None), |ioapic, context| {
-                    // There is room for a message of every pin.
-                    ioapic.end_of_interrupt(vector, &mut |message| _ = context.outputs.send(message));
-                });
-            }
-        }
+    fn mailbox_of(&self, processor: &Processor) -> Option<&Mailbox> {
+        self.mailboxes.get(processor.lapic.id() as usize)
     }
 }
 
 impl Processor {
-    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits
-    /// in its mailbox for the next entry.
-    fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
-        match self.lapic.accept(message) {
-            Acceptance::Nmi => self.nmi.request(),
-            Acceptance::Init | Acceptance::Startup(_) => drop(mailbox.post(message)),
-            Acceptance::Requested | Acceptance::Ignored => {}
-        }
-    }
-
     /// A vector waits, and is above all that the guest has taken. It comes now, where the guest can take it.
     #[inline]
     fn offer_highest(&mut self, vcpu: &mut impl VcpuState) {
@@ -194,24 +158,6 @@ impl Processor {
             self.nmi.take();
             vcpu.inject(Event::Nmi);
             vcpu.watch_interrupt_return(true);
-        }
-    }
-
-    /// The entry is prepared. What holds an NMI back ends with an exit: the delivery of the event before it, the IRET
-    /// of the handler of the one before it, the instruction in a shadow.
-    #[cold]
-    fn wait_for_nmi(&mut self, vcpu: &mut impl VcpuState, memory: &impl GuestMemory, host: &mut impl Host) {
-        let (is_returning, has_event) = (self.nmi.is_returning(), vcpu.event_pending());
-        if is_returning && has_event {
-            self.nmi.stays();
-            vcpu.watch_interrupt_return(true);
-        } else if self.nmi.is_in_handler() || !is_returning && !self.nmi.is_pending() {
-            // Its IRET exits, or none waits.
-        } else if has_event {
-            host.leave_at_once();
-        } else if !self.begin_step(vcpu, memory) {
-            self.nmi.look_soon(host.tsc());
-            self.arm(host);
         }
     }
 

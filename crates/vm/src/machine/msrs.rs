@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RDMSR and WRMSR: who answers is decided in [`crate::cpu::msr`]; here they are asked.
 
-use super::exits::usual;
+use super::completion::{raise, usual};
+use super::context::VcpuContext;
 use super::{Host, Machine, Outcome, Processor};
 use crate::cpu::kvmclock::{ClockTime, SharedArea, write_wall_clock};
 use crate::cpu::msr::number::SPEC_CTRL;
@@ -11,168 +12,153 @@ use crate::devices::{GeneralProtection, GuestTsc};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, VcpuState};
 
-impl<M: GuestMemory> Machine<M> {
+impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     #[inline]
-    pub(super) fn msr_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, host: &impl Host) -> Outcome {
-        let number = vcpu.gpr(Gpr::Rcx) as u32;
-        let Ok(value) = self.read(vcpu, processor, host, number) else {
-            return self.counter_msr_read(vcpu, processor, number);
+    pub(super) fn msr_read(&mut self) -> Outcome {
+        let number = self.vcpu.gpr(Gpr::Rcx) as u32;
+        let Ok(value) = self.read(number) else {
+            return self.reborrow().counter_msr_read(number);
         };
-        self.done(vcpu, usual::RDMSR, |vcpu| {
+        self.done(usual::RDMSR, |vcpu| {
             vcpu.set_gpr(Gpr::Rax, value & 0xffff_ffff);
             vcpu.set_gpr(Gpr::Rdx, value >> 32);
         })
     }
 
     #[inline]
-    pub(super) fn msr_write(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-    ) -> Outcome {
-        let number = vcpu.gpr(Gpr::Rcx) as u32;
-        let value = vcpu.gpr(Gpr::Rdx) << 32 | vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
-        match self.write(vcpu, processor, host, number, value) {
-            Ok(()) => self.done(vcpu, usual::WRMSR, |_| ()),
-            Err(GeneralProtection) if number == SPEC_CTRL => self.spec_ctrl_write(vcpu, value),
-            Err(GeneralProtection) => self.counter_msr_write(vcpu, processor, host, number, value),
+    pub(super) fn msr_write(&mut self) -> Outcome {
+        let number = self.vcpu.gpr(Gpr::Rcx) as u32;
+        let value = self.vcpu.gpr(Gpr::Rdx) << 32 | self.vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
+        match self.write(number, value) {
+            Ok(()) => self.done(usual::WRMSR, |_| ()),
+            Err(GeneralProtection) if number == SPEC_CTRL => self.reborrow().spec_ctrl_write(value),
+            Err(GeneralProtection) => self.reborrow().counter_msr_write(number, value),
         }
     }
 
     #[cold]
-    fn spec_ctrl_read(&self, vcpu: &impl VcpuState) -> Result<u64, GeneralProtection> {
-        if self.cpuid.speculation().spec_ctrl == 0 { Err(GeneralProtection) } else { Ok(vcpu.spec_ctrl()) }
+    fn spec_ctrl_read(&mut self) -> Result<u64, GeneralProtection> {
+        let is_offered = self.machine.cpuid.speculation().spec_ctrl != 0;
+        if is_offered { Ok(self.vcpu.spec_ctrl()) } else { Err(GeneralProtection) }
     }
 
     /// The guest writes SPEC_CTRL: which world switch it needs depends on the value.
     #[cold]
-    fn spec_ctrl_write(&self, vcpu: &mut impl VcpuState, value: u64) -> Outcome {
-        if check_spec_ctrl(value, self.cpuid.speculation()).is_err() {
-            return super::exits::raise(vcpu, Exception::GeneralProtection(0));
+    fn spec_ctrl_write(&mut self, value: u64) -> Outcome {
+        if check_spec_ctrl(value, self.machine.cpuid.speculation()).is_err() {
+            return raise(self.vcpu, Exception::GeneralProtection(0));
         }
-        match self.done(vcpu, usual::WRMSR, |vcpu| vcpu.set_spec_ctrl(value)) {
+        match self.done(usual::WRMSR, |vcpu| vcpu.set_spec_ctrl(value)) {
             Outcome::Resume => Outcome::CountsOtherwise,
             other => other,
         }
     }
 
-    /// DE_CFG: what the host has made of it.
-    fn de_cfg(&self) -> u64 {
-        if self.lfence_serializes { DE_CFG_LFENCE_SERIALIZES } else { 0 }
-    }
-
     #[inline]
-    fn read(
-        &self,
-        vcpu: &impl VcpuState,
-        processor: &mut Processor,
-        host: &impl Host,
-        number: u32,
-    ) -> Result<u64, GeneralProtection> {
+    fn read(&mut self, number: u32) -> Result<u64, GeneralProtection> {
+        let processor = &mut *self.processor;
         match classify(number) {
             MsrClass::X2Apic(register) => {
-                processor.settle(vcpu, &self.memory);
-                processor.lapic.read_msr(MSR_X2APIC_FIRST + u32::from(register), processor.now(host))
+                processor.settle(self.vcpu, &self.machine.memory);
+                processor.lapic.read_msr(MSR_X2APIC_FIRST + u32::from(register), processor.now(self.host))
             }
-            MsrClass::TscDeadline => Ok(processor.lapic.tsc_deadline(processor.now(host))),
+            MsrClass::TscDeadline => Ok(processor.lapic.tsc_deadline(processor.now(self.host))),
             MsrClass::ApicBase => Ok(processor.lapic.apic_base()),
-            MsrClass::Tsc => Ok(processor.now(host).0),
-            MsrClass::Efer => Ok(vcpu.efer()),
-            MsrClass::Pat => Ok(vcpu.pat()),
+            MsrClass::Tsc => Ok(processor.now(self.host).0),
+            MsrClass::Efer => Ok(self.vcpu.efer()),
+            MsrClass::Pat => Ok(self.vcpu.pat()),
             MsrClass::SystemTime => Ok(processor.clock.read_msr()),
             MsrClass::WallClock => Ok(0),
             MsrClass::StealTime => Ok(processor.steal.read_msr()),
             MsrClass::PvEoi => Ok(processor.eoi_flag.msr()),
-            MsrClass::Plain(PlainMsr::MiscEnable) if !self.has_misc_enable => Err(GeneralProtection),
+            MsrClass::Plain(PlainMsr::MiscEnable) if !self.machine.has_misc_enable => Err(GeneralProtection),
             MsrClass::Plain(register) => Ok(processor.msrs.read(register)),
-            MsrClass::SpecCtrl => self.spec_ctrl_read(vcpu),
-            MsrClass::DeCfg => Ok(self.de_cfg()),
+            MsrClass::SpecCtrl => self.reborrow().spec_ctrl_read(),
+            MsrClass::DeCfg => Ok(self.machine.de_cfg()),
             MsrClass::OwnedByGuest | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
         }
     }
 
     #[inline]
-    fn write(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-        number: u32,
-        value: u64,
-    ) -> Result<(), GeneralProtection> {
+    fn write(&mut self, number: u32, value: u64) -> Result<(), GeneralProtection> {
         match classify(number) {
             MsrClass::X2Apic(register) => {
-                processor.settle(vcpu, &self.memory);
-                let now = processor.now(host);
-                let action = processor.lapic.write_msr(MSR_X2APIC_FIRST + u32::from(register), value, now)?;
-                self.act(processor, host, action);
-                vcpu.set_task_priority(processor.lapic.task_priority());
+                self.settle();
+                let now = self.processor.now(self.host);
+                let action = self.processor.lapic.write_msr(MSR_X2APIC_FIRST + u32::from(register), value, now)?;
+                self.initiator().act(action);
+                self.vcpu.set_task_priority(self.processor.lapic.task_priority());
                 Ok(())
             }
             MsrClass::TscDeadline => {
-                let now = processor.now(host);
-                let action = processor.lapic.set_tsc_deadline(value, now);
-                self.act(processor, host, action);
+                let now = self.processor.now(self.host);
+                let action = self.processor.lapic.set_tsc_deadline(value, now);
+                self.initiator().act(action);
                 Ok(())
             }
             MsrClass::SpecCtrl | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
-            class => self.write_rarely(vcpu, processor, host, class, value),
+            class => self.reborrow().write_rarely(class, value),
         }
     }
 
     #[cold]
-    fn write_rarely(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-        class: MsrClass,
-        value: u64,
-    ) -> Result<(), GeneralProtection> {
+    fn write_rarely(&mut self, class: MsrClass, value: u64) -> Result<(), GeneralProtection> {
+        let machine = self.machine;
         match class {
             MsrClass::ApicBase => {
-                if value.checked_shr(self.cpuid.physical_bits()).unwrap_or(0) != 0 {
+                if value.checked_shr(machine.cpuid.physical_bits()).unwrap_or(0) != 0 {
                     return Err(GeneralProtection);
                 }
-                let action = processor.lapic.set_apic_base(value)?;
-                self.act(processor, host, action);
-                self.publish_addressing(processor);
+                let action = self.processor.lapic.set_apic_base(value)?;
+                self.initiator().act(action);
+                machine.publish_addressing(self.processor);
             }
             MsrClass::Efer => {
-                let supported = self.cpuid.supported_efer();
-                vcpu.set_efer(check_efer(vcpu.efer(), value, vcpu.cr0(), supported)?);
+                let supported = machine.cpuid.supported_efer();
+                self.vcpu.set_efer(check_efer(self.vcpu.efer(), value, self.vcpu.cr0(), supported)?);
             }
             MsrClass::Pat => {
                 check_pat(value)?;
-                vcpu.set_pat(value);
+                self.vcpu.set_pat(value);
             }
-            MsrClass::Tsc => {
-                processor.lapic.follow_tsc(processor.now(host), GuestTsc(value));
-                processor.tsc_offset = value.wrapping_sub(host.tsc());
-                vcpu.set_tsc_offset(processor.tsc_offset);
-                self.publish_clock(processor);
-                processor.arm(host);
-            }
+            MsrClass::Tsc => self.set_tsc(value),
             MsrClass::SystemTime => {
-                processor.clock.write_msr(value)?;
-                self.publish_clock(processor);
+                self.processor.clock.write_msr(value)?;
+                machine.publish_clock(self.processor);
             }
             // An area outside of memory is the guest's loss: it asked for the time to be put where it can never read
             // it.
-            MsrClass::WallClock => drop(write_wall_clock(&self.memory, crate::addr::Gpa(value), self.boot_unix_ns)),
-            MsrClass::StealTime => processor.steal.write_msr(&self.memory, value)?,
-            MsrClass::PvEoi => {
-                processor.settle_eoi(&self.memory);
-                processor.eoi_flag = SharedArea::from_msr(value)?;
+            MsrClass::WallClock => {
+                let _ = write_wall_clock(&machine.memory, crate::addr::Gpa(value), machine.boot_unix_ns);
             }
-            MsrClass::Plain(PlainMsr::MiscEnable) if !self.has_misc_enable => return Err(GeneralProtection),
-            MsrClass::Plain(register) => processor.msrs.write(register, value)?,
+            MsrClass::StealTime => self.processor.steal.write_msr(&machine.memory, value)?,
+            MsrClass::PvEoi => {
+                self.processor.settle_eoi(&machine.memory);
+                self.processor.eoi_flag = SharedArea::from_msr(value)?;
+            }
+            MsrClass::Plain(PlainMsr::MiscEnable) if !machine.has_misc_enable => return Err(GeneralProtection),
+            MsrClass::Plain(register) => self.processor.msrs.write(register, value)?,
             // As every constant: what is there may be written.
-            MsrClass::DeCfg if value == self.de_cfg() => {}
+            MsrClass::DeCfg if value == machine.de_cfg() => {}
             _ => return Err(GeneralProtection),
         }
         Ok(())
+    }
+
+    fn set_tsc(&mut self, value: u64) {
+        let now = self.processor.now(self.host);
+        self.processor.lapic.follow_tsc(now, GuestTsc(value));
+        self.processor.tsc_offset = value.wrapping_sub(self.host.tsc());
+        self.vcpu.set_tsc_offset(self.processor.tsc_offset);
+        self.machine.publish_clock(self.processor);
+        self.processor.arm(self.host);
+    }
+}
+
+impl<M: GuestMemory> Machine<M> {
+    /// DE_CFG: what the host has made of it.
+    fn de_cfg(&self) -> u64 {
+        if self.lfence_serializes { DE_CFG_LFENCE_SERIALIZES } else { 0 }
     }
 
     /// Tells the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which

@@ -2,37 +2,73 @@
 //! Device registers in memory: local APIC, and what is on the bus. Addresses that nobody has read as all ones and
 //! swallow what is written.
 
-use super::{Host, Machine, Processor, Stop};
+use super::completion::raise;
+use super::context::{Initiator, VcpuContext};
+use super::{Fault, Host, Outcome, Stop};
 use crate::addr::{AccessSize, Gpa};
 use crate::devices::lapic::Mode;
-use crate::machine::emulate::{MemoryBus, VectorFile, VectorWrite};
+use crate::exit::{MemoryAccess, MemoryFault};
+use crate::machine::emulate::{self, MemoryBus, Refused, VectorFile, VectorWrite};
 use crate::memory::GuestMemory;
 use crate::platform::layout;
+use crate::vcpu::{Exception, VcpuState};
 
 const PAGE: u64 = 4096;
 
 /// The machine's device registers as one instruction of one processor sees them.
 pub(super) struct RegisterBus<'a, M, H> {
-    pub(super) machine: &'a Machine<M>,
-    pub(super) processor: &'a mut Processor,
-    pub(super) host: &'a mut H,
+    pub(super) initiator: Initiator<'a, M, H>,
     /// Set if the guest ends by an access.
     pub(super) stop: &'a mut Option<Stop>,
+}
+
+impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+    /// An instruction has accessed an address where the guest has no memory.
+    pub(super) fn memory_fault(&mut self, fault: &MemoryFault) -> Outcome {
+        if fault.during_walk {
+            return Outcome::Stop(Stop::Fault(Fault::PageTables(fault.gpa)));
+        }
+        if fault.access == MemoryAccess::Execute {
+            // Nothing drives the bus there: a processor fetches all ones, which is no instruction.
+            return raise(self.vcpu, Exception::InvalidOpcode);
+        }
+        if self.vcpu.was_delivering() {
+            // It was not the instruction at RIP that touched the address, but the delivery of that event.
+            return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
+        }
+        self.processor.is_executed_again = false;
+        self.settle();
+        let mut stop = None;
+        let outcome = match self.emulate_access(fault.gpa, &mut stop) {
+            Ok(()) => stop.map_or(Outcome::Resume, Outcome::Stop),
+            Err(refused) => self.refuse(refused),
+        };
+        self.vcpu.set_task_priority(self.processor.lapic.task_priority());
+        outcome
+    }
+
+    #[inline]
+    fn emulate_access(&mut self, gpa: Gpa, stop: &mut Option<Stop>) -> Result<(), Refused> {
+        let VcpuContext { machine, vcpu, processor, host } = self.reborrow();
+        let access = emulate::decode(vcpu, &machine.memory, &mut processor.recent)?;
+        let mut bus = RegisterBus { initiator: Initiator { machine, processor, host }, stop };
+        emulate::access(vcpu, &machine.memory, gpa, &access, &mut bus)
+    }
 }
 
 impl<M: GuestMemory, H: Host> RegisterBus<'_, M, H> {
     /// The offset in the local APIC's registers, if the address is there.
     fn in_local_apic(&self, gpa: Gpa) -> Option<u16> {
-        let lapic = &self.processor.lapic;
+        let lapic = &self.initiator.processor.lapic;
         let is_there = lapic.mode() == Mode::XApic && page_of(gpa) == lapic.register_page().0;
         is_there.then_some((gpa.0 % PAGE) as u16)
     }
 
     /// An access to what is on the bus.
     fn access(&mut self, gpa: Gpa, size: AccessSize, written: Option<u64>) -> u64 {
-        let turn = (&mut *self.processor, &mut *self.host, &mut *self.stop);
-        match self.machine.bus.find_memory(gpa, size).and_then(|place| self.machine.bus.device(place)) {
-            Some((device, at)) => self.machine.access_device(device, at, written, turn),
+        let bus = &self.initiator.machine.bus;
+        match bus.find_memory(gpa, size).and_then(|place| bus.device(place)) {
+            Some((device, at)) => self.initiator.access_device(device, at, written, self.stop),
             None => size.mask(),
         }
     }
@@ -49,11 +85,12 @@ impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
     fn load(&mut self, gpa: Gpa, size: AccessSize) -> u64 {
         let value = match self.in_local_apic(gpa) {
             Some(offset) => {
-                let now = self.processor.now(self.host);
-                u64::from(self.processor.lapic.read_mmio(offset & !3, now)) >> ((gpa.0 % 4) * 8)
+                let Initiator { processor, host, .. } = &mut self.initiator;
+                let now = processor.now(*host);
+                u64::from(processor.lapic.read_mmio(offset & !3, now)) >> ((gpa.0 % 4) * 8)
             }
             None if page_of(gpa) == layout::IOAPIC.0 => {
-                self.machine.bus.ioapic().lock().read_part((gpa.0 % PAGE) as u16)
+                self.initiator.machine.bus.ioapic().lock().read_part((gpa.0 % PAGE) as u16)
             }
             None => return self.access(gpa, size, None) & size.mask(),
         };
@@ -64,10 +101,11 @@ impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
     fn store(&mut self, gpa: Gpa, size: AccessSize, value: u64) {
         match self.in_local_apic(gpa) {
             Some(offset) if size == AccessSize::Dword => {
-                let now = self.processor.now(self.host);
-                let action = self.processor.lapic.write_mmio(offset, value as u32, now);
-                self.machine.act(self.processor, self.host, action);
-                self.machine.publish_addressing(self.processor);
+                let Initiator { processor, host, .. } = &mut self.initiator;
+                let now = processor.now(*host);
+                let action = processor.lapic.write_mmio(offset, value as u32, now);
+                self.initiator.act(action);
+                self.initiator.machine.publish_addressing(self.initiator.processor);
             }
             Some(_) => {}
             None => _ = self.access(gpa, size, Some(value & size.mask())),
@@ -77,10 +115,10 @@ impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
 
 impl<M: GuestMemory, H: Host> VectorFile for RegisterBus<'_, M, H> {
     fn vector(&self, register: u8) -> [u64; 4] {
-        self.host.vector(register)
+        self.initiator.host.vector(register)
     }
 
     fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
-        self.host.set_vector(register, value, write);
+        self.initiator.host.set_vector(register, value, write);
     }
 }

@@ -16,6 +16,7 @@
 //!
 //! What is read is untrusted input: whatever the bytes, the answer is a machine that can run, or [`StateError`].
 
+mod counters;
 mod devices;
 mod extended;
 mod full;

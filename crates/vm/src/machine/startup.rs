@@ -4,6 +4,7 @@
 
 use core::sync::atomic::Ordering;
 
+use super::context::VcpuContext;
 use super::mailbox::{Mail, Mailbox};
 use super::nmi::Nmi;
 use super::{Activity, Machine, Processor};
@@ -46,47 +47,49 @@ impl EntryState {
     }
 }
 
-impl<M: GuestMemory> Machine<M> {
+impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
     /// Carries out what was found beside vectors.
-    pub(super) fn open(&self, mail: Mail, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+    pub(super) fn open(&mut self, mail: Mail) {
         if mail.init {
-            self.reset_to_init(vcpu, processor);
+            self.reset_to_init();
         }
-        (0..mail.early_nmis).for_each(|_| self.take_nmi(vcpu, processor));
+        (0..mail.early_nmis).for_each(|_| self.take_nmi());
         if let Some(page) = mail.startup
-            && processor.activity == Activity::WaitingForStartup
+            && self.processor.activity == Activity::WaitingForStartup
         {
-            vcpu.reset(&EntryState::at_startup_page(page));
-            self.set_activity(processor, Activity::Running);
+            self.vcpu.reset(&EntryState::at_startup_page(page));
+            self.machine.set_activity(self.processor, Activity::Running);
         }
-        (0..mail.late_nmis).for_each(|_| self.take_nmi(vcpu, processor));
+        (0..mail.late_nmis).for_each(|_| self.take_nmi());
     }
 
     /// Who waits for a start-up interrupt hears none.
-    fn take_nmi(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        if processor.activity != Activity::WaitingForStartup {
-            processor.nmi.request();
-            if processor.nmi.is_open(vcpu.rip()) {
-                self.set_activity(processor, Activity::Running);
+    fn take_nmi(&mut self) {
+        if self.processor.activity != Activity::WaitingForStartup {
+            self.processor.nmi.request();
+            if self.processor.nmi.is_open(self.vcpu.rip()) {
+                self.machine.set_activity(self.processor, Activity::Running);
             }
         }
     }
 
+    fn reset_to_init(&mut self) {
+        self.vcpu.reset(&EntryState::at_startup_page(0));
+        self.vcpu.request_interrupt_window(false);
+        self.vcpu.set_task_priority(0);
+        self.vcpu.watch_interrupt_return(false);
+        self.processor.nmi = Nmi::new();
+        self.processor.eoi_flag_is_set = false;
+        self.machine.set_activity(self.processor, Activity::WaitingForStartup);
+        self.machine.publish_addressing(self.processor);
+    }
+}
+
+impl<M: GuestMemory> Machine<M> {
     /// Whether a processor runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
     /// until they are opened (see `take_mail`), and news are looked for first: so they are not missed in between.
     pub(super) fn is_anyone_alive(&self) -> bool {
         self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
-    }
-
-    fn reset_to_init(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        vcpu.reset(&EntryState::at_startup_page(0));
-        vcpu.request_interrupt_window(false);
-        vcpu.set_task_priority(0);
-        vcpu.watch_interrupt_return(false);
-        processor.nmi = Nmi::new();
-        processor.eoi_flag_is_set = false;
-        self.set_activity(processor, Activity::WaitingForStartup);
-        self.publish_addressing(processor);
     }
 
     /// Keeps count of the processors that something inside the guest can still wake.

@@ -29,9 +29,11 @@ mod twins;
 mod waiting;
 mod watching;
 
+use super::context::VcpuContext;
 use super::*;
 use crate::addr::{AccessSize, Gpa};
 use crate::cpu::cpuid::{CpuidConfig, CpuidResult};
+use crate::devices::InterruptMessage;
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use crate::testing::{FakeHost, FakeMemory, FakeVcpu};
 use crate::vcpu::{Event, Exception, Gpr, Rflags, Segment, SegmentName, cr0, efer};
@@ -111,8 +113,17 @@ impl Lab {
         lab
     }
 
+    fn context(&mut self) -> VcpuContext<'_, FakeVcpu, FakeMemory, FakeHost> {
+        self.machine.context(&mut self.vcpu, &mut self.processor, &mut self.host)
+    }
+
     fn handle(&mut self, exit: Exit) -> Outcome {
-        self.machine.handle(exit, &mut self.vcpu, &mut self.processor, &mut self.host)
+        self.context().handle(exit)
+    }
+
+    /// Something in the machine sends an interrupt message.
+    fn send(&mut self, message: &InterruptMessage) {
+        self.context().initiator().send(message);
     }
 
     /// Puts `code` at a fresh RIP.
@@ -230,7 +241,7 @@ impl Lab {
 
     /// Enters the guest. An event is delivered: its gate switches interrupts off.
     fn enter(&mut self) -> Option<Event> {
-        self.machine.prepare_entry(&mut self.vcpu, &mut self.processor, &mut self.host);
+        self.context().prepare_entry();
         let event = self.vcpu.injected.take();
         if event.is_some() {
             self.set_interrupts(false);
@@ -252,7 +263,7 @@ impl Lab {
         self.host.tsc += ticks;
         if self.host.alarm.is_some_and(|deadline| deadline <= self.host.tsc) {
             self.host.alarm = None;
-            self.machine.alarm(&mut self.processor, &mut self.host);
+            self.context().alarm();
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use core::sync::atomic::Ordering;
 
+use super::context::VcpuContext;
 use super::{Activity, ExitKind, Machine, Others, Outcome, Processor};
 use crate::devices::lapic::Mode;
 use crate::memory::GuestMemory;
@@ -18,12 +19,14 @@ impl<M: GuestMemory> Machine<M> {
             halted_for_good: self.deaf.load(Ordering::Acquire) > 0,
         }
     }
+}
 
+impl<V: VcpuState, M, H> VcpuContext<'_, V, M, H> {
     /// The guest is about to read its time stamp counter. Once seen, it goes on without being stopped.
     #[cold]
-    pub(super) fn clock_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
-        vcpu.watch_clock_reads(false);
-        processor.clock_read_at = Some(vcpu.rip());
+    pub(super) fn clock_read(&mut self) -> Outcome {
+        self.vcpu.watch_clock_reads(false);
+        self.processor.clock_read_at = Some(self.vcpu.rip());
         Outcome::Resume
     }
 }

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use core::arch::asm;
 
 use handover::state::{AreaFormat, Extended};
-use vm::cpuid::{AREA_BYTES, CpuidResult, fitting};
+use vm::cpu::cpuid::{AREA_BYTES, CpuidResult, fitting};
 use vm::devices::StateError;
 use vm::machine::{Full, check_area, note_initial_x87};
 

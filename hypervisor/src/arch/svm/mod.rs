@@ -20,11 +20,11 @@ use svm::permission::{IO_MAP_BYTES, MSR_MAP_BYTES, Pass, fill_io_map, fill_msr_m
 use svm::vcpu::{Owner, SpecCtrl, Switched, Tables as TableAddresses};
 use svm::{Features, Vcpu, Vmcb};
 use units::{PageSize, PhysAddr};
-use vm::cpuid::Speculation;
+use vm::cpu::cpuid::Speculation;
+use vm::cpu::msr::number::{PRED_CMD, SPEC_CTRL};
 use vm::devices::StateError;
 use vm::exit::Exit;
 use vm::machine::Full;
-use vm::msr::number::{PRED_CMD, SPEC_CTRL};
 use vm::vcpu::{EntryState, VcpuState};
 
 use self::extended::ExtendedState;
@@ -331,10 +331,10 @@ fn make_maps() -> Result<Maps, OutOfMemory> {
         unsafe { core::slice::from_raw_parts_mut((DIRECT_MAP + at.0) as *mut u8, count) }
     };
     fill_io_map(bytes(io, IO_MAP_BYTES));
-    fill_msr_map(bytes(msr, MSR_MAP_BYTES), vm::msr::OWNED_BY_GUEST);
+    fill_msr_map(bytes(msr, MSR_MAP_BYTES), vm::cpu::msr::OWNED_BY_GUEST);
     let msr_with_speculation = permanent_frames(MSR_MAP_BYTES as u64).ok_or(OutOfMemory)?;
     let map = bytes(msr_with_speculation, MSR_MAP_BYTES);
-    fill_msr_map(map, vm::msr::OWNED_BY_GUEST);
+    fill_msr_map(map, vm::cpu::msr::OWNED_BY_GUEST);
     let_through(map, PRED_CMD, Pass::Write);
     if speculation::assessment().is_some_and(|assessment| assessment.cpu.has_virtual_spec_ctrl()) {
         let_through(map, SPEC_CTRL, Pass::Both);

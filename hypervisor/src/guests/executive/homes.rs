@@ -13,7 +13,8 @@ use super::standstill::{give_up, pause};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guest, Order};
-use crate::guests::instance::{Ending, Instance, fail};
+use crate::guests::instance::Instance;
+use crate::guests::instance::ending::{Ending, fail};
 use crate::guests::placement;
 use crate::kernel::{ledger, outcome, places};
 

@@ -9,7 +9,8 @@ use wire::EventKind;
 use crate::arch::virt::Virt;
 use crate::guests::events::record;
 use crate::guests::guest::Guest;
-use crate::guests::instance::{Ending, Instance};
+use crate::guests::instance::Instance;
+use crate::guests::instance::ending::Ending;
 
 /// The operator lets it stand still, or go on.
 pub fn pause<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>, is_paused: bool) {

@@ -1,35 +1,65 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's console between two images: what waits in it goes along.
+//! A guest's console: written and read by its vCPUs, saved for the next image.
 
-use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
+use core::sync::atomic::Ordering;
 
 use handover::block::{self, BlockMut, Owner};
 use handover::state;
 
-use super::{ControlEnds, Guest};
-
-impl ControlEnds {
-    /// Bytes that wait.
-    pub fn waiting(&self) -> usize {
-        self.backlog.len() + self.output.len()
-    }
-
-    /// The oldest that waits.
-    pub fn next_byte(&mut self) -> Option<u8> {
-        self.backlog.pop_front().or_else(|| self.output.dequeue())
-    }
-
-    /// What waits, all in one place; where more may come.
-    fn gather(&mut self) -> &VecDeque<u8> {
-        while let Some(byte) = self.output.dequeue() {
-            self.backlog.push_back(byte);
-        }
-        &self.backlog
-    }
-}
+use super::Guest;
+use crate::arch::{cpu, percpu, timer};
+use crate::guests::console::{ControlEnds, OUTPUT_BATCH, WAKE_INTERVAL_US};
 
 impl Guest {
+    /// It has written a byte to its console. The control channel is told at most every few milliseconds, at the end of
+    /// a line; the rest is flushed when the guest waits.
+    pub fn console_output(&self, byte: u8) {
+        let mut console = self.console.lock();
+        // A byte that finds no room is lost: the guest is never held up by whoever reads its console.
+        let _ = console.output.enqueue(byte);
+        console.waiting += 1;
+        let is_line_due = byte == b'\n' && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
+        if is_line_due || console.waiting >= OUTPUT_BATCH {
+            console.wake_control();
+        }
+    }
+
+    /// Tells the control channel of output that waits.
+    pub fn flush_console(&self) {
+        let mut console = self.console.lock();
+        if console.waiting > 0 {
+            console.wake_control();
+        }
+    }
+
+    /// The next byte that was typed on its console.
+    pub fn console_typed(&self) -> Option<u8> {
+        let mut console = self.console.lock();
+        console.typed.pop_front().or_else(|| console.input.dequeue())
+    }
+
+    /// The console's ends for the control channel.
+    pub fn control_ends(&self) -> spin::MutexGuard<'_, ControlEnds> {
+        self.control.lock()
+    }
+
+    /// The same where nobody holds them: a processor that was stopped may, for good.
+    pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
+        self.control.try_lock()
+    }
+
+    /// Something was typed on its console: its first virtual processor is to look.
+    pub fn type_on(&self) {
+        self.is_typed_on.store(true, Ordering::Release);
+        percpu::wake(self.processor_to_tell(0));
+    }
+
+    /// Whether that is so, once. For the processor that holds the first virtual one.
+    pub fn take_typed_on(&self) -> bool {
+        self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
+    }
+
     /// Gathers what waits on the console, so that little is left for [`Self::save_console`].
     pub fn gather_console(&self) {
         self.control.lock().gather();

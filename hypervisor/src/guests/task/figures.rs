@@ -10,7 +10,7 @@ use wire::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
 use super::Task;
 use crate::arch::timer;
 use crate::arch::virt::Virt;
-use crate::guests::guest::exits_of;
+use crate::guests::guest::figures::exits_of;
 
 impl<V: Virt> Task<V> {
     /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times`

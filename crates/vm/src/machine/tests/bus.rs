@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::devices::pci::Slot;
+use crate::devices::pvpanic::PanicEvent;
 use crate::machine::emulate::VectorWrite;
 use crate::testing::Probe;
 
@@ -125,13 +126,13 @@ fn interrupts_are_sent_when_no_device_is_borrowed() {
         assert_eq!(host.kicks.get(), kicks, "{what}");
         machine.mailboxes[1].take(&mut Lapic::new(1, false));
     };
-    machine.console_input(&mut processor, &mut host);
+    machine.context(&mut vcpu, &mut processor, &mut host).console_input();
     expect_kick(&host, "a line");
     for (gpa, value, what) in [(RAISE, 0, "MSI-X"), (Gpa(0xfec0_0040), 0x34, "an end of interrupt")] {
         machine.memory().write(Gpa(RIP), &[0x89, 0x03]).unwrap();
         (vcpu.rip, vcpu.gprs[Gpr::Rax as usize], vcpu.gprs[Gpr::Rbx as usize]) = (RIP, value, gpa.0);
         let exit = Lab::fault(gpa, MemoryAccess::Write);
-        assert_eq!(machine.handle(exit, &mut vcpu, &mut processor, &mut host), Outcome::Resume);
+        assert_eq!(machine.context(&mut vcpu, &mut processor, &mut host).handle(exit), Outcome::Resume);
         expect_kick(&host, what);
     }
 }

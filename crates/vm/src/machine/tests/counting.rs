@@ -52,8 +52,8 @@ impl Lab {
     }
 
     fn fire(&mut self) {
-        self.machine.settle_counters(&self.vcpu, &mut self.processor, &self.host);
-        self.machine.alarm(&mut self.processor, &mut self.host);
+        self.context().settle_counters();
+        self.context().alarm();
     }
 
     fn rdpmc(&mut self, counter: u32) -> Result<u64, Exception> {

@@ -52,9 +52,9 @@ fn an_exception_whose_delivery_raised_a_debug_exception_gives_way_to_it() {
 #[test]
 fn an_interrupt_whose_delivery_raised_an_exception_is_requested_again() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
+    lab.send(&edge(0x41));
     lab.set_interrupts(true);
-    lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host);
+    lab.context().prepare_entry();
     assert_eq!(lab.vcpu.injected, Some(Event::Interrupt(0x41)));
     lab.vcpu.was_delivering = true;
     lab.handle(Exit::Exception(ALIGNMENT_CHECK));
@@ -65,8 +65,8 @@ fn an_interrupt_whose_delivery_raised_an_exception_is_requested_again() {
 #[test]
 fn an_nmi_whose_delivery_raised_an_exception_waits_behind_it() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
-    lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host);
+    lab.send(&nmi());
+    lab.context().prepare_entry();
     lab.vcpu.was_delivering = true;
     lab.handle(Exit::Exception(DEBUG));
     assert!(!lab.vcpu.interrupt_return_watched, "its handler does not run");

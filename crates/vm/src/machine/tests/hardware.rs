@@ -98,7 +98,7 @@ fn no_alarm_is_set_for_an_overflow_that_interrupts_by_itself() {
     assert_eq!(lab.host.alarm, None);
     run(1000, true);
     assert_eq!(model(|model| model.interrupts), 1);
-    lab.machine.settle_counters(&lab.vcpu, &mut lab.processor, &lab.host);
+    lab.context().settle_counters();
     assert_eq!(lab.take_interrupt(), Some(VECTOR as u8));
 }
 

@@ -19,7 +19,7 @@ fn in_handler() -> Lab {
 
 impl Lab {
     fn send_nmi(&mut self) {
-        self.machine.send(&mut self.processor, &mut self.host, &nmi());
+        self.send(&nmi());
     }
 
     /// The guest comes to the IRET of its handler.
@@ -184,7 +184,7 @@ fn an_exit_before_the_iret_ends_the_step_and_the_next_entry_begins_it_anew() {
         assert_eq!((lab.vcpu.rflags, lab.vcpu.dr6), (before.rflags, before.dr6));
     }
     lab.enter();
-    lab.machine.cancel_entry(&mut lab.vcpu, &mut lab.processor);
+    lab.context().cancel_entry();
     assert!(!lab.steps());
     assert_eq!((lab.vcpu.rflags, lab.vcpu.dr6), (before.rflags, before.dr6), "an entry that does not come");
 }
@@ -193,7 +193,7 @@ fn an_exit_before_the_iret_ends_the_step_and_the_next_entry_begins_it_anew() {
 fn an_interrupt_before_the_iret_keeps_the_handler_going() {
     let mut lab = in_handler();
     lab.comes_to_iret();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
+    lab.send(&edge(0x41));
     assert_eq!(lab.take_interrupt(), Some(0x41));
     lab.vcpu.rip = 0x3000;
     lab.send_nmi();
@@ -279,7 +279,7 @@ fn a_processor_that_an_older_image_saw_returning_goes_on() {
 fn interrupts_come_into_a_handler_that_enables_them() {
     let mut lab = in_handler();
     lab.send_nmi();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
+    lab.send(&edge(0x41));
     assert_eq!(lab.take_interrupt(), Some(0x41));
 }
 
@@ -289,9 +289,9 @@ fn an_nmi_in_a_handler_does_not_wake_it_from_its_halt() {
     lab.set_interrupts(true);
     lab.send_nmi();
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(!lab.context().prepare_entry());
+    lab.send(&edge(0x41));
+    assert!(lab.context().prepare_entry());
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn an_init_in_a_handler_forgets_it() {
     let mut second = Processor::new(1, false, START, 0x1234, Arc::default());
     let mut vcpu = FakeVcpu::default();
     let mut enter = |lab: &mut Lab, vcpu: &mut FakeVcpu| {
-        lab.machine.prepare_entry(vcpu, &mut second, &mut lab.host);
+        lab.machine.context(vcpu, &mut second, &mut lab.host).prepare_entry();
         vcpu.injected.take()
     };
     // INIT, start-up, NMI; the same again while the handler runs.

@@ -94,7 +94,7 @@ fn every_version_that_is_written_is_read() {
     let mut lab = Lab::new();
     lab.machine.has_misc_enable = true;
     lab.host.typed.extend(b"typed");
-    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    lab.context().console_input();
     for version in OLDEST_VERSION..=VERSION {
         let carried = Lab::opened(&lab.parcel_in(version), lab.host.clone()).unwrap();
         assert_eq!(carried.parcel(), lab.parcel(), "version {version}");
@@ -117,7 +117,7 @@ fn a_timer_that_falls_into_the_gap_fires_once_and_late() {
     let mut lab = lab.carried();
     assert_eq!(lab.processor.next_alarm(), Some(START + 10_000));
     lab.host.tsc = START + 900_000;
-    lab.machine.alarm(&mut lab.processor, &mut lab.host);
+    lab.context().alarm();
     assert_eq!(lab.take_interrupt(), Some(0x40));
     lab.wrmsr(EOI, 0).unwrap();
     lab.pass(1_000_000);
@@ -154,9 +154,9 @@ fn messages_that_were_not_taken_are_taken_by_the_next_image() {
 #[test]
 fn an_nmi_waits_for_the_handlers_end_across_images() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.send(&nmi());
     assert_eq!(lab.enter(), Some(Event::Nmi));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.send(&nmi());
     let mut lab = lab.carried();
     assert!(lab.vcpu.interrupt_return_watched);
     assert_eq!(lab.enter(), None);
@@ -189,10 +189,10 @@ fn who_sleeps_sleeps_on_and_counts_as_before() {
     let mut lab = lab.carried();
     assert_eq!(lab.processor.activity(), Activity::Halted);
     assert!(!lab.machine.others(&lab.processor).can_run, "it counts once");
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(!lab.context().prepare_entry());
     assert_eq!(lab.processor.halts(), 1);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    lab.send(&edge(0x31));
+    assert!(lab.context().prepare_entry());
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn who_waits_for_a_start_up_interrupt_is_started_by_it() {
         next.machine.restore_vcpu(&state, &mut vcpu, &mut processor).unwrap();
         assert_eq!(second(&next.machine, &vcpu, &processor), saved);
     }
-    assert!(next.machine.prepare_entry(&mut vcpu, &mut processor, &mut next.host));
+    assert!(next.machine.context(&mut vcpu, &mut processor, &mut next.host).prepare_entry());
     assert_eq!(vcpu.segments[SegmentName::Cs as usize].base, 0x9a000);
 }
 
@@ -252,7 +252,7 @@ fn what_was_typed_and_not_read_is_read() {
     let mut lab = Lab::new();
     lab.outb(0x3fa, 1);
     lab.host.typed.extend(b"0123456789abcdefXYZ");
-    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    lab.context().console_input();
     let mut lab = lab.carried();
     let read: Vec<u8> = (0..19).map(|_| lab.inb(0x3f8)).collect();
     assert_eq!(read, b"0123456789abcdefXYZ");

@@ -86,5 +86,5 @@ fn the_resume_flag_lasts_for_one_instruction() {
 fn a_guest_that_spins_yields_its_processor_and_goes_on_behind_the_pause() {
     let mut lab = Lab::new();
     assert_eq!(lab.executed(&[0xf3, 0x90], Exit::Pause), Outcome::Yield);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "it does not wait");
+    assert!(lab.context().prepare_entry(), "it does not wait");
 }

@@ -33,7 +33,7 @@ fn an_alarm_that_goes_off_early_is_armed_again() {
     let mut lab = lab(DEADLINE_MODE);
     lab.wrmsr(number::TSC_DEADLINE, 500).unwrap();
     lab.host.tsc += 100;
-    lab.machine.alarm(&mut lab.processor, &mut lab.host);
+    lab.context().alarm();
     assert_eq!((lab.take_interrupt(), lab.host.alarm), (None, Some(START + 500)));
 }
 

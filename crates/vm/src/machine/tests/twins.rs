@@ -42,14 +42,10 @@ fn step() -> impl Strategy<Value = Step> {
 impl Lab {
     fn step(&mut self, step: Step) -> Option<Event> {
         match step {
-            Step::Edge(vector) => self.machine.send(&mut self.processor, &mut self.host, &edge(vector)),
-            Step::Level(vector) => self.machine.send(
-                &mut self.processor,
-                &mut self.host,
-                &InterruptMessage { is_level: true, ..edge(vector) },
-            ),
+            Step::Edge(vector) => self.send(&edge(vector)),
+            Step::Level(vector) => self.send(&InterruptMessage { is_level: true, ..edge(vector) }),
             Step::SelfIpi(vector) => self.wrmsr(SELF_IPI, vector.into()).unwrap(),
-            Step::Nmi => self.machine.send(&mut self.processor, &mut self.host, &nmi()),
+            Step::Nmi => self.send(&nmi()),
             Step::End => self.end(),
             Step::TaskPriority(class) => self.vcpu.task_priority = class,
             Step::ReadInService => drop(self.rdmsr(0x811)),
@@ -103,7 +99,7 @@ proptest! {
         if is_paravirtual {
             lab.wrmsr(PV_EOI, FLAG.0 | 1).unwrap();
         }
-        vectors.iter().for_each(|&vector| lab.machine.send(&mut lab.processor, &mut lab.host, &edge(vector)));
+        vectors.iter().for_each(|&vector| lab.send(&edge(vector)));
         for &vector in vectors.iter().rev() {
             prop_assert_eq!(lab.take_interrupt(), Some(vector));
             lab.end();

@@ -7,9 +7,9 @@ fn a_guest_that_halts_waits_and_is_woken_by_an_interrupt() {
     let mut lab = Lab::new();
     lab.set_interrupts(true);
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "nothing to do");
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(!lab.context().prepare_entry(), "nothing to do");
+    lab.send(&interrupts::edge(0x40));
+    assert!(lab.context().prepare_entry());
     assert_eq!(lab.vcpu.injected, Some(Event::Interrupt(0x40)));
 }
 
@@ -17,9 +17,9 @@ fn a_guest_that_halts_waits_and_is_woken_by_an_interrupt() {
 fn an_interrupt_that_came_before_the_halt_ends_it_at_once() {
     let mut lab = Lab::new();
     lab.set_interrupts(true);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
+    lab.send(&interrupts::edge(0x40));
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(lab.context().prepare_entry());
 }
 
 #[test]
@@ -31,9 +31,9 @@ fn a_guest_that_halts_with_interrupts_off_is_stopped() {
 #[test]
 fn an_nmi_that_is_on_its_way_ends_even_that_halt() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::nmi());
+    lab.send(&interrupts::nmi());
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Resume);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(lab.context().prepare_entry());
     assert_eq!(lab.vcpu.injected, Some(Event::Nmi));
 }
 
@@ -55,13 +55,13 @@ fn start_second(lab: &mut Lab) {
 #[test]
 fn a_processor_may_halt_for_good_as_soon_as_it_has_started_another() {
     let (mut lab, mut second, mut vcpu) = two();
-    assert!(!lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host));
+    assert!(!lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
     start_second(&mut lab);
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle, "the other has not looked yet");
-    assert!(lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host));
+    assert!(lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
     assert_eq!((second.activity(), vcpu.segments[SegmentName::Cs as usize].base), (Activity::Running, 0x3000));
     lab.machine.memory().write(Gpa(0x3000), &[0xf4]).unwrap();
-    let outcome = lab.machine.handle(Exit::Halt, &mut vcpu, &mut second, &mut lab.host);
+    let outcome = lab.machine.context(&mut vcpu, &mut second, &mut lab.host).handle(Exit::Halt);
     assert_eq!(outcome, Outcome::Stop(Stop::Fault(Fault::HaltedForever)), "both have");
 }
 
@@ -69,13 +69,13 @@ fn a_processor_may_halt_for_good_as_soon_as_it_has_started_another() {
 fn a_processor_may_halt_for_good_as_soon_as_it_has_sent_another_an_nmi() {
     let (mut lab, mut second, mut vcpu) = two();
     start_second(&mut lab);
-    lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host);
+    lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry();
     lab.machine.memory().write(Gpa(0x3000), &[0xf4]).unwrap();
-    assert_eq!(lab.machine.handle(Exit::Halt, &mut vcpu, &mut second, &mut lab.host), Outcome::Idle);
+    assert_eq!(lab.machine.context(&mut vcpu, &mut second, &mut lab.host).handle(Exit::Halt), Outcome::Idle);
     assert_eq!(second.activity(), Activity::Deaf);
     lab.wrmsr(0x830, 1 << 32 | 4 << 8 | 1 << 14).unwrap();
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host));
+    assert!(lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
     assert_eq!((second.activity(), vcpu.injected), (Activity::Running, Some(Event::Nmi)));
 }
 
@@ -87,9 +87,9 @@ fn the_host_never_comes_between_sti_and_the_halt_it_shadows() {
     lab.vcpu.is_in_interrupt_shadow = true;
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
     assert_eq!((lab.vcpu.rip, lab.processor.activity()), (RIP + 1, Activity::Halted));
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "it waits");
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "and wakes");
+    assert!(!lab.context().prepare_entry(), "it waits");
+    lab.send(&interrupts::edge(0x40));
+    assert!(lab.context().prepare_entry(), "and wakes");
     assert_eq!(lab.vcpu.injected, Some(Event::Interrupt(0x40)));
 }
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a bring-up went.
+
+use alloc::vec::Vec;
+
+use crate::state::Phase;
+
+/// How bring-up went. What each processor waited for is in its cell ([`crate::Waits`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Processors online, the boot processor not counted.
+    pub online: u32,
+    /// Those given up, with what they were waited for.
+    pub dead: Vec<(u32, Phase)>,
+    /// When the first was kicked.
+    pub began: u64,
+    /// When the boot processor had nothing left to do but wait; sending the start-up interrupts, where they were left
+    /// until then, is part of it.
+    pub wait_began: u64,
+    /// Ticks spent kicking, what was left of the delay after INIT included.
+    pub kick_ticks: u64,
+    /// Ticks spent waiting.
+    pub wait_ticks: u64,
+    /// Ticks from the first kick until no processor was waited for: more than the two before where the boot processor
+    /// did something else in between.
+    pub total_ticks: u64,
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The note by which an image states what it is.
+
+use arrayvec::ArrayString;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::layout::{VERSION_TEXT_BYTES, unpadded};
+
+/// The owner of the note.
+pub const NOTE_OWNER: &[u8] = b"Baton";
+/// The type of the note.
+pub const NOTE_TYPE: u32 = 1;
+/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack it.
+pub const BUILD_TEXT_BYTES: usize = 24;
+/// What images know that do not say.
+const FIRST_TRIAL_VERSION: u32 = 1;
+/// The security version of images built from this source. A release that closes a hole raises it: a host refuses images
+/// whose number is lower than its own (`seal::Floor`). It lies in the image, so the seal's digest and signature cover
+/// it. Images without one, as those of release 0.1.0, count as 0.
+pub const SECURITY_VERSION: u32 = 1;
+
+/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
+/// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
+/// later version may add more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Note {
+    /// Virtual address of its warm entry: 64-bit mode, RDI the record's physical address, on the page tables of
+    /// [`crate::layout::Crossing::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
+    /// the address of the processor's page (`update::trial`), and interrupts are open and lead back to the old image.
+    pub entry: U64,
+    /// The oldest hand-over version that it reads.
+    pub oldest: U32,
+    /// The newest.
+    pub newest: U32,
+    /// Its version in text, padded with zeroes.
+    pub version: [u8; VERSION_TEXT_BYTES],
+}
+
+impl Note {
+    /// Its version in text.
+    pub fn version(&self) -> &str {
+        unpadded(&self.version)
+    }
+}
+
+/// What stands behind the note.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    pub(super) build: ArrayString<BUILD_TEXT_BYTES>,
+    pub(super) trial_version: u32,
+    pub(super) security_version: u32,
+}
+
+impl Said {
+    /// Reads what the bytes behind the note hold of it.
+    pub(super) fn read(more: &[u8]) -> Self {
+        let build = more.get(..BUILD_TEXT_BYTES).map(unpadded).and_then(|text| ArrayString::from(text).ok());
+        let number = |at: usize| more.get(at..).and_then(|more| U32::read_from_prefix(more).ok());
+        Self {
+            build: build.unwrap_or_default(),
+            trial_version: number(BUILD_TEXT_BYTES).map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get()),
+            security_version: number(BUILD_TEXT_BYTES + size_of::<U32>()).map_or(0, |(version, _)| version.get()),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hypervisor as a machine reaches it.
+
+use super::emulate::VectorWrite;
+use crate::devices::pvpanic::PanicEvent;
+
+/// What a machine needs of the hypervisor while it answers an exit.
+pub trait Host {
+    /// The processor's time stamp counter.
+    fn tsc(&self) -> u64;
+    /// Wall clock: seconds since 1970.
+    fn unix_seconds(&self) -> u64;
+    /// The guest's console has written a byte.
+    fn console(&mut self, byte: u8);
+    /// The next byte that the operator has typed on the guest's console.
+    fn console_input(&mut self) -> Option<u8>;
+    /// Makes another virtual processor of the guest look at its interrupts: it leaves the guest, or wakes up.
+    fn kick(&mut self, vcpu: usize);
+    /// Makes the processor leave the guest after its next entry has delivered an event, before the guest executes
+    /// anything.
+    fn leave_at_once(&mut self);
+    /// Interrupts the processor when its time stamp counter reaches `deadline`; `None`: not at all.
+    fn set_alarm(&mut self, deadline: Option<u64>);
+    /// The guest reports that it has panicked.
+    fn panicked(&mut self, event: PanicEvent);
+    /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
+    fn vector(&self, register: u8) -> [u64; 4];
+    /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What becomes of a vCPU after an exit, and why a guest ends; in words for the operator.
+
+use core::fmt;
+
+use super::instruction::Bytes;
+
+/// What becomes of the virtual processor after an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs on.
+    Resume,
+    /// It waits for an interrupt.
+    Idle,
+    /// It runs on, but by another way in and out: whether its time is counted (see
+    /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
+    CountsOtherwise,
+    /// It spins, and runs on: it would rather that whoever it waits for had its processor.
+    Yield,
+    /// The hypervisor has to look at its own interrupts; then it runs on.
+    HostInterrupt,
+    /// The hypervisor has to handle a machine check, and to decide whether the guest runs on.
+    MachineCheck,
+    /// The guest ends.
+    Stop(Stop),
+}
+
+/// Why a guest ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It powered off.
+    PowerOff,
+    /// It wants to start again.
+    Reset,
+    /// It wrote this to the debug-exit port.
+    DebugExit(u32),
+    /// It faulted while it handled a fault while it handled a fault.
+    TripleFault,
+    /// It cannot go on: see the reason.
+    Fault(Fault),
+}
+
+/// What a guest did that no machine answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Its processor state is one that cannot run, for this reason if it is known.
+    BadState(Option<&'static str>),
+    /// It used an instruction on a device's registers that this hypervisor does not carry out.
+    Instruction(Bytes),
+    /// Its page tables lead to an address where there is no memory.
+    PageTables(crate::addr::Gpa),
+    /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this
+    /// address, where there is no memory.
+    Delivery(crate::addr::Gpa),
+    /// It halted with interrupts off: nothing can wake it.
+    HaltedForever,
+    /// An exit that was never asked for, with the extension's number.
+    UnknownExit(u64),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PowerOff => f.write_str("powered off"),
+            Self::Reset => f.write_str("reset by the guest"),
+            Self::DebugExit(code) => write!(f, "debug exit with code {code:#x}"),
+            Self::TripleFault => f.write_str("triple fault: its handler for a double fault faulted"),
+            Self::Fault(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadState(None) => f.write_str("its processor is in a state that cannot run"),
+            Self::BadState(Some(reason)) => write!(f, "its processor is in a state that cannot run: {reason}"),
+            Self::Instruction(bytes) => {
+                write!(f, "it used an instruction on device registers that is not supported: {:02x?}", bytes.as_slice())
+            }
+            Self::PageTables(gpa) => write!(f, "its page tables are at {gpa}, where it has no memory"),
+            Self::Delivery(gpa) => {
+                write!(f, "its interrupt table, descriptor tables or stack are at {gpa}, where it has no memory")
+            }
+            Self::HaltedForever => f.write_str("it halted with interrupts off: nothing can wake it"),
+            Self::UnknownExit(code) => write!(f, "its processor left for an unknown reason, {code:#x}"),
+        }
+    }
+}

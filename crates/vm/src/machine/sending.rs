@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interrupt messages on their way from a device or a local APIC to the local APICs that they are for.
+
+use super::context::Initiator;
+use super::mailbox::Mailbox;
+use super::{Host, Processor};
+use crate::devices::lapic::{Acceptance, Action};
+use crate::devices::{DeliveryMode, Destination, InterruptMessage};
+use crate::memory::GuestMemory;
+
+impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
+    /// Does what a local APIC's register asks of the machine.
+    #[inline]
+    pub(super) fn act(&mut self, action: Action) {
+        match action {
+            Action::None => {}
+            Action::Send(message) => self.send(&message),
+            Action::TimerChanged => self.processor.arm(self.host),
+            Action::EndOfInterrupt(vector) => {
+                let ioapic = self.machine.bus.ioapic();
+                self.with_device(ioapic, &mut None, |ioapic, context| {
+                    // There is room for a message of every pin.
+                    ioapic.end_of_interrupt(vector, &mut |message| _ = context.outputs.send(message));
+                });
+            }
+        }
+    }
+
+    /// Takes a message to every local APIC that it is for.
+    #[inline]
+    pub(super) fn send(&mut self, message: &InterruptMessage) {
+        match message.destination {
+            Destination::Physical(id) if (id as usize) < self.machine.mailboxes.len() => {
+                self.send_to(id, message);
+            }
+            _ => self.reborrow().send_to_many(message),
+        }
+    }
+
+    #[inline]
+    fn send_to_many(&mut self, message: &InterruptMessage) {
+        for id in 0..self.machine.mailboxes.len() as u32 {
+            let is_taken = self.send_to(id, message);
+            if is_taken && message.mode == DeliveryMode::LowestPriority {
+                // One is enough; the first is as good as any, since priorities of running processors change meanwhile.
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn send_to(&mut self, id: u32, message: &InterruptMessage) -> bool {
+        let own = self.processor.lapic.id();
+        let Some(mailbox) = self.machine.mailboxes.get(id as usize) else { return false };
+        if !mailbox.matches(id, message.destination, own) {
+            return false;
+        }
+        if id == own {
+            self.processor.deliver(message, mailbox);
+        } else if mailbox.post(message) {
+            self.host.kick(id as usize);
+        }
+        true
+    }
+}
+
+impl Processor {
+    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits
+    /// in its mailbox for the next entry.
+    fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
+        match self.lapic.accept(message) {
+            Acceptance::Nmi => self.nmi.request(),
+            Acceptance::Init | Acceptance::Startup(_) => drop(mailbox.post(message)),
+            Acceptance::Requested | Acceptance::Ignored => {}
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two ends of a guest's console: the guest's vCPUs hold one, the control channel the other.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use heapless::spsc::{Consumer, Producer, Queue};
+
+use crate::arch::cpu;
+use crate::arch::percpu::{self, BOOT_PROCESSOR};
+
+/// Console output that waits for the control channel.
+pub const OUTPUT_BYTES: usize = 16 * 1024;
+/// Console input that waits for the guest.
+pub const INPUT_BYTES: usize = 4 * 1024;
+/// Console bytes after which the control channel is woken, whatever the guest does.
+pub(super) const OUTPUT_BATCH: u32 = 4096;
+/// At most this often is the control channel woken for a line.
+pub(super) const WAKE_INTERVAL_US: u64 = 5_000;
+/// So long after it has found output, the control channel looks once more: for a line that came too soon after another
+/// to wake it, of a guest that then never waits.
+pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
+
+/// The console as the guest's virtual processors hold it.
+pub struct GuestConsole {
+    pub(super) output: Producer<'static, u8>,
+    pub(super) input: Consumer<'static, u8>,
+    /// What was typed before what is in `input`.
+    pub(super) typed: VecDeque<u8>,
+    /// Output that the control channel has not been told of.
+    pub(super) waiting: u32,
+    pub(super) last_wake_tsc: u64,
+}
+
+/// The console as the control channel holds it.
+pub struct ControlEnds {
+    /// What the guest has written before what is in `output`.
+    pub(super) backlog: VecDeque<u8>,
+    /// What the guest has written.
+    output: Consumer<'static, u8>,
+    /// What the operator types.
+    pub input: Producer<'static, u8>,
+}
+
+/// Both ends of an empty console.
+pub fn ends() -> (GuestConsole, ControlEnds) {
+    let (output, output_end) = queue::<OUTPUT_BYTES>();
+    let (input, input_end) = queue::<INPUT_BYTES>();
+    let console = GuestConsole { output, input: input_end, typed: VecDeque::new(), waiting: 0, last_wake_tsc: 0 };
+    (console, ControlEnds { backlog: VecDeque::new(), output: output_end, input })
+}
+
+impl GuestConsole {
+    pub(super) fn wake_control(&mut self) {
+        self.waiting = 0;
+        self.last_wake_tsc = cpu::tsc();
+        percpu::wake(BOOT_PROCESSOR);
+    }
+}
+
+impl ControlEnds {
+    /// Bytes that wait.
+    pub fn waiting(&self) -> usize {
+        self.backlog.len() + self.output.len()
+    }
+
+    /// The oldest that waits.
+    pub fn next_byte(&mut self) -> Option<u8> {
+        self.backlog.pop_front().or_else(|| self.output.dequeue())
+    }
+
+    /// What waits, all in one place; where more may come.
+    pub(super) fn gather(&mut self) -> &VecDeque<u8> {
+        while let Some(byte) = self.output.dequeue() {
+            self.backlog.push_back(byte);
+        }
+        &self.backlog
+    }
+}
+
+/// A queue that lives for ever.
+fn queue<const BYTES: usize>() -> (Producer<'static, u8>, Consumer<'static, u8>) {
+    let queue: &'static mut Queue<u8, BYTES> = Box::leak(Box::new(Queue::new()));
+    queue.split()
+}

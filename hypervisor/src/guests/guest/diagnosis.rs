@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is found out about a guest's kernel, and what is to become of one that is not well.
+
+use alloc::format;
+use alloc::string::String;
+use core::sync::atomic::Ordering;
+
+use bundle::OnPanic;
+use watch::Diagnosis;
+use wire::{EventKind, VmState};
+
+use super::{Guest, Order};
+use crate::arch::timer;
+use crate::guests::events::record;
+
+impl Guest {
+    /// Its kernel says that it has panicked. Once is news; a guest that goes on reporting is not listened to.
+    pub fn reports_panic(&self) {
+        if self.health.has_reported.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if self.status().state != VmState::Panicked {
+            self.is_not_well(VmState::Panicked, "its kernel has reported a panic".into());
+            record(EventKind::VmPanicked { name: self.config.name.clone() });
+        }
+        self.order(Order::GiveUp);
+    }
+
+    /// A virtual processor was found to spin.
+    pub fn spins(&self, vcpu: u32, diagnosis: Diagnosis) {
+        self.health.spinning.fetch_add(1, Ordering::AcqRel);
+        if self.status().state != VmState::Running {
+            return;
+        }
+        let name = self.config.name.clone();
+        match diagnosis {
+            Diagnosis::Panicked => {
+                let reason = format!("virtual processor {vcpu} only waits, and nothing else in the guest can run");
+                self.is_not_well(VmState::Panicked, reason);
+                record(EventKind::VmPanicked { name });
+            }
+            Diagnosis::Hung => {
+                let seconds = self.config.hung_s;
+                let reason = format!("virtual processor {vcpu} has spun with interrupts off for {seconds} s");
+                self.is_not_well(VmState::Hung, reason);
+                record(EventKind::VmHung { name, vcpu });
+            }
+        }
+        self.order(Order::GiveUp);
+    }
+
+    /// A virtual processor gets only a sliver of time from now on; `is_news` if that is to be told.
+    pub fn is_throttled(&self, vcpu: u32, is_news: bool) {
+        if self.health.throttled.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.health.throttled_since_ns.store(timer::uptime_ns(), Ordering::Release);
+        }
+        if is_news {
+            record(EventKind::VmThrottled { name: self.config.name.clone(), vcpu });
+        }
+    }
+
+    /// A virtual processor that was found to spin does something else.
+    pub fn recovers(&self, vcpu: u32, was_throttled: bool) {
+        if was_throttled {
+            self.health.throttled.fetch_sub(1, Ordering::AcqRel);
+        }
+        let was_last = self.health.spinning.fetch_sub(1, Ordering::AcqRel) == 1;
+        if self.health.has_reported() {
+            // It prints, or counts down to its reboot: what it said holds.
+            return;
+        }
+        if was_last && matches!(self.status().state, VmState::Panicked | VmState::Hung) {
+            self.set_state(VmState::Running, None);
+        }
+        record(EventKind::VmRecovered { name: self.config.name.clone(), vcpu });
+    }
+
+    fn is_not_well(&self, state: VmState, reason: String) {
+        let name = &self.config.name;
+        let reason = match self.config.on_panic {
+            OnPanic::Dump => format!("{reason}; held for `baton vm dump {name}`, then resume, reset or stop it"),
+            _ => reason,
+        };
+        self.set_state(state, Some(reason));
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a guest's machine is made of: the CPU that it sees, its clock, its performance counters.
+
+use alloc::format;
+use alloc::string::String;
+
+use bundle::Pmu;
+use mitigations::Assessment;
+use pmu::guest::{Filter, Vendor};
+use vm::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable, Speculation};
+use vm::cpu::kvmclock::TscScale;
+use vm::machine::MachineConfig;
+
+use crate::arch::{clock, cpu, speculation, timer};
+use crate::guests::guest::Guest;
+use crate::kernel::console;
+use crate::kernel::platform::BOOT;
+
+pub(super) fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
+    timer::refine();
+    console::log::set_clock();
+    let tsc_hz = timer::tsc_hz();
+    let khz = (tsc_hz / 1000) as u32;
+    let host_cpuid = |leaf: u32, subleaf: u32| {
+        let found = cpu::cpuid(leaf, subleaf);
+        let registers = [found.eax, found.ebx, found.ecx, found.edx];
+        // Of speculation a guest is told what works.
+        let works = speculation::assessment().map_or(registers, |assessment| assessment.leaf(leaf, registers));
+        let [eax, ebx, ecx, edx] = works;
+        CpuidResult { eax, ebx, ecx, edx }
+    };
+    let vcpus = guest.config.vcpus;
+    let mut cpuid = CpuidTable::new(&host_cpuid, &CpuidConfig { vcpus, tsc_khz: khz, apic_timer_khz: khz });
+    if let Some(counters) = counters_of(guest) {
+        cpuid.show_counters(counters.vendor);
+    }
+    Ok(MachineConfig {
+        vcpus,
+        cpuid,
+        scale: TscScale::from_hz(tsc_hz).ok_or("the host's clock runs at a rate no guest can be told")?,
+        boot_unix_ns: clock::unix_ns(),
+        has_debug_exit: guest.config.devices.debug_exit,
+    })
+}
+
+/// Whether LFENCE serializes here.
+pub(super) fn lfence_serializes() -> bool {
+    speculation::assessment().is_some_and(Assessment::lfence_serializes)
+}
+
+/// A guest goes on only where what it was told of speculation holds.
+pub(super) fn check_offered(offered: Speculation) -> Result<(), String> {
+    let has = speculation::assessment().map(|assessment| assessment.cpu).unwrap_or_default();
+    let missing = offered.spec_ctrl & !has.spec_ctrl_bits();
+    if missing != 0 || offered.has_ibpb && !has.has_ibpb() {
+        return Err(format!(
+            "its CPUID shows SPEC_CTRL bits {:#x} or an IBPB that this CPU does not have",
+            offered.spec_ctrl
+        ));
+    }
+    Ok(())
+}
+
+/// Whose performance counters a guest is to have.
+pub(super) fn counters_of(guest: &Guest) -> Option<pmu::guest::Config> {
+    match guest.config.pmu {
+        Pmu::Off => None,
+        Pmu::Intel => Some(given_counters(guest, Vendor::Intel)),
+        Pmu::Amd => Some(given_counters(guest, Vendor::Amd)),
+    }
+}
+
+pub(super) fn given_counters(guest: &Guest, vendor: Vendor) -> pmu::guest::Config {
+    let mut filter = Filter::ALL;
+    if let Some(events) = &guest.config.pmu_events {
+        filter = Filter::NONE;
+        // A bundle that names more than there is room for has been refused.
+        events.iter().for_each(|event| filter.allow(event.select, event.unit));
+    }
+    let policy = BOOT.get().map_or(pmu::Policy::Direct, |(_, options)| options.vpmu);
+    pmu::guest::Config { vendor, policy, filter }
+}

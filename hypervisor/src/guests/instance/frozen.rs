@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A run of a guest as a reader sees it while it stands still.
+
+use alloc::vec::Vec;
+
+use vm::addr::Gpa;
+use vm::memory::GuestMemory;
+use wire::{MemoryRange, VcpuRegisters};
+
+use super::Instance;
+use crate::arch::virt::Virt;
+use crate::guests::freeze::Frozen;
+
+impl<V: Virt> Frozen for Instance<V> {
+    fn layout(&self) -> Vec<MemoryRange> {
+        let slots = self.machine.memory().slots().iter();
+        slots.map(|slot| MemoryRange { gpa: slot.gpa, bytes: slot.bytes }).collect()
+    }
+
+    fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()> {
+        self.machine.memory().read(Gpa(gpa), into).ok()
+    }
+
+    fn registers(&self, vcpu: u32) -> Option<VcpuRegisters> {
+        self.registers.get(vcpu as usize)?.lock().clone()
+    }
+}

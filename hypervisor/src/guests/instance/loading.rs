@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Making a run of a guest: loaded from the bundle, or adopted from another image.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32};
+
+use handover::state;
+use spin::Mutex;
+use vm::machine::{Machine, Processor};
+use vm::memory::GuestMemory;
+use vm::platform::loader::{self, Module};
+use vm::platform::{acpi, layout, reset_vector};
+use vm::vcpu::{EntryState, VcpuState};
+
+use super::Instance;
+use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config};
+use crate::arch::guest_memory::GuestRam;
+use crate::arch::virt::{OutOfMemory, Virt};
+use crate::arch::{counters, cpu};
+use crate::guests::guest::{Guest, Guests};
+use crate::guests::task::Task;
+use crate::kernel::ledger;
+use crate::kernel::platform::FIRMWARE;
+use crate::kernel::timeline::{self, Name};
+
+impl<V: Virt> Instance<V> {
+    /// Loads a guest from the bundle; gives its virtual processors. The error has the reason and a hint.
+    pub fn load(virt: V, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+        let config = &guest.config;
+        let _loading = timeline::span(Name::GuestLoad, guest.number);
+        let checking = timeline::span(Name::GuestFiles, guest.number);
+        let files = guests.bundle.verified_guest_files(config).map_err(|error| error.to_string())?;
+        drop(checking);
+        let taking = timeline::span(Name::GuestMemory, guest.number);
+        let node = ledger::guests::node_of(guest.home(), &FIRMWARE.lock());
+        let memory = GuestRam::allocate(&ledger::guests::FRAME_SOURCE, config.memory_bytes, node).map_err(|short| {
+            format!(
+                "it wants {} of memory, the host has {} in one piece: give it less or the host more",
+                units::ByteSize(short.bytes),
+                units::ByteSize(short.largest_bytes)
+            )
+        })?;
+        drop(taking);
+        let placing = timeline::span(Name::GuestKernel, guest.number);
+        let initrd = files.initrd.into_iter().map(|bytes| Module { bytes, command_line: b"" });
+        let named = files.modules.iter().map(|(name, bytes)| Module { bytes, command_line: name.as_bytes() });
+        let modules: Vec<Module<'_>> = initrd.chain(named).collect();
+        let entry = loader::load(&memory, files.kernel, config.cmdline.as_bytes(), &modules)
+            .map_err(|error| format!("{}: {error}", config.kernel))?;
+        drop(placing);
+        let _building = timeline::span(Name::GuestTables, guest.number);
+        write_acpi_tables(&memory, config.vcpus)?;
+        reset_vector::write(&memory).map_err(|error| error.to_string())?;
+        Self::power_on(virt, guest, memory, &entry)
+    }
+
+    fn power_on(
+        virt: V,
+        guest: &'static Guest,
+        memory: GuestRam,
+        entry: &EntryState,
+    ) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+        let exhausted = |OutOfMemory| "no host memory left for its tables: give the host more".to_string();
+        let vcpus = guest.config.vcpus;
+        let space = virt.create_space(&memory).map_err(exhausted)?;
+        let mut machine = Machine::new(memory, machine_config(guest)?);
+        machine.set_lfence_serializes(lfence_serializes());
+        let offered = machine.speculation();
+        let states = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, entry, offered));
+        let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
+        guest.health.reset();
+        let instance = Arc::new(Self {
+            guest,
+            machine,
+            is_paused: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+            ending: Mutex::new(None),
+            tasks_left: AtomicU32::new(vcpus),
+            registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
+            space,
+        });
+        let start = cpu::tsc();
+        let counters_given = counters_of(guest);
+        let tasks = states.into_iter().zip(guest.counters.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
+            let mut processor = Processor::new(index as u32, index == 0, start, 0, counters.clone());
+            vcpu.set_tsc_offset(processor.tsc_offset());
+            if let Some(given) = &counters_given {
+                processor.set_counters(given, counters::source());
+            }
+            Task::new(instance.clone(), index, vcpu, processor)
+        });
+        let tasks = tasks.collect();
+        Ok((instance, tasks))
+    }
+
+    /// A guest that another image has started, with the memory that it has there. Its virtual processors are to be
+    /// restored before they run.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    pub fn adopt(
+        virt: V,
+        guest: &'static Guest,
+        memory: GuestRam,
+        (policy, leaves): (&state::Policy, &[u8]),
+    ) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+        let exhausted = |OutOfMemory| "no memory for its tables".to_string();
+        let space = virt.create_space(&memory).map_err(exhausted)?;
+        let vcpus = guest.config.vcpus;
+        let entry = EntryState::at_startup_page(0);
+        let mut machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
+        machine.set_lfence_serializes(lfence_serializes());
+        let offered = machine.speculation();
+        check_offered(offered)?;
+        let states: Result<Vec<_>, _> =
+            (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, &entry, offered)).collect();
+        let instance = Arc::new(Self {
+            guest,
+            machine,
+            is_paused: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+            ending: Mutex::new(None),
+            tasks_left: AtomicU32::new(vcpus),
+            registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
+            space,
+        });
+        let states = states.map_err(exhausted)?.into_iter().zip(guest.counters.iter()).enumerate();
+        // Whatever a bundle says now: it goes on with what it was promised.
+        let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));
+        let tasks = states.map(|(index, (vcpu, counters))| {
+            let mut processor = Processor::new(index as u32, index == 0, 0, 0, counters.clone());
+            if let Some(given) = &counters_given {
+                processor.set_counters(given, counters::source());
+            }
+            Task::new(instance.clone(), index, vcpu, processor)
+        });
+        let tasks = tasks.collect();
+        Ok((instance, tasks))
+    }
+}
+
+fn write_acpi_tables(memory: &GuestRam, vcpus: u32) -> Result<(), String> {
+    let tables = acpi::build(&acpi::AcpiConfig { vcpus }).map_err(|error| error.to_string())?;
+    memory.write(layout::ACPI_TABLES, &tables).map_err(|error| error.to_string())
+}

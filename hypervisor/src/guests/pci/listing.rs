@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's PCI functions as the control channel lists them.
+
+use alloc::string::ToString;
+
+use pci::bar::Space as RangeSpace;
+use pci::{Cost, Filter, Function, Kind};
+use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
+
+use super::SURVEY;
+use crate::kernel::platform::BOOT;
+
+/// The most functions collected for one page; a frame holds fewer.
+const PAGE_FUNCTIONS: usize = 64;
+
+/// A page of the functions found so far.
+pub fn list(from_index: u32) -> ReplyBody {
+    let survey = SURVEY.lock();
+    let rest = survey.found.iter().skip(from_index as usize);
+    let functions = page::fill(rest.map(describe), PAGE_FUNCTIONS);
+    let next = from_index as usize + functions.len();
+    let next_index = (next < survey.found.len()).then_some(next as u32);
+    let policy = match BOOT.get().map(|(_, options)| &options.pci) {
+        Some(Filter::All) => PciPolicy::All,
+        Some(Filter::Allow(_)) => PciPolicy::Allow,
+        Some(Filter::Lazy) | None => PciPolicy::Lazy,
+    };
+    let survey = PciSurvey {
+        policy,
+        is_complete: survey.is_begun && survey.scans.is_empty(),
+        functions: survey.count,
+        before_guests: survey.before_guests.map(cost),
+        total: cost(survey.total()),
+    };
+    ReplyBody::PciFunctions { survey, functions, next_index }
+}
+
+fn cost(Cost { accesses, ticks }: Cost) -> PciCost {
+    PciCost { accesses, ticks }
+}
+
+fn describe(function: &Function) -> PciFunction {
+    let (place, identity) = (function.place, function.identity);
+    let (bars, bus_behind) = match &function.kind {
+        Kind::Endpoint { bars } => (bars.as_slice(), None),
+        Kind::Bridge { secondary, .. } => (&[][..], Some(*secondary)),
+        Kind::Other(_) => (&[][..], None),
+    };
+    let ranges = bars.iter();
+    let ranges = ranges.map(|bar| PciRange { is_ports: bar.space == RangeSpace::Ports, address: bar.address });
+    PciFunction {
+        place: (place.segment, place.bus, place.device(), place.function()),
+        vendor: identity.vendor,
+        device: identity.device,
+        class: (identity.class, identity.subclass, identity.interface),
+        revision: identity.revision,
+        bus_behind,
+        ranges: ranges.collect(),
+        capabilities: function.capabilities.iter().map(|capability| capability.id).collect(),
+        problems: function.problems.iter().map(|problem| problem.to_string()).collect(),
+        cost: cost(function.cost),
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host as a vCPU's machine reaches it.
+
+use vm::devices::pvpanic::PanicEvent;
+use vm::machine::Host;
+use vm::machine::emulate::VectorWrite;
+
+use crate::arch::{clock, cpu, percpu, timer, vector};
+use crate::guests::guest::Guest;
+
+/// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
+const NEAREST_ALARM_US: u64 = 2;
+
+/// What a virtual processor reaches of the host.
+pub(super) struct TaskHost {
+    pub(super) guest: &'static Guest,
+    /// When the host's timer must fire whatever this virtual processor wants: the end of its slice, others' alarms.
+    pub(super) others_alarm: Option<u64>,
+}
+
+impl Host for TaskHost {
+    #[inline]
+    fn tsc(&self) -> u64 {
+        cpu::tsc()
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        clock::unix_ns() / 1_000_000_000
+    }
+
+    fn console(&mut self, byte: u8) {
+        self.guest.console_output(byte);
+    }
+
+    fn console_input(&mut self) -> Option<u8> {
+        self.guest.console_typed()
+    }
+
+    #[inline]
+    fn kick(&mut self, vcpu: usize) {
+        percpu::kick(self.guest.processor_to_tell(vcpu));
+    }
+
+    fn leave_at_once(&mut self) {
+        percpu::interrupt_self();
+    }
+
+    #[inline]
+    fn set_alarm(&mut self, deadline: Option<u64>) {
+        let earliest = match (deadline, self.others_alarm) {
+            (Some(own), Some(others)) => Some(own.min(others)),
+            (own, others) => own.or(others),
+        };
+        match earliest {
+            Some(alarm) => timer::set_alarm(alarm.max(cpu::tsc() + timer::us_to_ticks(NEAREST_ALARM_US))),
+            None => timer::clear_alarm(),
+        }
+    }
+
+    fn panicked(&mut self, event: PanicEvent) {
+        if event == PanicEvent::Panicked {
+            self.guest.reports_panic();
+        }
+    }
+
+    fn vector(&self, register: u8) -> [u64; 4] {
+        vector::read(register)
+    }
+
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
+        vector::write(register, value, write);
+    }
+}

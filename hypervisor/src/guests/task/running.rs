@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loop from a vCPU's entry to its exit and back.
+
+use core::sync::atomic::Ordering;
+
+use vm::machine::{Outcome, Stop};
+use vm::vcpu::{Gpr, SegmentName, VcpuState};
+
+use super::{First, Pause, Task};
+use crate::arch::cpu;
+use crate::arch::percpu::PerCpu;
+use crate::arch::virt::Virt;
+use crate::guests::instance::ending::Ending;
+use crate::guests::pci;
+use crate::kernel::timeline::{self, Name};
+use crate::kernel::trial_pages;
+
+impl<V: Virt> Task<V> {
+    /// [`Self::run`], whatever it does.
+    pub(super) fn run_until(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+        if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
+            self.note_first(me.index);
+        }
+        self.host.others_alarm = others_alarm;
+        self.context().settle_counters();
+        self.context().alarm();
+        loop {
+            if me.timer_fired.load(Ordering::Relaxed) {
+                me.timer_fired.store(false, Ordering::Relaxed);
+                if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {
+                    // Its own is looked at when it is run again.
+                    return Pause::Alarm;
+                }
+                self.context().settle_counters();
+                self.context().alarm();
+            }
+            if !self.context().prepare_entry() {
+                return Pause::Idle;
+            }
+            // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
+            if me.work_pending.load(Ordering::Relaxed) {
+                self.context().cancel_entry();
+                return Pause::Work;
+            }
+            let exit = virt.run(&mut self.vcpu);
+            match self.context().handle(exit) {
+                Outcome::Resume => {}
+                Outcome::Idle => self.context().settle_counters(),
+                Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
+                Outcome::Yield => return Pause::Yield,
+                Outcome::HostInterrupt => {
+                    self.host.guest.flush_console();
+                    cpu::take_pending_interrupts();
+                }
+                Outcome::MachineCheck => {
+                    if self.instance.is_ended_by_machine_check() {
+                        return Pause::Work;
+                    }
+                }
+                Outcome::Stop(stop) => {
+                    self.tell_of_end(&stop);
+                    self.instance.end(Ending::Own(stop));
+                    return Pause::Work;
+                }
+            }
+        }
+    }
+
+    /// It runs for the first time.
+    #[cold]
+    fn note_first(&mut self, processor: u32) {
+        match self.first.take() {
+            Some(First::OfItsGuest) => {
+                pci::note_guest_runs();
+                timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
+            }
+            Some(First::InThisImage) => trial_pages::note_entered(processor),
+            None => {}
+        }
+    }
+
+    /// A guest that did not end of its own will: what its processor did goes to the log.
+    #[cold]
+    fn tell_of_end(&self, stop: &Stop) {
+        if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
+            return;
+        }
+        let (vcpu, name, index) = (&*self.vcpu, &self.instance.guest.config.name, self.index);
+        let rax = vcpu.gpr(Gpr::Rax);
+        log::error!(
+            "guest {name}: vCPU {index}: rip {:#x} rflags {:#x} rax {rax:#x} rsp {:#x}",
+            vcpu.rip(),
+            vcpu.rflags(),
+            vcpu.gpr(Gpr::Rsp),
+        );
+        log::error!(
+            "guest {name}: vCPU {index}: cr0 {:#x} cr2 {:#x} cr3 {:#x} cr4 {:#x} efer {:#x} cs {:#x} idt {:#x}",
+            vcpu.cr0(),
+            vcpu.cr2(),
+            vcpu.cr3(),
+            vcpu.cr4(),
+            vcpu.efer(),
+            vcpu.segment(SegmentName::Cs).selector,
+            vcpu.idtr().base,
+        );
+    }
+}
