@@ -13,6 +13,7 @@
 //! - [`Descent`]: a failure within the end costs the step it came in, and can never start the end again.
 //! - [`Rest`], [`Watch`]: what a processor does for ever, and what the owner still listens to.
 //! - [`epitaph`]: what the next Baton finds in memory.
+//! - [`last_words`]: what guests have written and what has happened leaves the machine before its power does.
 //! - [`stray`]: NMIs and interrupts that nobody claims, which end nothing.
 //!
 //! No allocation, no lock, no clock of its own: everything here runs while any lock may be held, from any interrupt.
@@ -24,6 +25,7 @@ extern crate std;
 mod descent;
 mod ending;
 pub mod epitaph;
+pub mod last_words;
 mod notice;
 mod rest;
 mod set;

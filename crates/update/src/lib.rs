@@ -26,6 +26,7 @@
 //! | [`restart`] | the leader | how it leaves in a warm restart, in which guests end and the other CPUs park |
 //! | [`nmi`] | each | which NMIs the update expects; when the watchdog is armed again |
 //! | [`takeover`] | all of both images | the words by which all CPUs switch to the new image, or all stay |
+//! | [`descriptors`] | the old image | what that page tells the CPU itself: no NMI finds it without a stack |
 //! | [`trial`] | both images | a CPU's page between two images while the new one runs on trial |
 //! | [`platform`] | | what the machines need of the hardware |
 //!
@@ -53,6 +54,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod blackout;
+pub mod descriptors;
 pub mod drafts;
 pub mod inbound;
 pub mod nmi;

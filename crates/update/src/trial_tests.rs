@@ -5,50 +5,9 @@ use std::boxed::Box;
 use super::*;
 
 fn page() -> Box<TrialPage> {
-    // All words are zero.
-    let words = [const { AtomicU64::new(0) }; PAGE_BYTES / 8];
-    let mut page = Box::new(TrialPage {
-        gdt: core::array::from_fn(|_| AtomicU64::new(0)),
-        tss: core::array::from_fn(|_| AtomicU64::new(0)),
-        gdtr: core::array::from_fn(|_| AtomicU64::new(0)),
-        idtr: core::array::from_fn(|_| AtomicU64::new(0)),
-        old_gdtr: core::array::from_fn(|_| AtomicU64::new(0)),
-        old_idtr: core::array::from_fn(|_| AtomicU64::new(0)),
-        old: context(),
-        new: context(),
-        cause: Cause {
-            vector: AtomicU64::new(0),
-            error_code: AtomicU64::new(0),
-            rip: AtomicU64::new(0),
-            fault_address: AtomicU64::new(0),
-            word: AtomicU64::new(0),
-            argument: AtomicU64::new(0),
-        },
-        first: FirstFrame {
-            high: core::array::from_fn(|_| AtomicU64::new(0)),
-            rdi: AtomicU64::new(0),
-            others: core::array::from_fn(|_| AtomicU64::new(0)),
-            far: core::array::from_fn(|_| AtomicU64::new(0)),
-        },
-        stamps: [const { AtomicU64::new(0) }; STAMPS],
-        reason_bytes: AtomicU64::new(0),
-        reason: [const { AtomicU8::new(0) }; REASON_BYTES],
-        pending: AtomicU64::new(0),
-        old_task: AtomicU64::new(0),
-        wait_step: AtomicU64::new(0),
-        wait_ticks: AtomicU64::new(0),
-        waits: AtomicU64::new(0),
-        hits: AtomicU64::new(0),
-        scratch: [const { AtomicU64::new(0) }; 4],
-        stacks: [const { AtomicU64::new(0) }; STACK_WORDS],
-    });
-    assert_eq!(words.len() * 8, size_of_val(&*page));
+    let mut page = Box::new(TrialPage::zeroed());
     *page.reason_bytes.get_mut() = u64::MAX;
     page
-}
-
-fn context() -> Context {
-    Context { rsp: AtomicU64::new(0), root: AtomicU64::new(0), cr4: AtomicU64::new(0), gs_base: AtomicU64::new(0) }
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct World {
     logged: u64,
     printed: u64,
     acts: Vec<Act>,
+    /// Output is sent as an earlier image did: when the others are ordered to park, and not once they have.
+    sends_early: bool,
 }
 
 fn cpu(at: usize) -> Cpu {
@@ -99,14 +101,21 @@ impl World {
         let act = departure.next(self, (0..others).map(cpu), is_parked);
         match act {
             Act::PrintLog | Act::EndLog => self.printed = self.logged,
-            Act::Park => self.is_parking = true,
+            Act::Park => {
+                self.is_parking = true;
+                if self.sends_early {
+                    self.sent = self.written;
+                }
+            }
             Act::Lose(cpu) => {
                 let other = &mut self.others.get_mut()[cpu.index as usize - 1];
                 assert!(!other.is_parked && !other.is_reset && self.now.get() >= LIMIT);
                 other.is_reset = true;
             }
             Act::SendOutput => {
-                self.sent = self.written;
+                if !self.sends_early {
+                    self.sent = self.written;
+                }
                 self.logged += 1;
             }
             Act::CheckImage => self.logged += 1,
@@ -159,7 +168,13 @@ fn one_cpu_alone_leaves_at_once() {
     assert!(World::new(Vec::new()).finish() < 3);
 }
 
-/// Output was once sent before the others were ordered to park only: what their guests wrote until they did was lost.
+#[test]
+#[should_panic(expected = "output is lost")]
+fn output_that_is_sent_before_the_others_park_is_lost() {
+    let others = vec![Other { busy_until: 100, ..Other::default() }; 3];
+    World { sends_early: true, ..World::new(others) }.finish();
+}
+
 #[test]
 fn what_guests_write_until_they_park_is_sent() {
     let mut world = World::new(vec![Other { busy_until: 100, ..Other::default() }; 3]);

@@ -53,11 +53,6 @@ fn way_back<'a>(reached: &BTreeMap<&'a str, &'a str>, end: &'a str) -> Vec<&'a s
 }
 
 impl Cycle {
-    /// Whether all its files are in one of these parts: their paths begin with its name.
-    pub fn is_within(&self, parts: &[&str]) -> bool {
-        parts.iter().any(|part| self.files.iter().all(|file| file.starts_with(part)))
-    }
-
     /// Begins with the first file by name, so that a cycle is the same from wherever it is found.
     fn new(imports: &Imports, path: &[&str]) -> Self {
         let mut files: Vec<String> = path.iter().map(|file| (*file).to_owned()).collect();

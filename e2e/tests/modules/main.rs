@@ -38,20 +38,11 @@ fn crates() -> Vec<(String, Sources)> {
     folders.map(with_sources).collect()
 }
 
-/// Parts of the image in which modules still import each other. Nothing is added here, and a part without a cycle is
-/// taken away.
-const PARTS_WITH_CYCLES: [&str; 1] = ["lifecycle/"];
-
 #[test]
 fn no_modules_of_a_crate_import_each_other() {
     let mut found = Vec::new();
     for (name, sources) in crates() {
-        let mut cycles = cycles(&Crate::read(&sources).imports());
-        if name == "hypervisor" {
-            let left_over = |part: &&str| cycles.iter().any(|cycle| cycle.is_within(&[*part]));
-            assert!(PARTS_WITH_CYCLES.iter().all(left_over), "a part of {PARTS_WITH_CYCLES:?} has no cycle: remove it");
-            cycles.retain(|cycle| !cycle.is_within(&PARTS_WITH_CYCLES));
-        }
+        let cycles = cycles(&Crate::read(&sources).imports());
         found.extend(cycles.iter().map(|cycle| format!("{name}/src: {cycle}")));
     }
     assert!(found.is_empty(), "{} cycles of imports:\n{}", found.len(), found.join("\n"));

@@ -8,7 +8,7 @@ mod reference;
 pub use self::calibration::{calibrate, refine};
 pub use self::rates::{Rates, origin, rates, resume, start_at, ticks_to_ns, tsc_hz, uptime_ns, us_to_ticks};
 use self::rates::{apic_ratio, has_deadline};
-pub use self::reference::{HPET_MAPPED_AT, NoReference, Reference};
+pub use self::reference::{HPET_MAPPED_AT, Reference};
 use super::{apic, cpu};
 
 const MSR_TSC_DEADLINE: u32 = 0x6e0;

@@ -17,7 +17,7 @@ use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::outcome;
 use crate::lifecycle::restart::{Preparation, Restart};
-use crate::lifecycle::update::Baggage;
+use crate::lifecycle::update::baggage::Baggage;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;

@@ -8,6 +8,7 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use endstate::last_words::{Outlet, send_last_words};
 use uart::{Interrupts, Patience};
 use wire::{
     EncodeError, Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, Refusal, RefusalCode, Response, Stream, Subscription,
@@ -26,8 +27,6 @@ use crate::kernel::inherited::Conversation;
 const KEPT_CONSOLE_BYTES: usize = 8 * 1024;
 /// Bytes that wait for the UART.
 const QUEUE_BYTES: usize = 64 * 1024;
-/// Rounds in which the last words go out: each sends a full queue, and the consoles of all guests hold no more.
-const LAST_ROUNDS: u32 = 64;
 /// Of these, kept free for responses.
 const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
@@ -120,25 +119,10 @@ impl Outgoing {
     }
 
     /// Sends all that waits, and waits until it has left the machine, each for a bounded time: the host is about to
-    /// end. A host that ends before anybody could subscribe sends events and consoles all the same: a client that is
-    /// about to subscribe has opened the line. Allocates nothing, and waits for no lock for ever.
+    /// end. Allocates nothing, and waits for no lock for ever.
     pub fn drain(&mut self, uart: &mut Uart) {
         let asked = self.subscription;
-        if !self.is_asked {
-            (self.subscription.events, self.subscription.consoles) = (true, true);
-        }
-        uart.retry();
-        for _ in 0..LAST_ROUNDS {
-            self.pump_consoles();
-            self.pump_events();
-            if self.subscription.log {
-                self.pump_log();
-            }
-            if self.queue.waiting.is_empty() || !self.queue.send_all(uart) {
-                break;
-            }
-        }
-        uart.drain(Patience::LAST_WORDS);
+        send_last_words(&mut LastWords { outgoing: self, uart });
         self.subscription = asked;
     }
 
@@ -194,6 +178,46 @@ impl Outgoing {
             }
         }
         was_any
+    }
+}
+
+/// The channel as the host's end uses it.
+struct LastWords<'a> {
+    outgoing: &'a mut Outgoing,
+    uart: &'a mut Uart,
+}
+
+impl Outlet for LastWords<'_> {
+    fn has_subscriber(&self) -> bool {
+        self.outgoing.is_asked
+    }
+
+    fn open_streams(&mut self) {
+        (self.outgoing.subscription.events, self.outgoing.subscription.consoles) = (true, true);
+    }
+
+    fn retry(&mut self) {
+        self.uart.retry();
+    }
+
+    fn gather(&mut self) {
+        self.outgoing.pump_consoles();
+        self.outgoing.pump_events();
+        if self.outgoing.subscription.log {
+            self.outgoing.pump_log();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.outgoing.queue.waiting.is_empty()
+    }
+
+    fn send(&mut self) -> bool {
+        self.outgoing.queue.send_all(self.uart)
+    }
+
+    fn wait_until_sent(&mut self) {
+        self.uart.drain(Patience::LAST_WORDS);
     }
 }
 

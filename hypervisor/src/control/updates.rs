@@ -9,7 +9,7 @@ use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
 use crate::arch::tsc::Tsc;
 use crate::arch::virt::Virt;
-use crate::lifecycle::restart::staging::Staged;
+use crate::lifecycle::restart::parcel::Staged;
 use crate::lifecycle::update::{self, Preparing, guests_have_changed};
 
 /// An update that is under way, if one is.

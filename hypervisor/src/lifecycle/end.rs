@@ -4,20 +4,19 @@
 //! Any lock may be held by whoever failed or was stopped: nothing here waits for one, allocates, or logs otherwise than
 //! by [`console::emergency`].
 
+mod condition;
 mod control;
 pub mod previous;
 mod report;
 mod watch;
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use boot::options::PanicAction;
-use endstate::{Action, Descent, Limits, ProcessorSet, Rest, Role, Step, stop_others};
+use endstate::{Action, Descent, Limits, ProcessorSet, Role, Step, stop_others};
 use spin::Once;
 use wire::exit_code::ExitCode;
 
+pub use self::condition::set_action;
+use self::condition::{action, note_stop};
 pub use self::report::Cause;
-use crate::arch::cpu_local::cpu_local;
 use crate::arch::ending::ENDING;
 use crate::arch::percpu::{self, my_number};
 use crate::arch::trap::{self, TrapFrame};
@@ -33,35 +32,13 @@ const LOOKS: u64 = 200_000_000;
 const STEP_LOOK_US: u64 = 2_500_000;
 
 static DESCENT: Descent = Descent::new();
-static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
 /// Sends what the control channel has not sent; none while nobody has opened it.
 static LAST_WORDS: Once<fn()> = Once::new();
-
-cpu_local! {
-    /// Where the CPU was stopped: instruction and stack pointer.
-    static STOPPED_AT: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
-}
 
 /// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
 /// host, in any context: it waits for no lock for ever and allocates nothing.
 pub fn set_last_words(send: fn()) {
     LAST_WORDS.call_once(|| send);
-}
-
-/// Sets what follows the report.
-pub fn set_action(action: PanicAction) {
-    let action = match action {
-        PanicAction::Spin => Action::Spin,
-        PanicAction::Halt => Action::Halt,
-        PanicAction::Exit => Action::Exit,
-        PanicAction::Reboot { after_seconds } => Action::Reboot { after_seconds },
-    };
-    ACTION.store(action.to_number(), Ordering::Relaxed);
-}
-
-/// What follows the report.
-pub fn action() -> Action {
-    Action::from_number(ACTION.load(Ordering::Relaxed))
 }
 
 /// Ends the host, or whatever is left of it to be ended by this processor.
@@ -165,13 +142,6 @@ extern "C" fn step_hangs() -> ! {
     end(&Cause { summary, place: None, registers, code: None, frame_pointer: 0 })
 }
 
-fn note_stop(at_rip: u64, at_rsp: u64) {
-    if let Some((rip, rsp)) = STOPPED_AT.of(my_number()) {
-        rip.store(at_rip, Ordering::Relaxed);
-        rsp.store(at_rsp, Ordering::Relaxed);
-    }
-}
-
 fn stop_for_good() -> ! {
     cpu::mask_interrupts();
     let Some(number) = percpu::number() else { cpu::halt_forever() };
@@ -202,10 +172,4 @@ fn last() -> ! {
         Action::Halt if percpu::number().is_none() => cpu::halt_forever(),
         action => watch::watch(action),
     }
-}
-
-/// How the owner rests.
-fn owners_rest(action: Action) -> Rest {
-    // Without a local APIC nothing would wake it for its reboot.
-    if percpu::number().is_some() { action.rest(true) } else { Rest::Spin }
 }

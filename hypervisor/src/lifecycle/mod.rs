@@ -9,10 +9,12 @@
 //! | [`update`] | replacing the image while guests run |
 //! | [`shutdown`] | leaving the machine with the log printed first |
 //! | [`panic`], [`end`] | failures of the host, and everything that follows one |
+//! | [`exceptions`] | names of exceptions |
 //! | [`selftest`] | failures on purpose |
 
 pub mod boot_bundle;
 pub mod end;
+mod exceptions;
 pub mod panic;
 pub mod restart;
 pub mod selftest;

@@ -8,11 +8,12 @@ use crate::arch::percpu;
 use crate::arch::stack::is_stack_guard;
 use crate::arch::trap::{self, TrapFrame};
 use crate::lifecycle::end::{self, Cause};
-use crate::lifecycle::update::candidate;
+use crate::lifecycle::exceptions::exception_name;
+use crate::lifecycle::update::leaving;
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    candidate::give_up_if_on_trial(info);
+    leaving::give_up_if_on_trial(info);
     let registers = trap::registers_here();
     let place = info.location().map(Place);
     end::end(&Cause {
@@ -53,11 +54,6 @@ pub fn machine_check(frame: &TrapFrame, fatal: &mca::Fatal) -> ! {
     })
 }
 
-/// An exception's short and long name.
-pub fn exception_name(vector: u8) -> &'static str {
-    NAMES.get(usize::from(vector)).copied().unwrap_or("?")
-}
-
 /// A place in the source.
 struct Place<'a>(&'a core::panic::Location<'a>);
 
@@ -76,28 +72,3 @@ impl fmt::Display for FaultAddress {
         write!(f, "fault address {:#018x}{hint}", self.0)
     }
 }
-
-const NAMES: [&str; 22] = [
-    "#DE divide error",
-    "#DB debug",
-    "NMI",
-    "#BP breakpoint",
-    "#OF overflow",
-    "#BR bound range",
-    "#UD invalid opcode",
-    "#NM device not available",
-    "#DF double fault",
-    "coprocessor overrun",
-    "#TS invalid TSS",
-    "#NP segment not present",
-    "#SS stack",
-    "#GP general protection",
-    "#PF page fault",
-    "reserved",
-    "#MF x87",
-    "#AC alignment check",
-    "#MC machine check",
-    "#XF SIMD",
-    "reserved",
-    "#CP control protection",
-];

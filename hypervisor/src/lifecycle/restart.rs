@@ -16,6 +16,8 @@
 //! | [`trust`] | which images and bundles this host takes |
 //! | [`candidate`] | the image in its slot: locked, hashed, judged |
 //! | [`staging`] | what else can be prepared and refused while guests run |
+//! | [`parcel`] | all that goes over, and the way there |
+//! | [`error`] | why the image cannot be replaced |
 //! | [`record`] | what the new image is told |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
 //! | [`successor`] | the other side: events, logs and memory of the image before |
@@ -25,9 +27,11 @@
 
 pub mod candidate;
 pub mod cost;
+mod error;
 mod files;
 pub mod leaving;
-pub mod record;
+pub mod parcel;
+mod record;
 pub mod source;
 pub mod staging;
 pub mod successor;
@@ -46,12 +50,12 @@ use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
-use crate::lifecycle::update::Baggage;
+use crate::lifecycle::update::baggage::Baggage;
 
 use candidate::Candidate;
 pub use leaving::{is_parking, park};
+use parcel::Staged;
 use source::Source;
-use staging::Staged;
 
 /// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
 pub struct Preparation {

@@ -15,9 +15,13 @@
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
 //! | [`gap`] | old | what all CPUs share while they stop, save and go, or stay |
 //! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
+//! | [`problem`] | old | the first problem of a CPU, in words |
+//! | [`blocks`] | old | where guests are saved |
 //! | [`candidate`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
 //! | [`arriving`] | new | a CPU restores its vCPUs, waits for the others, and enters |
+//! | [`leaving`] | new | a CPU goes back to the old image for good |
+//! | [`faults`] | new | failures on purpose |
 //! | [`picture`] | new | the gap on the timeline |
 //! | [`settling`] | new | what is left to do once guests run |
 //!
@@ -26,68 +30,24 @@
 
 pub mod adoption;
 mod arriving;
-mod baggage;
+pub mod baggage;
+mod blocks;
 pub mod candidate;
 mod departing;
 mod drafts;
+mod faults;
 mod gap;
+pub mod leaving;
 pub mod machine;
 mod picture;
 mod preparing;
+mod problem;
 mod settling;
 
-use alloc::format;
-use alloc::string::{String, ToString};
-
-use ::update::trial::{REASON_BYTES, TrialPage};
-use spin::Mutex;
-
-use crate::arch::crossing::trial::{Exception, Return};
-
 pub use arriving::take_over;
-pub use baggage::Baggage;
 pub use departing::{draft, go_over};
-pub use drafts::{Blocks, is_wanted as is_draft_wanted};
-pub use gap::{
-    close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
-};
+pub use drafts::is_wanted as is_draft_wanted;
+pub use gap::{close as close_gap, current as current_gap, is_open as is_gap_open, open as open_gap, takes_nmi};
 pub use preparing::{Preparing, guests_have_changed};
+pub use problem::take as take_problem;
 pub use settling::Settling;
-
-/// Why the first processor that failed in the gap did.
-static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
-
-/// A processor cannot go over.
-fn note_problem(index: u32, problem: &str) {
-    PROBLEM.lock().get_or_insert_with(|| format!("processor {index}: {problem}"));
-}
-
-/// A processor came back from the new image for this reason.
-fn note_failure(index: u32, back: Option<Return>, page: Option<&TrialPage>) {
-    note_problem(index, &reason_of(back, page));
-}
-
-/// The first problem since this was last asked for.
-pub fn take_problem() -> Option<String> {
-    PROBLEM.lock().take()
-}
-
-/// Why the new image came back, in words.
-fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
-    match back {
-        Some(Return::Word(::update::trial::word::GIVES_UP, _)) => {
-            let mut bytes = [0; REASON_BYTES];
-            let text = page.map_or(&[][..], |page| page.reason(&mut bytes));
-            String::from_utf8_lossy(text).into_owned()
-        }
-        Some(Return::Word(word, _)) => format!("it says {word}, which means nothing here"),
-        Some(Return::Exception(Exception { vector, error_code, rip, fault_address })) => {
-            let name = crate::lifecycle::panic::exception_name(vector);
-            format!(
-                "exception {vector} {name} at {rip:#x}, error code {error_code:#x}, fault address {fault_address:#x}"
-            )
-        }
-        Some(Return::Interrupt(vector)) => format!("it was interrupted by vector {vector:#x}"),
-        None => "it has no page".to_string(),
-    }
-}

@@ -5,10 +5,10 @@ use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
+use ::update::descriptors::{OWN_CHECK_SLOT, OWN_NMI_SLOT, OwnStacks, Placement};
 use ::update::takeover::Takeover;
 use ::update::trial::{
-    CHECK_SLOT, CHECK_STACK, FIRST_STACK, NMI_SLOT, NMI_STACK, PAGE_BYTES, SPEAK_VECTOR, TAKEOVER_PAGE, TRAP_SLOT,
-    TRAP_STACK, TrialPage,
+    CHECK_SLOT, FIRST_STACK, NMI_SLOT, PAGE_BYTES, SPEAK_VECTOR, TAKEOVER_PAGE, TRAP_SLOT, TrialPage,
 };
 use units::PhysRange;
 
@@ -19,15 +19,16 @@ use super::{
 };
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::descriptor::{self, InterruptStack};
-use crate::arch::trap::TrapFrame;
 use crate::arch::{cpu, memory, trap};
 
 const CODE_SELECTOR: u64 = 8;
 const DATA_SELECTOR: u64 = 16;
-const TSS_LIMIT: u64 = 103;
 const INTERRUPTS_OPEN: u64 = 1 << 9;
 /// RFLAGS bit 1, which is always set.
 const ALWAYS: u64 = 1 << 1;
+// The slots that this image's gates name.
+const _: () = assert!(InterruptStack::Nmi as usize + 1 == OWN_NMI_SLOT);
+const _: () = assert!(InterruptStack::MachineCheck as usize + 1 == OWN_CHECK_SLOT);
 
 /// What brought a processor back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +76,9 @@ impl Crossing {
     /// Readies the page of the processor `index`: where its traps lead while a new image has it.
     pub fn prepare_page(&self, index: u32) {
         if let Some(page) = self.trial_page(index) {
-            write_descriptors(page, CROSSING + trial_page_offset(self.mailboxes, index));
-            name_own_stacks(page, index);
-            page.reason_bytes.store(0, Relaxed);
-            [&page.pending, &page.wait_step, &page.waits, &page.hits].iter().for_each(|word| word.store(0, Relaxed));
-            page.stamps.iter().for_each(|stamp| stamp.store(0, Relaxed));
+            let at = CROSSING + trial_page_offset(self.mailboxes, index);
+            let idt = CROSSING + TRIAL_IDT_PAGE * PAGE_BYTES as u64;
+            page.prepare(&Placement { page: at, idt, gdt: GDT }, own_stacks(index));
         }
     }
 
@@ -170,12 +169,15 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
     }
 }
 
-/// The stacks for an image's own gates while a page's TSS is loaded: this image's, of the CPU `index`.
+/// Names this image's stacks of the CPU `index` for its own gates while a page's TSS is loaded.
 pub fn name_own_stacks(page: &TrialPage, index: u32) {
-    let Some(stacks) = descriptor::interrupt_stacks(index) else { return };
-    for stack in [InterruptStack::Nmi, InterruptStack::MachineCheck] {
-        page.set_interrupt_stack(stack as usize + 1, stacks[stack as usize]);
-    }
+    own_stacks(index).into_iter().for_each(|own| page.name_own_stacks(own));
+}
+
+fn own_stacks(index: u32) -> Option<OwnStacks> {
+    let stacks = descriptor::interrupt_stacks(index)?;
+    let top = |stack: InterruptStack| stacks[stack as usize];
+    Some(OwnStacks { nmi: top(InterruptStack::Nmi), machine_check: top(InterruptStack::MachineCheck) })
 }
 
 /// An image on trial says something to the old one, which goes on; returns when the old one lets it.
@@ -221,24 +223,4 @@ fn write_first(page: &TrialPage, at: u64, [rdi, rsi]: [u64; 2], far: [u64; 5], r
 
 fn trial_page_offset(mailboxes: u64, index: u32) -> u64 {
     (first_trial_page(mailboxes) + u64::from(index)) * PAGE_BYTES as u64
-}
-
-/// Writes a page's GDT, TSS, and what their registers are loaded with; the page is seen at `at`.
-fn write_descriptors(page: &TrialPage, at: u64) {
-    let tss = at + offset_of!(TrialPage, tss) as u64;
-    let [null, code, data] = GDT;
-    let low = TSS_LIMIT | (tss & 0xff_ffff) << 16 | 0x89 << 40 | (tss >> 24 & 0xff) << 56;
-    let gdt = [null, code, data, low, tss >> 32];
-    page.gdt.iter().zip(gdt).for_each(|(word, value)| word.store(value, Relaxed));
-    page.tss.iter().for_each(|word| word.store(0, Relaxed));
-    for (slot, end) in [(NMI_SLOT, NMI_STACK), (CHECK_SLOT, CHECK_STACK), (TRAP_SLOT, TRAP_STACK)] {
-        page.set_interrupt_stack(slot, at + end as u64);
-    }
-    // The I/O map's offset is at 102.
-    page.tss[12].store((TSS_LIMIT + 1) << 48, Relaxed);
-    let idt = CROSSING + TRIAL_IDT_PAGE * PAGE_BYTES as u64;
-    for (register, base, bytes) in [(&page.gdtr, at, size_of_val(&page.gdt) as u64), (&page.idtr, idt, 256 * 16)] {
-        register[0].store((bytes - 1) | base << 16, Relaxed);
-        register[1].store(base >> 48, Relaxed);
-    }
 }

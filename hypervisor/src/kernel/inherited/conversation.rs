@@ -21,6 +21,30 @@ pub struct Conversation {
     pub line: Option<(u8, bool)>,
 }
 
+impl Conversation {
+    /// The section that describes it; `events`: the number of the next event that is recorded.
+    pub fn section(&self, events: u64) -> Control {
+        let Subscription { log, events: has_events, consoles } = self.subscription;
+        let flags = [
+            (self.request.is_some(), control_flag::IS_ASKED),
+            (log, control_flag::LOG),
+            (has_events, control_flag::EVENTS),
+            (consoles, control_flag::CONSOLES),
+            (self.line.is_some(), control_flag::LINE),
+            (self.line.is_some_and(|(_, is_paced)| is_paced), control_flag::IS_PACED),
+        ];
+        let depth = self.line.map_or(0, |(depth, _)| u32::from(depth) << 16);
+        let flags = depth | flags.iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag);
+        Control {
+            request: self.request.unwrap_or(0).into(),
+            flags: flags.into(),
+            log_since: self.log_since.into(),
+            next_event: self.next_event.into(),
+            events: events.into(),
+        }
+    }
+}
+
 /// The conversation as the record has it.
 pub fn conversation(record: &Record<'_>) -> Conversation {
     record.control.map_or_else(Conversation::default, conversation_of)

@@ -13,7 +13,7 @@ use endstate::epitaph::{self, Account, BACKTRACE_ADDRESSES, REGISTERS, Registers
 use endstate::{Action, HELP, RollCall};
 use spin::Mutex;
 
-use super::{STOPPED_AT, action};
+use super::condition::{STOPPED_AT, action};
 use crate::arch::ending::ENDING;
 use crate::arch::percpu::my_number;
 use crate::arch::stack::stack_around;

@@ -3,8 +3,9 @@
 
 use endstate::{Action, Command, HELP, Rest, Watch};
 
+use super::condition::owners_rest;
 use super::control::Listening;
-use super::{owners_rest, report};
+use super::report;
 use crate::arch::serial::Uart;
 use crate::arch::{cpu, ending, percpu, timer, watchdog};
 use crate::kernel::console::{self, emergency};

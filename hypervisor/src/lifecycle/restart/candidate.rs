@@ -8,7 +8,7 @@ use handover::Image;
 use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
-use super::staging::StageError;
+use super::error::StageError;
 use super::trust;
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::lock::{LockError, LockedFrames};

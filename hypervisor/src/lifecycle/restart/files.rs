@@ -31,11 +31,6 @@ impl Files {
     }
 }
 
-/// The file of the image before, if this one has taken over from it.
-pub fn previous() -> Option<&'static [u8]> {
-    inherited::file(Purpose::PreviousFile)
-}
-
 /// The file of the running image: kept, or, where a loader has started it, the bundle's if that is the same build.
 fn own() -> Option<&'static [u8]> {
     if inherited::is_update() {

@@ -13,8 +13,8 @@ use spin::Once;
 use units::PhysAddr;
 
 use super::candidate::Hashed;
+use super::parcel::{Parcel, Staged};
 use super::record::write_record;
-use super::staging::{Parcel, Staged};
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::crossing::Crossing;
 use crate::arch::{apic, cpu, lock, percpu, timer};

@@ -2,15 +2,15 @@
 //! The record of what the new image needs to know, as this one writes it. Nothing here allocates or waits.
 
 use handover::layout::{
-    CheckPolicy, Checked, Clock, Control, Crossing as CrossingSection, Host, Kept, Kind, LogRing, Module, Processor,
-    Purpose, Reason, Region, Stamps, control_flag, padded,
+    CheckPolicy, Checked, Clock, Crossing as CrossingSection, Host, Kept, Kind, LogRing, Module, Processor, Purpose,
+    Reason, Region, Stamps, padded,
 };
 use handover::{Full, Writer};
 use seal::Verify;
 use units::PhysRange;
 
 use super::candidate::{Hashed, Trusted};
-use super::staging::Parcel;
+use super::parcel::Parcel;
 use super::upload::Upload;
 use crate::arch::boot as entry;
 use crate::arch::crossing::Crossing;
@@ -73,7 +73,7 @@ pub fn write_record(
         .chain(timelines)
         .chain(blocks);
     writer.each(Kind::Kept, kept_ranges.map(kept));
-    writer.one(Kind::Stamps, stamps).one(Kind::Control, &control_section(conversation));
+    writer.one(Kind::Stamps, stamps).one(Kind::Control, &conversation.section(events::next_sequence()));
     writer.each(Kind::Log, rings().map(log_ring)).one(Kind::Checked, &checked);
     writer.raw(Kind::Build, entry::BUILD.as_bytes());
     writer.each(Kind::Retired, retired::section());
@@ -176,27 +176,5 @@ fn log_ring(ring: Legacy) -> LogRing {
         records: ring.records.into(),
         processor: ring.processor.into(),
         zero: 0.into(),
-    }
-}
-
-/// The control channel's conversation, as it goes over.
-pub fn control_section(conversation: &Conversation) -> Control {
-    let wire::Subscription { log, events, consoles } = conversation.subscription;
-    let flags = [
-        (conversation.request.is_some(), control_flag::IS_ASKED),
-        (log, control_flag::LOG),
-        (events, control_flag::EVENTS),
-        (consoles, control_flag::CONSOLES),
-        (conversation.line.is_some(), control_flag::LINE),
-        (conversation.line.is_some_and(|(_, is_paced)| is_paced), control_flag::IS_PACED),
-    ];
-    let depth = conversation.line.map_or(0, |(depth, _)| u32::from(depth) << 16);
-    let flags = depth | flags.iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag);
-    Control {
-        request: conversation.request.unwrap_or(0).into(),
-        flags: flags.into(),
-        log_since: conversation.log_since.into(),
-        next_event: conversation.next_event.into(),
-        events: events::next_sequence().into(),
     }
 }

@@ -7,11 +7,12 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 
 use bundle::Bundle;
+use handover::layout::Purpose;
 
-use super::files;
-use super::staging::StageError;
+use super::error::StageError;
 use super::upload::Upload;
 use crate::guests::guest::GUESTS;
+use crate::kernel::inherited;
 
 /// A file that holds an image, alone or in a bundle.
 pub struct Source {
@@ -38,7 +39,7 @@ impl Source {
 
     /// The image that ran before the last update.
     pub fn previous() -> Result<Self, StageError> {
-        let image = files::previous().ok_or(StageError::NoPrevious)?;
+        let image = inherited::file(Purpose::PreviousFile).ok_or(StageError::NoPrevious)?;
         Ok(Self { file: File::Resident(image), image: 0..image.len() })
     }
 

@@ -3,20 +3,18 @@
 //! record is set aside, and the record is written once to see that it fits.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
 
 use handover::layout::{Reason, Stamps};
 use handover::{ImageError, MAX_RECORD_BYTES};
-use seal::{Downgrade, SealError};
 use units::{PageSize, PhysAddr};
-use wire::{Refusal, RefusalCode};
 use zerocopy::FromZeros as _;
 
 use super::candidate::{Hashed, Trusted};
+use super::error::StageError;
 use super::files::Files;
+use super::parcel::{Parcel, Staged};
 use super::record::write_record;
 use super::source::Source;
 use crate::arch::address::BOOT_MAPPED_BYTES;
@@ -27,121 +25,8 @@ use crate::arch::memory::{self, OwnedFrames};
 use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
-use crate::kernel::processors::{self, Member};
-use crate::lifecycle::update::Baggage;
-
-/// A restart that only has to be gone through with. Dropped, it gives everything back.
-pub struct Staged {
-    /// What goes over.
-    pub parcel: Box<Parcel>,
-    /// The way.
-    pub crossing: Crossing,
-}
-
-/// What goes over to the new image.
-pub struct Parcel {
-    /// How many images will have run.
-    pub generation: u64,
-    /// The new image.
-    pub next: Box<Trusted>,
-    /// The file that it comes from.
-    pub source: Source,
-    /// For the record.
-    pub record: OwnedFrames,
-    /// The hand-over version that is written for it.
-    pub version: u32,
-    /// In an update, the new image's memory while this one still owns the rest.
-    pub advance: Option<OwnedFrames>,
-    /// In an update, the files of the new image and of this one, as far as there is one.
-    pub files: Option<Files>,
-    /// What goes over of the host and, in an update, of guests.
-    pub baggage: Arc<Baggage>,
-    /// Every processor that takes part, this one first.
-    pub members: Vec<Member>,
-}
-
-/// Why there can be no restart.
-#[derive(Clone, Debug)]
-pub enum StageError {
-    /// The host has no bundle.
-    NoBundle,
-    /// The bundle has no image.
-    NoImage,
-    /// The image before has left no file.
-    NoPrevious,
-    /// The bundle is damaged.
-    Bundle(String),
-    /// The image cannot be used.
-    Image(ImageError),
-    /// The image is not trusted.
-    Seal(SealError),
-    /// The bundle is not trusted.
-    BundleSeal(SealError),
-    /// The image is older than this host admits.
-    Downgrade(Downgrade),
-    /// A guest cannot go over.
-    Guests(String),
-    /// This processor is unresponsive.
-    Deaf(u32),
-    /// There is no memory for it.
-    OutOfMemory(&'static str),
-}
-
-impl StageError {
-    /// For programs.
-    fn code(&self) -> RefusalCode {
-        match self {
-            Self::OutOfMemory(_) => RefusalCode::Exhausted,
-            Self::Guests(_) => RefusalCode::WrongState,
-            Self::Deaf(_) => RefusalCode::Failed,
-            _ => RefusalCode::Invalid,
-        }
-    }
-
-    /// For the client.
-    pub fn refusal(&self) -> Refusal {
-        let reason = self.to_string();
-        let reason = wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string();
-        Refusal { code: self.code(), reason, mend: self.mend().into() }
-    }
-
-    /// What to do about it.
-    fn mend(&self) -> &'static str {
-        match self {
-            Self::NoBundle => "give the host a bundle",
-            Self::NoImage => "build the bundle with an image ([host] image in host.toml)",
-            Self::NoPrevious => "send an image: `baton update --image FILE`",
-            Self::Bundle(_) => "make the bundle again with `baton bundle`",
-            Self::Image(_) => "use an image of this host's release",
-            Self::Seal(error) => error.mend(),
-            Self::BundleSeal(error) => error.mend_of_bundle(),
-            Self::Downgrade(downgrade) => downgrade.mend(),
-            Self::Guests(_) => "try again in a moment, or stop that guest",
-            Self::Deaf(_) => "try again in a moment; `baton cpu list` shows the processors",
-            Self::OutOfMemory(_) => "stop a guest, or give the host more memory",
-        }
-    }
-}
-
-impl fmt::Display for StageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoBundle => f.write_str("the host has no bundle to restart from"),
-            Self::NoImage => f.write_str("the bundle holds no image to restart with"),
-            Self::NoPrevious => {
-                f.write_str("there is no image to go back to: none was updated from, or it left no file")
-            }
-            Self::Bundle(problem) => f.write_str(problem),
-            Self::Image(error) => write!(f, "the image cannot be used: {error}"),
-            Self::Seal(error) => write!(f, "the image is not trusted: {error}"),
-            Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
-            Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
-            Self::Guests(problem) => f.write_str(problem),
-            Self::Deaf(processor) => write!(f, "processor {processor} is unresponsive"),
-            Self::OutOfMemory(what) => write!(f, "no memory in one piece below 4 GiB for {what}"),
-        }
-    }
-}
+use crate::kernel::processors;
+use crate::lifecycle::update::baggage::Baggage;
 
 /// Prepares a restart or an update with an image that may run; the error gives its file back. `pack` packs what goes
 /// over of guests, for a reader of this version.

@@ -5,7 +5,7 @@ use handover::Image;
 use handover::image::SECURITY_VERSION;
 use seal::{Floor, PublicKey, Trust};
 
-use super::staging::StageError;
+use super::error::StageError;
 use crate::guests::guest::GUESTS;
 
 /// The keys that the running bundle trusts.

@@ -10,7 +10,7 @@ use seal::{Announced, Arrival, Origin};
 use units::{ByteSize, PageSize, PhysRange};
 use wire::{Refusal, RefusalCode, UploadKind};
 
-use super::staging::StageError;
+use super::error::StageError;
 use super::trust;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::sha256::Engine;

@@ -19,7 +19,7 @@ use spin::{Mutex, Once};
 use units::{PhysAddr, PhysRange};
 use wire::VmState;
 
-use super::candidate;
+use super::faults;
 use crate::arch::cpu_local;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Virt;
@@ -154,7 +154,7 @@ pub fn carriers() -> impl Iterator<Item = u32> {
 /// What cannot be restored.
 pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>)) -> Result<(), String> {
     let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
-    let fault = candidate::fault_in_gap(UpdateStep::Restore);
+    let fault = faults::fault_in_gap(UpdateStep::Restore);
     for seat in seats.lock().iter_mut() {
         let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
         seat.restore(virt, fault)?;

@@ -10,7 +10,7 @@ use boot::options::UpdateStep;
 
 use super::machine::Machine;
 use super::settling::Settling;
-use super::{adoption, candidate};
+use super::{adoption, faults, leaving};
 use crate::arch::crossing::trial;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, descriptor, timer, trap};
@@ -21,8 +21,8 @@ use crate::guests::executive::Executive;
 pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) {
     match arrive(executive, index, page, trial::inherited_takeover(page), Role::Successor) {
         Ok(Verdict::Committed) => {}
-        Ok(_) => candidate::go_back(),
-        Err(problem) => candidate::give_up(format_args!("{problem}")),
+        Ok(_) => leaving::go_back(),
+        Err(problem) => leaving::give_up(format_args!("{problem}")),
     }
 }
 
@@ -72,12 +72,12 @@ fn arrive<V: Virt>(
 }
 
 fn restore<V: Virt>(executive: &mut Executive<V>, index: u32) -> Result<(), String> {
-    candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
+    faults::fail_in_gap_if_asked(index, UpdateStep::Restore);
     if let Ok(virt) = executive.virt() {
         adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
     }
     executive.count();
-    candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
+    faults::fail_in_gap_if_asked(index, UpdateStep::Meet);
     Ok(())
 }
 

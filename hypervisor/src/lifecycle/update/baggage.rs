@@ -24,7 +24,6 @@ use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
-use crate::lifecycle::restart::record::control_section;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
@@ -99,7 +98,7 @@ impl Baggage {
     /// It finds no room.
     pub fn save_host(&self, version: u32, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
         let block = self.block(BlockKind::Late, HOST).ok_or("the host has no block")?;
-        let late = Late { stamps: *stamps, control: control_section(conversation) };
+        let late = Late { stamps: *stamps, control: conversation.section(events::next_sequence()) };
         block.with(|bytes| {
             let mut block = BlockMut::<Late>::begin(bytes, HOST, version).map_err(|_| "the host finds no room")?;
             let (into, tail) = block.parts().map_err(|_| "the host finds no room")?;

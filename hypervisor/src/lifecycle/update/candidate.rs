@@ -8,19 +8,15 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::{self, Write as _};
-use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ::boot::options::{Options, UpdateFault, UpdateStep};
-use ::update::trial::{REASON_BYTES, Stamp, TrialPage, word};
-use arrayvec::ArrayString;
+use ::boot::options::{Options, UpdateStep};
+use ::update::trial::{Stamp, TrialPage, word};
 use units::PhysAddr;
 
-use super::{adoption, arriving};
+use super::{adoption, arriving, faults, picture};
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::trap::{self, Provocation};
+use crate::arch::trap;
 use crate::arch::{boot, cpu, smp, stack};
 use crate::kernel::console;
 use crate::kernel::inherited;
@@ -30,22 +26,15 @@ use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::kernel::{address_space, clock};
 use crate::lifecycle::boot_bundle;
 use crate::lifecycle::end;
-use crate::lifecycle::restart;
-
-/// When this image's first instruction was, if it came on trial; else 0.
-static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
-
-/// It is prepared, and the gap has begun.
-static IS_IN_GAP: AtomicBool = AtomicBool::new(false);
 
 /// The first act of an image on trial.
 pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
-    ENTERED_AT.store(entered_at, Ordering::Relaxed);
+    picture::note_entered(entered_at);
     note_page(BOOT_PROCESSOR, page);
     boot::mark_stack_end();
     trap::prepare_gates();
     read_record(record);
-    fail_if_asked(UpdateStep::Begin);
+    faults::fail_if_asked(UpdateStep::Begin);
     build_memory();
     match stack::new_stack() {
         Ok(top) => stack::continue_on(top, on_own_stack),
@@ -92,10 +81,10 @@ extern "C" fn on_own_stack() -> ! {
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();
     let top = stack::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
-    fail_if_asked(UpdateStep::Prepare);
+    faults::fail_if_asked(UpdateStep::Prepare);
     // From here on no interrupt brings this processor back: what it is lent next is the gap.
     cpu::mask_interrupts();
-    IS_IN_GAP.store(true, Ordering::Relaxed);
+    faults::begin_gap();
     trial::speak(word::PREPARED, 0);
     stack::continue_on(top, enter_first)
 }
@@ -135,72 +124,6 @@ extern "C" fn enter(index: u64) -> ! {
     }
     let Some(page) = page_of(index) else { cpu::halt_forever() };
     page.stamp(Stamp::Arrived, cpu::tsc());
-    fail_in_gap_if_asked(index, UpdateStep::Arrive);
+    faults::fail_in_gap_if_asked(index, UpdateStep::Arrive);
     processors::take_over(index, page)
-}
-
-/// When this image's first instruction was, on trial.
-pub fn entered_at() -> u64 {
-    ENTERED_AT.load(Ordering::Relaxed)
-}
-
-/// The calling processor goes back to the old image, for good.
-pub fn go_back() -> ! {
-    loop {
-        trial::speak(word::GOES_BACK, 0);
-    }
-}
-
-/// The calling processor says why it cannot go on, and goes back for good.
-pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
-    if let Some(page) = page() {
-        let mut text = ArrayString::<REASON_BYTES>::new();
-        // What does not fit is cut.
-        let _ = write!(text, "{reason}");
-        page.set_reason(text.as_bytes());
-    }
-    loop {
-        trial::speak(word::GIVES_UP, 0);
-    }
-}
-
-/// What an image on trial has to say when it panics, it says to the old one, which takes the processor back for good.
-pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
-    if page().is_some() {
-        give_up(format_args!("{}", info.message()));
-    }
-}
-
-/// A self-test may want this image to fail in the gap: on the last processor, or, if it is to freeze, on all of them.
-pub fn fail_in_gap_if_asked(index: u32, step: UpdateStep) {
-    let is_everywhere = fault_in_gap(step) == Some(UpdateFault::Freeze);
-    let is_last = || inherited::members().last().is_some_and(|(last, ..)| last == index);
-    if fault_in_gap(step).is_some() && (is_everywhere || is_last()) {
-        fail_if_asked(step);
-    }
-}
-
-/// The fault that a self-test wants at this step of the gap. A rehearsal has none.
-pub fn fault_in_gap(step: UpdateStep) -> Option<UpdateFault> {
-    restart::update_fault(step).filter(|_| IS_IN_GAP.load(Ordering::Relaxed))
-}
-
-/// A self-test may want this image to fail here.
-fn fail_if_asked(step: UpdateStep) {
-    match restart::update_fault(step) {
-        Some(UpdateFault::Panic) => panic!("self-test"),
-        Some(UpdateFault::Exception) => trap::provoke(Provocation::PageFault),
-        Some(UpdateFault::StackOverflow) => trap::provoke(Provocation::StackOverflow),
-        Some(UpdateFault::Hang) => loop {
-            cpu::pause();
-        },
-        Some(UpdateFault::Freeze) => {
-            cpu::mask_interrupts();
-            loop {
-                cpu::pause();
-            }
-        }
-        // These are done where it restores.
-        Some(UpdateFault::Damage | UpdateFault::Wrong) | None => {}
-    }
 }

@@ -8,8 +8,9 @@ use ::update::outbound::Act;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
 
+use super::blocks::Blocks;
+use super::drafts;
 use super::gap::{self, Gap};
-use super::{Blocks, drafts};
 use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::virt::Virt;

@@ -4,50 +4,17 @@
 //! counts.
 
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::update::drafts;
 use ::update::platform::Cpu;
-use handover::block::Owner;
-use handover::layout::Stamps;
-use handover::state::BlockKind;
 use spin::{Mutex, RwLock};
 
-use super::baggage::{Baggage, Block};
+use super::blocks::Blocks;
 use super::gap::Gap;
 use super::machine::Machine;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::kernel::inherited::Conversation;
-
-/// Where guests are saved, and how.
-#[derive(Clone)]
-pub struct Blocks {
-    baggage: Arc<Baggage>,
-    /// The version that the reader wants.
-    pub version: u32,
-}
-
-impl Blocks {
-    /// Those of this baggage.
-    pub fn new(baggage: &Arc<Baggage>, version: u32) -> Self {
-        Self { baggage: baggage.clone(), version }
-    }
-
-    /// Saves what the host itself knows last.
-    ///
-    /// # Errors
-    /// It finds no room.
-    pub fn save_host(&self, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
-        self.baggage.save_host(self.version, stamps, conversation)
-    }
-
-    /// Where this is saved.
-    pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
-        self.baggage.block(kind, owner)
-    }
-}
 
 /// What processors are to save now, if they are.
 static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);

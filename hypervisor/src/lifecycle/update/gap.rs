@@ -20,7 +20,7 @@ use boot::options::UpdateLimit;
 use handover::layout::Stamps;
 use spin::{RwLock, RwLockReadGuard};
 
-use super::drafts::Blocks;
+use super::blocks::Blocks;
 use super::machine::Machine;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::{cpu, smp, timer, watchdog};
@@ -28,7 +28,7 @@ use crate::kernel::inherited::Conversation;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::Member;
 use crate::kernel::trial_pages;
-use crate::lifecycle::restart::staging::Staged;
+use crate::lifecycle::restart::parcel::Staged;
 use crate::lifecycle::selftest;
 
 /// The watchdog has so much more patience than the processors, as a share of theirs.

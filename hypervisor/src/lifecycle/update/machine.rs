@@ -4,7 +4,7 @@
 use ::update::platform::{Clock, Cpu, Platform, Problem};
 use ::update::trial::{Stamp, TrialPage};
 
-use super::{note_failure, note_problem};
+use super::problem;
 use crate::arch::crossing::trial::Return;
 use crate::arch::tsc::Tsc;
 use crate::arch::{apic, cpu, percpu, watchdog};
@@ -61,9 +61,9 @@ impl Platform for Machine<'_> {
     fn note(&self, problem: Problem) {
         match problem {
             Problem::TimedOut => {
-                note_problem(self.index, "the new image hangs, or has waited too long for this processor");
+                problem::note(self.index, "the new image hangs, or has waited too long for this processor");
             }
-            Problem::Failed => note_failure(self.index, self.end, self.page),
+            Problem::Failed => problem::note_failure(self.index, self.end, self.page),
         }
     }
 }

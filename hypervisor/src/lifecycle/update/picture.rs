@@ -2,9 +2,10 @@
 //! An update on the timeline: each processor's way through the gap, from the stamps that both images have left on its
 //! page. The image that goes on draws it, beside its guests.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use ::update::trial::{STAMPS, Stamp};
 
-use super::candidate;
 use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::kernel::inherited;
@@ -21,9 +22,17 @@ const STEPS: [(Name, Stamp, Stamp); 7] = [
     (Name::UpdateEnter, Stamp::Committed, Stamp::Entered),
 ];
 
+/// When this image's first instruction was, if it came on trial; else 0.
+static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
+
+/// Notes when the first instruction of this image, which is on trial, was.
+pub fn note_entered(entered_at: u64) {
+    ENTERED_AT.store(entered_at, Ordering::Relaxed);
+}
+
 /// The gap, once this image goes on in the rings of the one before.
 pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
-    timeline::entered(candidate::entered_at(), inherited::generation());
+    timeline::entered(ENTERED_AT.load(Ordering::Relaxed), inherited::generation());
     for (index, stamps) in stamps {
         for (name, from, to) in STEPS {
             timeline::spent_on(*index, name, generation, stamps[from as usize], stamps[to as usize]);

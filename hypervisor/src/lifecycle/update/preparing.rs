@@ -11,7 +11,10 @@ use ::update::trial::{BUSY_TICKS, TrialPage, word};
 use core::sync::atomic::Ordering::Relaxed;
 use wire::{Refusal, RefusalCode, UpdateReport};
 
-use super::drafts::{Blocks, Drafts};
+use super::blocks::Blocks;
+use super::drafts::Drafts;
+use super::gap::limit_us;
+use super::problem::reason_of;
 use crate::arch::boot::BUILD;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
@@ -21,7 +24,7 @@ use crate::arch::{cpu, timer, trap, watchdog};
 use crate::kernel::interrupts;
 use crate::kernel::processors::Member;
 use crate::kernel::timeline::{self, Name};
-use crate::lifecycle::restart::staging::Staged;
+use crate::lifecycle::restart::parcel::Staged;
 
 /// What is missing, and what that means. In the blackout CPUs that wait for a hanging one fetch it by NMIs.
 const NO_WATCHDOG: &str = "no HPET timer has an I/O APIC input of its own; if it hangs so while it prepares itself, \
@@ -49,7 +52,7 @@ impl Preparing {
         if !interrupts::prepare_watchdog() {
             log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");
         }
-        let state = Preparation::begin(super::limit_us(), &Tsc);
+        let state = Preparation::begin(limit_us(), &Tsc);
         let span = timeline::span(Name::UpdatePrepare, staged.parcel.generation as u32);
         Self { staged, drafts: Some(order), asked, state, _span: span }
     }
@@ -113,7 +116,7 @@ impl Preparing {
             prepare::Progress::UnderWay => Progress::UnderWay(self),
             prepare::Progress::Prepared => Progress::Prepared(self),
             prepare::Progress::Failed(failure) => {
-                let problem = if failure == Failure::Ended { super::reason_of(back, page) } else { String::new() };
+                let problem = if failure == Failure::Ended { reason_of(back, page) } else { String::new() };
                 Progress::Failed(refusal(failure, &problem))
             }
         }

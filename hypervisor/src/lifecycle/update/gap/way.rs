@@ -12,7 +12,7 @@ use crate::arch::crossing::trial::Return;
 use crate::arch::{cpu, trap};
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::machine::Machine;
-use crate::lifecycle::update::note_problem;
+use crate::lifecycle::update::problem;
 
 /// One CPU on its way.
 pub struct Way<'a> {
@@ -41,10 +41,10 @@ impl Way<'_> {
 
     /// This CPU has saved its guests, or could not.
     pub fn saved(&mut self, saved: &Result<(), String>) {
-        if let Err(problem) = saved
+        if let Err(why) = saved
             && self.gap.staged.is_some()
         {
-            note_problem(self.machine.index, problem);
+            problem::note(self.machine.index, why);
         }
         self.outbound.saved(saved.is_ok());
     }

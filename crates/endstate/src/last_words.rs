@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The last words: what guests have written and what has happened, sent before the machine goes.
+//!
+//! ```text
+//! guests' rings, events ─gather─▶ queue ─send─▶ UART's FIFO ─▶ the line
+//! ```
+//!
+//! Each arrow may leave something behind when the machine goes: the queue holds less than the rings, the UART takes
+//! less than the queue holds, and what is in its FIFO is lost with the power. `tests/last_words` shows each loss.
+
+/// Rounds at most: each sends a full queue, and the consoles of all guests hold no more.
+const MOST_ROUNDS: u32 = 64;
+
+/// The channel on which they go out. Nothing here may allocate, or wait for a lock or for the line without a limit.
+pub trait Outlet {
+    /// Whether somebody has said what is to be sent.
+    fn has_subscriber(&self) -> bool;
+    /// Sends events and consoles from now on as if somebody had subscribed to them: a client that is about to do so has
+    /// opened the line.
+    fn open_streams(&mut self);
+    /// Sends again to a UART that was given up because it stood still.
+    fn retry(&mut self);
+    /// Queues what is new, as far as there is room.
+    fn gather(&mut self);
+    /// Whether nothing is queued.
+    fn is_empty(&self) -> bool;
+    /// Gives the UART all that is queued, with the patience of last words. Returns whether it has taken all of it.
+    fn send(&mut self) -> bool;
+    /// Waits until the UART has sent its last byte.
+    fn wait_until_sent(&mut self);
+}
+
+/// Sends all that waits, and waits until it has left the machine.
+pub fn send_last_words(outlet: &mut impl Outlet) {
+    if !outlet.has_subscriber() {
+        outlet.open_streams();
+    }
+    outlet.retry();
+    for _ in 0..MOST_ROUNDS {
+        outlet.gather();
+        if outlet.is_empty() || !outlet.send() {
+            break;
+        }
+    }
+    outlet.wait_until_sent();
+}

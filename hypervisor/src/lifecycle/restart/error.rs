@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why the running image cannot be replaced.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use handover::ImageError;
+use seal::{Downgrade, SealError};
+use wire::{Refusal, RefusalCode};
+
+/// Why there can be no restart.
+#[derive(Clone, Debug)]
+pub enum StageError {
+    /// The host has no bundle.
+    NoBundle,
+    /// The bundle has no image.
+    NoImage,
+    /// The image before has left no file.
+    NoPrevious,
+    /// The bundle is damaged.
+    Bundle(String),
+    /// The image cannot be used.
+    Image(ImageError),
+    /// The image is not trusted.
+    Seal(SealError),
+    /// The bundle is not trusted.
+    BundleSeal(SealError),
+    /// The image is older than this host admits.
+    Downgrade(Downgrade),
+    /// A guest cannot go over.
+    Guests(String),
+    /// This processor is unresponsive.
+    Deaf(u32),
+    /// There is no memory for it.
+    OutOfMemory(&'static str),
+}
+
+impl StageError {
+    /// For programs.
+    fn code(&self) -> RefusalCode {
+        match self {
+            Self::OutOfMemory(_) => RefusalCode::Exhausted,
+            Self::Guests(_) => RefusalCode::WrongState,
+            Self::Deaf(_) => RefusalCode::Failed,
+            _ => RefusalCode::Invalid,
+        }
+    }
+
+    /// For the client.
+    pub fn refusal(&self) -> Refusal {
+        let reason = self.to_string();
+        let reason = wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string();
+        Refusal { code: self.code(), reason, mend: self.mend().into() }
+    }
+
+    /// What to do about it.
+    fn mend(&self) -> &'static str {
+        match self {
+            Self::NoBundle => "give the host a bundle",
+            Self::NoImage => "build the bundle with an image ([host] image in host.toml)",
+            Self::NoPrevious => "send an image: `baton update --image FILE`",
+            Self::Bundle(_) => "make the bundle again with `baton bundle`",
+            Self::Image(_) => "use an image of this host's release",
+            Self::Seal(error) => error.mend(),
+            Self::BundleSeal(error) => error.mend_of_bundle(),
+            Self::Downgrade(downgrade) => downgrade.mend(),
+            Self::Guests(_) => "try again in a moment, or stop that guest",
+            Self::Deaf(_) => "try again in a moment; `baton cpu list` shows the processors",
+            Self::OutOfMemory(_) => "stop a guest, or give the host more memory",
+        }
+    }
+}
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoBundle => f.write_str("the host has no bundle to restart from"),
+            Self::NoImage => f.write_str("the bundle holds no image to restart with"),
+            Self::NoPrevious => {
+                f.write_str("there is no image to go back to: none was updated from, or it left no file")
+            }
+            Self::Bundle(problem) => f.write_str(problem),
+            Self::Image(error) => write!(f, "the image cannot be used: {error}"),
+            Self::Seal(error) => write!(f, "the image is not trusted: {error}"),
+            Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
+            Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
+            Self::Guests(problem) => f.write_str(problem),
+            Self::Deaf(processor) => write!(f, "processor {processor} is unresponsive"),
+            Self::OutOfMemory(what) => write!(f, "no memory in one piece below 4 GiB for {what}"),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a CPU of an image on trial goes back to the old image for good, and says why.
+
+use core::fmt::{self, Write as _};
+use core::panic::PanicInfo;
+
+use ::update::trial::{REASON_BYTES, word};
+use arrayvec::ArrayString;
+
+use crate::arch::crossing::trial;
+use crate::kernel::trial_pages::page;
+
+/// The calling processor goes back to the old image, for good.
+pub fn go_back() -> ! {
+    loop {
+        trial::speak(word::GOES_BACK, 0);
+    }
+}
+
+/// The calling processor says why it cannot go on, and goes back for good.
+pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
+    if let Some(page) = page() {
+        let mut text = ArrayString::<REASON_BYTES>::new();
+        // What does not fit is cut.
+        let _ = write!(text, "{reason}");
+        page.set_reason(text.as_bytes());
+    }
+    loop {
+        trial::speak(word::GIVES_UP, 0);
+    }
+}
+
+/// What an image on trial has to say when it panics, it says to the old one, which takes the processor back for good.
+pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
+    if page().is_some() {
+        give_up(format_args!("{}", info.message()));
+    }
+}
