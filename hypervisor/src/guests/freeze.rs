@@ -14,7 +14,6 @@ use vm::memory::GuestMemory;
 use vm::vcpu::{Gpr, Segment, SegmentName, TableRegister, VcpuState};
 use wire::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
 
-use crate::arch::virt::Virt;
 use crate::guests::instance::Instance;
 
 /// Memory searched at one request for something that is not zero: no request may keep the processor.
@@ -59,7 +58,7 @@ impl Freezer {
     }
 }
 
-impl<V: Virt> Frozen for Instance<V> {
+impl Frozen for Instance {
     fn layout(&self) -> Vec<MemoryRange> {
         let slots = self.machine.memory().slots().iter();
         slots.map(|slot| MemoryRange { gpa: slot.gpa, bytes: slot.bytes }).collect()

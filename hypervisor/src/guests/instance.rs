@@ -22,7 +22,7 @@ use vm::{acpi, layout, reset_vector};
 use wire::{EventKind, VcpuRegisters, VmState};
 
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::virt::{OutOfMemory, Virt};
+use crate::arch::virt::{OutOfMemory, Space, Virt};
 use crate::arch::{clock, counters, cpu, machine_check, percpu, speculation, timer};
 use crate::guests::events::record;
 use crate::guests::guest::{Guest, Guests, Order};
@@ -32,7 +32,7 @@ use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, ledger};
 
 /// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
-pub struct Instance<V: Virt> {
+pub struct Instance {
     /// Which guest.
     pub guest: &'static Guest,
     /// Its machine.
@@ -45,7 +45,7 @@ pub struct Instance<V: Virt> {
     /// Of each virtual processor, while it stands still.
     pub registers: Vec<Mutex<Option<VcpuRegisters>>>,
     /// The virtual processors' control blocks point into it.
-    space: V::Space,
+    space: Space,
 }
 
 /// Why a guest ends.
@@ -65,9 +65,9 @@ pub enum Ending {
     Damaged(String),
 }
 
-impl<V: Virt> Instance<V> {
+impl Instance {
     /// Loads a guest from the bundle; gives its virtual processors. The error has the reason and a hint.
-    pub fn load(virt: V, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+    pub fn load(virt: Virt, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
         let checking = timeline::span(Name::GuestFiles, guest.number);
@@ -97,18 +97,18 @@ impl<V: Virt> Instance<V> {
     }
 
     fn power_on(
-        virt: V,
+        virt: Virt,
         guest: &'static Guest,
         memory: GuestRam,
         entry: &EntryState,
-    ) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+    ) -> Result<(Arc<Self>, Vec<Task>), String> {
         let exhausted = |OutOfMemory| "no host memory left for its tables: give the host more".to_string();
         let vcpus = guest.config.vcpus;
         let space = virt.create_space(&memory).map_err(exhausted)?;
         let mut machine = Machine::new(memory, machine_config(guest)?);
         machine.set_lfence_serializes(lfence_serializes());
         let offered = machine.speculation();
-        let states = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, entry, offered));
+        let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -141,11 +141,11 @@ impl<V: Virt> Instance<V> {
     /// # Errors
     /// Why there can be none.
     pub fn adopt(
-        virt: V,
+        virt: Virt,
         guest: &'static Guest,
         memory: GuestRam,
         (policy, leaves): (&state::Policy, &[u8]),
-    ) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+    ) -> Result<(Arc<Self>, Vec<Task>), String> {
         let exhausted = |OutOfMemory| "no memory for its tables".to_string();
         let space = virt.create_space(&memory).map_err(exhausted)?;
         let vcpus = guest.config.vcpus;
@@ -154,8 +154,7 @@ impl<V: Virt> Instance<V> {
         machine.set_lfence_serializes(lfence_serializes());
         let offered = machine.speculation();
         check_offered(offered)?;
-        let states: Result<Vec<_>, _> =
-            (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, &entry, offered)).collect();
+        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
         let instance = Arc::new(Self {
             guest,
             machine,
@@ -182,7 +181,7 @@ impl<V: Virt> Instance<V> {
 
     /// Where its nested page tables begin.
     pub fn space_root(&self) -> u64 {
-        V::space_root(&self.space)
+        self.space.root()
     }
 
     /// It stands still from the moment at which it goes on.

@@ -15,7 +15,7 @@ use vm::machine::{Host, Outcome, Processor, Stop};
 use vm::vcpu::{Gpr, SegmentName, VcpuState};
 
 use crate::arch::percpu::{self, PerCpu};
-use crate::arch::virt::Virt;
+use crate::arch::virt::Vcpu;
 use crate::arch::{clock, cpu, timer, vector};
 use crate::guests::guest::Guest;
 use crate::guests::instance::{Ending, Instance};
@@ -28,10 +28,10 @@ use crate::kernel::trial_pages;
 const NEAREST_ALARM_US: u64 = 2;
 
 /// One virtual processor.
-pub struct Task<V: Virt> {
-    instance: Arc<Instance<V>>,
+pub struct Task {
+    instance: Arc<Instance>,
     index: usize,
-    vcpu: V::Vcpu,
+    vcpu: Vcpu,
     processor: Processor,
     host: TaskHost,
     watched: Watched,
@@ -76,9 +76,9 @@ struct TaskHost {
     others_alarm: Option<u64>,
 }
 
-impl<V: Virt> Task<V> {
+impl Task {
     /// A virtual processor of a guest that has just been loaded.
-    pub fn new(instance: Arc<Instance<V>>, index: usize, vcpu: V::Vcpu, processor: Processor) -> Self {
+    pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, processor: Processor) -> Self {
         let host = TaskHost { guest: instance.guest, others_alarm: None };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
@@ -92,7 +92,7 @@ impl<V: Virt> Task<V> {
     }
 
     /// The run of the guest that it belongs to.
-    pub fn instance(&self) -> &Arc<Instance<V>> {
+    pub fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
 
@@ -132,8 +132,8 @@ impl<V: Virt> Task<V> {
     }
 
     /// It arrives on the calling processor, where no other has this tag.
-    pub fn arrive(&mut self, virt: V, tag: u32) {
-        virt.arrive(&mut self.vcpu, tag);
+    pub fn arrive(&mut self, tag: u32) {
+        self.vcpu.arrive(tag);
         let on_the_way = self.left_at.take().map_or(0, |left| cpu::tsc().saturating_sub(left));
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
@@ -148,17 +148,17 @@ impl<V: Virt> Task<V> {
 
     /// Its registers go into the calling processor, for which it has waited so long. The guest is told how long it has
     /// waited in all.
-    pub fn switch_in(&mut self, virt: V, stolen_ticks: u64) {
+    pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
         self.instance.machine.publish_steal(&mut self.processor, timer::ticks_to_ns(stolen_ticks));
-        self.processor.switch_counters_in(&*self.vcpu);
-        virt.load(&mut self.vcpu);
+        self.processor.switch_counters_in(&self.vcpu);
+        self.vcpu.load();
     }
 
     /// Its registers leave the calling processor; `is_preempted` if it would rather go on.
-    pub fn switch_out(&mut self, virt: V, is_preempted: bool) {
-        virt.unload(&mut self.vcpu);
-        self.processor.switch_counters_out(&*self.vcpu);
+    pub fn switch_out(&mut self, is_preempted: bool) {
+        self.vcpu.unload();
+        self.processor.switch_counters_out(&self.vcpu);
         if is_preempted {
             self.instance.machine.mark_preempted(&self.processor);
         }
@@ -167,7 +167,7 @@ impl<V: Virt> Task<V> {
     /// Its guest has been paused: its registers can be read from now on.
     pub fn publish_registers(&self) {
         if let Some(registers) = self.instance.registers.get(self.index) {
-            *registers.lock() = Some(freeze::registers_of(&*self.vcpu));
+            *registers.lock() = Some(freeze::registers_of(&self.vcpu));
         }
     }
 
@@ -191,13 +191,13 @@ impl<V: Virt> Task<V> {
     }
 
     /// [`Self::run`], whatever it does.
-    fn run_until(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+    fn run_until(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
             self.note_first(me.index);
         }
         let machine = &self.instance.machine;
         self.host.others_alarm = others_alarm;
-        machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
+        machine.settle_counters(&self.vcpu, &mut self.processor, &self.host);
         machine.alarm(&mut self.processor, &mut self.host);
         loop {
             if me.timer_fired.load(Ordering::Relaxed) {
@@ -206,22 +206,22 @@ impl<V: Virt> Task<V> {
                     // Its own is looked at when it is run again.
                     return Pause::Alarm;
                 }
-                machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
+                machine.settle_counters(&self.vcpu, &mut self.processor, &self.host);
                 machine.alarm(&mut self.processor, &mut self.host);
             }
-            if !machine.prepare_entry(&mut *self.vcpu, &mut self.processor, &mut self.host) {
+            if !machine.prepare_entry(&mut self.vcpu, &mut self.processor, &mut self.host) {
                 return Pause::Idle;
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
             if me.work_pending.load(Ordering::Relaxed) {
-                machine.cancel_entry(&mut *self.vcpu, &mut self.processor);
+                machine.cancel_entry(&mut self.vcpu, &mut self.processor);
                 return Pause::Work;
             }
-            let exit = virt.run(&mut self.vcpu);
-            match machine.handle(exit, &mut *self.vcpu, &mut self.processor, &mut self.host) {
+            let exit = self.vcpu.run();
+            match machine.handle(exit, &mut self.vcpu, &mut self.processor, &mut self.host) {
                 Outcome::Resume => {}
-                Outcome::Idle => machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host),
-                Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
+                Outcome::Idle => machine.settle_counters(&self.vcpu, &mut self.processor, &self.host),
+                Outcome::CountsOtherwise => self.vcpu.choose_switch(),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
                     self.host.guest.flush_console();
@@ -260,7 +260,7 @@ impl<V: Virt> Task<V> {
         if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
             return;
         }
-        let (vcpu, name, index) = (&*self.vcpu, &self.instance.guest.config.name, self.index);
+        let (vcpu, name, index) = (&self.vcpu, &self.instance.guest.config.name, self.index);
         let rax = vcpu.gpr(Gpr::Rax);
         log::error!(
             "guest {name}: vCPU {index}: rip {:#x} rflags {:#x} rax {rax:#x} rsp {:#x}",

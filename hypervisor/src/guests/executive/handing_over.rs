@@ -11,14 +11,14 @@ use crate::arch::cpu;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::task::Task;
 
-impl<V: Virt> Executive<V> {
+impl Executive {
     /// The CPU's number.
     pub fn index(&self) -> u32 {
         self.me.index
     }
 
     /// The extension that runs guests on this CPU.
-    pub fn virt(&self) -> Result<V, Unavailable> {
+    pub fn virt(&self) -> Result<Virt, Unavailable> {
         self.virt
     }
 
@@ -32,15 +32,8 @@ impl<V: Virt> Executive<V> {
         self.queue.lose(Ticks(cpu::tsc()));
     }
 
-    /// Takes the loaded vCPU's state out of the CPU.
-    pub fn unload_any(&mut self) {
-        if let Ok(virt) = self.virt {
-            self.unload(virt);
-        }
-    }
-
     /// Every vCPU here; whether it wants to run, and for how many ticks others had the CPU meanwhile.
-    pub fn vcpus(&self) -> impl Iterator<Item = (&Task<V>, bool, u64)> {
+    pub fn vcpus(&self) -> impl Iterator<Item = (&Task, bool, u64)> {
         self.slots.iter().enumerate().filter_map(|(slot, task)| {
             let wants_to_run = self.queue.state(slot).is_some_and(|state| state != State::Blocked);
             Some((&**task.as_ref()?, wants_to_run, self.queue.stolen_ticks(slot).0))
@@ -66,7 +59,7 @@ impl<V: Virt> Executive<V> {
     }
 
     /// Takes every vCPU out again.
-    pub fn take_all(&mut self, mut take: impl FnMut(Box<Task<V>>)) {
+    pub fn take_all(&mut self, mut take: impl FnMut(Box<Task>)) {
         for slot in 0..self.slots.len() {
             if let Some(task) = self.slots[slot].take() {
                 self.queue.remove(slot, Ticks(cpu::tsc()));

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The virtualization extension that runs guests: the seam between vendors. The code above imports this module, and
+//! names no vendor; the code below ([`super::svm`]) is imported by this module only.
+//!
+//! [`Virt`], [`Space`] and [`Vcpu`] are enums with a variant for each vendor, chosen once at boot, so that all code
+//! above is compiled once. Another vendor is a variant of each, an arm of `each!` and of [`Virt::detect`]: its module
+//! has types with the methods of these three.
+//!
+//! One variant costs nothing: nothing is compared. Two cost a compare and a branch, which is always predicted, at each
+//! call and each register that a handler reads or writes: about twenty of either kind at an exit. Should a bench find
+//! that too much, [`Vcpu`] can pass its inner type to `vm::machine::Machine::handle`, which takes any
+//! `vm::vcpu::VcpuState`: one branch at an exit, for twice the code of `vm`. Rejected: a trait as a type parameter of
+//! everything above (that code once for each vendor) and a table of functions (a call that cannot be inlined at each
+//! register).
+
+/// Does the same with whichever vendor's type the enum holds.
+macro_rules! each {
+    ($this:expr, $vendors:ident => $act:expr) => {
+        match $this {
+            Self::Svm($vendors) => $act,
+        }
+    };
+}
+
+mod space;
+mod state;
+mod vcpu;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use wire::Virtualization;
+
+use super::guest_memory::GuestRam;
+use super::svm::{self, Svm};
+use super::trap::TrapFrame;
+use super::{counters, speculation};
+
+pub use super::unavailable::{OutOfMemory, Unavailable};
+pub use space::Space;
+pub use vcpu::Vcpu;
+
+/// A CPU's virtualization extension.
+#[derive(Clone, Copy)]
+pub enum Virt {
+    /// AMD's.
+    Svm(Svm),
+}
+
+/// The performance counters that a CPU has for guests.
+pub struct Counters {
+    /// Their name in reports.
+    pub name: &'static str,
+    /// The number of them.
+    pub counters: u8,
+}
+
+impl Virt {
+    /// The calling CPU's extension.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: there is none, or it cannot be used.
+    pub fn detect() -> Result<Self, Unavailable> {
+        Svm::detect().map(Self::Svm)
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Svm(_) => "svm",
+        }
+    }
+
+    /// The same for the control channel.
+    pub fn kind(self) -> Virtualization {
+        match self {
+            Self::Svm(_) => Virtualization::Svm,
+        }
+    }
+
+    /// Optional features that the CPU has, by the manual's names.
+    pub fn feature_names(self) -> Vec<&'static str> {
+        each!(self, vendors => vendors.feature_names())
+    }
+
+    /// The number of guests' address spaces that a CPU keeps apart in its TLB, each by its tag (ASID, VPID): so many
+    /// vCPUs at most can be on one CPU.
+    pub fn tags(self) -> u32 {
+        each!(self, vendors => vendors.tags())
+    }
+
+    /// Makes what the CPU of this number needs to run guests, before it does.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: there is no memory left for it.
+    pub fn prepare(self, index: u32) -> Result<(), Unavailable> {
+        each!(self, vendors => vendors.prepare(index))
+    }
+
+    /// Enables the extension on the calling CPU, and what guests need beside it. Once, and again when the CPU has been
+    /// away.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: [`Self::prepare`] has not run for this CPU, and there is no memory left.
+    pub fn enable(self) -> Result<(), Unavailable> {
+        each!(self, vendors => vendors.enable())?;
+        counters::prepare_this_processor();
+        speculation::prepare_this_processor();
+        Ok(())
+    }
+
+    /// Disables the extension on the calling CPU, from which every vCPU has departed.
+    pub fn disable(self) {
+        counters::leave_this_processor();
+        each!(self, vendors => vendors.disable());
+    }
+
+    /// Finds the counters of the calling CPU that guests' events can be counted with.
+    ///
+    /// # Errors
+    /// The reason why they cannot be used.
+    pub fn detect_counters(self) -> Result<Counters, String> {
+        let found = each!(self, vendors => vendors.while_enabled(counters::detect));
+        let found = found.map_err(|unusable| unusable.to_string())?;
+        Ok(Counters { name: found.name(), counters: found.counters })
+    }
+
+    /// An address space that shows `memory` and nothing else.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: no frame is left for its tables.
+    pub fn create_space(self, memory: &GuestRam) -> Result<Space, OutOfMemory> {
+        match self {
+            Self::Svm(svm) => svm.create_space(memory).map(Space::Svm),
+        }
+    }
+}
+
+/// The guest that was running when an NMI interrupted the calling CPU; `None` if the host was.
+pub fn interrupted_guest(frame: &TrapFrame) -> Option<u32> {
+    svm::interrupted_guest(frame)
+}
+
+/// Blocks even NMIs on the calling CPU, for good: for a self-test. Does nothing where the extension cannot.
+pub fn block_all_interrupts() {
+    svm::close_global_interrupts();
+}
