@@ -12,6 +12,7 @@ mod intel;
 mod intel_registers;
 mod numbering;
 mod reach;
+mod registers;
 mod saved;
 mod settings;
 mod shown;
@@ -27,6 +28,7 @@ pub use filter::Filter;
 pub use intel_registers::leaf as intel_leaf;
 pub(crate) use numbering::slot_of;
 pub use numbering::{AMD_GENERAL, INTEL_FIXED, INTEL_GENERAL};
+pub use registers::is_register;
 pub use saved::{BadState, State};
 pub use shown::{Counts, View};
 

@@ -7,15 +7,17 @@
 //! | APIC base, x2APIC, TSC deadline, EOI flag | the local APIC |
 //! | TSC, system time, wall clock | the guest's clock |
 //! | steal time | the processor's share of the real one |
-//! | DEBUGCTL, performance counters | [`pmu::guest::VirtualPmu`], where the guest has one |
+//! | [`MsrClass::Counters`]: performance counters, DEBUGCTL | [`pmu::guest::VirtualPmu`], where the guest has one |
 //! | SPEC_CTRL | the processor's state, where CPUID shows it; PRED_CMD is written without an exit then |
 //! | DE_CFG | the machine: whether LFENCE serializes here |
 //! | EFER, PAT | the processor's state, after [`check_efer`] and [`check_pat`] |
 //! | [`MsrClass::Plain`] | [`PlainMsrs`] here: constants, and values that only read back what was written |
-//! | [`MsrClass::Absent`] | nobody else: #GP |
+//! | [`MsrClass::Absent`] | nobody: #GP |
 //!
 //! What a guest may write to a plain register is as narrow as Linux allows: writing what is already there always works,
 //! changing a bit that means nothing here is #GP. (AMD APM vol. 2, appendix A; Intel SDM vol. 4.)
+
+use pmu::guest::is_register;
 
 use crate::cpu::cpuid::Speculation;
 use crate::devices::{GeneralProtection, StateError};
@@ -135,11 +137,11 @@ pub enum MsrClass {
     SpecCtrl,
     /// AMD's decoder configuration: whether LFENCE serializes.
     DeCfg,
-    /// DEBUGCTL: what an overflow of a performance counter does is all that there is of it.
-    DebugControl,
+    /// A performance counter's, DEBUGCTL among them: the guest's counters, where it has some.
+    Counters,
     /// [`PlainMsrs`].
     Plain(PlainMsr),
-    /// A performance counter's where the guest has these, else nobody's: #GP.
+    /// Nobody's: #GP.
     Absent,
 }
 
@@ -178,9 +180,9 @@ pub const fn classify(msr: u32) -> MsrClass {
         KVM_WALL_CLOCK | KVM_WALL_CLOCK_OLD => MsrClass::WallClock,
         KVM_STEAL_TIME => MsrClass::StealTime,
         KVM_PV_EOI => MsrClass::PvEoi,
-        DEBUG_CTL => MsrClass::DebugControl,
         SPEC_CTRL => MsrClass::SpecCtrl,
         DE_CFG => MsrClass::DeCfg,
+        _ if is_register(msr) => MsrClass::Counters,
         _ => match classify_plain(msr) {
             Some(plain) => MsrClass::Plain(plain),
             None => MsrClass::Absent,

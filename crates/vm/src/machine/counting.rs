@@ -42,7 +42,7 @@ impl<M: GuestMemory> Machine<M> {
         matches!(number, PERF_CTL0..=PERF_CTR3) && self.cpuid.is_amd() && self.cpuid.counters().is_none()
     }
 
-    /// RDMSR of what nobody else answers for.
+    /// RDMSR of a performance counter's register ([`MsrClass::Counters`](crate::cpu::msr::MsrClass)).
     #[cold]
     pub(super) fn counter_msr_read(
         &self,
@@ -58,7 +58,7 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// WRMSR of what nobody else answers for.
+    /// WRMSR of one.
     #[cold]
     pub(super) fn counter_msr_write(
         &self,

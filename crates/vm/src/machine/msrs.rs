@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RDMSR and WRMSR: who answers is decided in [`crate::cpu::msr`]; here they are asked.
 
-use super::exits::usual;
+use super::exits::{raise, usual};
 use super::{Host, Machine, Outcome, Processor};
 use crate::cpu::kvmclock::{ClockTime, SharedArea, write_wall_clock};
-use crate::cpu::msr::number::SPEC_CTRL;
 use crate::cpu::msr::{DE_CFG_LFENCE_SERIALIZES, MsrClass, PlainMsr, check_efer, check_pat, check_spec_ctrl, classify};
 use crate::devices::lapic::MSR_X2APIC_FIRST;
 use crate::devices::{GeneralProtection, GuestTsc};
@@ -15,9 +14,11 @@ impl<M: GuestMemory> Machine<M> {
     #[inline]
     pub(super) fn msr_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, host: &impl Host) -> Outcome {
         let number = vcpu.gpr(Gpr::Rcx) as u32;
-        let Ok(value) = self.read(vcpu, processor, host, number) else {
-            return self.counter_msr_read(vcpu, processor, number);
+        let value = match classify(number) {
+            MsrClass::Counters => return self.counter_msr_read(vcpu, processor, number),
+            class => self.read(vcpu, processor, host, class),
         };
+        let Ok(value) = value else { return raise(vcpu, Exception::GeneralProtection(0)) };
         self.done(vcpu, usual::RDMSR, |vcpu| {
             vcpu.set_gpr(Gpr::Rax, value & 0xffff_ffff);
             vcpu.set_gpr(Gpr::Rdx, value >> 32);
@@ -33,10 +34,14 @@ impl<M: GuestMemory> Machine<M> {
     ) -> Outcome {
         let number = vcpu.gpr(Gpr::Rcx) as u32;
         let value = vcpu.gpr(Gpr::Rdx) << 32 | vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
-        match self.write(vcpu, processor, host, number, value) {
+        let written = match classify(number) {
+            MsrClass::Counters => return self.counter_msr_write(vcpu, processor, host, number, value),
+            MsrClass::SpecCtrl => return self.spec_ctrl_write(vcpu, value),
+            class => self.write(vcpu, processor, host, class, value),
+        };
+        match written {
             Ok(()) => self.done(vcpu, usual::WRMSR, |_| ()),
-            Err(GeneralProtection) if number == SPEC_CTRL => self.spec_ctrl_write(vcpu, value),
-            Err(GeneralProtection) => self.counter_msr_write(vcpu, processor, host, number, value),
+            Err(GeneralProtection) => raise(vcpu, Exception::GeneralProtection(0)),
         }
     }
 
@@ -49,7 +54,7 @@ impl<M: GuestMemory> Machine<M> {
     #[cold]
     fn spec_ctrl_write(&self, vcpu: &mut impl VcpuState, value: u64) -> Outcome {
         if check_spec_ctrl(value, self.cpuid.speculation()).is_err() {
-            return super::exits::raise(vcpu, Exception::GeneralProtection(0));
+            return raise(vcpu, Exception::GeneralProtection(0));
         }
         match self.done(vcpu, usual::WRMSR, |vcpu| vcpu.set_spec_ctrl(value)) {
             Outcome::Resume => Outcome::CountsOtherwise,
@@ -68,9 +73,9 @@ impl<M: GuestMemory> Machine<M> {
         vcpu: &impl VcpuState,
         processor: &mut Processor,
         host: &impl Host,
-        number: u32,
+        class: MsrClass,
     ) -> Result<u64, GeneralProtection> {
-        match classify(number) {
+        match class {
             MsrClass::X2Apic(register) => {
                 processor.settle(vcpu, &self.memory);
                 processor.lapic.read_msr(MSR_X2APIC_FIRST + u32::from(register), processor.now(host))
@@ -88,7 +93,7 @@ impl<M: GuestMemory> Machine<M> {
             MsrClass::Plain(register) => Ok(processor.msrs.read(register)),
             MsrClass::SpecCtrl => self.spec_ctrl_read(vcpu),
             MsrClass::DeCfg => Ok(self.de_cfg()),
-            MsrClass::OwnedByGuest | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
+            MsrClass::OwnedByGuest | MsrClass::Counters | MsrClass::Absent => Err(GeneralProtection),
         }
     }
 
@@ -98,10 +103,10 @@ impl<M: GuestMemory> Machine<M> {
         vcpu: &mut impl VcpuState,
         processor: &mut Processor,
         host: &mut impl Host,
-        number: u32,
+        class: MsrClass,
         value: u64,
     ) -> Result<(), GeneralProtection> {
-        match classify(number) {
+        match class {
             MsrClass::X2Apic(register) => {
                 processor.settle(vcpu, &self.memory);
                 let now = processor.now(host);
@@ -116,7 +121,7 @@ impl<M: GuestMemory> Machine<M> {
                 self.act(processor, host, action);
                 Ok(())
             }
-            MsrClass::SpecCtrl | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
+            MsrClass::Absent => Err(GeneralProtection),
             class => self.write_rarely(vcpu, processor, host, class, value),
         }
     }
