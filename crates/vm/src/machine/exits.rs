@@ -85,7 +85,7 @@ impl<M: GuestMemory> Machine<M> {
             Exit::MachineCheck => Outcome::MachineCheck,
             Exit::Hypercall => self.hypercall(vcpu),
             Exit::Xsetbv => self.xsetbv(vcpu),
-            Exit::TaskPriorityWrite => match emulate::write_task_priority(vcpu, &self.memory) {
+            Exit::TaskPriorityWrite { source } => match emulate::write_task_priority(vcpu, &self.memory, source) {
                 Ok(()) => Outcome::Resume,
                 Err(refused) => self.refuse(vcpu, processor, refused),
             },
