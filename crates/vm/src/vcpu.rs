@@ -7,6 +7,7 @@
 mod bits;
 mod exception;
 mod gpr;
+mod residence;
 mod segment;
 
 use handover::state::Registers;
@@ -17,6 +18,7 @@ use crate::devices::StateError;
 pub use bits::{Rflags, cr0, cr4, dr6, efer};
 pub use exception::{Event, Exception, Exceptions};
 pub use gpr::Gpr;
+pub use residence::{Misplaced, Residence};
 pub use segment::{AccessRights, Segment, SegmentName, TableRegister};
 
 /// One virtual processor's architectural state.

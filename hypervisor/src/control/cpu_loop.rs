@@ -96,7 +96,7 @@ impl CpuLoop {
 
     /// The CPU is about to leave this image; its guests end where they are.
     fn forget_guests(&mut self) {
-        self.executive.unload();
+        self.executive.leave_guests();
         if self.executive.index() != BOOT_PROCESSOR {
             processors::forget_guests();
         }

@@ -165,8 +165,7 @@ impl Executive {
         }
     }
 
-    /// Takes the loaded vCPU's state out of the CPU.
-    pub fn unload(&mut self) {
+    fn unload(&mut self) {
         let Some(slot) = self.loaded.take() else { return };
         if let Some(task) = &mut self.slots[slot] {
             task.switch_out(self.queue.state(slot) == Some(State::Runnable));

@@ -141,9 +141,20 @@ impl Task {
     /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until
     /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
+        self.vcpu.depart();
         self.stolen_before = self.stolen_before.saturating_add(times.stolen.0);
         self.ran_before = self.ran_before.saturating_add(times.running.0);
         self.left_at = wants_to_run.then(cpu::tsc);
+    }
+
+    /// Leaves the calling CPU, and goes on nowhere until it arrives again.
+    pub fn leave_cpu(&mut self) {
+        self.vcpu.depart();
+    }
+
+    /// Whether it is on no CPU.
+    pub fn is_nowhere(&self) -> bool {
+        self.vcpu.is_nowhere()
     }
 
     /// Its registers go into the calling processor, for which it has waited so long. The guest is told how long it has

@@ -66,6 +66,10 @@ impl SvmVcpu {
         Ok(vcpu)
     }
 
+    /// Nothing is left to do: the CPU may have cached parts of the control block, but reads it again where the clean
+    /// bits are clear (section 15.15), and the next arrival clears them, as it flushes what is tagged with the ASID.
+    pub fn depart(&mut self) {}
+
     pub fn load(&mut self) {
         speculation::follow_guest(self.state.switched_mut().owner.guest);
         self.extended.load();

@@ -15,9 +15,9 @@
 
 /// Does the same with whichever vendor's type the enum holds.
 macro_rules! each {
-    ($this:expr, $vendors:ident => $act:expr) => {
+    ($kind:ident: $this:expr, $vendors:ident => $act:expr) => {
         match $this {
-            Self::Svm($vendors) => $act,
+            $kind::Svm($vendors) => $act,
         }
     };
 }
@@ -80,13 +80,13 @@ impl Virt {
 
     /// Optional features that the CPU has, by the manual's names.
     pub fn feature_names(self) -> Vec<&'static str> {
-        each!(self, vendors => vendors.feature_names())
+        each!(Virt: self, vendors => vendors.feature_names())
     }
 
     /// The number of guests' address spaces that a CPU keeps apart in its TLB, each by its tag (ASID, VPID): so many
     /// vCPUs at most can be on one CPU.
     pub fn tags(self) -> u32 {
-        each!(self, vendors => vendors.tags())
+        each!(Virt: self, vendors => vendors.tags())
     }
 
     /// Makes what the CPU of this number needs to run guests, before it does.
@@ -94,7 +94,7 @@ impl Virt {
     /// # Errors
     /// [`Unavailable`]: there is no memory left for it.
     pub fn prepare(self, index: u32) -> Result<(), Unavailable> {
-        each!(self, vendors => vendors.prepare(index))
+        each!(Virt: self, vendors => vendors.prepare(index))
     }
 
     /// Enables the extension on the calling CPU, and what guests need beside it. Once, and again when the CPU has been
@@ -103,7 +103,7 @@ impl Virt {
     /// # Errors
     /// [`Unavailable`]: [`Self::prepare`] has not run for this CPU, and there is no memory left.
     pub fn enable(self) -> Result<(), Unavailable> {
-        each!(self, vendors => vendors.enable())?;
+        each!(Virt: self, vendors => vendors.enable())?;
         counters::prepare_this_processor();
         speculation::prepare_this_processor();
         Ok(())
@@ -112,7 +112,7 @@ impl Virt {
     /// Disables the extension on the calling CPU, from which every vCPU has departed.
     pub fn disable(self) {
         counters::leave_this_processor();
-        each!(self, vendors => vendors.disable());
+        each!(Virt: self, vendors => vendors.disable());
     }
 
     /// Finds the counters of the calling CPU that guests' events can be counted with.
@@ -120,7 +120,7 @@ impl Virt {
     /// # Errors
     /// The reason why they cannot be used.
     pub fn detect_counters(self) -> Result<Counters, String> {
-        let found = each!(self, vendors => vendors.while_enabled(counters::detect));
+        let found = each!(Virt: self, vendors => vendors.while_enabled(counters::detect));
         let found = found.map_err(|unusable| unusable.to_string())?;
         Ok(Counters { name: found.name(), counters: found.counters })
     }

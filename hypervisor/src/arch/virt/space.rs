@@ -4,7 +4,7 @@
 use vm::cpuid::Speculation;
 use vm::vcpu::EntryState;
 
-use super::vcpu::Vcpu;
+use super::vcpu::{Vcpu, Vendor};
 use crate::arch::svm::NestedSpace;
 use crate::arch::unavailable::OutOfMemory;
 
@@ -22,12 +22,12 @@ impl Space {
     /// [`OutOfMemory`]: no frame is left for its control block.
     pub fn create_vcpu(&self, guest: u32, entry: &EntryState, offered: Speculation) -> Result<Vcpu, OutOfMemory> {
         match self {
-            Self::Svm(space) => space.create_vcpu(guest, entry, offered).map(Vcpu::Svm),
+            Self::Svm(space) => space.create_vcpu(guest, entry, offered).map(|vcpu| Vcpu::new(Vendor::Svm(vcpu))),
         }
     }
 
     /// Physical address of the tables' root.
     pub fn root(&self) -> u64 {
-        each!(self, vendors => vendors.root())
+        each!(Space: self, vendors => vendors.root())
     }
 }

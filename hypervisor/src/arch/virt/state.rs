@@ -5,7 +5,7 @@ use handover::state::Registers;
 use vm::devices::StateError;
 use vm::vcpu::{EntryState, Event, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState};
 
-use super::vcpu::Vcpu;
+use super::vcpu::{Vcpu, Vendor};
 
 /// Methods that the vendor's vCPU answers.
 macro_rules! forward {
@@ -13,14 +13,14 @@ macro_rules! forward {
     (fn $name:ident(&$this:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?; $($rest:tt)*) => {
         #[inline]
         fn $name(&$this $(, $argument: $kind)*) $(-> $result)? {
-            each!($this, vendors => vendors.$name($($argument),*))
+            each!(Vendor: &$this.vendor, vendors => vendors.$name($($argument),*))
         }
         forward! { $($rest)* }
     };
     (fn $name:ident(&mut $this:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?; $($rest:tt)*) => {
         #[inline]
         fn $name(&mut $this $(, $argument: $kind)*) $(-> $result)? {
-            each!($this, vendors => vendors.$name($($argument),*))
+            each!(Vendor: &mut $this.vendor, vendors => vendors.$name($($argument),*))
         }
         forward! { $($rest)* }
     };

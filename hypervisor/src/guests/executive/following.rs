@@ -78,7 +78,8 @@ impl Executive {
                 self.queue.remove(slot, now);
                 self.paused &= !(1 << slot);
                 self.counted_goes(slot);
-                if let Some(task) = self.slots[slot].take() {
+                if let Some(mut task) = self.slots[slot].take() {
+                    task.leave_cpu();
                     places::vacate(self.me.index, task.weight());
                     task.let_go();
                 }

@@ -32,6 +32,21 @@ impl Executive {
         self.queue.lose(Ticks(cpu::tsc()));
     }
 
+    /// Takes every vCPU off the CPU, which another image may drive from now on. They keep their slots.
+    pub fn leave_guests(&mut self) {
+        self.unload();
+        self.slots.iter_mut().flatten().for_each(|task| task.leave_cpu());
+    }
+
+    /// Puts those back that have left: the CPU stays this image's.
+    pub fn return_to_guests(&mut self) {
+        for (slot, task) in self.slots.iter_mut().enumerate() {
+            if let Some(task) = task.as_mut().filter(|task| task.is_nowhere()) {
+                task.arrive(slot as u32 + 1);
+            }
+        }
+    }
+
     /// Every vCPU here; whether it wants to run, and for how many ticks others had the CPU meanwhile.
     pub fn vcpus(&self) -> impl Iterator<Item = (&Task, bool, u64)> {
         self.slots.iter().enumerate().filter_map(|(slot, task)| {
@@ -61,8 +76,9 @@ impl Executive {
     /// Takes every vCPU out again.
     pub fn take_all(&mut self, mut take: impl FnMut(Box<Task>)) {
         for slot in 0..self.slots.len() {
-            if let Some(task) = self.slots[slot].take() {
+            if let Some(mut task) = self.slots[slot].take() {
                 self.queue.remove(slot, Ticks(cpu::tsc()));
+                task.leave_cpu();
                 take(task);
             }
         }

@@ -34,12 +34,15 @@ pub fn rehearse(virt: Virt, index: u32, page: &TrialPage) -> Result<(), String> 
     let alone = Takeover::new();
     alone.begin(1, u64::MAX);
     let mut executive = Executive::new(Ok(virt));
-    arrive(&mut executive, index, page, &alone, Role::Understudy)?;
-    executive.choose_as_if();
-    // The loop makes one in earnest.
-    drop(Settling::begin());
+    let arrived = arrive(&mut executive, index, page, &alone, Role::Understudy);
+    if arrived.is_ok() {
+        executive.choose_as_if();
+        // The loop makes one in earnest.
+        drop(Settling::begin());
+    }
+    // Those that have arrived depart, whatever became of the others.
     executive.take_all(|task| adoption::seat_again(index, task));
-    Ok(())
+    arrived.map(drop)
 }
 
 /// Restores what the CPU `index` had, waits until all CPUs have, and settles in if they have. Not inlined, and a

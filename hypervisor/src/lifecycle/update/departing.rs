@@ -45,7 +45,7 @@ fn cross(executive: &mut Executive, gap: &Gap, talk: Talk<'_>) -> Option<Result<
             Act::Pause => cpu::pause(),
             Act::LeaveGuests => {
                 executive.account();
-                executive.unload();
+                executive.leave_guests();
             }
             Act::Save => {
                 executive.lose();
@@ -58,6 +58,7 @@ fn cross(executive: &mut Executive, gap: &Gap, talk: Talk<'_>) -> Option<Result<
             Act::Done => break,
         }
     }
+    executive.return_to_guests();
     executive.lose();
     executive.check_everything();
     Some(saved)
