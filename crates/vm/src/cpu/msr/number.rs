@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The numbers of the registers that are known here.
+#![allow(missing_docs)]
+
+pub const TSC: u32 = 0x10;
+pub const KVM_WALL_CLOCK_OLD: u32 = 0x11;
+pub const KVM_SYSTEM_TIME_OLD: u32 = 0x12;
+pub const PLATFORM_ID: u32 = 0x17;
+pub const APIC_BASE: u32 = 0x1b;
+pub const SPEC_CTRL: u32 = 0x48;
+pub const PRED_CMD: u32 = 0x49;
+pub const MICROCODE_REVISION: u32 = 0x8b;
+pub const PLATFORM_INFO: u32 = 0xce;
+pub const MTRR_CAP: u32 = 0xfe;
+pub const SYSENTER_CS: u32 = 0x174;
+pub const SYSENTER_ESP: u32 = 0x175;
+pub const SYSENTER_EIP: u32 = 0x176;
+pub const MCG_CAP: u32 = 0x179;
+pub const MCG_STATUS: u32 = 0x17a;
+pub const MISC_ENABLE: u32 = 0x1a0;
+pub const DEBUG_CTL: u32 = 0x1d9;
+pub const PAT: u32 = 0x277;
+pub const MTRR_DEFAULT_TYPE: u32 = 0x2ff;
+pub const TSC_DEADLINE: u32 = 0x6e0;
+pub const X2APIC_FIRST: u32 = 0x800;
+pub const X2APIC_LAST: u32 = 0x8ff;
+pub const KVM_WALL_CLOCK: u32 = 0x4b56_4d00;
+pub const KVM_SYSTEM_TIME: u32 = 0x4b56_4d01;
+pub const KVM_STEAL_TIME: u32 = 0x4b56_4d03;
+pub const KVM_PV_EOI: u32 = 0x4b56_4d04;
+pub const EFER: u32 = 0xc000_0080;
+pub const STAR: u32 = 0xc000_0081;
+pub const LSTAR: u32 = 0xc000_0082;
+pub const CSTAR: u32 = 0xc000_0083;
+pub const SFMASK: u32 = 0xc000_0084;
+pub const FS_BASE: u32 = 0xc000_0100;
+pub const GS_BASE: u32 = 0xc000_0101;
+pub const KERNEL_GS_BASE: u32 = 0xc000_0102;
+pub const TSC_AUX: u32 = 0xc000_0103;
+pub const PERF_CTL0: u32 = 0xc001_0000;
+pub const PERF_CTR3: u32 = 0xc001_0007;
+pub const SYSCFG: u32 = 0xc001_0010;
+pub const HWCR: u32 = 0xc001_0015;
+pub const TOP_MEM: u32 = 0xc001_001a;
+pub const TOP_MEM2: u32 = 0xc001_001d;
+pub const NB_CFG: u32 = 0xc001_001f;
+pub const INT_PENDING: u32 = 0xc001_0055;
+pub const MMIO_CONFIG_BASE: u32 = 0xc001_0058;
+pub const SMM_ADDR: u32 = 0xc001_0112;
+pub const VM_CR: u32 = 0xc001_0114;
+pub const BU_CFG2: u32 = 0xc001_102a;
+pub const DE_CFG: u32 = 0xc001_1029;
