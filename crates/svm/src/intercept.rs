@@ -60,9 +60,9 @@ bitflags! {
     }
 }
 
-/// What every guest leaves for, beside [`vm::vcpu::Exceptions::ALWAYS`]. Nothing else is intercepted: control registers, descriptor
-/// tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the guest. PAUSE is
-/// intercepted where the processor counts them, IRET while an NMI is handled.
+/// What every guest leaves for, beside [`vm::vcpu::Exceptions::ALWAYS`]. Nothing else is intercepted: control
+/// registers, descriptor tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the
+/// guest. PAUSE is intercepted where the processor counts them, IRET while an NMI is handled.
 pub const MISC1: Misc1 = Misc1::INTR
     .union(Misc1::NMI)
     .union(Misc1::SMI)
