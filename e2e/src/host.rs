@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use baton::client::Client;
 use lab::{Ending, Lab};
 use tempfile::TempDir;
@@ -188,8 +188,14 @@ impl Host {
         // What a refused update has tried may have taken many seconds.
         match self.client()?.request_within(BOOT_LIMIT, body.clone()) {
             Ok(reply) => bail!("{body:?} was not refused: {reply:?}"),
-            Err(error) => error.downcast::<Refusal>(),
+            Err(error) => error.downcast::<Refusal>().map_err(|error| self.explained(&error)),
         }
+    }
+
+    /// The error of a conversation, with all that the host has said until now.
+    fn explained(&mut self, error: &anyhow::Error) -> anyhow::Error {
+        self.listen(POLL_INTERVAL);
+        anyhow!("{error:#}:\n{}", self.seen)
     }
 
     /// Types on a guest's console.

@@ -62,10 +62,10 @@ pub fn idle_a_moment() {
     unsafe { asm!(".rept 16", "nop", ".endr", options(nomem, nostack, preserves_flags)) };
 }
 
-/// Has the local APIC re-read at what it has pending, by a write of the task priority, which is always 0.
+/// Has the local APIC request what it has pending once more, by a write of the task priority, which is always 0.
 ///
-/// No processor needs it. QEMU's emulator can lose the request of an interrupt that comes in the moment of a VMRUN with
-/// a window (see `reminder`), and remembers it then. An idle processor would wait for it for ever.
+/// No real CPU needs it. QEMU's emulator can lose the request of an interrupt in the moment of a world switch (see
+/// `reminder`). An idle CPU would wait for it for ever.
 #[inline]
 pub fn look_at_pending_interrupts() {
     // SAFETY: the task priority stays as it is: no interrupt is held back.

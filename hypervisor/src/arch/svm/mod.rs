@@ -9,6 +9,7 @@
 //!                             └─ host_state: the CPU's own areas
 //! ```
 
+mod cpu_traits;
 mod extended;
 mod host_state;
 mod maps;
@@ -27,6 +28,8 @@ use super::guest_memory::GuestRam;
 use super::percpu::PerCpu;
 use super::unavailable::{OutOfMemory, Unavailable};
 
+use cpu_traits::CpuTraits;
+
 pub use space::NestedSpace;
 pub use switch::interrupted_guest;
 pub use vcpu::SvmVcpu;
@@ -40,7 +43,7 @@ const MSR_HOST_SAVE: u32 = 0xc001_0117;
 /// AMD SVM.
 #[derive(Clone, Copy)]
 pub struct Svm {
-    features: Features,
+    traits: CpuTraits,
 }
 
 impl Svm {
@@ -55,11 +58,12 @@ impl Svm {
         }
         let leaf = cpu::cpuid(0x8000_000a, 0);
         let features = Features::from_cpuid(leaf.ebx, leaf.edx);
-        if features.nested_paging { Ok(Self { features }) } else { Err(Unavailable::NoNestedPaging) }
+        let this = Self { traits: CpuTraits::with(features) };
+        if features.nested_paging { Ok(this) } else { Err(Unavailable::NoNestedPaging) }
     }
 
     pub fn feature_names(&self) -> Vec<&'static str> {
-        let Features { next_rip, decode_assists, flush_by_asid, clean_bits, pause_filter, .. } = self.features;
+        let Features { next_rip, decode_assists, flush_by_asid, clean_bits, pause_filter, .. } = self.traits.features;
         let named = [
             (true, "nested-paging"),
             (next_rip, "nrips"),
@@ -72,7 +76,7 @@ impl Svm {
     }
 
     pub fn tags(&self) -> u32 {
-        self.features.asids
+        self.traits.features.asids
     }
 
     pub fn prepare(&self, index: u32) -> Result<(), Unavailable> {
@@ -111,7 +115,7 @@ impl Svm {
     }
 
     pub fn create_space(&self, memory: &GuestRam) -> Result<NestedSpace, OutOfMemory> {
-        NestedSpace::new(memory, self.features)
+        NestedSpace::new(memory, self.traits)
     }
 }
 

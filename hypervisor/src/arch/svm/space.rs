@@ -2,11 +2,11 @@
 //! A guest's physical address space: its nested page tables.
 
 use paging::{Flags, MapError, Nested, Tables};
-use svm::Features;
 use units::{PageSize, PhysAddr};
 use vm::cpuid::Speculation;
 use vm::vcpu::EntryState;
 
+use super::cpu_traits::CpuTraits;
 use super::vcpu::SvmVcpu;
 use crate::arch::cpu;
 use crate::arch::guest_memory::GuestRam;
@@ -17,16 +17,16 @@ use crate::arch::unavailable::OutOfMemory;
 pub struct NestedSpace {
     tables: Option<Tables<Nested>>,
     root: PhysAddr,
-    features: Features,
+    traits: CpuTraits,
 }
 
 impl NestedSpace {
     /// Tables that show `memory` and nothing else.
-    pub fn new(memory: &GuestRam, features: Features) -> Result<Self, OutOfMemory> {
+    pub fn new(memory: &GuestRam, traits: CpuTraits) -> Result<Self, OutOfMemory> {
         let largest = if cpu::cpuid(0x8000_0001, 0).edx & (1 << 26) != 0 { PageSize::Gib1 } else { PageSize::Mib2 };
         let mut frames = TableFrames::anywhere();
         let tables = Tables::new(&mut frames, largest).map_err(|_| OutOfMemory)?;
-        let mut space = Self { root: tables.root(), tables: Some(tables), features };
+        let mut space = Self { root: tables.root(), tables: Some(tables), traits };
         for slot in memory.slots() {
             space.show(slot.gpa, PhysAddr(slot.physical), slot.bytes).map_err(|_| OutOfMemory)?;
         }
@@ -34,7 +34,7 @@ impl NestedSpace {
     }
 
     pub fn create_vcpu(&self, guest: u32, entry: &EntryState, offered: Speculation) -> Result<SvmVcpu, OutOfMemory> {
-        SvmVcpu::new(self.features, self.root, guest, entry, offered)
+        SvmVcpu::new(self.traits, self.root, guest, entry, offered)
     }
 
     pub fn root(&self) -> u64 {

@@ -5,8 +5,8 @@ use core::ops::{Deref, DerefMut};
 
 use handover::state::Extended;
 use mitigations::switch::{Variant, in_guest};
+use svm::Vcpu;
 use svm::vcpu::{Owner, SpecCtrl, Tables};
-use svm::{Features, Vcpu};
 use units::PhysAddr;
 use vm::cpuid::Speculation;
 use vm::devices::StateError;
@@ -14,6 +14,7 @@ use vm::exit::Exit;
 use vm::machine::Full;
 use vm::vcpu::{EntryState, VcpuState};
 
+use super::cpu_traits::CpuTraits;
 use super::extended::ExtendedState;
 use super::page::VmcbPage;
 use super::switch::{self, WorldSwitch};
@@ -25,7 +26,7 @@ use crate::arch::{cpu, speculation};
 pub struct SvmVcpu {
     state: Vcpu<VmcbPage>,
     extended: ExtendedState,
-    features: Features,
+    traits: CpuTraits,
     /// Which way in and out: a choice that is made once costs no exit anything.
     switch: WorldSwitch,
 }
@@ -49,7 +50,7 @@ impl DerefMut for SvmVcpu {
 impl SvmVcpu {
     /// A vCPU of the guest with this number, with nested page tables at `root`, that will start in `entry`.
     pub fn new(
-        features: Features,
+        traits: CpuTraits,
         root: PhysAddr,
         guest: u32,
         entry: &EntryState,
@@ -59,9 +60,9 @@ impl SvmVcpu {
         let tables = Tables { io_map: maps.io.0, msr_map: maps.msr(offered).0, nested_root: root.0 };
         let page = VmcbPage::allocate().ok_or(OutOfMemory)?;
         let owner = Owner { vmcb: page.physical(), guest };
-        let mut state = Vcpu::new(page, features, 1, tables, entry);
+        let mut state = Vcpu::new(page, traits.features, 1, tables, entry);
         state.switched_mut().owner = owner;
-        let mut vcpu = Self { state, extended: ExtendedState::after_reset(), features, switch: switch::plain() };
+        let mut vcpu = Self { state, extended: ExtendedState::after_reset(), traits, switch: switch::plain() };
         vcpu.choose_switch();
         Ok(vcpu)
     }
@@ -83,7 +84,7 @@ impl SvmVcpu {
 
     pub fn choose_switch(&mut self) {
         let (actions, guest) = (speculation::actions(), self.state.spec_ctrl());
-        let variant = Variant::choose(actions, guest, self.features.virtual_spec_ctrl, self.state.counts_time());
+        let variant = Variant::choose(actions, guest, self.traits.features.virtual_spec_ctrl, self.state.counts_time());
         self.state.switched_mut().spec_ctrl =
             SpecCtrl { in_guest: in_guest(actions, guest), in_host: actions.host_spec_ctrl() };
         self.switch = switch::of(variant);
@@ -106,12 +107,13 @@ impl SvmVcpu {
         // guest's own memory; this CPU has been enabled; the assembly keeps every register that Rust expects to be kept
         // (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         unsafe { (self.switch)(self.state.switched_mut(), guest_vmcb, host_state::own_vmcb()) };
+        if self.traits.may_lose_requests {
+            cpu::look_at_pending_interrupts();
+        }
         let exit = self.state.after_exit();
-        match exit {
+        if matches!(exit, Exit::Cpuid) {
             // What CPUID returns depends on it.
-            Exit::Cpuid => self.state.set_xcr0(self.extended.xcr0()),
-            Exit::InterruptWindow => cpu::look_at_pending_interrupts(),
-            _ => {}
+            self.state.set_xcr0(self.extended.xcr0());
         }
         exit
     }
