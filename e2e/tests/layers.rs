@@ -90,6 +90,31 @@ fn no_layer_imports_from_above() -> Result<()> {
     Ok(())
 }
 
+/// Names of vendors' virtualization extensions and of what belongs to them.
+const VENDORS_NAMES: [&str; 4] = ["svm", "vmcb", "vmx", "vmcs"];
+
+/// The modules of `arch` that may import a vendor's: the seam, and the vendor's own.
+const SEAM: &str = "arch/virt";
+const VENDORS: [&str; 1] = ["arch/svm"];
+
+#[test]
+fn no_vendor_is_named_above_the_seam() -> Result<()> {
+    let source = workspace()?.join(SOURCE);
+    let mut named = Vec::new();
+    for file in files(&source)? {
+        let text = fs::read_to_string(source.join(&file))?;
+        let names = if file.starts_with("arch") {
+            let is_allowed = [SEAM].iter().chain(&VENDORS).any(|part| file.to_string_lossy().starts_with(part));
+            text.lines().filter(|line| !is_allowed && line.contains("svm::")).count()
+        } else {
+            text.lines().filter(|line| VENDORS_NAMES.iter().any(|name| line.to_lowercase().contains(name))).count()
+        };
+        named.extend((names > 0).then(|| file.display().to_string()));
+    }
+    assert!(named.is_empty(), "these name a vendor's extension (reach it through {SEAM}): {named:#?}");
+    Ok(())
+}
+
 #[test]
 fn every_module_is_in_a_layer() -> Result<()> {
     let entries =

@@ -7,7 +7,7 @@ use vm::exit::PortAccess;
 use vm::machine::instruction::{self, MAX_BYTES, Usual};
 use vm::memory::GuestMemory;
 use vm::testing::{FakeMemory, FakeVcpu};
-use vm::vcpu::{SegmentName, VcpuState};
+use vm::vcpu::{AccessRights, SegmentName, VcpuState};
 
 use crate::input::Input;
 
@@ -80,7 +80,7 @@ pub fn processor(input: &mut Input<'_>, memory: &FakeMemory) -> FakeVcpu {
     let mut vcpu = FakeVcpu { rip: input.number(), rflags: input.u16().into(), ..FakeVcpu::default() };
     vcpu.gprs = core::array::from_fn(|_| input.number());
     (vcpu.cpl, vcpu.efer) = (input.u8() & 3, input.u16().into());
-    vcpu.segments[SegmentName::Cs as usize].attributes = input.u16();
+    vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(input.u16());
     vcpu.segments.iter_mut().for_each(|segment| segment.base = input.number());
     if input.bool() {
         (vcpu.cr0, vcpu.cr3, vcpu.cr4) = (1 << 31 | u64::from(input.u32()), input.number(), input.u16().into());

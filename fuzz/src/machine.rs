@@ -130,7 +130,7 @@ fn rare(input: &mut Input<'_>) -> Exit {
         Exit::AbsentInstruction,
         Exit::CounterRead,
         Exit::ClockRead,
-        Exit::TaskPriorityWrite,
+        Exit::TaskPriorityWrite { source: None },
         Exit::CacheFlush,
         Exit::Shutdown,
         Exit::EntryRefused,

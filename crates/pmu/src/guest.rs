@@ -11,20 +11,24 @@ mod filter;
 mod intel;
 mod intel_registers;
 mod numbering;
+mod reach;
+mod registers;
 mod saved;
+mod settings;
 mod shown;
 mod state;
 mod view;
 
 use crate::bank::slots;
-use crate::event::{What, select};
-use crate::{Backend, Bank, Counter, CounterSet, Event, Policy, SLOTS};
-use numbering::{Register, general, global_bit, slots_of_global};
+use crate::event::select;
+use crate::{Backend, Bank, CounterSet, Policy, SLOTS};
+use numbering::{Register, general, global_bit};
 
 pub use filter::Filter;
 pub use intel_registers::leaf as intel_leaf;
 pub(crate) use numbering::slot_of;
 pub use numbering::{AMD_GENERAL, INTEL_FIXED, INTEL_GENERAL};
+pub use registers::is_register;
 pub use saved::{BadState, State};
 pub use shown::{Counts, View};
 
@@ -93,23 +97,6 @@ impl<B: Backend> VirtualPmu<B> {
     /// The events behind them.
     pub fn bank(&self) -> &Bank<B> {
         &self.bank
-    }
-
-    /// What of the counters does not concern events that are on them.
-    pub fn backend_mut(&mut self) -> &mut B {
-        self.bank.backend_mut()
-    }
-
-    /// See [`Bank::change_backend`].
-    pub fn change_backend(&mut self, ticks: u64, change: impl FnOnce(&mut B)) {
-        self.run_until(ticks);
-        self.bank.change_backend(change);
-    }
-
-    /// Those of these counters that have the guest's event of the same number.
-    pub fn seated(&self, of: CounterSet) -> CounterSet {
-        let is_seated = |&counter: &Counter| slot_of(counter).is_some_and(|slot| self.bank.is_on(slot, counter));
-        of.filter(is_seated).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
     }
 
     /// Whether any counter counts: only then does the guest's time matter.
@@ -231,105 +218,6 @@ impl<B: Backend> VirtualPmu<B> {
         match slot.checked_sub(INTEL_GENERAL) {
             Some(fixed) => intel_registers::fixed_interrupts(self.fixed_control, fixed),
             None => self.selects[slot] & select::INTERRUPT != 0,
-        }
-    }
-
-    /// All that it stops or starts at once, as a kernel does at each of its interrupts.
-    fn set_global_control(&mut self, value: u64) {
-        let (stopped, let_go) = (self.global_control & !value, value & !self.global_control);
-        self.global_control = value;
-        self.bank.rest_all(slots_of_global(stopped));
-        let (mut wanted, mut others) = (0, 0);
-        for slot in slots(slots_of_global(let_go)) {
-            let setting = self.setting(slot);
-            wanted |= u16::from(setting != 0) << slot;
-            others |= u16::from(setting != self.counted[slot]) << slot;
-        }
-        let others = wanted & others | self.bank.resume_all(wanted & !others);
-        slots(others).for_each(|slot| self.count_as(slot, self.setting(slot)));
-    }
-
-    #[inline(always)]
-    fn set_select(&mut self, at: usize, value: u64) {
-        if self.selects[at] != value {
-            self.selects[at] = value;
-            self.count_as(at, self.select_setting(at));
-        }
-    }
-
-    /// What the registers say of a slot; 0 if it is not to count.
-    #[inline(always)]
-    fn setting(&self, slot: usize) -> u64 {
-        match slot.checked_sub(INTEL_GENERAL) {
-            Some(fixed) => self.fixed_setting(fixed),
-            None => self.select_setting(slot),
-        }
-    }
-
-    /// A slot counts what its setting says. What that means is looked up only where it is not what it counted last.
-    #[inline(always)]
-    fn count_as(&mut self, slot: usize, setting: u64) {
-        if setting == 0 {
-            self.bank.rest(slot);
-        } else if self.counted[slot] != setting || !self.bank.resume(slot) {
-            self.count_anew(slot, setting);
-        }
-    }
-
-    #[inline(never)]
-    fn count_anew(&mut self, slot: usize, setting: u64) {
-        match self.event(slot) {
-            None => self.bank.rest(slot),
-            Some(event) => {
-                self.bank.count(slot, Some(&event));
-                self.counted[slot] = setting;
-            }
-        }
-    }
-
-    /// What the registers say of a general slot, whether it interrupts apart; 0 if it is not to count.
-    #[inline(always)]
-    fn select_setting(&self, slot: usize) -> u64 {
-        let is_on = self.selects[slot] & select::ENABLE != 0 && self.global_control & 1 << slot != 0;
-        if is_on { self.selects[slot] & !select::INTERRUPT } else { 0 }
-    }
-
-    /// The same of one of fixed purpose.
-    #[inline(always)]
-    fn fixed_setting(&self, fixed: usize) -> u64 {
-        let is_on = self.global_control & 1 << global_bit(INTEL_GENERAL + fixed) != 0;
-        if is_on { intel_registers::fixed_modes(self.fixed_control, fixed) } else { 0 }
-    }
-
-    /// The event that the registers name for a slot, if it has a mode to count in and may be counted.
-    fn event(&self, slot: usize) -> Option<Event> {
-        let (event, number) = match slot.checked_sub(INTEL_GENERAL) {
-            Some(fixed) => intel_registers::fixed_event(self.fixed_control, fixed)?,
-            None => {
-                let number = select::number(self.selects[slot]);
-                (select::event(self.selects[slot], self.what(number)), number)
-            }
-        };
-        (!event.modes.is_empty() && self.filter.allows(number) && !self.is_foreign(&event)).then_some(event)
-    }
-
-    /// The number means something else to the counters than to the guest.
-    fn is_foreign(&self, event: &Event) -> bool {
-        let is_by_number = matches!(event.what, What::Vendor { .. });
-        self.bank.backend().vendor().is_some_and(|vendor| vendor != self.vendor) && is_by_number
-    }
-
-    fn what(&self, number: (u16, u8)) -> What {
-        use crate::{amd as host_amd, intel as host_intel};
-        let (cycles, instructions) = match self.vendor {
-            Vendor::Intel => (host_intel::CYCLES, host_intel::INSTRUCTIONS),
-            Vendor::Amd => (host_amd::CYCLES, host_amd::INSTRUCTIONS),
-        };
-        match number {
-            number if number == cycles => What::Cycles,
-            number if number == instructions => What::Instructions,
-            host_amd::REFERENCE_CYCLES if self.vendor == Vendor::Amd => What::ReferenceCycles,
-            (select, unit) => What::Vendor { select, unit },
         }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! guest's registers ─► VirtualPmu ─► Bank: events, on counters ─► Backend ─┬─ soft: time in the guest
-//!                      (guest)        (one code path, two policies)        ├─ intel ─┐
-//!                                         │ assign                          └─ amd ───┴─ Msrs: the processor, or a model
+//!                      (guest)        (one code path, two policies)        └─ amd ─► Msrs: the processor, or a model
+//!                                         │ assign
 //! the host's events ──────────────────► schedule
 //! ```
 //!
@@ -14,13 +14,13 @@
 //! | `counter` | counters, sets of them, their width and overflow |
 //! | `schedule` | which event gets which counter |
 //! | `bank` | the events of one user and the counters that they are on; what a switch saves and restores |
-//! | `soft`, `intel`, `amd` | counters of a processor that has none, of Intel's and of AMD's |
-//! | `pebs`, `lbr`, `topdown` | what else Intel's processors count, record and sample, for one user at a time |
-//! | `intel_guest` | a guest's counters with these three |
+//! | `soft`, `amd` | counters of a processor that has none, and of AMD's |
+//! | `intel` | the numbers of Intel's, which guests see |
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
 //! | `host` | what a host counts with: `soft` or `amd`, as one type |
 //! | `vcpu` | a virtual processor's counters on that |
 //! | `host_time` | the host's own, a user beside guests' |
+//! | `not_yet_wired` | Intel's processors' counters, PEBS, last branch records and top-down metrics: in no image yet |
 //!
 //! Nothing here allocates, and every loop is over the counters of one processor.
 #![no_std]
@@ -37,13 +37,10 @@ pub mod guest;
 pub mod host;
 pub mod host_time;
 pub mod intel;
-pub mod intel_guest;
-pub mod lbr;
-pub mod pebs;
+pub mod not_yet_wired;
 mod refused;
 pub mod schedule;
 pub mod soft;
-pub mod topdown;
 pub mod vcpu;
 mod vendor;
 

@@ -3,8 +3,9 @@
 
 use vm::addr::{AccessSize, Gpa};
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
-use vm::vcpu::Exception;
+use vm::vcpu::Gpr;
 
+use crate::features::Features;
 use crate::vmcb::Control;
 
 #[allow(missing_docs)]
@@ -51,8 +52,8 @@ pub mod number {
     pub const INVALID_32: u64 = u32::MAX as u64;
 }
 
-/// What the exit recorded in `control` means.
-pub fn decode(control: &Control) -> Exit {
+/// What the exit recorded in `control` means, on a CPU with these features.
+pub fn decode(control: &Control, features: &Features) -> Exit {
     match control.exit_code {
         number::CPUID => Exit::Cpuid,
         number::MSR if control.exit_info_1 & 1 == 0 => Exit::MsrRead,
@@ -70,7 +71,7 @@ pub fn decode(control: &Control) -> Exit {
         number::SMI | number::INIT => Exit::HostInterrupt,
         number::VMMCALL => Exit::Hypercall,
         number::XSETBV => Exit::Xsetbv,
-        number::CR8_WRITE => Exit::TaskPriorityWrite,
+        number::CR8_WRITE => Exit::TaskPriorityWrite { source: moved_register(control, features) },
         number::RDPMC => Exit::CounterRead,
         number::RDTSC | number::RDTSCP => Exit::ClockRead,
         number::INVD | number::WBINVD => Exit::CacheFlush,
@@ -87,21 +88,16 @@ pub fn decode(control: &Control) -> Exit {
 /// EXITINFO1 and EXITINFO2 of an intercepted exception (section 15.12): the error code; for #PF the address, which is
 /// not in CR2 yet. For #DB, DR6 is already as the guest's handler is to find it.
 fn exception(code: u64, control: &Control) -> Exit {
-    const DEBUG: u8 = 1;
-    const PAGE_FAULT: u8 = 14;
-    const NON_MASKABLE: u8 = 2;
-    const MACHINE_CHECK: u8 = 18;
-    /// #DF, #TS, #NP, #SS, #GP, #PF, #AC push an error code (section 8.2).
-    const WITH_ERROR_CODE: u32 = 1 << 8 | 0x1f << 10 | 1 << 17;
-    let (vector, error) = ((code - number::FIRST_EXCEPTION) as u8, control.exit_info_1 as u32);
-    Exit::Exception(match vector {
-        DEBUG => Exception::Debug,
-        PAGE_FAULT => Exception::PageFault { code: error, address: control.exit_info_2 },
-        // No exception by which a guest leaves for itself.
-        NON_MASKABLE | MACHINE_CHECK => return Exit::Unknown { code },
-        vector if WITH_ERROR_CODE & 1 << vector != 0 => Exception::Fault { vector, code: Some(error) },
-        vector => Exception::Fault { vector, code: None },
-    })
+    let vector = (code - number::FIRST_EXCEPTION) as u8;
+    Exit::exception(vector, control.exit_info_1 as u32, control.exit_info_2, code)
+}
+
+/// EXITINFO1 of an access to a control register, where the CPU has decode assists: bit 63 is set for a MOV, whose
+/// general purpose register is in bits 0 to 3 (section 15.8.1).
+fn moved_register(control: &Control, features: &Features) -> Option<Gpr> {
+    const IS_MOVE: u64 = 1 << 63;
+    let is_reported = features.decode_assists && control.exit_info_1 & IS_MOVE != 0;
+    is_reported.then(|| Gpr::ALL[(control.exit_info_1 & 0xf) as usize])
 }
 
 /// EXITINFO1 and EXITINFO2 of IOIO (section 15.10.2).

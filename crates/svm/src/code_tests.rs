@@ -2,17 +2,22 @@
 use proptest::prelude::*;
 use vm::addr::{AccessSize, Gpa};
 use vm::exit::{Exit, MemoryAccess};
-use vm::vcpu::Exception;
+use vm::vcpu::{Exception, Gpr};
 
 use super::{decode, number};
+use crate::features::Features;
 use crate::vmcb::Vmcb;
 
 fn exit(code: u64, info_1: u64, info_2: u64) -> Exit {
+    exit_with(Features::default(), code, info_1, info_2)
+}
+
+fn exit_with(features: Features, code: u64, info_1: u64, info_2: u64) -> Exit {
     let mut vmcb = Vmcb::zeroed();
     vmcb.control.exit_code = code;
     vmcb.control.exit_info_1 = info_1;
     vmcb.control.exit_info_2 = info_2;
-    decode(&vmcb.control)
+    decode(&vmcb.control, &features)
 }
 
 #[test]
@@ -86,6 +91,18 @@ fn an_intercepted_exception_comes_with_its_error_code_and_address() {
     assert_eq!(exit(0x46, 0x18, 0), Exit::Exception(Exception::Fault { vector: 6, code: None }));
     assert_eq!(exit(0x4e, 6, 0x1234), Exit::Exception(Exception::PageFault { code: 6, address: 0x1234 }));
     assert_eq!(exit(0x42, 0, 0), Exit::Unknown { code: 0x42 }, "an NMI has an exit of its own");
+}
+
+#[test]
+fn a_move_to_cr8_names_its_register_where_the_cpu_reports_it() {
+    let assisted = Features { decode_assists: true, ..Features::default() };
+    let source = |features, info| match exit_with(features, number::CR8_WRITE, info, 0) {
+        Exit::TaskPriorityWrite { source } => source,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(source(assisted, 1 << 63 | 9), Some(Gpr::R9));
+    assert_eq!(source(assisted, 9), None, "no MOV");
+    assert_eq!(source(Features::default(), 1 << 63 | 9), None, "what is there means nothing");
 }
 
 proptest! {

@@ -13,15 +13,33 @@
 //! interrupts off. So EVENTINJ never has an external interrupt. Where the virtual interrupt is needed for another one,
 //! the guest's local APIC takes the first back.
 
-use vm::vcpu::{Event, Exception};
+use vm::vcpu::{Event, Exception, dr6};
 
 use crate::intercept::Misc1;
-use crate::vmcb::{Clean, Control, EventInjection, event_type};
+use crate::vmcb::{Clean, Control, EventInjection, Vmcb, event_type};
 
 /// The highest priority there is (V_INTR_PRIO).
 const HIGHEST_PRIORITY: u8 = 0xf;
+/// DR7.GD: an access to a debug register is #DB, whose delivery clears the bit (section 13.1.1.4).
+const DR7_GENERAL_DETECT: u64 = 1 << 13;
 /// Vectors below are exceptions' (section 8.2).
 const FIRST_INTERRUPT: u8 = 32;
+
+/// The next entry delivers `event`, whose delivery finds the registers as it expects them: CR2 has a page fault's
+/// address, DR6 the single step.
+#[inline]
+pub fn inject(vmcb: &mut Vmcb, event: Event) {
+    deliver(&mut vmcb.control, event);
+    if let Event::Exception(Exception::PageFault { address, .. }) = event {
+        vmcb.save.cr2 = address;
+        vmcb.control.clean.remove(Clean::CR2);
+    }
+    if let Event::Exception(debug @ (Exception::Debug | Exception::SingleStep)) = event {
+        vmcb.save.dr6 |= if debug == Exception::SingleStep { dr6::BS } else { 0 };
+        vmcb.save.dr7 &= !DR7_GENERAL_DETECT;
+        vmcb.control.clean.remove(Clean::DEBUG_REGISTERS);
+    }
+}
 
 /// The next entry delivers `event`. The guest can take it, if it is an external interrupt.
 #[inline]
@@ -130,19 +148,16 @@ fn offer(control: &mut Control, vector: u8) {
 #[inline]
 fn encode(event: Event) -> EventInjection {
     let injection = EventInjection::new().with_is_valid(true);
-    let exception = |vector| injection.with_kind(event_type::EXCEPTION).with_vector(vector);
-    let with_code = |vector, code| exception(vector).with_has_error_code(true).with_error_code(code);
     match event {
         Event::Interrupt(vector) => injection.with_kind(event_type::INTERRUPT).with_vector(vector),
         Event::Nmi => injection.with_kind(event_type::NMI).with_vector(2),
-        Event::Exception(Exception::Debug | Exception::SingleStep) => exception(1),
-        Event::Exception(Exception::DivideError) => exception(0),
-        Event::Exception(Exception::InvalidOpcode) => exception(6),
-        Event::Exception(Exception::StackFault(code)) => with_code(12, code),
-        Event::Exception(Exception::GeneralProtection(code)) => with_code(13, code),
-        Event::Exception(Exception::PageFault { code, .. }) => with_code(14, code),
-        Event::Exception(Exception::Fault { vector, code: Some(code) }) => with_code(vector, code),
-        Event::Exception(Exception::Fault { vector, code: None }) => exception(vector),
+        Event::Exception(exception) => {
+            let injection = injection.with_kind(event_type::EXCEPTION).with_vector(exception.vector());
+            match exception.error_code() {
+                Some(code) => injection.with_has_error_code(true).with_error_code(code),
+                None => injection,
+            }
+        }
     }
 }
 

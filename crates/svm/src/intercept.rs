@@ -8,11 +8,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Offset 000h, bit 24: a write of CR8.
 pub const CR8_WRITE: u32 = 1 << 24;
 
-/// Offset 008h: exceptions, bit N for vector N.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(transparent)]
-pub struct Exceptions(u32);
-
 /// Offset 00Ch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
@@ -22,25 +17,6 @@ pub struct Misc1(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct Misc2(u32);
-
-bitflags! {
-    impl Exceptions: u32 {
-        const DE = 1 << 0;
-        const DB = 1 << 1;
-        const BR = 1 << 5;
-        const UD = 1 << 6;
-        const NM = 1 << 7;
-        const TS = 1 << 10;
-        const NP = 1 << 11;
-        const SS = 1 << 12;
-        const GP = 1 << 13;
-        const PF = 1 << 14;
-        const MF = 1 << 16;
-        const AC = 1 << 17;
-        const MC = 1 << 18;
-        const XF = 1 << 19;
-    }
-}
 
 bitflags! {
     impl Misc1: u32 {
@@ -84,29 +60,9 @@ bitflags! {
     }
 }
 
-/// The exceptions that every guest leaves for. Delivery of #DB and #AC can raise the same exception again, without end
-/// and without an instruction boundary at which the processor would take an interrupt (CVE-2015-8104, CVE-2015-5307,
-/// XSA-156). With an exit for each, the host gets its processor back; it puts the exception into the guest again. A
-/// machine check is the machine's, not the guest's that it interrupts.
-pub const EXCEPTIONS: Exceptions = Exceptions::DB.union(Exceptions::AC).union(Exceptions::MC);
-
-/// Faults that a guest leaves for while one of its instructions is stepped over: their frames would show the trap
-/// flag. #AC is among [`EXCEPTIONS`]; #CP, #HV, #VC and #SX belong to features that no guest has.
-pub const FAULTS: Exceptions = Exceptions::DE
-    .union(Exceptions::BR)
-    .union(Exceptions::UD)
-    .union(Exceptions::NM)
-    .union(Exceptions::TS)
-    .union(Exceptions::NP)
-    .union(Exceptions::SS)
-    .union(Exceptions::GP)
-    .union(Exceptions::PF)
-    .union(Exceptions::MF)
-    .union(Exceptions::XF);
-
-/// What every guest leaves for, beside [`EXCEPTIONS`]. Nothing else is intercepted: control registers, descriptor
-/// tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the guest. PAUSE is
-/// intercepted where the processor counts them, IRET while an NMI is handled.
+/// What every guest leaves for, beside [`vm::vcpu::Exceptions::ALWAYS`]. Nothing else is intercepted: control
+/// registers, descriptor tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the
+/// guest. PAUSE is intercepted where the processor counts them, IRET while an NMI is handled.
 pub const MISC1: Misc1 = Misc1::INTR
     .union(Misc1::NMI)
     .union(Misc1::SMI)

@@ -2,14 +2,17 @@
 use std::boxed::Box;
 
 use vm::exit::Exit;
-use vm::vcpu::{EntryState, Event, Exception, Gpr, Segment, SegmentName, TableRegister, VcpuState, cr0, efer};
+use vm::vcpu::{
+    AccessRights, EntryState, Event, Exception, Exceptions, Gpr, Segment, SegmentName, TableRegister, VcpuState, cr0,
+    efer,
+};
 
 use zerocopy::IntoBytes as _;
 
 use super::{Tables, Vcpu};
 use crate::Features;
 use crate::code::number;
-use crate::intercept::{Exceptions, Misc1};
+use crate::intercept::Misc1;
 use crate::vmcb::{Clean, EventInjection, Vmcb, event_type};
 
 const FEATURES: Features = Features {
@@ -24,7 +27,7 @@ const FEATURES: Features = Features {
 };
 
 fn entry() -> EntryState {
-    let flat = Segment { selector: 0x18, attributes: 0xc93, limit: u32::MAX, base: 0 };
+    let flat = Segment { selector: 0x18, rights: AccessRights::from_packed(0xc93), limit: u32::MAX, base: 0 };
     EntryState {
         rip: 0x10_0200,
         rsp: 0x1000,
@@ -34,9 +37,9 @@ fn entry() -> EntryState {
         cr3: 0x9000,
         cr4: 0x20,
         efer: efer::LME | efer::LMA,
-        cs: Segment { selector: 0x10, attributes: 0xa9b, ..flat },
+        cs: Segment { selector: 0x10, rights: AccessRights::from_packed(0xa9b), ..flat },
         data: flat,
-        tr: Segment { attributes: 0x8b, ..Segment::default() },
+        tr: Segment { rights: AccessRights::from_packed(0x8b), ..Segment::default() },
         gdtr: TableRegister { base: 0x6000, limit: 31 },
         idtr: TableRegister::default(),
     }
@@ -207,7 +210,7 @@ fn a_single_steps_exception_says_so() {
 
 #[test]
 fn a_guest_leaves_for_debug_exceptions_and_alignment_checks_alone() {
-    let intercepted = vcpu().vmcb().control.intercept_exceptions;
+    let intercepted = Exceptions::from_bits_retain(vcpu().vmcb().control.intercept_exceptions);
     assert!(intercepted.contains(Exceptions::DB | Exceptions::AC));
     assert!((intercepted - Exceptions::DB - Exceptions::AC - Exceptions::MC).is_empty());
 }

@@ -5,10 +5,10 @@
 use bitfield_struct::bitfield;
 use bitflags::bitflags;
 use core::mem::{offset_of, size_of};
-use vm::vcpu::Segment;
+use vm::vcpu::{AccessRights, Segment, TableRegister};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::intercept::{Exceptions, Misc1, Misc2};
+use crate::intercept::{Misc1, Misc2};
 
 /// One control block: a page the processor reads at VMRUN and writes at #VMEXIT.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -33,7 +33,8 @@ impl Vmcb {
 pub struct Control {
     pub intercept_cr: u32,
     pub intercept_dr: u32,
-    pub intercept_exceptions: Exceptions,
+    /// [`vm::vcpu::Exceptions`].
+    pub intercept_exceptions: u32,
     pub intercept_misc1: Misc1,
     pub intercept_misc2: Misc2,
     pub intercept_misc3: u32,
@@ -135,7 +136,7 @@ const _: () = {
     assert!(offset_of!(Save, spec_ctrl) == 0x2e0);
 };
 
-/// A segment or table register as the block stores it.
+/// A segment or table register as the block stores it: its access rights packed (section 15.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct VmcbSegment {
@@ -147,13 +148,22 @@ pub struct VmcbSegment {
 
 impl From<Segment> for VmcbSegment {
     fn from(s: Segment) -> Self {
-        Self { selector: s.selector, attributes: s.attributes, limit: s.limit, base: s.base }
+        Self { selector: s.selector, attributes: s.rights.packed(), limit: s.limit, base: s.base }
     }
 }
 
 impl From<VmcbSegment> for Segment {
+    #[inline]
     fn from(s: VmcbSegment) -> Self {
-        Self { selector: s.selector, attributes: s.attributes, limit: s.limit, base: s.base }
+        let rights = AccessRights::from_packed(s.attributes);
+        Self { selector: s.selector, rights, limit: s.limit, base: s.base }
+    }
+}
+
+/// The block keeps 32 bits of a limit that has 16.
+impl From<VmcbSegment> for TableRegister {
+    fn from(s: VmcbSegment) -> Self {
+        Self { base: s.base, limit: s.limit as u16 }
     }
 }
 

@@ -18,7 +18,7 @@ use vm::machine::emulate::VectorWrite;
 use vm::machine::{Counters, Host, Machine, MachineConfig, Outcome, Processor};
 use vm::memory::GuestMemory;
 use vm::testing::FakeMemory;
-use vm::vcpu::{EntryState, Gpr, Rflags, Segment, TableRegister, VcpuState, cr0, efer};
+use vm::vcpu::{AccessRights, EntryState, Gpr, Rflags, Segment, TableRegister, VcpuState, cr0, efer};
 
 const RIP: u64 = 0x1000;
 const IOAPIC: Gpa = Gpa(0xfec0_0000);
@@ -82,7 +82,7 @@ fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
 
 /// 64-bit code without paging: addresses are guest-physical ones.
 fn vcpu() -> Vcpu<Box<Vmcb>> {
-    let flat = Segment { selector: 0x18, attributes: 0xc93, limit: u32::MAX, base: 0 };
+    let flat = Segment { selector: 0x18, rights: AccessRights::from_packed(0xc93), limit: u32::MAX, base: 0 };
     let entry = EntryState {
         rip: RIP,
         rsp: 0x800,
@@ -92,9 +92,9 @@ fn vcpu() -> Vcpu<Box<Vmcb>> {
         cr3: 0,
         cr4: 0,
         efer: efer::LME | efer::LMA,
-        cs: Segment { selector: 0x10, attributes: 0xa9b, ..flat },
+        cs: Segment { selector: 0x10, rights: AccessRights::from_packed(0xa9b), ..flat },
         data: flat,
-        tr: Segment { attributes: 0x8b, ..Segment::default() },
+        tr: Segment { rights: AccessRights::from_packed(0x8b), ..Segment::default() },
         gdtr: TableRegister::default(),
         idtr: TableRegister::default(),
     };

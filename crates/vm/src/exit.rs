@@ -4,7 +4,7 @@
 //! One place per extension decodes into this enum (for SVM: the `svm` crate); one `match` answers it.
 
 use crate::addr::{AccessSize, Gpa};
-use crate::vcpu::Exception;
+use crate::vcpu::{Exception, Gpr};
 
 /// Why the processor left the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,10 @@ pub enum Exit {
     /// The guest executed XSETBV.
     Xsetbv,
     /// The guest executed a MOV to CR8, and the monitor had asked to be told.
-    TaskPriorityWrite,
+    TaskPriorityWrite {
+        /// The register that is moved, where the CPU reports it.
+        source: Option<Gpr>,
+    },
     /// The guest executed an instruction that its processor does not have (VMRUN, MONITOR, …): it gets #UD.
     AbsentInstruction,
     /// The guest executed RDPMC.
@@ -58,6 +61,14 @@ pub enum Exit {
         /// The extension's own number for it.
         code: u64,
     },
+}
+
+impl Exit {
+    /// An intercepted exception, as control blocks of all vendors describe it ([`Exception::raised`]). `code` is the
+    /// extension's own number for such an exit.
+    pub fn exception(vector: u8, error: u32, address: u64, code: u64) -> Self {
+        Exception::raised(vector, error, address).map_or(Self::Unknown { code }, Self::Exception)
+    }
 }
 
 /// One IN, OUT, INS or OUTS.

@@ -1,242 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's architectural state, as the handlers of exits may read and change it.
+//! A vCPU's architectural state, as the handlers of exits may read and change it.
 //!
-//! The hypervisor implements [`VcpuState`] over the processor's control block; tests implement it over plain data
+//! The hypervisor implements [`VcpuState`] over the CPU's control block; tests implement it over plain data
 //! (`testing::FakeVcpu`).
 
-use bitflags::bitflags;
-use handover::state::{Registers, SegmentRegister};
+mod bits;
+mod exception;
+mod gpr;
+mod residence;
+mod segment;
+
+use handover::state::Registers;
 
 use crate::addr::AccessSize;
 use crate::devices::StateError;
 
-/// General purpose registers, numbered as instructions encode them (AMD APM vol. 3, section 1.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Gpr {
-    Rax,
-    Rcx,
-    Rdx,
-    Rbx,
-    Rsp,
-    Rbp,
-    Rsi,
-    Rdi,
-    R8,
-    R9,
-    R10,
-    R11,
-    R12,
-    R13,
-    R14,
-    R15,
-}
-
-impl Gpr {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
-        Self::Rax,
-        Self::Rcx,
-        Self::Rdx,
-        Self::Rbx,
-        Self::Rsp,
-        Self::Rbp,
-        Self::Rsi,
-        Self::Rdi,
-        Self::R8,
-        Self::R9,
-        Self::R10,
-        Self::R11,
-        Self::R12,
-        Self::R13,
-        Self::R14,
-        Self::R15,
-    ];
-}
-
-/// Segment registers and descriptor tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum SegmentName {
-    Es,
-    Cs,
-    Ss,
-    Ds,
-    Fs,
-    Gs,
-    Ldtr,
-    Tr,
-}
-
-/// A segment register with its hidden part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Segment {
-    /// The visible selector.
-    pub selector: u16,
-    /// Attributes: bits 0–7 are descriptor bits 40–47 (type, S, DPL, P), bits 8–11 are descriptor bits 52–55 (AVL, L,
-    /// D/B, G): the VMCB's packed form (AMD APM vol. 2, section 15.5.1).
-    pub attributes: u16,
-    /// Limit in bytes, granularity applied.
-    pub limit: u32,
-    /// Linear base address.
-    pub base: u64,
-}
-
-/// A descriptor table register (GDTR, IDTR).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct TableRegister {
-    /// Linear address of the table.
-    pub base: u64,
-    /// Its size in bytes less one.
-    pub limit: u16,
-}
-
-impl From<Segment> for SegmentRegister {
-    fn from(Segment { selector, attributes, limit, base }: Segment) -> Self {
-        Self { selector: selector.into(), attributes: attributes.into(), limit: limit.into(), base: base.into() }
-    }
-}
-
-impl From<SegmentRegister> for Segment {
-    fn from(SegmentRegister { selector, attributes, limit, base }: SegmentRegister) -> Self {
-        Self { selector: selector.get(), attributes: attributes.get(), limit: limit.get(), base: base.get() }
-    }
-}
-
-impl From<TableRegister> for SegmentRegister {
-    fn from(TableRegister { base, limit }: TableRegister) -> Self {
-        Segment { limit: limit.into(), base, ..Segment::default() }.into()
-    }
-}
-
-/// Exceptions that handlers raise in the guest. The error code, where there is one, comes with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exception {
-    /// #DB whose causes DR6 already has.
-    Debug,
-    /// #DB of a single step over an emulated instruction: DR6.BS is set with it.
-    SingleStep,
-    /// #DE: a division by zero, or one whose quotient does not fit.
-    DivideError,
-    /// #UD: the instruction does not exist here.
-    InvalidOpcode,
-    /// #SS with its error code.
-    StackFault(u32),
-    /// #GP with its error code.
-    GeneralProtection(u32),
-    /// #PF with its error code and the address for CR2.
-    PageFault {
-        /// The error code (AMD APM vol. 2, section 8.4.2).
-        code: u32,
-        /// The linear address that faulted.
-        address: u64,
-    },
-    /// Another fault that the guest raised by itself, with its error code if it has one.
-    Fault {
-        /// The vector.
-        vector: u8,
-        /// The error code.
-        code: Option<u32>,
-    },
-}
-
-impl Exception {
-    /// Whether it is a fault for certain: the instruction is executed again after it (AMD APM vol. 2, section 8.2). #DB
-    /// can be either.
-    pub const fn is_fault(self) -> bool {
-        !matches!(self, Self::Debug | Self::SingleStep)
-    }
-}
-
-/// What is put into the guest at its next entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// An external interrupt with its vector.
-    Interrupt(u8),
-    /// A non-maskable interrupt.
-    Nmi,
-    /// An exception.
-    Exception(Exception),
-}
-
-bitflags! {
-    /// RFLAGS bits that handlers look at.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Rflags: u64 {
-        /// Trap flag: single step.
-        const TRAP = 1 << 8;
-        /// Interrupts enabled.
-        const INTERRUPT = 1 << 9;
-        /// Direction: string instructions count down.
-        const DIRECTION = 1 << 10;
-        /// Nested task: IRET switches tasks.
-        const NESTED_TASK = 1 << 14;
-        /// Virtual-8086 mode.
-        const VIRTUAL_8086 = 1 << 17;
-        /// Alignment checks; with SMAP: supervisor code may access user pages.
-        const ALIGNMENT_CHECK = 1 << 18;
-        /// Resume flag.
-        const RESUME = 1 << 16;
-        const _ = !0;
-    }
-}
-
-/// Control register 0 bits.
-pub mod cr0 {
-    /// Protected mode enable.
-    pub const PE: u64 = 1 << 0;
-    /// Extension type: always one.
-    pub const ET: u64 = 1 << 4;
-    /// Write protect.
-    pub const WP: u64 = 1 << 16;
-    /// Paging.
-    pub const PG: u64 = 1 << 31;
-}
-
-/// Control register 4 bits.
-pub mod cr4 {
-    /// Page size extension.
-    pub const PSE: u64 = 1 << 4;
-    /// Physical address extension.
-    pub const PAE: u64 = 1 << 5;
-    /// RDPMC in user mode.
-    pub const PCE: u64 = 1 << 8;
-    /// Five-level paging.
-    pub const LA57: u64 = 1 << 12;
-    /// XSAVE enabled by the operating system.
-    pub const OSXSAVE: u64 = 1 << 18;
-    /// Supervisor mode access prevention.
-    pub const SMAP: u64 = 1 << 21;
-}
-
-/// Debug status register bits (AMD APM vol. 2, section 13.1.1.3).
-pub mod dr6 {
-    /// Breakpoints 0 to 3.
-    pub const BREAKPOINTS: u64 = 0xf;
-    /// A debug register was accessed.
-    pub const BD: u64 = 1 << 13;
-    /// Single step.
-    pub const BS: u64 = 1 << 14;
-    /// A task switch.
-    pub const BT: u64 = 1 << 15;
-}
-
-/// EFER bits.
-pub mod efer {
-    /// SYSCALL enable.
-    pub const SCE: u64 = 1 << 0;
-    /// Long mode enable.
-    pub const LME: u64 = 1 << 8;
-    /// Long mode active.
-    pub const LMA: u64 = 1 << 10;
-    /// No-execute enable.
-    pub const NXE: u64 = 1 << 11;
-    /// Secure virtual machine enable: never visible to a guest.
-    pub const SVME: u64 = 1 << 12;
-    /// Fast FXSAVE/FXRSTOR.
-    pub const FFXSR: u64 = 1 << 14;
-}
+pub use bits::{Rflags, cr0, cr4, dr6, efer};
+pub use exception::{Event, Exception, Exceptions};
+pub use gpr::Gpr;
+pub use residence::{Misplaced, Residence};
+pub use segment::{AccessRights, Segment, SegmentName, TableRegister};
 
 /// One virtual processor's architectural state.
 pub trait VcpuState {

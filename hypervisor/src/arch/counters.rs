@@ -41,7 +41,8 @@ fn write(number: u32, value: u64) {
     }
 }
 
-/// Looks whether this processor's counters can be used, and has them used if so. For the boot processor, which has SVM.
+/// Probes whether this CPU's counters can be used, and has them used if so. For the boot CPU, with the virtualization
+/// extension enabled.
 ///
 /// # Errors
 /// [`Unusable`]: why not.
@@ -51,7 +52,7 @@ pub fn detect() -> Result<&'static Description, Unusable> {
         [found.eax, found.ebx, found.ecx, found.edx]
     })?;
     let wait = || (0..PAUSES_OF_A_LOOK).for_each(|_| cpu::pause());
-    super::svm::with_extension(|| probe(&mut { REGISTERS }, &description, wait))?;
+    probe(&mut { REGISTERS }, &description, wait)?;
     Ok(DESCRIPTION.call_once(|| description))
 }
 

@@ -17,7 +17,9 @@
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
 //! | [`nmi`], [`strays`] | what the chipset reports of NMIs; NMIs and interrupts that no one claims |
 //! | [`reminder`] | when an interrupt that was not answered is sent once more |
-//! | [`guest_memory`], [`virt`], [`svm`] | a guest's memory; the trait of a virtualization extension; AMD's |
+//! | [`guest_memory`] | a guest's memory |
+//! | [`virt`], [`unavailable`] | the virtualization extension, whichever vendor's; why guests cannot run |
+//! | [`svm`] | AMD's |
 //! | [`counters`] | the processor's performance counters, for guests |
 //! | [`probe`], [`speculation`] | MSRs that may be refused; those that control speculation |
 //! | [`sha256`] | XMM registers, for an image's digest |
@@ -57,10 +59,11 @@ pub mod smp;
 pub mod speculation;
 pub mod stack;
 pub mod strays;
-pub mod svm;
+mod svm;
 pub mod timer;
 pub mod trap;
 pub mod tsc;
+pub mod unavailable;
 pub mod vector;
 pub mod virt;
 pub mod watchdog;

@@ -17,7 +17,7 @@ use super::memory::{FRAMES, OwnedFrames};
 use super::percpu::{self, BOOT_PROCESSOR, PerCpu};
 use super::stack::stack_around;
 use super::trap::{self, TrapFrame};
-use super::{apic, svm, watchdog};
+use super::{apic, virt, watchdog};
 
 /// A processor's ring: 32 KiB of samples.
 type Ring = profile::Ring<8192>;
@@ -131,7 +131,7 @@ fn look(me: &PerCpu, frame: &TrapFrame, ring: &Ring) {
     let mut addresses = [0; MOST_FRAMES];
     let sample = if me.is_idle() {
         Sample::Idle
-    } else if let Some(guest) = svm::guest_taken_from(frame) {
+    } else if let Some(guest) = virt::interrupted_guest(frame) {
         Sample::Guest(guest)
     } else {
         let (bytes, stack) = (trap::code_bytes(frame.rip), stack_around(frame.rsp).unwrap_or_default());

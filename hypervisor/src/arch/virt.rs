@@ -1,118 +1,147 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a virtualization extension does for the rest of the hypervisor. Nothing above this trait knows which one it is.
+//! The virtualization extension that runs guests: the seam between vendors. The code above imports this module, and
+//! names no vendor; the code below ([`super::svm`]) is imported by this module only.
+//!
+//! [`Virt`], [`Space`] and [`Vcpu`] are enums with a variant for each vendor, chosen once at boot, so that all code
+//! above is compiled once. Another vendor is a variant of each, an arm of `each!` and of [`Virt::detect`]: its module
+//! has types with the methods of these three.
+//!
+//! One variant costs nothing: nothing is compared. Two cost a compare and a branch, which is always predicted, at each
+//! call and at each register that a handler reads or writes, where the compiler does not join them: at most some thirty
+//! pairs at an exit, by the accesses of CPUID's (an estimate; `bench exits` will measure it). Should that be too much,
+//! [`Vcpu`] can pass its inner type to `vm::machine::Machine::handle`, which takes any `vm::vcpu::VcpuState`: one
+//! branch at an exit, for twice the code of `vm`. Rejected: a trait as a type parameter of everything above (that code
+//! once for each vendor) and a table of functions (at each register a call that cannot be inlined).
 
-use core::fmt;
-use core::ops::DerefMut;
+/// Does the same with whichever vendor's type the enum holds.
+macro_rules! each {
+    ($kind:ident: $this:expr, $vendors:ident => $act:expr) => {
+        match $this {
+            $kind::Svm($vendors) => $act,
+        }
+    };
+}
 
-use handover::state::Extended;
-use vm::cpu::cpuid::Speculation;
-use vm::devices::StateError;
-use vm::exit::Exit;
-use vm::machine::Full;
-use vm::vcpu::{EntryState, VcpuState};
+mod space;
+mod state;
+mod vcpu;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use wire::Virtualization;
 
 use super::guest_memory::GuestRam;
+use super::svm::{self, Svm};
+use super::trap::TrapFrame;
+use super::{counters, speculation};
 
-/// A processor's virtualization extension.
-pub trait Virt: Copy + Send + Sync + 'static {
-    /// What handlers of exits see of a virtual processor.
-    type State: VcpuState;
-    /// One virtual processor.
-    type Vcpu: DerefMut<Target = Self::State> + Send;
-    /// A guest's physical address space.
-    type Space: Send + Sync;
+pub use super::unavailable::{OutOfMemory, Unavailable};
+pub use space::Space;
+pub use vcpu::Vcpu;
 
-    /// Its name in reports: `svm`, `vmx`.
-    fn name(&self) -> &'static str;
+/// A CPU's virtualization extension.
+#[derive(Clone, Copy)]
+pub enum Virt {
+    /// AMD's.
+    Svm(Svm),
+}
 
-    /// How many address space tags the processor has: guests beside each other on one processor at most.
-    fn tags(&self) -> u32;
+/// The performance counters that a CPU has for guests.
+pub struct Counters {
+    /// Their name in reports.
+    pub name: &'static str,
+    /// The number of them.
+    pub counters: u8,
+}
 
-    /// Readies the calling processor: once, and again when it has been away.
-    fn enable(&self) -> Result<(), Unavailable>;
+impl Virt {
+    /// The calling CPU's extension.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: there is none, or it cannot be used.
+    pub fn detect() -> Result<Self, Unavailable> {
+        Svm::detect().map(Self::Svm)
+    }
 
-    /// The calling processor holds no guest any more and leaves the host: switches the extension off.
-    fn disable(&self);
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Svm(_) => "svm",
+        }
+    }
+
+    /// The same for the control channel.
+    pub fn kind(self) -> Virtualization {
+        match self {
+            Self::Svm(_) => Virtualization::Svm,
+        }
+    }
+
+    /// Optional features that the CPU has, by the manual's names.
+    pub fn feature_names(self) -> Vec<&'static str> {
+        each!(Virt: self, vendors => vendors.feature_names())
+    }
+
+    /// The number of guests' address spaces that a CPU keeps apart in its TLB, each by its tag (ASID, VPID): so many
+    /// vCPUs at most can be on one CPU.
+    pub fn tags(self) -> u32 {
+        each!(Virt: self, vendors => vendors.tags())
+    }
+
+    /// Makes what the CPU of this number needs to run guests, before it does.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: there is no memory left for it.
+    pub fn prepare(self, index: u32) -> Result<(), Unavailable> {
+        each!(Virt: self, vendors => vendors.prepare(index))
+    }
+
+    /// Enables the extension on the calling CPU, and what guests need beside it. Once, and again when the CPU has been
+    /// away.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: [`Self::prepare`] has not run for this CPU, and there is no memory left.
+    pub fn enable(self) -> Result<(), Unavailable> {
+        each!(Virt: self, vendors => vendors.enable())?;
+        counters::prepare_this_processor();
+        speculation::prepare_this_processor();
+        Ok(())
+    }
+
+    /// Disables the extension on the calling CPU, from which every vCPU has departed.
+    pub fn disable(self) {
+        counters::leave_this_processor();
+        each!(Virt: self, vendors => vendors.disable());
+    }
+
+    /// Finds the counters of the calling CPU that guests' events can be counted with.
+    ///
+    /// # Errors
+    /// The reason why they cannot be used.
+    pub fn detect_counters(self) -> Result<Counters, String> {
+        let found = each!(Virt: self, vendors => vendors.while_enabled(counters::detect));
+        let found = found.map_err(|unusable| unusable.to_string())?;
+        Ok(Counters { name: found.name(), counters: found.counters })
+    }
 
     /// An address space that shows `memory` and nothing else.
-    fn create_space(&self, memory: &GuestRam) -> Result<Self::Space, OutOfMemory>;
-
-    /// A virtual processor of the guest with this number, in `space`, that will start in `entry`.
-    /// The registers `offered` are the guest's.
-    fn create_vcpu(
-        &self,
-        guest: u32,
-        space: &Self::Space,
-        entry: &EntryState,
-        offered: Speculation,
-    ) -> Result<Self::Vcpu, OutOfMemory>;
-
-    /// A virtual processor comes to the calling processor, where no other has this tag (from 1 to [`Self::tags`]):
-    /// nothing that was translated under the tag counts any more.
-    fn arrive(&self, vcpu: &mut Self::Vcpu, tag: u32);
-
-    /// Switches a virtual processor in on the calling processor: the registers that stay loaded across exits.
-    fn load(&self, vcpu: &mut Self::Vcpu);
-
-    /// Switches it out again; nothing of the guest is left in the processor.
-    fn unload(&self, vcpu: &mut Self::Vcpu);
-
-    /// Chooses the way in and out of a loaded virtual processor again: whether its time is counted has changed, or its
-    /// SPEC_CTRL.
-    fn choose_switch(&self, vcpu: &mut Self::Vcpu);
-
-    /// Makes what a processor that does not run yet needs to be readied.
-    fn prepare(&self, index: u32) -> Result<(), Unavailable>;
-
-    /// Physical address of an address space's tables.
-    fn space_root(space: &Self::Space) -> u64;
-
-    /// Saves what stays loaded across exits of a virtual processor that is not loaded. Returns the bytes of `tail` in
-    /// use.
     ///
     /// # Errors
-    /// `tail` is too short.
-    fn save_extended(&self, vcpu: &Self::Vcpu, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full>;
-
-    /// Takes that over, into a virtual processor that is not loaded.
-    ///
-    /// # Errors
-    /// The processor cannot load it; then nothing has changed.
-    fn restore_extended(&self, vcpu: &mut Self::Vcpu, from: &Extended, tail: &[u8]) -> Result<(), StateError>;
-
-    /// Runs a loaded virtual processor until it leaves the guest. Interrupts are masked before and after.
-    fn run(&self, vcpu: &mut Self::Vcpu) -> Exit;
-}
-
-/// Why guests cannot run on a processor; the host itself can.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unavailable {
-    /// No extension that this hypervisor knows.
-    NoExtension,
-    /// The firmware has switched it off and locked it.
-    LockedByFirmware,
-    /// No nested paging.
-    NoNestedPaging,
-    /// Memory for the processor's own save area ran out.
-    OutOfMemory,
-}
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoExtension => {
-                "this processor has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
-            }
-            Self::LockedByFirmware => "AMD SVM is switched off by the firmware: enable it in the firmware's set-up",
-            Self::NoNestedPaging => {
-                "this processor's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
-                 max)"
-            }
-            Self::OutOfMemory => "no memory left for this processor's save area: give the host more memory",
-        })
+    /// [`OutOfMemory`]: no frame is left for its tables.
+    pub fn create_space(self, memory: &GuestRam) -> Result<Space, OutOfMemory> {
+        match self {
+            Self::Svm(svm) => svm.create_space(memory).map(Space::Svm),
+        }
     }
 }
 
-/// No host memory left for tables or control blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory;
+/// The guest that was running when an NMI interrupted the calling CPU; `None` if the host was.
+pub fn interrupted_guest(frame: &TrapFrame) -> Option<u32> {
+    svm::interrupted_guest(frame)
+}
+
+/// Blocks even NMIs on the calling CPU, for good: for a self-test. Does nothing where the extension cannot.
+pub fn block_all_interrupts() {
+    svm::close_global_interrupts();
+}

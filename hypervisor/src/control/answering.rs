@@ -11,7 +11,6 @@ use super::Control;
 use super::images::Wanted;
 use super::requests;
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
-use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guests};
@@ -26,9 +25,9 @@ const DEPARTURE_US: u64 = 2_000_000;
 
 impl Control {
     /// Begins an update by an image that has been checked.
-    pub(super) fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
+    pub(super) fn begin_update(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
         let staged = match self.is_settled() {
-            Ok(()) => image.stage(Baggage::pack::<V>),
+            Ok(()) => image.stage(Baggage::pack),
             Err(refusal) => Err(image.refuse(refusal)),
         };
         match staged {
@@ -42,8 +41,8 @@ impl Control {
     }
 
     /// Opens the blackout, unless guests have changed: then the request is refused.
-    pub(super) fn open_gap<V: Virt>(&mut self) {
-        if let Err(response) = self.updates.open_gap::<V>() {
+    pub(super) fn open_gap(&mut self) {
+        if let Err(response) = self.updates.open_gap() {
             self.respond(*response);
         }
     }

@@ -11,7 +11,6 @@ use wire::exit_code::ExitCode;
 
 use super::Control;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::executive::Executive;
 use crate::guests::guest::{GUESTS, Guests};
@@ -21,15 +20,15 @@ use crate::lifecycle::update::{self, Settling};
 use crate::lifecycle::{selftest, shutdown};
 
 /// One CPU's loop and what it owns.
-struct CpuLoop<V: Virt> {
-    executive: Executive<V>,
+struct CpuLoop {
+    executive: Executive,
     control: Option<Box<Control>>,
     /// What is left to do in an image that has taken over.
     settling: Option<Settling>,
 }
 
 /// Runs the calling CPU's loop, until the CPU leaves the host. Without `virt` no guest runs on it.
-pub fn run(virt: Result<Svm, Unavailable>) {
+pub fn run(virt: Result<Virt, Unavailable>) {
     selftest::before_the_loop();
     let control = (PerCpu::current().index == BOOT_PROCESSOR).then(Control::start);
     let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
@@ -40,7 +39,7 @@ pub fn run(virt: Result<Svm, Unavailable>) {
 }
 
 /// Runs the loop of the calling CPU, number `index`, with the vCPUs that it had in the image before.
-pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static TrialPage) {
+pub fn take_over(virt: Result<Virt, Unavailable>, index: u32, page: &'static TrialPage) {
     let mut this = CpuLoop { executive: Executive::new(virt), control: None, settling: None };
     update::take_over(&mut this.executive, index, page);
     this.settling = (index == BOOT_PROCESSOR).then(Settling::begin);
@@ -48,7 +47,7 @@ pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static Tria
     this.go_on();
 }
 
-impl<V: Virt> CpuLoop<V> {
+impl CpuLoop {
     fn go_on(&mut self) {
         loop {
             if self.executive.take_call() {
@@ -97,7 +96,7 @@ impl<V: Virt> CpuLoop<V> {
 
     /// The CPU is about to leave this image; its guests end where they are.
     fn forget_guests(&mut self) {
-        self.executive.unload_any();
+        self.executive.leave_guests();
         if self.executive.index() != BOOT_PROCESSOR {
             processors::forget_guests();
         }
@@ -121,7 +120,7 @@ impl<V: Virt> CpuLoop<V> {
         let Some(control) = &mut self.control else { return };
         // Its time, and what an image on trial takes, is the guests' loss.
         self.executive.account();
-        let restart = control.serve::<V>();
+        let restart = control.serve();
         self.executive.lose();
         if control.is_to_power_off() {
             control.finish();

@@ -34,7 +34,6 @@ use self::profiles::Profiles;
 use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_PROCESSOR, wake};
 use crate::arch::serial::{self, Uart};
-use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
@@ -146,7 +145,7 @@ impl Control {
     /// Answers what has come in and sends what was subscribed to; goes on with an update. Afterwards a blackout may be
     /// [open](crate::lifecycle::update::is_gap_open), for this CPU too. Returns a restart that is ready, and its
     /// request: the caller goes there by [`Self::hand_over`] once nothing of a guest is in this CPU.
-    pub fn serve<V: Virt>(&mut self) -> Option<(u32, Box<Restart>)> {
+    pub fn serve(&mut self) -> Option<(u32, Box<Restart>)> {
         self.answer_restart();
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
@@ -171,7 +170,7 @@ impl Control {
         match self.images.poll() {
             Some(Outcome::Ready(id, restart)) => ready = Some((id, restart)),
             Some(Outcome::Checked(id, is_dry_run, image)) if !self.is_departing() => {
-                self.begin_update::<V>(id, is_dry_run, *image);
+                self.begin_update(id, is_dry_run, *image);
             }
             Some(Outcome::Refused(response)) => self.respond(response),
             Some(Outcome::Checked(..)) | None => {}
@@ -179,7 +178,7 @@ impl Control {
         self.outgoing.lock().pump(&mut self.uart);
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
         if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
-            self.open_gap::<V>();
+            self.open_gap();
         }
         ready
     }

@@ -8,7 +8,6 @@ use ::update::order::{End, Order};
 use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
 use crate::arch::tsc::Tsc;
-use crate::arch::virt::Virt;
 use crate::lifecycle::restart::parcel::Staged;
 use crate::lifecycle::update::{self, Preparing, guests_have_changed};
 
@@ -59,8 +58,8 @@ impl UpdateOrders {
     }
 
     /// Opens the gap, if every guest still is what the new image was told. `Err`: it is over, and this is the answer.
-    pub fn open_gap<V: Virt>(&mut self) -> Result<(), Box<Response>> {
-        match self.0.depart(|preparing| preparing.is_current::<V>()) {
+    pub fn open_gap(&mut self) -> Result<(), Box<Response>> {
+        match self.0.depart(|preparing| preparing.is_current()) {
             None => {}
             Some(Ok(preparing)) => {
                 let asked = preparing.asked();

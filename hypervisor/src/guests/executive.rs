@@ -39,10 +39,10 @@ use crate::kernel::{ledger, trial_pages};
 const FILLS_BETWEEN_GUESTS: u32 = 16;
 
 /// One CPU's vCPUs, and its work for them.
-pub struct Executive<V: Virt> {
-    virt: Result<V, Unavailable>,
+pub struct Executive {
+    virt: Result<Virt, Unavailable>,
     me: &'static PerCpu,
-    slots: [Option<Box<Task<V>>>; SLOTS],
+    slots: [Option<Box<Task>>; SLOTS],
     queue: RunQueue<SLOTS>,
     /// A bit for each slot whose guest is paused.
     paused: u32,
@@ -70,11 +70,11 @@ struct Counting {
     gone: u64,
 }
 
-impl<V: Virt> Executive<V> {
+impl Executive {
     /// The calling CPU's, without any vCPU. Without `virt` no guest runs. Not inlined: an update's blackout finds the
     /// very code that the rehearsal has run.
     #[inline(never)]
-    pub fn new(virt: Result<V, Unavailable>) -> Self {
+    pub fn new(virt: Result<Virt, Unavailable>) -> Self {
         let me = PerCpu::current();
         Self {
             virt,
@@ -128,20 +128,20 @@ impl<V: Virt> Executive<V> {
         self.me.timer_fired.store(false, Ordering::Relaxed);
         let now = cpu::tsc();
         self.storm.step(now);
-        self.machine_checks.step::<V>(now);
+        self.machine_checks.step(now);
         self.wake_sleepers(now);
         match (self.queue.pick(Ticks(now)), self.virt) {
-            (Some(choice), Ok(virt)) => self.run_slot(virt, choice.slot, choice.slice_end.map(|end| end.0)),
+            (Some(choice), Ok(_)) => self.run_slot(choice.slot, choice.slice_end.map(|end| end.0)),
             _ => self.wait(),
         }
     }
 
-    fn run_slot(&mut self, virt: V, slot: usize, slice_end: Option<u64>) {
-        self.switch_to(virt, slot);
+    fn run_slot(&mut self, slot: usize, slice_end: Option<u64>) {
+        self.switch_to(slot);
         let others = self.earliest_alarm();
         let others = slice_end.into_iter().chain(others).chain(self.alarm_above).min();
         let Some(task) = &mut self.slots[slot] else { return };
-        let pause = task.run(virt, self.me, others);
+        let pause = task.run(self.me, others);
         let now = Ticks(cpu::tsc());
         self.queue.account(now);
         match pause {
@@ -154,21 +154,21 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    fn switch_to(&mut self, virt: V, slot: usize) {
+    fn switch_to(&mut self, slot: usize) {
         if self.loaded == Some(slot) {
             return;
         }
-        self.unload(virt);
+        self.unload();
         if let Some(task) = &mut self.slots[slot] {
-            task.switch_in(virt, self.queue.stolen_ticks(slot).0);
+            task.switch_in(self.queue.stolen_ticks(slot).0);
             self.loaded = Some(slot);
         }
     }
 
-    fn unload(&mut self, virt: V) {
+    fn unload(&mut self) {
         let Some(slot) = self.loaded.take() else { return };
         if let Some(task) = &mut self.slots[slot] {
-            task.switch_out(virt, self.queue.state(slot) == Some(State::Runnable));
+            task.switch_out(self.queue.state(slot) == Some(State::Runnable));
         }
     }
 

@@ -128,8 +128,8 @@ pub fn registers_of(vcpu: &impl VcpuState) -> VcpuRegisters {
 }
 
 fn segment(from: Segment) -> SegmentRegister {
-    let Segment { selector, attributes, limit, base } = from;
-    SegmentRegister { selector, attributes, limit, base }
+    let Segment { selector, rights, limit, base } = from;
+    SegmentRegister { selector, attributes: rights.packed(), limit, base }
 }
 
 fn table(from: TableRegister) -> DescriptorTable {

@@ -17,12 +17,12 @@ use wire::VcpuRegisters;
 
 use self::ending::{Ending, finish};
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::virt::Virt;
+use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::guest::Guest;
 
 /// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
-pub struct Instance<V: Virt> {
+pub struct Instance {
     /// Which guest.
     pub guest: &'static Guest,
     /// Its machine.
@@ -35,13 +35,13 @@ pub struct Instance<V: Virt> {
     /// Of each virtual processor, while it stands still.
     pub registers: Vec<Mutex<Option<VcpuRegisters>>>,
     /// The virtual processors' control blocks point into it.
-    space: V::Space,
+    space: Space,
 }
 
-impl<V: Virt> Instance<V> {
+impl Instance {
     /// Where its nested page tables begin.
     pub fn space_root(&self) -> u64 {
-        V::space_root(&self.space)
+        self.space.root()
     }
 
     /// It stands still from the moment at which it goes on.

@@ -13,7 +13,6 @@ use wire::EventKind;
 use crate::arch::machine_check::{self, Msrs};
 use crate::arch::memory::FRAMES;
 use crate::arch::percpu::PerCpu;
-use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::guest::GUESTS;
@@ -65,9 +64,9 @@ impl MachineChecks {
 
     /// Polls the banks if it is time.
     #[inline]
-    pub fn step<V: Virt>(&mut self, now: u64) {
+    pub fn step(&mut self, now: u64) {
         if now >= self.next_poll {
-            self.poll::<V>();
+            self.poll();
         }
     }
 
@@ -77,7 +76,7 @@ impl MachineChecks {
     }
 
     #[inline(never)]
-    fn poll<V: Virt>(&mut self) {
+    fn poll(&mut self) {
         let cpu = PerCpu::current().index;
         let unit = if self.is_prepared { self.unit } else { machine_check::unit() };
         let reports = &mut self.reports;
@@ -89,7 +88,7 @@ impl MachineChecks {
                         report(cpu, found, polls);
                     }
                 }
-                _ => account_for::<V>(cpu, found),
+                _ => account_for(cpu, found),
             });
         }
         if self.is_prepared { self.schedule() } else { self.prepare() }
@@ -97,9 +96,9 @@ impl MachineChecks {
 
     /// Accounts for what machine checks have left for the calling CPU.
     #[inline]
-    pub fn account_for_damage<V: Virt>(&mut self, me: &PerCpu) {
+    pub fn account_for_damage(&mut self, me: &PerCpu) {
         while let Some(found) = me.damage.take() {
-            account_for::<V>(me.index, &found);
+            account_for(me.index, &found);
         }
     }
 }
@@ -112,14 +111,14 @@ fn report(cpu: u32, found: &Found, polls: u16) {
 
 /// An error that was not corrected: the guest that owns the memory ends, and the memory is retired.
 #[inline(never)]
-fn account_for<V: Virt>(cpu: u32, found: &Found) {
+fn account_for(cpu: u32, found: &Found) {
     report(cpu, found, 1);
     let Some(memory) = found.memory else { return };
     if is_of_the_host(memory) {
         panic!("{}", Fatal { why: Why::HostMemory, found: Some(*found) });
     }
     retired::retire(memory);
-    end_owners::<V>(memory, found);
+    end_owners(memory, found);
 }
 
 /// Whether the host keeps something in a part of the memory. What is no memory is nobody's.
@@ -133,9 +132,9 @@ fn is_of_the_host(memory: PhysRange) -> bool {
     found.is_break()
 }
 
-fn end_owners<V: Virt>(memory: PhysRange, found: &Found) {
+fn end_owners(memory: PhysRange, found: &Found) {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    for instance in guests.iter().filter_map(|guest| guest.run::<Instance<V>>()) {
+    for instance in guests.iter().filter_map(|guest| guest.run::<Instance>()) {
         let slots = instance.machine.memory().slots().iter();
         let damaged = slots.filter_map(|slot| {
             let range = PhysRange::from_start(PhysAddr(slot.physical), slot.bytes)?;

@@ -8,7 +8,6 @@ use alloc::boxed::Box;
 
 use sched::placement::place;
 
-use crate::arch::virt::Virt;
 use crate::guests::instance::ending::Ending;
 use crate::guests::task::Task;
 use crate::kernel::places;
@@ -17,13 +16,13 @@ use crate::kernel::places;
 const ATTEMPTS: usize = 64;
 
 /// Sends a vCPU to a CPU. It comes back if that CPU takes no more.
-pub fn send<V: Virt>(task: Box<Task<V>>, to: u32) -> Result<(), Box<Task<V>>> {
+pub fn send(task: Box<Task>, to: u32) -> Result<(), Box<Task>> {
     let weight = task.weight();
     places::send(task, weight, to, |task| task.instance().guest.place(task.index(), to))
 }
 
 /// Sends a vCPU to the CPU `own` if that takes it, else to the least loaded one. Where no CPU takes it, its guest ends.
-pub fn settle<V: Virt>(mut task: Box<Task<V>>, own: u32) {
+pub fn settle(mut task: Box<Task>, own: u32) {
     for _ in 0..ATTEMPTS {
         let Ok(to) = place(&places::loads(), Some(own)) else { break };
         match send(task, to) {

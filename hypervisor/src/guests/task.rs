@@ -15,17 +15,17 @@ use vm::machine::context::VcpuContext;
 
 use self::host::TaskHost;
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::virt::Virt;
+use crate::arch::virt::Vcpu;
 use crate::arch::{cpu, timer};
 use crate::guests::freeze;
 use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
 
 /// One virtual processor.
-pub struct Task<V: Virt> {
-    instance: Arc<Instance<V>>,
+pub struct Task {
+    instance: Arc<Instance>,
     index: usize,
-    vcpu: V::Vcpu,
+    vcpu: Vcpu,
     processor: Processor,
     host: TaskHost,
     watched: Watched,
@@ -63,9 +63,9 @@ pub enum Pause {
     Rest,
 }
 
-impl<V: Virt> Task<V> {
+impl Task {
     /// A virtual processor of a guest that has just been loaded.
-    pub fn new(instance: Arc<Instance<V>>, index: usize, vcpu: V::Vcpu, processor: Processor) -> Self {
+    pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, processor: Processor) -> Self {
         let host = TaskHost { guest: instance.guest, others_alarm: None };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
@@ -79,7 +79,7 @@ impl<V: Virt> Task<V> {
     }
 
     /// The run of the guest that it belongs to.
-    pub fn instance(&self) -> &Arc<Instance<V>> {
+    pub fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
 
@@ -119,8 +119,8 @@ impl<V: Virt> Task<V> {
     }
 
     /// It arrives on the calling processor, where no other has this tag.
-    pub fn arrive(&mut self, virt: V, tag: u32) {
-        virt.arrive(&mut self.vcpu, tag);
+    pub fn arrive(&mut self, tag: u32) {
+        self.vcpu.arrive(tag);
         let on_the_way = self.left_at.take().map_or(0, |left| cpu::tsc().saturating_sub(left));
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
@@ -128,24 +128,35 @@ impl<V: Virt> Task<V> {
     /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until
     /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
+        self.vcpu.depart();
         self.stolen_before = self.stolen_before.saturating_add(times.stolen.0);
         self.ran_before = self.ran_before.saturating_add(times.running.0);
         self.left_at = wants_to_run.then(cpu::tsc);
     }
 
+    /// Leaves the calling CPU, and goes on nowhere until it arrives again.
+    pub fn leave_cpu(&mut self) {
+        self.vcpu.depart();
+    }
+
+    /// Whether it is on no CPU.
+    pub fn is_nowhere(&self) -> bool {
+        self.vcpu.is_nowhere()
+    }
+
     /// Its registers go into the calling processor, for which it has waited so long. The guest is told how long it has
     /// waited in all.
-    pub fn switch_in(&mut self, virt: V, stolen_ticks: u64) {
+    pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
         self.instance.machine.publish_steal(&mut self.processor, timer::ticks_to_ns(stolen_ticks));
-        self.processor.switch_counters_in(&*self.vcpu);
-        virt.load(&mut self.vcpu);
+        self.processor.switch_counters_in(&self.vcpu);
+        self.vcpu.load();
     }
 
     /// Its registers leave the calling processor; `is_preempted` if it would rather go on.
-    pub fn switch_out(&mut self, virt: V, is_preempted: bool) {
-        virt.unload(&mut self.vcpu);
-        self.processor.switch_counters_out(&*self.vcpu);
+    pub fn switch_out(&mut self, is_preempted: bool) {
+        self.vcpu.unload();
+        self.processor.switch_counters_out(&self.vcpu);
         if is_preempted {
             self.instance.machine.mark_preempted(&self.processor);
         }
@@ -154,7 +165,7 @@ impl<V: Virt> Task<V> {
     /// Its guest has been paused: its registers can be read from now on.
     pub fn publish_registers(&self) {
         if let Some(registers) = self.instance.registers.get(self.index) {
-            *registers.lock() = Some(freeze::registers_of(&*self.vcpu));
+            *registers.lock() = Some(freeze::registers_of(&self.vcpu));
         }
     }
 
@@ -178,7 +189,7 @@ impl<V: Virt> Task<V> {
     }
 
     #[inline]
-    fn context(&mut self) -> VcpuContext<'_, V::State, GuestRam, TaskHost> {
-        self.instance.machine.context(&mut *self.vcpu, &mut self.processor, &mut self.host)
+    fn context(&mut self) -> VcpuContext<'_, Vcpu, GuestRam, TaskHost> {
+        self.instance.machine.context(&mut self.vcpu, &mut self.processor, &mut self.host)
     }
 }

@@ -8,17 +8,16 @@
 use ::update::trial::TrialPage;
 use spin::Once;
 
-use crate::arch::svm::Svm;
-use crate::arch::virt::Unavailable;
+use crate::arch::virt::{Unavailable, Virt};
 
 /// Functions of the code above `kernel`.
 pub struct Hooks {
     /// Runs the calling CPU's loop, until the CPU has been ordered to leave the host and holds nothing any more.
     /// Interrupts are masked.
-    pub run: fn(Result<Svm, Unavailable>),
+    pub run: fn(Result<Virt, Unavailable>),
     /// Does the same for a CPU that comes from the image before with its vCPUs: the CPU of this number, whose page
     /// between the images is given.
-    pub take_over: fn(Result<Svm, Unavailable>, u32, &'static TrialPage),
+    pub take_over: fn(Result<Virt, Unavailable>, u32, &'static TrialPage),
 }
 
 static HOOKS: Once<&'static Hooks> = Once::new();

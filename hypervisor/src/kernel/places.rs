@@ -30,7 +30,7 @@ struct Place {
     weight: u32,
     /// A processor has come online: whoever belongs there goes there.
     homecoming: bool,
-    /// On the way. Boxed as `Any` because a static cannot be generic; there is only ever one extension.
+    /// On the way. Boxed as `Any` because this layer does not know what a vCPU is.
     arrivals: Vec<Box<dyn Any + Send>>,
 }
 
@@ -52,7 +52,7 @@ fn of(processor: u32) -> Option<&'static Mutex<Place>> {
 }
 
 /// How many virtual processors one can hold: each has an address space tag of its own there.
-pub fn room(virt: &impl Virt) -> usize {
+pub fn room(virt: Virt) -> usize {
     SLOTS.min(virt.tags() as usize)
 }
 

@@ -12,7 +12,7 @@ use endstate::Step;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::probe::{self, Refused};
 use crate::arch::trap::{self, vector};
-use crate::arch::{apic, cpu, heap, svm, timer};
+use crate::arch::{apic, cpu, heap, timer, virt};
 use crate::kernel::platform::BOOT;
 use crate::lifecycle::restart::cost;
 
@@ -138,7 +138,7 @@ pub fn before_the_loop() {
             (SelfTest::HashCost, BOOT_PROCESSOR) => cost::measure(),
             (SelfTest::PanicBesideMasked, 1) => be_busy(),
             (SelfTest::PanicBesideDeaf, 1) => {
-                svm::close_global_interrupts();
+                virt::block_all_interrupts();
                 be_busy();
             }
             (SelfTest::PanicBesideMasked | SelfTest::PanicBesideDeaf, 0) => {

@@ -4,7 +4,7 @@
 //! The model is exact where a processor is not: the record is of the very occurrence that overflowed, and none is
 //! pending.
 
-use pmu::pebs::{Group, ds, record_bytes};
+use pmu::not_yet_wired::pebs::{Group, ds, record_bytes};
 
 use super::activity::Activity;
 use super::lbr::LbrRing;

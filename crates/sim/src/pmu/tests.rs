@@ -12,7 +12,7 @@ use std::vec::Vec;
 
 use pmu::amd::{Amd, Side};
 use pmu::guest::{Config, Filter, Vendor, VirtualPmu};
-use pmu::intel::Intel;
+use pmu::not_yet_wired::driver::Intel;
 use pmu::{Backend, Bank, Counter, CounterSet, Event, Modes, Msrs, Policy, SLOTS, What};
 use proptest::prelude::*;
 
@@ -55,7 +55,8 @@ impl Model for IntelPmu {
 
     fn driver(shared: Shared<Self>, _side: Side) -> Self::Driver {
         let (eax, ebx, edx, capabilities) = Self::CPUID;
-        let description = pmu::intel::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2");
+        let description =
+            pmu::not_yet_wired::driver::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2");
         Intel::new(shared, description)
     }
 

@@ -4,7 +4,7 @@
 
 use handover::state::{Registers, SegmentRegister, event_flag};
 use vm::devices::StateError;
-use vm::vcpu::{Gpr, Segment, cr0, cr4, efer};
+use vm::vcpu::{Gpr, cr0, cr4, efer};
 
 use crate::event;
 use crate::vmcb::{Clean, EventInjection, VirtualInterrupt, Vmcb, VmcbSegment, event_type};
@@ -142,12 +142,13 @@ fn carried(from: &Registers) -> EventInjection {
         .with_error_code(from.event_code.get())
 }
 
-fn out(segment: VmcbSegment) -> SegmentRegister {
-    Segment::from(segment).into()
+/// Both forms pack a segment's access rights alike.
+fn out(VmcbSegment { selector, attributes, limit, base }: VmcbSegment) -> SegmentRegister {
+    SegmentRegister { selector: selector.into(), attributes: attributes.into(), limit: limit.into(), base: base.into() }
 }
 
-fn back(segment: SegmentRegister) -> VmcbSegment {
-    Segment::from(segment).into()
+fn back(SegmentRegister { selector, attributes, limit, base }: SegmentRegister) -> VmcbSegment {
+    VmcbSegment { selector: selector.get(), attributes: attributes.get(), limit: limit.get(), base: base.get() }
 }
 
 #[cfg(test)]

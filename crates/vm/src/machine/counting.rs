@@ -43,7 +43,7 @@ impl<M: GuestMemory> Machine<M> {
 }
 
 impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
-    /// RDMSR of what nobody else answers for.
+    /// RDMSR of a performance counter's register ([`MsrClass::Counters`](crate::cpu::msr::MsrClass)).
     #[cold]
     pub(super) fn counter_msr_read(&mut self, number: u32) -> Outcome {
         let ticks = self.vcpu.guest_ticks();
@@ -55,7 +55,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         }
     }
 
-    /// WRMSR of what nobody else answers for.
+    /// WRMSR of one.
     #[cold]
     pub(super) fn counter_msr_write(&mut self, number: u32, value: u64) -> Outcome {
         let (ticks, was_counting) = (self.vcpu.guest_ticks(), self.processor.counts());

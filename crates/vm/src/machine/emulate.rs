@@ -35,7 +35,7 @@ use crate::addr::{AccessSize, Gpa};
 use crate::machine::instruction;
 use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
-use crate::vcpu::{Exception, VcpuState};
+use crate::vcpu::{Exception, Gpr, VcpuState};
 
 pub use self::access::Access;
 pub use self::recent::Recent;
@@ -92,15 +92,31 @@ pub fn access(
     Ok(())
 }
 
-/// Emulates the MOV to CR8 at RIP and moves RIP on. A priority of more than four bits is #GP.
-pub fn write_task_priority(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<(), Refused> {
-    let bytes = instruction::fetch(vcpu, memory)?;
-    let instruction = instruction::decode_task_priority_write(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
-    let value = register::of(&instruction, 1)?.read(vcpu);
+/// Emulates the MOV to CR8 at RIP and moves RIP on. Decodes it unless the CPU reports the `source` and where the
+/// instruction ends. A priority of more than four bits is #GP.
+pub fn write_task_priority(
+    vcpu: &mut impl VcpuState,
+    memory: &(impl GuestMemory + ?Sized),
+    source: Option<Gpr>,
+) -> Result<(), Refused> {
+    let (value, next_rip) = match source.zip(vcpu.next_rip()) {
+        Some((source, next_rip)) => {
+            let size = if instruction::bitness(vcpu) == 64 { AccessSize::Qword } else { AccessSize::Dword };
+            (vcpu.gpr_sized(source, size), next_rip)
+        }
+        None => decoded_task_priority(vcpu, memory)?,
+    };
     let priority = u8::try_from(value).ok().filter(|priority| *priority <= 0xf);
     vcpu.set_task_priority(priority.ok_or(Exception::GeneralProtection(0))?);
-    vcpu.set_rip(instruction.next_ip());
+    vcpu.set_rip(next_rip);
     Ok(())
+}
+
+/// The value that the MOV to CR8 at RIP moves, and where it ends.
+fn decoded_task_priority(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<(u64, u64), Refused> {
+    let bytes = instruction::fetch(vcpu, memory)?;
+    let instruction = instruction::decode_task_priority_write(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
+    Ok((register::of(&instruction, 1)?.read(vcpu), instruction.next_ip()))
 }
 
 impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {

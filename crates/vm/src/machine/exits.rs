@@ -58,10 +58,12 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             Exit::MachineCheck => Outcome::MachineCheck,
             Exit::Hypercall => self.reborrow().hypercall(),
             Exit::Xsetbv => self.reborrow().xsetbv(),
-            Exit::TaskPriorityWrite => match emulate::write_task_priority(self.vcpu, &self.machine.memory) {
-                Ok(()) => Outcome::Resume,
-                Err(refused) => self.reborrow().refuse(refused),
-            },
+            Exit::TaskPriorityWrite { source } => {
+                match emulate::write_task_priority(self.vcpu, &self.machine.memory, source) {
+                    Ok(()) => Outcome::Resume,
+                    Err(refused) => self.reborrow().refuse(refused),
+                }
+            }
             Exit::ClockRead => self.reborrow().clock_read(),
             Exit::CounterRead => self.reborrow().counter_read(),
             Exit::AbsentInstruction => raise(self.vcpu, Exception::InvalidOpcode),

@@ -9,7 +9,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
 
 use crate::machine::walk::{Purpose, inspect, translate};
 use crate::memory::GuestMemory;
-use crate::vcpu::{Exception, SegmentName, VcpuState, efer};
+use crate::vcpu::{AccessRights, Exception, SegmentName, VcpuState, efer};
 
 /// No instruction is longer (AMD APM vol. 3, section 1.1).
 pub const MAX_BYTES: usize = 15;
@@ -17,9 +17,6 @@ pub const MAX_BYTES: usize = 15;
 const PAGE: u64 = 4096;
 /// Bytes that are read at once.
 const WORD: u64 = 8;
-/// Code segment attributes in the VMCB's packed form: L and D.
-const LONG: u16 = 1 << 9;
-const DEFAULT_32: u16 = 1 << 10;
 
 /// Instruction bytes at RIP, as many as could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +46,10 @@ pub(crate) fn prepare() {
 
 /// The mode instructions are decoded in: 16, 32 or 64.
 pub fn bitness(vcpu: &impl VcpuState) -> u32 {
-    let attributes = vcpu.segment(SegmentName::Cs).attributes;
-    if vcpu.efer() & efer::LMA != 0 && attributes & LONG != 0 {
+    let rights = vcpu.segment(SegmentName::Cs).rights;
+    if vcpu.efer() & efer::LMA != 0 && rights.contains(AccessRights::LONG) {
         64
-    } else if attributes & DEFAULT_32 != 0 {
+    } else if rights.contains(AccessRights::DEFAULT_32) {
         32
     } else {
         16
@@ -63,7 +60,7 @@ pub fn bitness(vcpu: &impl VcpuState) -> u32 {
 #[inline(always)]
 fn linear_rip(vcpu: &impl VcpuState) -> u64 {
     let code = vcpu.segment(SegmentName::Cs);
-    if vcpu.efer() & efer::LMA != 0 && code.attributes & LONG != 0 {
+    if vcpu.efer() & efer::LMA != 0 && code.rights.contains(AccessRights::LONG) {
         vcpu.rip()
     } else {
         code.base.wrapping_add(vcpu.rip()) & 0xffff_ffff

@@ -5,7 +5,7 @@ use super::{Usual, bitness, decode, fetch, skip, skip_if};
 use crate::addr::Gpa;
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
-use crate::vcpu::{Exception, Segment, SegmentName, cr0, cr4, efer};
+use crate::vcpu::{AccessRights, Exception, Segment, SegmentName, cr0, cr4, efer};
 
 const CPUID: Usual = Usual::new(&[0x0f, 0xa2]);
 
@@ -13,7 +13,8 @@ fn at(rip: u64, code: &[u8]) -> (FakeVcpu, FakeMemory) {
     let memory = FakeMemory::new(0x2000);
     memory.write(Gpa(rip), code).unwrap();
     let mut vcpu = FakeVcpu { rip, ..FakeVcpu::default() };
-    vcpu.segments[SegmentName::Cs as usize] = Segment { attributes: 0xc9b, limit: u32::MAX, ..Segment::default() };
+    vcpu.segments[SegmentName::Cs as usize] =
+        Segment { rights: AccessRights::from_packed(0xc9b), limit: u32::MAX, ..Segment::default() };
     (vcpu, memory)
 }
 
@@ -66,7 +67,7 @@ fn an_instruction_at_the_end_of_memory_is_read_as_far_as_it_goes() {
 #[test]
 fn what_is_no_instruction_any_more_is_undefined() {
     let (mut vcpu, memory) = at(0x100, &[0x0f, 0xff, 0xff]);
-    vcpu.segments[SegmentName::Cs as usize].attributes = 0xa9b;
+    vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(0xa9b);
     vcpu.efer = efer::LMA;
     let junk = [0xff; 15];
     memory.write(Gpa(0x100), &junk).unwrap();
@@ -87,9 +88,9 @@ fn code_that_is_not_mapped_any_more_faults() {
 fn the_code_segment_says_how_wide_instructions_are() {
     let (mut vcpu, _) = at(0, &[]);
     assert_eq!(bitness(&vcpu), 32);
-    vcpu.segments[SegmentName::Cs as usize].attributes = 0x9b;
+    vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(0x9b);
     assert_eq!(bitness(&vcpu), 16);
-    vcpu.segments[SegmentName::Cs as usize].attributes = 0xa9b;
+    vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(0xa9b);
     assert_eq!(bitness(&vcpu), 16, "without long mode there is no 64-bit code");
     vcpu.efer = efer::LMA;
     assert_eq!(bitness(&vcpu), 64);
@@ -99,7 +100,7 @@ proptest! {
     #[test]
     fn any_bytes_are_skipped_or_refused(code in prop::collection::vec(any::<u8>(), 0..20), rip in 0u64..0x1ff0, attributes in any::<u16>()) {
         let (mut vcpu, memory) = at(rip, &code[..code.len().min((0x2000 - rip) as usize)]);
-        vcpu.segments[SegmentName::Cs as usize].attributes = attributes;
+        vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(attributes);
         if skip(&mut vcpu, &memory, CPUID).is_ok() {
             prop_assert!(vcpu.rip > rip && vcpu.rip <= rip + 15);
         }

@@ -5,7 +5,6 @@ use super::completion::{raise, usual};
 use super::context::VcpuContext;
 use super::{Host, Machine, Outcome, Processor};
 use crate::cpu::kvmclock::{ClockTime, SharedArea, write_wall_clock};
-use crate::cpu::msr::number::SPEC_CTRL;
 use crate::cpu::msr::{DE_CFG_LFENCE_SERIALIZES, MsrClass, PlainMsr, check_efer, check_pat, check_spec_ctrl, classify};
 use crate::devices::lapic::MSR_X2APIC_FIRST;
 use crate::devices::{GeneralProtection, GuestTsc};
@@ -16,9 +15,11 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     #[inline]
     pub(super) fn msr_read(&mut self) -> Outcome {
         let number = self.vcpu.gpr(Gpr::Rcx) as u32;
-        let Ok(value) = self.read(number) else {
-            return self.reborrow().counter_msr_read(number);
+        let value = match classify(number) {
+            MsrClass::Counters => return self.reborrow().counter_msr_read(number),
+            class => self.read(class),
         };
+        let Ok(value) = value else { return raise(self.vcpu, Exception::GeneralProtection(0)) };
         self.done(usual::RDMSR, |vcpu| {
             vcpu.set_gpr(Gpr::Rax, value & 0xffff_ffff);
             vcpu.set_gpr(Gpr::Rdx, value >> 32);
@@ -29,10 +30,14 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     pub(super) fn msr_write(&mut self) -> Outcome {
         let number = self.vcpu.gpr(Gpr::Rcx) as u32;
         let value = self.vcpu.gpr(Gpr::Rdx) << 32 | self.vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
-        match self.write(number, value) {
+        let written = match classify(number) {
+            MsrClass::Counters => return self.reborrow().counter_msr_write(number, value),
+            MsrClass::SpecCtrl => return self.reborrow().spec_ctrl_write(value),
+            class => self.write(class, value),
+        };
+        match written {
             Ok(()) => self.done(usual::WRMSR, |_| ()),
-            Err(GeneralProtection) if number == SPEC_CTRL => self.reborrow().spec_ctrl_write(value),
-            Err(GeneralProtection) => self.reborrow().counter_msr_write(number, value),
+            Err(GeneralProtection) => raise(self.vcpu, Exception::GeneralProtection(0)),
         }
     }
 
@@ -55,9 +60,9 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     }
 
     #[inline]
-    fn read(&mut self, number: u32) -> Result<u64, GeneralProtection> {
+    fn read(&mut self, class: MsrClass) -> Result<u64, GeneralProtection> {
         let processor = &mut *self.processor;
-        match classify(number) {
+        match class {
             MsrClass::X2Apic(register) => {
                 processor.settle(self.vcpu, &self.machine.memory);
                 processor.lapic.read_msr(MSR_X2APIC_FIRST + u32::from(register), processor.now(self.host))
@@ -75,13 +80,13 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             MsrClass::Plain(register) => Ok(processor.msrs.read(register)),
             MsrClass::SpecCtrl => self.reborrow().spec_ctrl_read(),
             MsrClass::DeCfg => Ok(self.machine.de_cfg()),
-            MsrClass::OwnedByGuest | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
+            MsrClass::OwnedByGuest | MsrClass::Counters | MsrClass::Absent => Err(GeneralProtection),
         }
     }
 
     #[inline]
-    fn write(&mut self, number: u32, value: u64) -> Result<(), GeneralProtection> {
-        match classify(number) {
+    fn write(&mut self, class: MsrClass, value: u64) -> Result<(), GeneralProtection> {
+        match class {
             MsrClass::X2Apic(register) => {
                 self.settle();
                 let now = self.processor.now(self.host);
@@ -96,7 +101,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
                 self.initiator().act(action);
                 Ok(())
             }
-            MsrClass::SpecCtrl | MsrClass::DebugControl | MsrClass::Absent => Err(GeneralProtection),
+            MsrClass::Absent => Err(GeneralProtection),
             class => self.reborrow().write_rarely(class, value),
         }
     }

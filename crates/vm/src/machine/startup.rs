@@ -9,25 +9,15 @@ use super::mailbox::{Mail, Mailbox};
 use super::nmi::Nmi;
 use super::{Activity, Machine, Processor};
 use crate::memory::GuestMemory;
-use crate::vcpu::{EntryState, Segment, TableRegister, VcpuState, cr0};
+use crate::vcpu::{AccessRights, EntryState, Segment, TableRegister, VcpuState, cr0};
 
-/// Real-mode attributes in the packed form: present, code, readable, accessed.
-const CODE_16: u16 = 0x9b;
-/// Present, writable data, accessed.
-const DATA_16: u16 = 0x93;
-/// Present, busy 32-bit task state.
-const TASK: u16 = 0x8b;
 const LIMIT_16: u32 = 0xffff;
 
 impl EntryState {
     /// After a start-up interrupt: real mode, at the beginning of `page` (4 KiB each).
     pub fn at_startup_page(page: u8) -> Self {
-        let segment = |selector: u16, attributes| Segment {
-            selector,
-            attributes,
-            limit: LIMIT_16,
-            base: u64::from(selector) << 4,
-        };
+        let segment =
+            |selector: u16, rights| Segment { selector, rights, limit: LIMIT_16, base: u64::from(selector) << 4 };
         let table = TableRegister { base: 0, limit: 0xffff };
         Self {
             rip: 0,
@@ -38,9 +28,9 @@ impl EntryState {
             cr3: 0,
             cr4: 0,
             efer: 0,
-            cs: segment(u16::from(page) << 8, CODE_16),
-            data: segment(0, DATA_16),
-            tr: segment(0, TASK),
+            cs: segment(u16::from(page) << 8, AccessRights::CODE_16),
+            data: segment(0, AccessRights::DATA_16),
+            tr: segment(0, AccessRights::BUSY_TASK),
             gdtr: table,
             idtr: table,
         }

@@ -36,7 +36,7 @@ use crate::cpu::cpuid::{CpuidConfig, CpuidResult};
 use crate::devices::InterruptMessage;
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use crate::testing::{FakeHost, FakeMemory, FakeVcpu};
-use crate::vcpu::{Event, Exception, Gpr, Rflags, Segment, SegmentName, cr0, efer};
+use crate::vcpu::{AccessRights, Event, Exception, Gpr, Rflags, Segment, SegmentName, cr0, efer};
 
 /// The host's time stamp counter when the guest starts.
 const START: u64 = 1_000_000;
@@ -99,7 +99,8 @@ impl Lab {
         };
         let efer = efer::LMA | efer::LME | efer::SVME;
         let mut vcpu = FakeVcpu { rip: RIP, efer, xcr0: 1, ..FakeVcpu::default() };
-        vcpu.segments[SegmentName::Cs as usize] = Segment { attributes: 0xa9b, ..Segment::default() };
+        vcpu.segments[SegmentName::Cs as usize] =
+            Segment { rights: AccessRights::from_packed(0xa9b), ..Segment::default() };
         let processor = Processor::new(0, true, START, 0x1234, Arc::default());
         vcpu.tsc_offset = processor.tsc_offset();
         let host = FakeHost { tsc: START, unix_seconds: 1_700_000_000, ..FakeHost::default() };

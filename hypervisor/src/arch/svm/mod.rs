@@ -1,55 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AMD SVM on the machine (AMD APM vol. 2, chapter 15). What the control block says is decided in the `svm` crate; here
-//! are the instructions, and the memory that the processor reads.
+//! AMD SVM on the machine (AMD APM vol. 2, chapter 15). The `svm` crate decides what a control block holds; here are
+//! the instructions, and the memory that the CPU reads. [`super::virt`] alone imports this module.
+//!
+//! ```text
+//! Svm ──► NestedSpace ──► SvmVcpu ──► switch.S
+//!              │              ├─ VmcbPage: its control block
+//!              └─ maps        ├─ ExtendedState: registers that stay loaded across exits
+//!                             └─ host_state: the CPU's own areas
+//! ```
 
+mod cpu_traits;
 mod extended;
-mod extension;
+mod host_state;
+mod maps;
 mod page;
+mod space;
+mod switch;
+mod vcpu;
 
 use alloc::vec::Vec;
-use core::arch::{asm, global_asm};
-use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::arch::asm;
 
-use handover::state::Extended;
-use mitigations::switch::{VARIANTS, Variant, in_guest};
-use paging::{Flags, MapError, Nested, Tables};
-use spin::Once;
-use svm::code::number;
-use svm::permission::{IO_MAP_BYTES, MSR_MAP_BYTES, Pass, fill_io_map, fill_msr_map, let_through};
-use svm::vcpu::{Owner, SpecCtrl, Switched, Tables as TableAddresses};
-use svm::{Features, Vcpu, Vmcb};
-use units::{PageSize, PhysAddr};
-use vm::cpu::cpuid::Speculation;
-use vm::cpu::msr::number::{PRED_CMD, SPEC_CTRL};
-use vm::devices::StateError;
-use vm::exit::Exit;
-use vm::machine::Full;
-use vm::vcpu::{EntryState, VcpuState};
+use svm::Features;
 
-use self::extended::ExtendedState;
-pub use self::extension::with_extension;
-use self::page::VmcbPage;
-use super::address::DIRECT_MAP;
-use super::cpu_local::cpu_local;
+use super::cpu;
 use super::guest_memory::GuestRam;
-use super::memory::{TableFrames, permanent_frames};
 use super::percpu::PerCpu;
-use super::trap::TrapFrame;
-use super::virt::{OutOfMemory, Unavailable, Virt};
-use super::{counters, cpu, smp, speculation};
+use super::unavailable::{OutOfMemory, Unavailable};
 
-global_asm!(include_str!("switch.S"));
+use cpu_traits::CpuTraits;
 
-/// A world switch.
-type WorldSwitch = unsafe extern "C" fn(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);
-
-unsafe extern "C" {
-    /// By [`Variant::index`].
-    static svm_switches: [WorldSwitch; VARIANTS];
-    /// Where each of them ends.
-    static svm_switch_ends: [u64; VARIANTS];
-}
+pub use space::NestedSpace;
+pub use switch::interrupted_guest;
+pub use vcpu::SvmVcpu;
 
 const MSR_EFER: u32 = 0xc000_0080;
 const EFER_SVME: u64 = 1 << 12;
@@ -57,66 +40,14 @@ const MSR_VM_CR: u32 = 0xc001_0114;
 const VM_CR_SVM_DISABLED: u64 = 1 << 4;
 const MSR_HOST_SAVE: u32 = 0xc001_0117;
 
-/// Physical addresses of the permission maps all guests share: they own the same registers and no port.
-static MAPS: Once<Maps> = Once::new();
-
-cpu_local! {
-    /// The control block for the CPU's own FS, GS, TR and system call registers; 0 while it has none.
-    static HOST_VMCB: AtomicU64 = AtomicU64::new(0);
-}
-cpu_local! {
-    /// The area for the rest of the CPU's state; 0 while it has none. A CPU that comes back finds both.
-    static HOST_SAVE: AtomicU64 = AtomicU64::new(0);
-}
-
-struct Maps {
-    io: PhysAddr,
-    msr: PhysAddr,
-    /// The same for guests that are told of an IBPB: PRED_CMD takes it without an exit, and where the CPU exchanges
-    /// SPEC_CTRL, that is the guest's, too.
-    msr_with_speculation: PhysAddr,
-}
-
 /// AMD SVM.
 #[derive(Clone, Copy)]
 pub struct Svm {
-    features: Features,
-    /// An emulator is below, in which a world switch can lose the request of an interrupt ([`super::reminder`]).
-    may_lose_requests: bool,
-}
-
-/// One virtual processor with the registers that stay in the processor across exits.
-pub struct SvmVcpu {
-    state: Vcpu<VmcbPage>,
-    extended: ExtendedState,
-    /// Which way in and out: a choice that is made once costs no exit anything.
-    switch: WorldSwitch,
-}
-
-/// A guest's nested page tables.
-pub struct NestedSpace {
-    tables: Option<Tables<Nested>>,
-    root: PhysAddr,
-}
-
-impl Deref for SvmVcpu {
-    type Target = Vcpu<VmcbPage>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        &self.state
-    }
-}
-
-impl DerefMut for SvmVcpu {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.state
-    }
+    traits: CpuTraits,
 }
 
 impl Svm {
-    /// SVM, if this processor has it with all that is needed.
+    /// SVM, if this CPU has it with all that is needed.
     pub fn detect() -> Result<Self, Unavailable> {
         if cpu::cpuid(0x8000_0000, 0).eax < 0x8000_000a || cpu::cpuid(0x8000_0001, 0).ecx & (1 << 2) == 0 {
             return Err(Unavailable::NoExtension);
@@ -127,13 +58,12 @@ impl Svm {
         }
         let leaf = cpu::cpuid(0x8000_000a, 0);
         let features = Features::from_cpuid(leaf.ebx, leaf.edx);
-        let this = Self { features, may_lose_requests: smp::is_virtual() };
+        let this = Self { traits: CpuTraits::with(features) };
         if features.nested_paging { Ok(this) } else { Err(Unavailable::NoNestedPaging) }
     }
 
-    /// Optional features that this processor has, by the manual's names.
     pub fn feature_names(&self) -> Vec<&'static str> {
-        let Features { next_rip, decode_assists, flush_by_asid, clean_bits, pause_filter, .. } = self.features;
+        let Features { next_rip, decode_assists, flush_by_asid, clean_bits, pause_filter, .. } = self.traits.features;
         let named = [
             (true, "nested-paging"),
             (next_rip, "nrips"),
@@ -144,218 +74,56 @@ impl Svm {
         ];
         named.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
     }
-}
 
-impl Virt for Svm {
-    type State = Vcpu<VmcbPage>;
-    type Vcpu = SvmVcpu;
-    type Space = NestedSpace;
-
-    fn name(&self) -> &'static str {
-        "svm"
+    pub fn tags(&self) -> u32 {
+        self.traits.features.asids
     }
 
-    fn tags(&self) -> u32 {
-        self.features.asids
+    pub fn prepare(&self, index: u32) -> Result<(), Unavailable> {
+        host_state::of(index)?;
+        maps::prepare().map_err(|OutOfMemory| Unavailable::OutOfMemory)
     }
 
-    fn enable(&self) -> Result<(), Unavailable> {
-        let (save_area, host_vmcb) = own_frames(PerCpu::current().index)?;
-        // SAFETY: `detect` found SVM, not switched off; the save area is a whole frame that belongs to this processor.
+    pub fn enable(&self) -> Result<(), Unavailable> {
+        let (save_area, host_vmcb) = host_state::of(PerCpu::current().index)?;
+        // SAFETY: `detect` found SVM, not disabled; the save area is a whole frame that belongs to this CPU.
         unsafe {
             cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) | EFER_SVME);
             cpu::write_msr(MSR_HOST_SAVE, save_area);
         }
-        // SAFETY: the frame belongs to this processor; VMSAVE only writes to it. GS, TR and the rest are final by now.
+        // SAFETY: the frame belongs to this CPU; VMSAVE only writes to it. GS, TR and the rest are final by now.
         unsafe { asm!("vmsave rax", in("rax") host_vmcb, options(nostack, preserves_flags)) };
-        counters::prepare_this_processor();
-        speculation::prepare_this_processor();
         Ok(())
     }
 
-    fn disable(&self) {
-        counters::leave_this_processor();
-        // SAFETY: `enable` set the bit on this processor, which holds no guest any more; the global interrupt flag is
-        // set outside of `svm_switch`, without which clearing the bit is undefined (section 15.4).
+    pub fn disable(&self) {
+        // SAFETY: `enable` set the bit on this CPU, which holds no guest any more; the global interrupt flag is set
+        // outside of the world switch, without which clearing the bit is undefined (section 15.4).
         unsafe { cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) & !EFER_SVME) };
     }
 
-    fn create_space(&self, memory: &GuestRam) -> Result<NestedSpace, OutOfMemory> {
-        let largest = if cpu::cpuid(0x8000_0001, 0).edx & (1 << 26) != 0 { PageSize::Gib1 } else { PageSize::Mib2 };
-        let mut frames = TableFrames::anywhere();
-        let tables = Tables::new(&mut frames, largest).map_err(|_| OutOfMemory)?;
-        let mut space = NestedSpace { root: tables.root(), tables: Some(tables) };
-        for slot in memory.slots() {
-            space.show(slot.gpa, PhysAddr(slot.physical), slot.bytes).map_err(|_| OutOfMemory)?;
-        }
-        Ok(space)
+    /// Does something with SVM enabled on the calling CPU. The counters' guest-only bits mean nothing without it.
+    pub fn while_enabled<T>(&self, act: impl FnOnce() -> T) -> T {
+        // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
+        let before = unsafe { cpu::read_msr(MSR_EFER) };
+        // SAFETY: `detect` found SVM, not disabled; without VMRUN the bit changes nothing for the code that runs.
+        unsafe { cpu::write_msr(MSR_EFER, before | EFER_SVME) };
+        let result = act();
+        // SAFETY: as it was; the global interrupt flag is set.
+        unsafe { cpu::write_msr(MSR_EFER, before) };
+        result
     }
 
-    fn create_vcpu(
-        &self,
-        guest: u32,
-        space: &NestedSpace,
-        entry: &EntryState,
-        offered: Speculation,
-    ) -> Result<SvmVcpu, OutOfMemory> {
-        let maps = MAPS.get().ok_or(OutOfMemory)?;
-        let msr = if offered.has_ibpb { maps.msr_with_speculation } else { maps.msr };
-        let tables = TableAddresses { io_map: maps.io.0, msr_map: msr.0, nested_root: space.root.0 };
-        let page = VmcbPage::allocate().ok_or(OutOfMemory)?;
-        let owner = Owner { vmcb: page.physical(), guest };
-        let mut state = Vcpu::new(page, self.features, 1, tables, entry);
-        state.switched_mut().owner = owner;
-        let mut vcpu = SvmVcpu { state, extended: ExtendedState::after_reset(), switch: plain_switch() };
-        self.choose_switch(&mut vcpu);
-        Ok(vcpu)
-    }
-
-    fn load(&self, vcpu: &mut SvmVcpu) {
-        speculation::follow_guest(vcpu.state.switched_mut().owner.guest);
-        vcpu.extended.load();
-        self.choose_switch(vcpu);
-    }
-
-    fn choose_switch(&self, vcpu: &mut SvmVcpu) {
-        let (actions, guest) = (speculation::actions(), vcpu.state.spec_ctrl());
-        let variant = Variant::choose(actions, guest, self.features.virtual_spec_ctrl, vcpu.state.counts_time());
-        vcpu.state.switched_mut().spec_ctrl =
-            SpecCtrl { in_guest: in_guest(actions, guest), in_host: actions.host_spec_ctrl() };
-        // SAFETY: the assembly has as many entries, each a world switch, and nothing writes there.
-        let switches = unsafe { &svm_switches };
-        vcpu.switch = switches.get(variant.index()).copied().unwrap_or_else(plain_switch);
-    }
-
-    fn arrive(&self, vcpu: &mut SvmVcpu, tag: u32) {
-        vcpu.state.arrive(tag);
-    }
-
-    fn unload(&self, vcpu: &mut SvmVcpu) {
-        vcpu.state.set_xcr0(vcpu.extended.xcr0());
-        vcpu.extended.save();
-    }
-
-    fn prepare(&self, index: u32) -> Result<(), Unavailable> {
-        own_frames(index)?;
-        MAPS.try_call_once(make_maps).map(|_| ()).map_err(|OutOfMemory| Unavailable::OutOfMemory)
-    }
-
-    fn space_root(space: &NestedSpace) -> u64 {
-        space.root.0
-    }
-
-    fn save_extended(&self, vcpu: &SvmVcpu, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full> {
-        vcpu.extended.save_into(into, tail)
-    }
-
-    fn restore_extended(&self, vcpu: &mut SvmVcpu, from: &Extended, tail: &[u8]) -> Result<(), StateError> {
-        let xcr0 = vcpu.state.xcr0();
-        vcpu.extended.restore_from(from, tail, xcr0)
-    }
-
-    #[inline]
-    fn run(&self, vcpu: &mut SvmVcpu) -> Exit {
-        vcpu.extended.follow(vcpu.state.xcr0());
-        let guest_vmcb = vcpu.state.holder().physical();
-        let host_vmcb = HOST_VMCB.mine().load(Ordering::Relaxed);
-        // SAFETY: both blocks are whole frames, the guest's prepared by the `svm` crate with tables that show only the
-        // guest's own memory; this processor has been enabled; the assembly keeps every register that Rust expects to
-        // be kept (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
-        unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
-        if self.may_lose_requests {
-            cpu::look_at_pending_interrupts();
-        }
-        let exit = vcpu.state.after_exit();
-        if matches!(exit, Exit::Cpuid) {
-            // What CPUID tells depends on it.
-            vcpu.state.set_xcr0(vcpu.extended.xcr0());
-        }
-        exit
+    pub fn create_space(&self, memory: &GuestRam) -> Result<NestedSpace, OutOfMemory> {
+        NestedSpace::new(memory, self.traits)
     }
 }
 
-/// The world switch without anything beside it.
-fn plain_switch() -> WorldSwitch {
-    // SAFETY: as in `choose_switch`.
-    unsafe { (&raw const svm_switches[0]).read() }
-}
-
-/// A processor's area in which VMRUN saves the host, and its own VMCB.
-fn own_frames(index: u32) -> Result<(u64, u64), Unavailable> {
-    let areas = HOST_SAVE.of(index).zip(HOST_VMCB.of(index));
-    let (save_area, host_vmcb) = areas.ok_or(Unavailable::OutOfMemory)?;
-    Ok((own_frame(save_area)?, own_frame(host_vmcb)?))
-}
-
-/// The frame whose address a processor keeps here, made when it first needs it.
-fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
-    let known = at.load(Ordering::Relaxed);
-    if known != 0 {
-        return Ok(known);
-    }
-    let frame = permanent_frames(4096).ok_or(Unavailable::OutOfMemory)?;
-    at.store(frame.0, Ordering::Relaxed);
-    Ok(frame.0)
-}
-
-/// The guest that an NMI has taken the calling processor from. It is let in where the world switch ends: there it has
-/// waited for the switch, unless it was what ended the guest's time.
-pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
-    // SAFETY: the assembly has as many entries, and nothing writes there.
-    if !unsafe { &svm_switch_ends }.contains(&frame.rip) {
-        return None;
-    }
-    // SAFETY: at this instruction RDI is the switch's first argument again, which its caller holds.
-    let owner = unsafe { (&raw const (*(frame.rdi as *const Switched)).owner).read() };
-    // SAFETY: the control block lives as long as who holds the argument; the processor writes it only within the
-    // switch.
-    let code = unsafe { (&raw const (*((DIRECT_MAP + owner.vmcb) as *const Vmcb)).control.exit_code).read_volatile() };
-    (code == number::NMI).then_some(owner.guest)
-}
-
-/// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is
-/// off.
+/// Closes the global interrupt flag for good. Nothing where SVM is disabled.
 pub fn close_global_interrupts() {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     if unsafe { cpu::read_msr(MSR_EFER) } & EFER_SVME != 0 {
-        // SAFETY: SVM is on, so the instruction exists; the caller wants this processor to hear nothing any more.
+        // SAFETY: SVM is enabled, so the instruction exists; the caller wants no interrupt on this CPU any more.
         unsafe { asm!("clgi", options(nostack)) };
-    }
-}
-
-fn make_maps() -> Result<Maps, OutOfMemory> {
-    let io = permanent_frames(IO_MAP_BYTES as u64).ok_or(OutOfMemory)?;
-    let msr = permanent_frames(MSR_MAP_BYTES as u64).ok_or(OutOfMemory)?;
-    let bytes = |at: PhysAddr, count: usize| {
-        // SAFETY: the frames were just allocated; no guest runs on these maps yet.
-        unsafe { core::slice::from_raw_parts_mut((DIRECT_MAP + at.0) as *mut u8, count) }
-    };
-    fill_io_map(bytes(io, IO_MAP_BYTES));
-    fill_msr_map(bytes(msr, MSR_MAP_BYTES), vm::cpu::msr::OWNED_BY_GUEST);
-    let msr_with_speculation = permanent_frames(MSR_MAP_BYTES as u64).ok_or(OutOfMemory)?;
-    let map = bytes(msr_with_speculation, MSR_MAP_BYTES);
-    fill_msr_map(map, vm::cpu::msr::OWNED_BY_GUEST);
-    let_through(map, PRED_CMD, Pass::Write);
-    if speculation::assessment().is_some_and(|assessment| assessment.cpu.has_virtual_spec_ctrl()) {
-        let_through(map, SPEC_CTRL, Pass::Both);
-    }
-    Ok(Maps { io, msr, msr_with_speculation })
-}
-
-impl NestedSpace {
-    fn show(&mut self, gpa: u64, physical: PhysAddr, bytes: u64) -> Result<(), MapError> {
-        let flags = Flags::WRITABLE | Flags::USER;
-        match &mut self.tables {
-            Some(tables) => tables.map(&mut TableFrames::anywhere(), gpa, physical, bytes, flags),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for NestedSpace {
-    fn drop(&mut self) {
-        if let Some(tables) = self.tables.take() {
-            tables.free_all(&mut TableFrames::anywhere());
-        }
     }
 }

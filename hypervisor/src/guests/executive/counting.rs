@@ -9,7 +9,6 @@ use pmu::host_time::HostCounters;
 use wire::{CpuPerf, GuestTicks};
 
 use super::{Counting, Executive};
-use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::kernel::places::SLOTS;
 
@@ -24,7 +23,7 @@ fn are_wanted() -> bool {
     ARE_WANTED.load(Ordering::Relaxed)
 }
 
-impl<V: Virt> Executive<V> {
+impl Executive {
     /// Begins them, reads them and ends them as it is wanted. No guest executes.
     pub(super) fn follow_counts(&mut self) {
         match (are_wanted(), self.counting.is_some()) {
@@ -51,17 +50,17 @@ impl<V: Virt> Executive<V> {
     }
 
     /// A virtual processor has come to this slot.
-    pub(super) fn counted_comes(&mut self, virt: V, slot: usize) {
+    pub(super) fn counted_comes(&mut self, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
-            task.count_for_host(virt, true);
+            task.count_for_host(true);
             counting.came[slot] = task.guest_ticks();
         }
     }
 
     /// The one in this slot goes.
-    pub(super) fn counted_goes(&mut self, virt: V, slot: usize) {
+    pub(super) fn counted_goes(&mut self, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
-            task.count_for_host(virt, false);
+            task.count_for_host(false);
             counting.gone += task.guest_ticks() - counting.came[slot];
         }
     }
@@ -79,15 +78,11 @@ impl<V: Virt> Executive<V> {
         let counters = HostCounters::begin();
         let (since, began_ns) = (cpu::tsc(), timer::uptime_ns());
         self.counting = Some(Box::new(Counting { counters, since, began_ns, came: [0; SLOTS], gone: 0 }));
-        if let Ok(virt) = self.virt {
-            (0..SLOTS).for_each(|slot| self.counted_comes(virt, slot));
-        }
+        (0..SLOTS).for_each(|slot| self.counted_comes(slot));
     }
 
     fn end_counting(&mut self) {
-        if let Ok(virt) = self.virt {
-            (0..SLOTS).for_each(|slot| self.counted_goes(virt, slot));
-        }
+        (0..SLOTS).for_each(|slot| self.counted_goes(slot));
         self.counting = None;
     }
 

@@ -8,17 +8,16 @@ use sched::Ticks;
 
 use super::{Executive, homes};
 use crate::arch::cpu;
-use crate::arch::virt::Virt;
 use crate::guests::placement;
 use crate::guests::task::Task;
 use crate::kernel::console;
 use crate::kernel::places::{self, SLOTS};
 
-impl<V: Virt> Executive<V> {
+impl Executive {
     /// Does what others have left for this CPU: arrivals, pauses and ends of guests, orders, figures.
     pub fn work(&mut self) {
         console::log::tell_follower(self.me);
-        self.machine_checks.account_for_damage::<V>(self.me);
+        self.machine_checks.account_for_damage(self.me);
         let is_homecoming = self.receive();
         self.follow_guests();
         if is_homecoming {
@@ -35,7 +34,7 @@ impl<V: Virt> Executive<V> {
         let (arrivals, is_homecoming) = places::take(self.me.index);
         for task in arrivals {
             match self.virt {
-                Ok(virt) => self.take_in(virt, task),
+                Ok(_) => self.take_in(task),
                 Err(_) => {
                     places::close(self.me.index);
                     places::vacate(self.me.index, task.weight());
@@ -48,13 +47,14 @@ impl<V: Virt> Executive<V> {
     }
 
     /// It was not sent without a place, and runs first: whatever has happened to it on the way, it looks.
-    pub fn take_in(&mut self, virt: V, mut task: Box<Task<V>>) {
+    pub fn take_in(&mut self, mut task: Box<Task>) {
         // No two have one tag, so that nothing need be flushed between them.
-        let Some(slot) = self.slots.iter().take(places::room(&virt)).position(Option::is_none) else {
+        let room = self.virt.map_or(0, places::room);
+        let Some(slot) = self.slots.iter().take(room).position(Option::is_none) else {
             places::vacate(self.me.index, task.weight());
             return placement::settle(task, self.me.index);
         };
-        task.arrive(virt, slot as u32 + 1);
+        task.arrive(slot as u32 + 1);
         let now = Ticks(cpu::tsc());
         if let Err(error) = self.queue.insert(slot, task.weight(), now) {
             log::error!("processor {}: {error}", self.me.index);
@@ -63,23 +63,23 @@ impl<V: Virt> Executive<V> {
             let _ = self.queue.wake(slot, now);
         }
         self.slots[slot] = Some(task);
-        self.counted_comes(virt, slot);
+        self.counted_comes(slot);
     }
 
     /// Virtual processors of guests that end let go; those of paused guests stand still.
     fn follow_guests(&mut self) {
-        let Ok(virt) = self.virt else { return };
         for slot in 0..SLOTS {
             let Some(task) = &self.slots[slot] else { continue };
             let now = Ticks(cpu::tsc());
             if task.instance().is_ending() {
                 if self.loaded == Some(slot) {
-                    self.unload(virt);
+                    self.unload();
                 }
                 self.queue.remove(slot, now);
                 self.paused &= !(1 << slot);
-                self.counted_goes(virt, slot);
-                if let Some(task) = self.slots[slot].take() {
+                self.counted_goes(slot);
+                if let Some(mut task) = self.slots[slot].take() {
+                    task.leave_cpu();
                     places::vacate(self.me.index, task.weight());
                     task.let_go();
                 }

@@ -11,14 +11,14 @@ use crate::arch::cpu;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::task::Task;
 
-impl<V: Virt> Executive<V> {
+impl Executive {
     /// The CPU's number.
     pub fn index(&self) -> u32 {
         self.me.index
     }
 
     /// The extension that runs guests on this CPU.
-    pub fn virt(&self) -> Result<V, Unavailable> {
+    pub fn virt(&self) -> Result<Virt, Unavailable> {
         self.virt
     }
 
@@ -32,15 +32,23 @@ impl<V: Virt> Executive<V> {
         self.queue.lose(Ticks(cpu::tsc()));
     }
 
-    /// Takes the loaded vCPU's state out of the CPU.
-    pub fn unload_any(&mut self) {
-        if let Ok(virt) = self.virt {
-            self.unload(virt);
+    /// Takes every vCPU off the CPU, which another image may drive from now on. They keep their slots.
+    pub fn leave_guests(&mut self) {
+        self.unload();
+        self.slots.iter_mut().flatten().for_each(|task| task.leave_cpu());
+    }
+
+    /// Puts those back that have left: the CPU stays this image's.
+    pub fn return_to_guests(&mut self) {
+        for (slot, task) in self.slots.iter_mut().enumerate() {
+            if let Some(task) = task.as_mut().filter(|task| task.is_nowhere()) {
+                task.arrive(slot as u32 + 1);
+            }
         }
     }
 
     /// Every vCPU here; whether it wants to run, and for how many ticks others had the CPU meanwhile.
-    pub fn vcpus(&self) -> impl Iterator<Item = (&Task<V>, bool, u64)> {
+    pub fn vcpus(&self) -> impl Iterator<Item = (&Task, bool, u64)> {
         self.slots.iter().enumerate().filter_map(|(slot, task)| {
             let wants_to_run = self.queue.state(slot).is_some_and(|state| state != State::Blocked);
             Some((&**task.as_ref()?, wants_to_run, self.queue.stolen_ticks(slot).0))
@@ -66,10 +74,11 @@ impl<V: Virt> Executive<V> {
     }
 
     /// Takes every vCPU out again.
-    pub fn take_all(&mut self, mut take: impl FnMut(Box<Task<V>>)) {
+    pub fn take_all(&mut self, mut take: impl FnMut(Box<Task>)) {
         for slot in 0..self.slots.len() {
-            if let Some(task) = self.slots[slot].take() {
+            if let Some(mut task) = self.slots[slot].take() {
                 self.queue.remove(slot, Ticks(cpu::tsc()));
+                task.leave_cpu();
                 take(task);
             }
         }

@@ -25,7 +25,7 @@ fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
 }
 
 /// Carries out the orders that wait for the processor `me`.
-pub fn carry_out_orders<V: Virt>(me: u32, virt: Result<V, Unavailable>) {
+pub fn carry_out_orders(me: u32, virt: Result<Virt, Unavailable>) {
     for guest in at_home(me) {
         let orders = guest.take_orders();
         for order in Order::ALL.into_iter().filter(|&order| orders & order as u32 != 0) {
@@ -60,8 +60,8 @@ pub fn give_away(me: u32) -> bool {
     true
 }
 
-fn carry_out<V: Virt>(guest: &'static Guest, virt: Result<V, Unavailable>, order: Order) {
-    let running: Option<Arc<Instance<V>>> = guest.run();
+fn carry_out(guest: &'static Guest, virt: Result<Virt, Unavailable>, order: Order) {
+    let running: Option<Arc<Instance>> = guest.run();
     match (order, running, virt) {
         (Order::Start, None, Ok(virt)) => start(guest, virt),
         (Order::Start, None, Err(unavailable)) => fail(guest, unavailable.to_string()),
@@ -74,7 +74,7 @@ fn carry_out<V: Virt>(guest: &'static Guest, virt: Result<V, Unavailable>, order
     }
 }
 
-fn start<V: Virt>(guest: &'static Guest, virt: V) {
+fn start(guest: &'static Guest, virt: Virt) {
     guest.set_state(VmState::Loading, None);
     let Some(guests) = GUESTS.get() else { return };
     match Instance::load(virt, guests, guest) {

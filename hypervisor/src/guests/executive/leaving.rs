@@ -12,13 +12,12 @@ use sched::{Leaving, State, Ticks};
 use super::{Executive, homes};
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_PROCESSOR};
-use crate::arch::virt::Virt;
 use crate::guests::placement;
 use crate::guests::task::Task;
 use crate::kernel::places::{self, SLOTS};
 use crate::kernel::processors;
 
-impl<V: Virt> Executive<V> {
+impl Executive {
     /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where
     /// they do not all find room the processor stays, and nobody has lost anything.
     pub fn leave_if_asked(&mut self) {
@@ -76,8 +75,7 @@ impl<V: Virt> Executive<V> {
 
     /// Where each would go: the heaviest first, each to whoever has least to do.
     fn targets(&self) -> Result<Vec<(usize, u32)>, NoRoom> {
-        let weight =
-            |(slot, task): (usize, &Option<Box<Task<V>>>)| Some((slot, u32::from(task.as_ref()?.weight().get())));
+        let weight = |(slot, task): (usize, &Option<Box<Task>>)| Some((slot, u32::from(task.as_ref()?.weight().get())));
         let (slots, weights): (Vec<usize>, Vec<u32>) = self.slots.iter().enumerate().filter_map(weight).unzip();
         let mut loads = places::loads();
         loads.retain(|load| load.processor != self.me.index);
@@ -89,15 +87,14 @@ impl<V: Virt> Executive<V> {
     /// Sends a virtual processor to another processor, with all that is in this one of it. It stays if that takes no
     /// more.
     fn send_away(&mut self, slot: usize, to: u32) {
-        let Ok(virt) = self.virt else { return };
-        self.counted_goes(virt, slot);
+        self.counted_goes(slot);
         let Some(mut task) = self.slots[slot].take() else { return };
         let now = Ticks(cpu::tsc());
         self.queue.account(now);
         let wants_to_run = self.queue.state(slot).is_some_and(|state| state != State::Blocked);
         if self.loaded == Some(slot) {
             self.loaded = None;
-            task.switch_out(virt, wants_to_run);
+            task.switch_out(wants_to_run);
         }
         let times = self.queue.remove(slot, now).unwrap_or_default();
         self.paused &= !(1 << slot);
@@ -106,7 +103,7 @@ impl<V: Virt> Executive<V> {
         match placement::send(task, to) {
             Ok(()) => places::vacate(self.me.index, weight),
             Err(task) => {
-                self.take_in(virt, task);
+                self.take_in(task);
                 // Should its guest be paused, it stands still again.
                 self.me.work_pending.store(true, Ordering::Relaxed);
             }

@@ -6,14 +6,13 @@ use alloc::sync::Arc;
 use bundle::OnPanic;
 use wire::EventKind;
 
-use crate::arch::virt::Virt;
 use crate::guests::events::record;
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::instance::ending::Ending;
 
 /// The operator lets it stand still, or go on.
-pub fn pause<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>, is_paused: bool) {
+pub fn pause(guest: &Guest, instance: &Arc<Instance>, is_paused: bool) {
     if instance.is_paused() == is_paused || instance.is_ending() {
         return;
     }
@@ -32,7 +31,7 @@ pub fn pause<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>, is_paused: boo
 }
 
 /// Its kernel is not well: what becomes of it then.
-pub fn give_up<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>) {
+pub fn give_up(guest: &Guest, instance: &Arc<Instance>) {
     match guest.config.on_panic {
         OnPanic::Throttle | OnPanic::Ignore => {}
         OnPanic::Stop => instance.end(Ending::GivenUp),
@@ -47,7 +46,7 @@ pub fn give_up<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>) {
 }
 
 /// It stands still soon, and can be read then.
-fn freeze<V: Virt>(guest: &Guest, instance: &Arc<Instance<V>>) {
+fn freeze(guest: &Guest, instance: &Arc<Instance>) {
     guest.frozen.put(instance.clone());
     if instance.is_ending() {
         // It ended meanwhile, and may not be kept.

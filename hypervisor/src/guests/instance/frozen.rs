@@ -8,10 +8,9 @@ use vm::memory::GuestMemory;
 use wire::{MemoryRange, VcpuRegisters};
 
 use super::Instance;
-use crate::arch::virt::Virt;
 use crate::guests::freeze::Frozen;
 
-impl<V: Virt> Frozen for Instance<V> {
+impl Frozen for Instance {
     fn layout(&self) -> Vec<MemoryRange> {
         let slots = self.machine.memory().slots().iter();
         slots.map(|slot| MemoryRange { gpa: slot.gpa, bytes: slot.bytes }).collect()

@@ -26,9 +26,9 @@ use crate::kernel::ledger;
 use crate::kernel::platform::FIRMWARE;
 use crate::kernel::timeline::{self, Name};
 
-impl<V: Virt> Instance<V> {
+impl Instance {
     /// Loads a guest from the bundle; gives its virtual processors. The error has the reason and a hint.
-    pub fn load(virt: V, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+    pub fn load(virt: Virt, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
         let checking = timeline::span(Name::GuestFiles, guest.number);
@@ -58,18 +58,18 @@ impl<V: Virt> Instance<V> {
     }
 
     fn power_on(
-        virt: V,
+        virt: Virt,
         guest: &'static Guest,
         memory: GuestRam,
         entry: &EntryState,
-    ) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+    ) -> Result<(Arc<Self>, Vec<Task>), String> {
         let exhausted = |OutOfMemory| "no host memory left for its tables: give the host more".to_string();
         let vcpus = guest.config.vcpus;
         let space = virt.create_space(&memory).map_err(exhausted)?;
         let mut machine = Machine::new(memory, machine_config(guest)?);
         machine.set_lfence_serializes(lfence_serializes());
         let offered = machine.speculation();
-        let states = (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, entry, offered));
+        let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -102,11 +102,11 @@ impl<V: Virt> Instance<V> {
     /// # Errors
     /// Why there can be none.
     pub fn adopt(
-        virt: V,
+        virt: Virt,
         guest: &'static Guest,
         memory: GuestRam,
         (policy, leaves): (&state::Policy, &[u8]),
-    ) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
+    ) -> Result<(Arc<Self>, Vec<Task>), String> {
         let exhausted = |OutOfMemory| "no memory for its tables".to_string();
         let space = virt.create_space(&memory).map_err(exhausted)?;
         let vcpus = guest.config.vcpus;
@@ -115,8 +115,7 @@ impl<V: Virt> Instance<V> {
         machine.set_lfence_serializes(lfence_serializes());
         let offered = machine.speculation();
         check_offered(offered)?;
-        let states: Result<Vec<_>, _> =
-            (0..vcpus).map(|_| virt.create_vcpu(guest.number, &space, &entry, offered)).collect();
+        let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
         let instance = Arc::new(Self {
             guest,
             machine,

@@ -9,10 +9,9 @@ use wire::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
 
 use super::Task;
 use crate::arch::timer;
-use crate::arch::virt::Virt;
 use crate::guests::guest::figures::exits_of;
 
-impl<V: Virt> Task<V> {
+impl Task {
     /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times`
     /// says.
     pub fn tell_figures(&mut self, times: Times) {
@@ -28,9 +27,9 @@ impl<V: Virt> Task<V> {
     }
 
     /// Its time is counted for the host from now on, or is not any more.
-    pub fn count_for_host(&mut self, virt: V, wanted: bool) {
+    pub fn count_for_host(&mut self, wanted: bool) {
         self.vcpu.count_time_for_host(wanted);
-        virt.choose_switch(&mut self.vcpu);
+        self.vcpu.choose_switch();
     }
 
     fn figures(&mut self, times: Times) -> VcpuPerf {

@@ -13,9 +13,8 @@ use zerocopy::IntoBytes as _;
 
 use super::Task;
 use crate::arch::cpu;
-use crate::arch::virt::Virt;
 
-impl<V: Virt> Task<V> {
+impl Task {
     /// Whose its block is.
     pub fn owner(&self) -> Owner {
         Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
@@ -26,21 +25,13 @@ impl<V: Virt> Task<V> {
     ///
     /// # Errors
     /// What is wrong with the block.
-    pub fn save(
-        &self,
-        virt: V,
-        bytes: &mut [u8],
-        version: u32,
-        stolen_ticks: u64,
-        wants_to_run: bool,
-    ) -> Result<(), String> {
+    pub fn save(&self, bytes: &mut [u8], version: u32, stolen_ticks: u64, wants_to_run: bool) -> Result<(), String> {
         let mut block =
             BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
-        self.instance.machine.save_vcpu(&*self.vcpu, &self.processor, into);
+        self.instance.machine.save_vcpu(&self.vcpu, &self.processor, into);
         self.instance.machine.save_mail(self.index, into);
-        let used =
-            virt.save_extended(&self.vcpu, &mut into.extended, tail).map_err(|_| "its registers find no room")?;
+        let used = self.vcpu.save_extended(&mut into.extended, tail).map_err(|_| "its registers find no room")?;
         into.turn = state::Turn {
             stolen_ticks: self.stolen_before.saturating_add(stolen_ticks).into(),
             left_at: cpu::tsc().into(),
@@ -54,12 +45,12 @@ impl<V: Virt> Task<V> {
     ///
     /// # Errors
     /// What is wrong with it: it must not run.
-    pub fn restore(&mut self, virt: V, bytes: &[u8]) -> Result<(), String> {
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
         let (from, tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(|error| error.to_string())?;
         let machine = &self.instance.machine;
-        let restored = machine.restore_vcpu(&from, &mut *self.vcpu, &mut self.processor);
+        let restored = machine.restore_vcpu(&from, &mut self.vcpu, &mut self.processor);
         restored.map_err(|error| error.to_string())?;
-        virt.restore_extended(&mut self.vcpu, &from.extended, tail).map_err(|error| error.to_string())?;
+        self.vcpu.restore_extended(&from.extended, tail).map_err(|error| error.to_string())?;
         self.stolen_before = from.turn.stolen_ticks.get();
         self.left_at = (from.turn.wants_to_run.get() == 1).then_some(from.turn.left_at.get());
         Ok(())
@@ -70,9 +61,9 @@ impl<V: Virt> Task<V> {
     ///
     /// # Errors
     /// What is different.
-    pub fn verify(&self, virt: V, bytes: &[u8], scratch: &mut [u8]) -> Result<(), String> {
+    pub fn verify(&self, bytes: &[u8], scratch: &mut [u8]) -> Result<(), String> {
         let told = |error: block::BlockError| error.to_string();
-        self.save(virt, scratch, VERSION, 0, false)?;
+        self.save(scratch, VERSION, 0, false)?;
         let (from, from_tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(told)?;
         let (mut again, again_tail) = block::open::<state::Vcpu>(scratch, self.owner()).map_err(told)?;
         (again.turn, again.pmu.values) = (from.turn, from.pmu.values);

@@ -9,15 +9,14 @@ use vm::vcpu::{Gpr, SegmentName, VcpuState};
 use super::{First, Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
-use crate::arch::virt::Virt;
 use crate::guests::instance::ending::Ending;
 use crate::guests::pci;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
 
-impl<V: Virt> Task<V> {
+impl Task {
     /// [`Self::run`], whatever it does.
-    pub(super) fn run_until(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+    pub(super) fn run_until(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
             self.note_first(me.index);
         }
@@ -42,11 +41,11 @@ impl<V: Virt> Task<V> {
                 self.context().cancel_entry();
                 return Pause::Work;
             }
-            let exit = virt.run(&mut self.vcpu);
+            let exit = self.vcpu.run();
             match self.context().handle(exit) {
                 Outcome::Resume => {}
                 Outcome::Idle => self.context().settle_counters(),
-                Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
+                Outcome::CountsOtherwise => self.vcpu.choose_switch(),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
                     self.host.guest.flush_console();
@@ -85,7 +84,7 @@ impl<V: Virt> Task<V> {
         if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
             return;
         }
-        let (vcpu, name, index) = (&*self.vcpu, &self.instance.guest.config.name, self.index);
+        let (vcpu, name, index) = (&self.vcpu, &self.instance.guest.config.name, self.index);
         let rax = vcpu.gpr(Gpr::Rax);
         log::error!(
             "guest {name}: vCPU {index}: rip {:#x} rflags {:#x} rax {rax:#x} rsp {:#x}",

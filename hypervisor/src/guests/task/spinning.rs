@@ -9,15 +9,14 @@ use watch::{Circumstances, Finding};
 use super::{Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
-use crate::arch::virt::Virt;
 use crate::guests::watching::{self, Look};
 
-impl<V: Virt> Task<V> {
+impl Task {
     /// Runs it until it waits, or the processor has something else to do. The host's timer fires at `others_alarm` at
     /// the latest.
-    pub fn run(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+    pub fn run(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         let own_stop = self.watched.starts(cpu::tsc());
-        let pause = self.run_until(virt, me, others_alarm.into_iter().chain(own_stop).min());
+        let pause = self.run_until(me, others_alarm.into_iter().chain(own_stop).min());
         if pause == Pause::Idle {
             if self.watched.idles() {
                 self.recovers();
@@ -39,7 +38,7 @@ impl<V: Virt> Task<V> {
     #[cold]
     fn look(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest;
-        let sample = watching::sample(&*self.vcpu, &mut self.processor, now);
+        let sample = watching::sample(&self.vcpu, &mut self.processor, now);
         let Others { can_run, halted_for_good } = self.instance.machine.others(&self.processor);
         let has_reported = guest.health.has_reported();
         let around = Circumstances { has_reported, others_can_run: can_run, others_halted_for_good: halted_for_good };

@@ -59,7 +59,7 @@ fn open(index: u32) {
     if let Some(Ok(virt)) = VIRT.get()
         && threads::runs_guests(index)
     {
-        places::open(index, places::room(virt));
+        places::open(index, places::room(*virt));
     }
 }
 

@@ -14,7 +14,6 @@ use super::virtualization::VIRT;
 use crate::arch::apic;
 use crate::arch::percpu::{self, BOOT_PROCESSOR, PerCpu};
 use crate::arch::smp::Machine;
-use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, descriptor, ending, timer};
 use crate::kernel::platform::BOOT;
@@ -97,7 +96,7 @@ pub fn stop_at(index: u32) -> Option<Phase> {
 
 pub fn run() -> ! {
     let virt = match VIRT.get() {
-        Some(Ok(svm)) => svm.prepare(PerCpu::current().index).and_then(|()| svm.enable()).map(|()| *svm),
+        Some(Ok(virt)) => virt.prepare(PerCpu::current().index).and_then(|()| virt.enable()).map(|()| *virt),
         Some(Err(unavailable)) => Err(*unavailable),
         None => Err(Unavailable::NoExtension),
     };
@@ -108,7 +107,7 @@ pub fn run() -> ! {
 }
 
 /// The calling processor, which has given away all it had, leaves the host.
-fn rest(virt: Result<Svm, Unavailable>) -> ! {
+fn rest(virt: Result<Virt, Unavailable>) -> ! {
     let me = PerCpu::current();
     timer::clear_alarm();
     apic::mask_timer();

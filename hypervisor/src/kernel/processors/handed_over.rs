@@ -11,7 +11,6 @@ use super::table::{APIC_IDS, cell, identifiers, set_identifiers};
 use super::virtualization::VIRT;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::smp;
-use crate::arch::virt::Virt;
 use crate::kernel::platform::BOOT;
 use crate::kernel::{inherited, places};
 
@@ -36,8 +35,8 @@ pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
             smp::give_stack(index).map_err(|_| "no memory for a processor's stack")?;
             let _ = cell(index).is_some_and(|cell| cell.mark_online(sync));
         }
-        if let Some(Ok(svm)) = VIRT.get() {
-            svm.prepare(index).map_err(|_| "no memory for what runs guests on a processor")?;
+        if let Some(Ok(virt)) = VIRT.get() {
+            virt.prepare(index).map_err(|_| "no memory for what runs guests on a processor")?;
         }
     }
     open_all();

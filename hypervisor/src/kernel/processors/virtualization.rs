@@ -7,19 +7,18 @@ use spin::Once;
 use wire::Virtualization;
 
 use super::threads;
-use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
-use crate::arch::{counters, crossing, speculation};
+use crate::arch::{crossing, speculation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
 
-pub static VIRT: Once<Result<Svm, Unavailable>> = Once::new();
+pub static VIRT: Once<Result<Virt, Unavailable>> = Once::new();
 /// The virtualization extension that runs guests here, and its optional features by the manual's names.
 pub static VIRTUALIZATION: Once<(Virtualization, Vec<&'static str>)> = Once::new();
 
 /// The virtualization extension, where guests can run.
-pub fn virt() -> Option<Svm> {
+pub fn virt() -> Option<Virt> {
     VIRT.get().copied()?.ok()
 }
 
@@ -28,18 +27,18 @@ pub fn detect_virtualization() {
     let _span = timeline::span(Name::Virtualization, 0);
     let mut counting = None;
     let detected = VIRT.call_once(|| {
-        let svm = Svm::detect()?;
+        let virt = Virt::detect()?;
         assess_speculation();
         // Before anybody readies a processor for guests.
-        counting = detect_counters();
-        Ok(svm)
+        counting = detect_counters(virt);
+        Ok(virt)
     });
     match detected {
-        Ok(svm) => {
-            let mut names = svm.feature_names();
+        Ok(virt) => {
+            let mut names = virt.feature_names();
             names.extend(counting);
-            log::info!("virtualization: {} with {}", svm.name(), names.join(", "));
-            VIRTUALIZATION.call_once(|| (Virtualization::Svm, names));
+            log::info!("virtualization: {} with {}", virt.name(), names.join(", "));
+            VIRTUALIZATION.call_once(|| (virt.kind(), names));
         }
         Err(unavailable) => log::error!("{unavailable}"),
     }
@@ -61,14 +60,14 @@ pub fn assess_speculation() {
 }
 
 /// The processor's counters, if guests' events are to be counted with them and can be: their name.
-pub fn detect_counters() -> Option<&'static str> {
+fn detect_counters(virt: Virt) -> Option<&'static str> {
     if BOOT.get().is_none_or(|(_, options)| options.pmu != pmu::Choice::Hardware) {
         return None;
     }
-    match counters::detect() {
-        Ok(description) => {
-            log::info!("performance counters: {}, {} of them", description.name(), description.counters);
-            Some(description.name())
+    match virt.detect_counters() {
+        Ok(found) => {
+            log::info!("performance counters: {}, {} of them", found.name, found.counters);
+            Some(found.name)
         }
         Err(unusable) => {
             log::warn!("option pmu=hardware: this processor's counters cannot be used, {unusable}; pmu=soft is used");
@@ -80,8 +79,8 @@ pub fn detect_counters() -> Option<&'static str> {
 /// The calling processor, on which no guest is loaded, is about to leave this image: nothing is left in it of any
 /// guest, nor of what runs them.
 pub fn forget_guests() {
-    if let Some(Ok(svm)) = VIRT.get() {
-        svm.disable();
+    if let Some(Ok(virt)) = VIRT.get() {
+        virt.disable();
     }
     crossing::forget_guests();
 }

@@ -7,7 +7,6 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use boot::options::{UpdateFault, UpdateStep};
 use handover::block::{self, Owner};
@@ -32,15 +31,13 @@ use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
 use crate::lifecycle::restart;
 
-/// What each processor restores. Boxed as `Any` because a static cannot be generic.
-static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();
-
-type Seats = Vec<Box<dyn Any + Send>>;
+/// What each processor restores.
+static SEATS: Once<Box<[Mutex<Vec<Seat>>]>> = Once::new();
 
 /// Something that a processor restores.
-enum Seat<V: Virt> {
-    Vcpu(Option<Box<Task<V>>>, BlockPlace),
-    Devices(Arc<Instance<V>>, BlockPlace),
+enum Seat {
+    Vcpu(Option<Box<Task>>, BlockPlace),
+    Devices(Arc<Instance>, BlockPlace),
 }
 
 /// Where each virtual processor belongs, and is. Before the guests are anybody's.
@@ -57,7 +54,7 @@ pub fn place_vcpus(guests: &mut Guests) {
 ///
 /// # Errors
 /// What is wrong with one.
-pub fn adopt_guests<V: Virt>(virt: V) -> Result<(), String> {
+pub fn adopt_guests(virt: Virt) -> Result<(), String> {
     let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return Ok(()) };
     if record.guests.len() != guests.all.len() {
         return Err("the bundle has other guests than the image before told of".to_string());
@@ -67,7 +64,7 @@ pub fn adopt_guests<V: Virt>(virt: V) -> Result<(), String> {
     })
 }
 
-fn adopt<V: Virt>(virt: V, record: &Record<'_>, from: &GuestRecord, guest: &'static Guest) -> Result<(), String> {
+fn adopt(virt: Virt, record: &Record<'_>, from: &GuestRecord, guest: &'static Guest) -> Result<(), String> {
     if unpadded(&from.name) != guest.config.name || from.config_digest.get() != guest.config.digest() {
         return Err("the bundle says something else of it than the image before was told".to_string());
     }
@@ -103,12 +100,7 @@ fn adopt<V: Virt>(virt: V, record: &Record<'_>, from: &GuestRecord, guest: &'sta
     seat_all(record, number, &instance, tasks)
 }
 
-fn seat_all<V: Virt>(
-    record: &Record<'_>,
-    number: u32,
-    instance: &Arc<Instance<V>>,
-    tasks: Vec<Task<V>>,
-) -> Result<(), String> {
+fn seat_all(record: &Record<'_>, number: u32, instance: &Arc<Instance>, tasks: Vec<Task>) -> Result<(), String> {
     for mut task in tasks {
         task.comes_over();
         let place = record.block_of(BlockKind::Vcpu, number, task.index() as u32);
@@ -121,10 +113,10 @@ fn seat_all<V: Virt>(
     Ok(())
 }
 
-fn seat<V: Virt>(processor: u32, what: Seat<V>) {
+fn seat(processor: u32, what: Seat) {
     let all = SEATS.call_once(|| (0..cpu_local::count()).map(|_| Mutex::default()).collect());
     if let Some(seats) = all.get(processor as usize) {
-        seats.lock().push(Box::new(what));
+        seats.lock().push(what);
     }
 }
 
@@ -132,11 +124,10 @@ fn seat<V: Virt>(processor: u32, what: Seat<V>) {
 ///
 /// # Errors
 /// What cannot be restored, or would be another one.
-pub fn verify<V: Virt>(virt: V) -> Result<(), String> {
+pub fn verify() -> Result<(), String> {
     for seats in SEATS.get().into_iter().flatten() {
         for seat in seats.lock().iter_mut() {
-            let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
-            seat.verify(virt)?;
+            seat.verify()?;
         }
     }
     Ok(())
@@ -152,12 +143,11 @@ pub fn carriers() -> impl Iterator<Item = u32> {
 ///
 /// # Errors
 /// What cannot be restored.
-pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>)) -> Result<(), String> {
+pub fn restore(index: u32, mut take: impl FnMut(Box<Task>)) -> Result<(), String> {
     let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
     let fault = faults::fault_in_gap(UpdateStep::Restore);
     for seat in seats.lock().iter_mut() {
-        let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
-        seat.restore(virt, fault)?;
+        seat.restore(fault)?;
         if let Seat::Vcpu(task, _) = seat {
             task.take().into_iter().for_each(&mut take);
         }
@@ -166,10 +156,10 @@ pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>))
 }
 
 /// A virtual processor that was only tried is restored again, in earnest.
-pub fn seat_again<V: Virt>(processor: u32, task: Box<Task<V>>) {
+pub fn seat_again(processor: u32, task: Box<Task>) {
     let Some(seats) = SEATS.get().and_then(|all| all.get(processor as usize)) else { return };
     for seat in seats.lock().iter_mut() {
-        if let Some(Seat::Vcpu(empty @ None, place)) = seat.downcast_mut::<Seat<V>>()
+        if let Seat::Vcpu(empty @ None, place) = seat
             && (place.guest.get(), place.vcpu.get()) == (task.owner().guest, task.owner().vcpu)
         {
             *empty = Some(task);
@@ -185,14 +175,14 @@ pub fn forget_seats() {
     }
 }
 
-impl<V: Virt> Seat<V> {
-    fn restore(&mut self, virt: V, fault: Option<UpdateFault>) -> Result<(), String> {
+impl Seat {
+    fn restore(&mut self, fault: Option<UpdateFault>) -> Result<(), String> {
         match self {
             Self::Vcpu(None, _) => Ok(()),
             Self::Vcpu(Some(task), place) => {
                 let restored = shown(place, |bytes| match fault {
-                    Some(UpdateFault::Damage) => task.restore(virt, &damaged(bytes)),
-                    _ => task.restore(virt, bytes),
+                    Some(UpdateFault::Damage) => task.restore(&damaged(bytes)),
+                    _ => task.restore(bytes),
                 });
                 restored.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
             }
@@ -209,15 +199,15 @@ impl<V: Virt> Seat<V> {
     }
 
     /// Whether it would go on with what was saved.
-    fn verify(&mut self, virt: V) -> Result<(), String> {
+    fn verify(&mut self) -> Result<(), String> {
         let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
-        self.restore(virt, None)?;
+        self.restore(None)?;
         let Self::Vcpu(Some(task), place) = self else { return Ok(()) };
         if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
             task.stray();
         }
         let mut scratch = vec![0; place.bytes.get() as usize];
-        let verified = shown(place, |bytes| task.verify(virt, bytes, &mut scratch));
+        let verified = shown(place, |bytes| task.verify(bytes, &mut scratch));
         verified.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
     }
 }

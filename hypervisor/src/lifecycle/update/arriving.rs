@@ -18,7 +18,7 @@ use crate::guests::executive::Executive;
 
 /// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from
 /// now on; else goes back.
-pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) {
+pub fn take_over(executive: &mut Executive, index: u32, page: &'static TrialPage) {
     match arrive(executive, index, page, trial::inherited_takeover(page), Role::Successor) {
         Ok(Verdict::Committed) => {}
         Ok(_) => leaving::go_back(),
@@ -30,24 +30,27 @@ pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'stat
 ///
 /// # Errors
 /// The vCPU or device that cannot be restored, and why.
-pub fn rehearse<V: Virt>(virt: V, index: u32, page: &TrialPage) -> Result<(), String> {
+pub fn rehearse(virt: Virt, index: u32, page: &TrialPage) -> Result<(), String> {
     let alone = Takeover::new();
     alone.begin(1, u64::MAX);
     let mut executive = Executive::new(Ok(virt));
-    arrive(&mut executive, index, page, &alone, Role::Understudy)?;
-    executive.choose_as_if();
-    // The loop makes one in earnest.
-    drop(Settling::begin());
+    let arrived = arrive(&mut executive, index, page, &alone, Role::Understudy);
+    if arrived.is_ok() {
+        executive.choose_as_if();
+        // The loop makes one in earnest.
+        drop(Settling::begin());
+    }
+    // Those that have arrived depart, whatever became of the others.
     executive.take_all(|task| adoption::seat_again(index, task));
-    Ok(())
+    arrived.map(drop)
 }
 
 /// Restores what the CPU `index` had, waits until all CPUs have, and settles in if they have. Not inlined, and a
 /// rehearsal skips nothing in it but what would take the CPU from the old image: the blackout finds the very code that
 /// has run.
 #[inline(never)]
-fn arrive<V: Virt>(
-    executive: &mut Executive<V>,
+fn arrive(
+    executive: &mut Executive,
     index: u32,
     page: &TrialPage,
     words: &Takeover,
@@ -71,18 +74,16 @@ fn arrive<V: Virt>(
     }
 }
 
-fn restore<V: Virt>(executive: &mut Executive<V>, index: u32) -> Result<(), String> {
+fn restore(executive: &mut Executive, index: u32) -> Result<(), String> {
     faults::fail_in_gap_if_asked(index, UpdateStep::Restore);
-    if let Ok(virt) = executive.virt() {
-        adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
-    }
+    adoption::restore(index, |task| executive.take_in(task))?;
     executive.count();
     faults::fail_in_gap_if_asked(index, UpdateStep::Meet);
     Ok(())
 }
 
 /// From here on the CPU is this image's alone.
-fn settle_in<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, role: Role) {
+fn settle_in(executive: &Executive, index: u32, page: &TrialPage, role: Role) {
     if role == Role::Successor {
         // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
         // and the own TSS follows.

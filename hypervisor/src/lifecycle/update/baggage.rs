@@ -17,7 +17,6 @@ use wire::history::HISTORY_BYTES;
 
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::virt::Virt;
 use crate::guests::console::{INPUT_BYTES, OUTPUT_BYTES};
 use crate::guests::events;
 use crate::guests::guest::{GUESTS, Guest};
@@ -74,10 +73,10 @@ impl Baggage {
     ///
     /// # Errors
     /// Why a guest cannot go over.
-    pub fn pack<V: Virt>(version: u32) -> Result<Self, String> {
+    pub fn pack(version: u32) -> Result<Self, String> {
         let mut this = Self::of_the_host()?;
         for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
-            this.pack_guest::<V>(guest, version)?;
+            this.pack_guest(guest, version)?;
         }
         Ok(this)
     }
@@ -108,8 +107,8 @@ impl Baggage {
         })
     }
 
-    fn pack_guest<V: Virt>(&mut self, guest: &Guest, version: u32) -> Result<(), String> {
-        let run = guest.run::<Instance<V>>();
+    fn pack_guest(&mut self, guest: &Guest, version: u32) -> Result<(), String> {
+        let run = guest.run::<Instance>();
         let (status, before) = guest.status_and_before_pause();
         let state = state_number(guest, status.state)?;
         self.guests.push(GuestRecord {
@@ -137,7 +136,7 @@ impl Baggage {
         }
     }
 
-    fn pack_run<V: Virt>(&mut self, guest: &Guest, run: &Arc<Instance<V>>, version: u32) -> Result<(), String> {
+    fn pack_run(&mut self, guest: &Guest, run: &Arc<Instance>, version: u32) -> Result<(), String> {
         let number = guest.number;
         if !run.machine.can_be_read_by(version) {
             let name = &guest.config.name;
@@ -226,13 +225,13 @@ impl Baggage {
     }
 
     /// Whether every guest still is what it was when this was packed, and no memory has been found damaged since.
-    pub fn is_current<V: Virt>(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         let is_same_memory = self.retired == retired::count();
         is_same_memory
             && self.guests.iter().zip(guests).all(|(packed, guest)| {
                 let (status, _) = guest.status_and_before_pause();
-                let run = guest.run::<Instance<V>>();
+                let run = guest.run::<Instance>();
                 let state = state_number(guest, status.state).map(|state| state as u32).ok();
                 let is_ending = run.as_ref().is_some_and(|run| run.is_ending());
                 state == Some(packed.state.get())
@@ -244,7 +243,7 @@ impl Baggage {
     }
 }
 
-fn flags<V: Virt>(run: &Instance<V>) -> u32 {
+fn flags(run: &Instance) -> u32 {
     guest_flag::HAS_RUN | if run.is_paused() { guest_flag::STANDS_STILL } else { 0 }
 }
 

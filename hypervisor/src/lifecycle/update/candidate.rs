@@ -96,7 +96,7 @@ extern "C" fn on_own_stack() -> ! {
 fn adopt_guests(page: &TrialPage) -> Result<(), String> {
     let Some(virt) = processors::virt() else { return Ok(()) };
     adoption::adopt_guests(virt)?;
-    adoption::verify(virt)?;
+    adoption::verify()?;
     adoption::carriers().try_for_each(|index| arriving::rehearse(virt, index, page))
 }
 

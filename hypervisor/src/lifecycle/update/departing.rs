@@ -13,7 +13,6 @@ use super::drafts;
 use super::gap::{self, Gap};
 use crate::arch::cpu;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::virt::Virt;
 use crate::guests::executive::Executive;
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
@@ -23,7 +22,7 @@ use crate::kernel::inherited::Conversation;
 pub type Talk<'a> = &'a dyn Fn() -> Option<Conversation>;
 
 /// Goes to the blackout, if one has begun for this CPU. Returns only if all CPUs stay.
-pub fn go_over<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
+pub fn go_over(executive: &mut Executive, talk: Talk<'_>) {
     if let Some(gap) = gap::current().as_ref() {
         // The other CPUs have learnt what went wrong before they came back.
         let _ = cross(executive, gap, talk);
@@ -31,14 +30,14 @@ pub fn go_over<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
 }
 
 /// Does once, alone and while guests run, what the CPU will do in the blackout, if that is wanted: up to the new image.
-pub fn draft<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
+pub fn draft(executive: &mut Executive, talk: Talk<'_>) {
     drafts::take(executive.index(), |gap| cross(executive, gap, talk));
 }
 
 /// From its guests to the new image, and back if that is how it ends; the problem if it could not save them. `None` if
 /// it has been there. Not inlined: the blackout finds the very code that the rehearsal has run.
 #[inline(never)]
-fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Option<Result<(), String>> {
+fn cross(executive: &mut Executive, gap: &Gap, talk: Talk<'_>) -> Option<Result<(), String>> {
     let mut way = gap.enter(executive.index())?;
     let mut saved = Ok(());
     loop {
@@ -47,7 +46,7 @@ fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Op
             Act::Pause => cpu::pause(),
             Act::LeaveGuests => {
                 executive.account();
-                executive.unload_any();
+                executive.leave_guests();
             }
             Act::Save => {
                 executive.lose();
@@ -60,34 +59,34 @@ fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Op
             Act::Done => break,
         }
     }
+    executive.return_to_guests();
     executive.lose();
     executive.check_everything();
     Some(saved)
 }
 
-fn save<V: Virt>(executive: &Executive<V>, gap: &Gap, talk: Talk<'_>) -> Result<(), String> {
+fn save(executive: &Executive, gap: &Gap, talk: Talk<'_>) -> Result<(), String> {
     save_vcpus(executive, gap.blocks())?;
-    save_shared::<V>(executive.index(), gap.blocks())?;
+    save_shared(executive.index(), gap.blocks())?;
     match talk() {
         Some(conversation) if executive.index() == BOOT_PROCESSOR => gap.save_host(&conversation),
         _ => Ok(()),
     }
 }
 
-fn save_vcpus<V: Virt>(executive: &Executive<V>, blocks: &Blocks) -> Result<(), String> {
-    let Ok(virt) = executive.virt() else { return Ok(()) };
+fn save_vcpus(executive: &Executive, blocks: &Blocks) -> Result<(), String> {
     for (task, wants_to_run, stolen) in executive.vcpus() {
         let block = blocks.block(BlockKind::Vcpu, task.owner()).ok_or("a virtual processor has no block")?;
-        block.with(|bytes| task.save(virt, bytes, blocks.version, stolen, wants_to_run))?;
+        block.with(|bytes| task.save(bytes, blocks.version, stolen, wants_to_run))?;
     }
     Ok(())
 }
 
 /// Saves what the vCPUs of a guest share, for every guest whose home the CPU `me` is.
-fn save_shared<V: Virt>(me: u32, blocks: &Blocks) -> Result<(), String> {
+fn save_shared(me: u32, blocks: &Blocks) -> Result<(), String> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     for guest in guests.iter().filter(|guest| guest.home() == me) {
-        let Some(run) = guest.run::<Instance<V>>() else { continue };
+        let Some(run) = guest.run::<Instance>() else { continue };
         let owner = handover::block::Owner { guest: guest.number, vcpu: 0 };
         let no_room = |_| "its devices find no room";
         let block = blocks.block(BlockKind::Devices, owner).ok_or("its devices have no block")?;

@@ -19,7 +19,6 @@ use crate::arch::boot::BUILD;
 use crate::arch::crossing::trial::Return;
 use crate::arch::percpu::BOOT_PROCESSOR;
 use crate::arch::tsc::Tsc;
-use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer, trap, watchdog};
 use crate::kernel::interrupts;
 use crate::kernel::processors::Member;
@@ -63,8 +62,8 @@ impl Preparing {
     }
 
     /// Whether every guest still is what the new image was told of it.
-    pub fn is_current<V: Virt>(&self) -> bool {
-        self.staged.parcel.baggage.is_current::<V>()
+    pub fn is_current(&self) -> bool {
+        self.staged.parcel.baggage.is_current()
     }
 
     /// What is ready to go.

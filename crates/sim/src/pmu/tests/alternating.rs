@@ -4,8 +4,8 @@
 
 use std::vec::Vec;
 
-use pmu::intel::Intel;
-use pmu::pebs::ds;
+use pmu::not_yet_wired::driver::Intel;
+use pmu::not_yet_wired::pebs::ds;
 use pmu::{Bank, Counter, CounterSet, Event, Policy, What};
 use proptest::prelude::*;
 
@@ -134,7 +134,8 @@ impl User {
 
 fn host(core: &Shared<IntelCore>) -> Bank<Intel<Shared<IntelCore>>> {
     let (eax, ebx, edx, capabilities) = IntelPmu::CPUID;
-    let description = pmu::intel::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2");
+    let description =
+        pmu::not_yet_wired::driver::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2");
     let mut bank = Bank::new(Intel::new(core.clone(), description), Policy::Direct);
     bank.switch_in(CounterSet::only(Counter::general(3)));
     bank.write(0, MASK - 3000);

@@ -11,9 +11,9 @@ use std::rc::Rc;
 use std::vec::Vec;
 
 use pmu::guest::{Config, Filter, Refused, Vendor};
-use pmu::intel::Intel;
-use pmu::intel_guest::{Capabilities, IntelGuest};
-use pmu::pebs::{Enumeration, Group, ds, record_bytes};
+use pmu::not_yet_wired::driver::Intel;
+use pmu::not_yet_wired::guest::{Capabilities, IntelGuest};
+use pmu::not_yet_wired::pebs::{Enumeration, Group, ds, record_bytes};
 use pmu::{Bank, Counter, CounterSet, Event, Policy, What};
 
 use super::{MASK, Shared};
@@ -83,15 +83,15 @@ fn capabilities() -> Capabilities {
     let enumeration =
         Enumeration { leaf_1_ecx, leaf_1_edx, capabilities, misc_enable: 0, survives_nested_faults: true };
     Capabilities {
-        pebs: pmu::pebs::Description::find(&enumeration, CounterSet::first(4, 3), 48, true),
-        lbr: pmu::lbr::Description::from_cpuid(leaf_7_edx, eax, ebx),
-        topdown: pmu::topdown::is_present(leaf_a_edx, capabilities),
+        pebs: pmu::not_yet_wired::pebs::Description::find(&enumeration, CounterSet::first(4, 3), 48, true),
+        lbr: pmu::not_yet_wired::lbr::Description::from_cpuid(leaf_7_edx, eax, ebx),
+        topdown: pmu::not_yet_wired::topdown::is_present(leaf_a_edx, capabilities),
     }
 }
 
-fn description() -> pmu::intel::Description {
+fn description() -> pmu::not_yet_wired::driver::Description {
     let (eax, ebx, edx, capabilities) = IntelPmu::CPUID;
-    pmu::intel::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2")
+    pmu::not_yet_wired::driver::Description::from_cpuid(eax, ebx, edx, capabilities).expect("version 2")
 }
 
 fn driver(core: &Shared<IntelCore>, policy: Policy, has: &Capabilities) -> IntelGuest<Shared<IntelCore>> {
@@ -230,13 +230,15 @@ fn reserved_bits_and_what_is_not_there_are_refused() {
 fn pebs_is_for_processors_that_can_give_it_to_a_guest() {
     let (leaf_1_ecx, leaf_1_edx, _, capabilities) = IntelCore::CPUID;
     let all = Enumeration { leaf_1_ecx, leaf_1_edx, capabilities, misc_enable: 0, survives_nested_faults: true };
-    let found = |enumeration| pmu::pebs::Description::find(&enumeration, CounterSet::first(4, 3), 48, true).is_some();
+    let found = |enumeration| {
+        pmu::not_yet_wired::pebs::Description::find(&enumeration, CounterSet::first(4, 3), 48, true).is_some()
+    };
     assert!(found(all));
     assert!(!found(Enumeration { survives_nested_faults: false, ..all }));
     assert!(!found(Enumeration { misc_enable: 1 << 12, ..all }));
     assert!(!found(Enumeration { capabilities: capabilities & !(1 << 14), ..all }));
     assert!(!found(Enumeration { leaf_1_edx: 0, ..all }) && !found(Enumeration { leaf_1_ecx: 0, ..all }));
-    assert!(pmu::lbr::Description::from_cpuid(0, 0b1011, 0b011).is_none());
-    assert!(pmu::lbr::Description::from_cpuid(1 << 19, 0xf0, 0).is_none(), "more entries than are kept");
-    assert!(!pmu::topdown::is_present(3, 1 << 15) && !pmu::topdown::is_present(4, 0));
+    assert!(pmu::not_yet_wired::lbr::Description::from_cpuid(0, 0b1011, 0b011).is_none());
+    assert!(pmu::not_yet_wired::lbr::Description::from_cpuid(1 << 19, 0xf0, 0).is_none(), "more entries than are kept");
+    assert!(!pmu::not_yet_wired::topdown::is_present(3, 1 << 15) && !pmu::not_yet_wired::topdown::is_present(4, 0));
 }

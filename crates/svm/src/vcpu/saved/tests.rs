@@ -2,7 +2,7 @@
 use std::boxed::Box;
 
 use proptest::prelude::*;
-use vm::vcpu::{EntryState, Event, Exception, SegmentName, TableRegister, VcpuState};
+use vm::vcpu::{AccessRights, EntryState, Event, Exception, Segment, SegmentName, TableRegister, VcpuState};
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::*;
@@ -23,7 +23,7 @@ const FEATURES: Features = Features {
 
 /// A processor of one image or another: what an image chooses is told apart by `choice`.
 fn vcpu(choice: u64) -> Vcpu<Box<Vmcb>> {
-    let flat = Segment { selector: 0x18, attributes: 0xc93, limit: u32::MAX, base: 0 };
+    let flat = Segment { selector: 0x18, rights: AccessRights::from_packed(0xc93), limit: u32::MAX, base: 0 };
     let entry = EntryState {
         rip: 0x10_0200,
         rsp: 0x1000,
@@ -33,9 +33,9 @@ fn vcpu(choice: u64) -> Vcpu<Box<Vmcb>> {
         cr3: 0x9000,
         cr4: cr4::PAE,
         efer: efer::LME | efer::LMA,
-        cs: Segment { selector: 0x10, attributes: 0xa9b, ..flat },
+        cs: Segment { selector: 0x10, rights: AccessRights::from_packed(0xa9b), ..flat },
         data: flat,
-        tr: Segment { attributes: 0x8b, ..Segment::default() },
+        tr: Segment { rights: AccessRights::from_packed(0x8b), ..Segment::default() },
         gdtr: TableRegister { base: 0x6000, limit: 31 },
         idtr: TableRegister::default(),
     };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The numbers of the registers that are known here.
+#![allow(missing_docs)]
 
 pub const TSC: u32 = 0x10;
 pub const KVM_WALL_CLOCK_OLD: u32 = 0x11;

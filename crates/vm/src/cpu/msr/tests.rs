@@ -54,9 +54,23 @@ fn each_device_answers_for_its_own() {
 
 #[test]
 fn what_cpuid_hides_is_absent() {
-    // Feature control, TSC adjust, prediction commands, capabilities, counters, VMX, XSS, SVM's save area, TSC ratio.
-    let hidden = [0x3a, 0x3b, 0x49, 0x10a, 0xc1, 0x186, 0x38d, 0x480, 0xda0, 0xc001_0117, 0xc000_0104, 0xc001_0200];
+    // Feature control, TSC adjust, prediction commands, capabilities, VMX, XSS, SVM's save area, TSC ratio.
+    let hidden = [0x3a, 0x3b, 0x49, 0x10a, 0x480, 0xda0, 0xc001_0117, 0xc000_0104];
     for msr in hidden.into_iter().chain([0x900, 0x7ff, 0x4b56_4d02, 0x4b56_4d05, u32::MAX]) {
+        assert_eq!(classify(msr), MsrClass::Absent, "{msr:#x}");
+    }
+}
+
+#[test]
+fn counters_registers_are_one_class_whichever_vendor_has_them() {
+    // DEBUGCTL; Intel's counters, selects, fixed counters, capabilities, controls, full-width counters.
+    let intel = [0x1d9, 0xc1, 0xc8, 0x186, 0x18d, 0x309, 0x30b, 0x345, 0x38d, 0x390, 0x4c1, 0x4c8];
+    // AMD's older selects and counters, those of the extension, the global registers.
+    let amd = [0xc001_0000, 0xc001_0007, 0xc001_0200, 0xc001_020b, 0xc000_0300, 0xc000_0302];
+    for msr in intel.into_iter().chain(amd) {
+        assert_eq!(classify(msr), MsrClass::Counters, "{msr:#x}");
+    }
+    for msr in [0xc0, 0xc9, 0x185, 0x18e, 0x30c, 0x38c, 0x391, 0x4c9, 0xc001_0008, 0xc001_020c, 0xc000_0303] {
         assert_eq!(classify(msr), MsrClass::Absent, "{msr:#x}");
     }
 }
@@ -148,7 +162,7 @@ fn pat_takes_only_memory_types() {
 #[test]
 fn the_state_survives_and_reserved_bits_in_it_are_refused() {
     let mut registers = PlainMsrs::new(7);
-    registers.write(PlainMsr::Hwcr, HWCR_RESET | 1 << 6).unwrap();
+    registers.write(PlainMsr::Hwcr, 1 << 24 | 1 << 6).unwrap();
     assert_eq!(PlainMsrs::from_state(&registers.state()), Ok(registers));
     let refused = PlainMsrs::from_state(&MsrState { nb_cfg: 1, ..registers.state() }).unwrap_err();
     assert_eq!(refused.field, "msr.nb_cfg");

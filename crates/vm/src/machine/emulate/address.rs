@@ -9,16 +9,7 @@ use super::register::gpr;
 use crate::addr::AccessSize;
 use crate::machine::instruction;
 use crate::machine::walk::Purpose;
-use crate::vcpu::{Exception, Gpr, Rflags, SegmentName, VcpuState, cr0, cr4};
-
-/// Attributes of a segment in the VMCB's packed form.
-const PRESENT: u16 = 1 << 7;
-const IS_CODE: u16 = 1 << 3;
-/// Data: grows down. (Code: conforming.)
-const GROWS_DOWN: u16 = 1 << 2;
-/// Data: writable. Code: readable.
-const WRITABLE_OR_READABLE: u16 = 1 << 1;
-pub(super) const DEFAULT_32: u16 = 1 << 10;
+use crate::vcpu::{AccessRights, Exception, Gpr, Rflags, SegmentName, VcpuState, cr0, cr4};
 
 /// An operand's address before segmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,20 +75,20 @@ fn is_canonical(vcpu: &impl VcpuState, linear: u64) -> bool {
 /// Whether a segment outside 64-bit mode contains the bytes and permits the access.
 fn is_within(vcpu: &impl VcpuState, at: Logical, bytes: u64, purpose: Purpose) -> bool {
     let segment = vcpu.segment(at.segment);
-    let has = |attribute: u16| segment.attributes & attribute != 0;
+    let has = |right| segment.rights.contains(right);
     let is_protected = vcpu.cr0() & cr0::PE != 0 && !vcpu.rflags().contains(Rflags::VIRTUAL_8086);
     let is_permitted = match purpose {
-        Purpose::Write => !has(IS_CODE) && has(WRITABLE_OR_READABLE),
-        Purpose::Read | Purpose::Inspect => !has(IS_CODE) || has(WRITABLE_OR_READABLE),
+        Purpose::Write => !has(AccessRights::CODE) && has(AccessRights::READABLE_OR_WRITABLE),
+        Purpose::Read | Purpose::Inspect => !has(AccessRights::CODE) || has(AccessRights::READABLE_OR_WRITABLE),
     };
-    if is_protected && !(has(PRESENT) && is_permitted) {
+    if is_protected && !(has(AccessRights::PRESENT) && is_permitted) {
         return false;
     }
     let last = at.offset + bytes - 1;
-    if has(IS_CODE) || !has(GROWS_DOWN) {
+    if has(AccessRights::CODE) || !has(AccessRights::CONFORMING_OR_GROWS_DOWN) {
         return last <= segment.limit.into();
     }
-    let top = if has(DEFAULT_32) { 0xffff_ffff } else { 0xffff };
+    let top = if has(AccessRights::DEFAULT_32) { 0xffff_ffff } else { 0xffff };
     at.offset > segment.limit.into() && last <= top
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use crate::testing::FakeVcpu;
-use crate::vcpu::{Segment, cr0};
+use crate::vcpu::{AccessRights, Segment, cr0};
 
 const GP: Result<u64, Exception> = Err(Exception::GeneralProtection(0));
 const SS: Result<u64, Exception> = Err(Exception::StackFault(0));
@@ -9,8 +9,8 @@ const SS: Result<u64, Exception> = Err(Exception::StackFault(0));
 /// 32-bit protected mode, and one data segment.
 fn protected(attributes: u16, limit: u32, base: u64) -> FakeVcpu {
     let mut vcpu = FakeVcpu { cr0: cr0::PE, ..FakeVcpu::default() };
-    vcpu.segments = [Segment { selector: 8, attributes, limit, base }; 8];
-    vcpu.segments[SegmentName::Cs as usize].attributes = 0xc9b;
+    vcpu.segments = [Segment { selector: 8, rights: AccessRights::from_packed(attributes), limit, base }; 8];
+    vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(0xc9b);
     vcpu
 }
 

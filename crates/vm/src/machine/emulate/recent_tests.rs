@@ -7,14 +7,15 @@ use crate::addr::Gpa;
 use crate::machine::emulate::{Recent, decode};
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
-use crate::vcpu::{Segment, SegmentName, efer};
+use crate::vcpu::{AccessRights, Segment, SegmentName, efer};
 
 const LONG: u16 = 0xa9b;
 const LEGACY_32: u16 = 0xc9b;
 
 fn at(rip: u64, attributes: u16) -> FakeVcpu {
     let mut vcpu = FakeVcpu { rip, efer: efer::LMA, ..FakeVcpu::default() };
-    vcpu.segments[SegmentName::Cs as usize] = Segment { attributes, limit: u32::MAX, ..Segment::default() };
+    vcpu.segments[SegmentName::Cs as usize] =
+        Segment { rights: AccessRights::from_packed(attributes), limit: u32::MAX, ..Segment::default() };
     vcpu
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PUSH and POP with an operand in memory: two operands in memory, each of which may be device registers.
 
-use super::address::{DEFAULT_32, Logical};
+use super::address::Logical;
 use super::operand::locate;
 use super::{MemoryBus, Refused, Step, VectorFile, address, register};
 use crate::addr::AccessSize;
 use crate::machine::instruction;
 use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
-use crate::vcpu::{Gpr, SegmentName, VcpuState};
+use crate::vcpu::{AccessRights, Gpr, SegmentName, VcpuState};
 
 impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// PUSH.
@@ -48,7 +48,7 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
 fn stack_size(vcpu: &impl VcpuState) -> AccessSize {
     if instruction::bitness(vcpu) == 64 {
         AccessSize::Qword
-    } else if vcpu.segment(SegmentName::Ss).attributes & DEFAULT_32 != 0 {
+    } else if vcpu.segment(SegmentName::Ss).rights.contains(AccessRights::DEFAULT_32) {
         AccessSize::Dword
     } else {
         AccessSize::Word

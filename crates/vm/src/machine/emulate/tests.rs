@@ -13,7 +13,7 @@ use super::{MemoryBus, Recent, Refused, VectorFile, VectorWrite, decode, port_st
 use crate::addr::{AccessSize, Gpa};
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
-use crate::vcpu::{Gpr, Segment, SegmentName, efer};
+use crate::vcpu::{AccessRights, Gpr, Segment, SegmentName, efer};
 
 const DEVICE: Gpa = Gpa(0xfee0_0020);
 
@@ -54,7 +54,8 @@ fn long_mode(code: &[u8]) -> (FakeVcpu, FakeMemory) {
     let memory = FakeMemory::new(0x2000);
     memory.write(Gpa(0x100), code).unwrap();
     let mut vcpu = FakeVcpu { rip: 0x100, efer: efer::LMA, gprs: [0x1111_2222_3333_4444; 16], ..FakeVcpu::default() };
-    vcpu.segments[SegmentName::Cs as usize] = Segment { attributes: 0xa9b, ..Segment::default() };
+    vcpu.segments[SegmentName::Cs as usize] =
+        Segment { rights: AccessRights::from_packed(0xa9b), ..Segment::default() };
     (vcpu, memory)
 }
 
@@ -157,7 +158,7 @@ proptest! {
     ) {
         let (mut vcpu, memory) = long_mode(&code);
         vcpu.gprs = gprs;
-        vcpu.segments[SegmentName::Cs as usize].attributes = attributes;
+        vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(attributes);
         let _ = access(&mut vcpu.clone(), &memory, DEVICE, &mut Recorder { loads, ..Recorder::default() });
         let transfer = strings::transfer(attributes & 1 == 0, attributes & 2 == 0);
         if let Ok(Some(step)) = port_string(&mut vcpu, &memory, &transfer) {

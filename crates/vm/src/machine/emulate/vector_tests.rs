@@ -4,13 +4,14 @@ use crate::addr::Gpa;
 use crate::machine::instruction;
 use crate::memory::GuestMemory;
 use crate::testing::{FakeMemory, FakeVcpu};
-use crate::vcpu::{Segment, SegmentName, efer};
+use crate::vcpu::{AccessRights, Segment, SegmentName, efer};
 
 fn fetched(code: &[u8]) -> Bytes {
     let memory = FakeMemory::new(0x1000);
     memory.write(Gpa(0x100), code).unwrap();
     let mut vcpu = FakeVcpu { rip: 0x100, efer: efer::LMA, ..FakeVcpu::default() };
-    vcpu.segments[SegmentName::Cs as usize] = Segment { attributes: 0xa9b, ..Segment::default() };
+    vcpu.segments[SegmentName::Cs as usize] =
+        Segment { rights: AccessRights::from_packed(0xa9b), ..Segment::default() };
     instruction::fetch(&vcpu, &memory).unwrap()
 }
 

@@ -133,7 +133,7 @@ fn the_task_priority_holds_back_what_is_not_above_it() {
 fn write_cr8(lab: &mut Lab, value: u64) -> Result<(), Exception> {
     lab.vcpu.gprs[Gpr::Rax as usize] = value;
     lab.at(&[0x44, 0x0f, 0x22, 0xc0]);
-    assert_eq!(lab.handle(Exit::TaskPriorityWrite), Outcome::Resume);
+    assert_eq!(lab.handle(Exit::TaskPriorityWrite { source: None }), Outcome::Resume);
     lab.result(4)
 }
 
@@ -158,11 +158,27 @@ fn cr8_is_watched_while_an_interrupt_waits_for_it_alone() {
 #[test]
 fn cr8_is_written_by_amds_other_encoding_too() {
     let mut lab = Lab::new();
-    lab.vcpu.segments[SegmentName::Cs as usize].attributes = 0xc9b;
+    lab.vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(0xc9b);
     lab.vcpu.gprs[Gpr::Rcx as usize] = 0x1_0000_0007;
-    lab.executed(&[0xf0, 0x0f, 0x22, 0xc1], Exit::TaskPriorityWrite); // lock mov cr0, ecx
+    lab.executed(&[0xf0, 0x0f, 0x22, 0xc1], Exit::TaskPriorityWrite { source: None }); // lock mov cr0, ecx
     assert_eq!(lab.vcpu.task_priority, 7);
-    assert_eq!(lab.raised(&[0x0f, 0x22, 0xc1], Exit::TaskPriorityWrite), Exception::InvalidOpcode);
+    assert_eq!(lab.raised(&[0x0f, 0x22, 0xc1], Exit::TaskPriorityWrite { source: None }), Exception::InvalidOpcode);
+}
+
+#[test]
+fn a_reported_register_is_written_to_cr8_without_decoding() {
+    let mut lab = Lab::new();
+    lab.vcpu.gprs[Gpr::Rcx as usize] = 9;
+    let exit = Exit::TaskPriorityWrite { source: Some(Gpr::Rcx) };
+    let at = lab.vcpu.rip;
+    lab.vcpu.next_rip = Some(at + 4);
+    assert_eq!((lab.handle(exit), lab.vcpu.task_priority, lab.vcpu.rip), (Outcome::Resume, 9, at + 4));
+    lab.vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::CODE_32;
+    lab.vcpu.gprs[Gpr::Rcx as usize] = 0x1_0000_0003;
+    assert_eq!((lab.handle(exit), lab.vcpu.task_priority), (Outcome::Resume, 3), "a register has 32 bits there");
+    lab.vcpu.gprs[Gpr::Rcx as usize] = 16;
+    lab.handle(exit);
+    assert_eq!(lab.vcpu.injected, Some(Event::Exception(Exception::GeneralProtection(0))));
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn exit() -> impl Strategy<Value = Exit> {
         Exit::Xsetbv,
         Exit::AbsentInstruction,
         Exit::CounterRead,
-        Exit::TaskPriorityWrite,
+        Exit::TaskPriorityWrite { source: None },
         Exit::CacheFlush,
         Exit::Shutdown,
         Exit::EntryRefused,
@@ -146,7 +146,7 @@ impl Lab {
     pub(super) fn prepare(&mut self, step: &Step) -> Exit {
         let vcpu = &mut self.vcpu;
         (vcpu.gprs, vcpu.rip, vcpu.task_priority, vcpu.cpl) = (step.gprs, step.rip, step.task_priority, step.cpl);
-        vcpu.segments[SegmentName::Cs as usize].attributes = step.cs;
+        vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(step.cs);
         [vcpu.cr0, vcpu.cr3, vcpu.cr4] = step.control;
         vcpu.cr0 = if step.has_paging { vcpu.cr0 | cr0::PG } else { vcpu.cr0 & !cr0::PG };
         if let Some(msr) = step.msr {

@@ -7,21 +7,13 @@ use super::structures::Structures;
 use crate::addr::Gpa;
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::platform::layout::boot;
-use crate::vcpu::{EntryState, Segment, TableRegister, cr0, cr4, efer};
+use crate::vcpu::{AccessRights, EntryState, Segment, TableRegister, cr0, cr4, efer};
 
 /// `__BOOT_CS` of the Linux boot protocol.
 const CODE_SELECTOR: u16 = 0x10;
 /// `__BOOT_DS` of the Linux boot protocol.
 const DATA_SELECTOR: u16 = 0x18;
 
-/// Attributes in [`Segment`]'s packed form: present, code, readable, accessed, 4 KiB granularity, long.
-const CODE_64: u16 = 0xa9b;
-/// The same for 32-bit code.
-const CODE_32: u16 = 0xc9b;
-/// Present, writable data, accessed, 4 KiB granularity, 32-bit.
-const DATA: u16 = 0xc93;
-/// Present, busy 32/64-bit task state.
-const TASK: u16 = 0x8b;
 const TASK_LIMIT: u32 = 0x67;
 
 /// RFLAGS with interrupts off: only the bit that is always one.
@@ -37,9 +29,9 @@ const LARGE_PAGE: u64 = 0xe3;
 
 /// The state of the Linux 64-bit entry (boot protocol, "64-bit boot protocol"), with RSI as given.
 pub(super) fn long_mode(memory: &impl GuestMemory, rip: u64, rsi: u64) -> Result<EntryState, OutOfRange> {
-    write_gdt(memory, boot::GDT, CODE_64)?;
+    write_gdt(memory, boot::GDT, AccessRights::CODE_64)?;
     write_identity_map(memory)?;
-    let mut state = flat(rip, CODE_64, boot::GDT);
+    let mut state = flat(rip, AccessRights::CODE_64, boot::GDT);
     state.rsp = boot::STACK_TOP.0;
     state.gprs[crate::vcpu::Gpr::Rsi as usize] = rsi;
     state.cr0 |= cr0::PG;
@@ -57,15 +49,15 @@ pub(super) fn protected_mode(
     eax: u32,
     structures: &Structures,
 ) -> Result<EntryState, OutOfRange> {
-    write_gdt(memory, structures.gdt, CODE_32)?;
-    let mut state = flat(rip.into(), CODE_32, structures.gdt);
+    write_gdt(memory, structures.gdt, AccessRights::CODE_32)?;
+    let mut state = flat(rip.into(), AccessRights::CODE_32, structures.gdt);
     state.gprs[crate::vcpu::Gpr::Rax as usize] = eax.into();
     state.gprs[crate::vcpu::Gpr::Rbx as usize] = structures.info.0;
     Ok(state)
 }
 
-fn flat(rip: u64, code_attributes: u16, gdt: Gpa) -> EntryState {
-    let flat = |selector, attributes| Segment { selector, attributes, limit: u32::MAX, base: 0 };
+fn flat(rip: u64, code: AccessRights, gdt: Gpa) -> EntryState {
+    let flat = |selector, rights| Segment { selector, rights, limit: u32::MAX, base: 0 };
     EntryState {
         rip,
         rsp: 0,
@@ -75,26 +67,25 @@ fn flat(rip: u64, code_attributes: u16, gdt: Gpa) -> EntryState {
         cr3: 0,
         cr4: 0,
         efer: 0,
-        cs: flat(CODE_SELECTOR, code_attributes),
-        data: flat(DATA_SELECTOR, DATA),
-        tr: Segment { selector: 0, attributes: TASK, limit: TASK_LIMIT, base: 0 },
+        cs: flat(CODE_SELECTOR, code),
+        data: flat(DATA_SELECTOR, AccessRights::DATA_32),
+        tr: Segment { selector: 0, rights: AccessRights::BUSY_TASK, limit: TASK_LIMIT, base: 0 },
         gdtr: TableRegister { base: gdt.0, limit: 4 * 8 - 1 },
         idtr: TableRegister { base: 0, limit: 0 },
     }
 }
 
 /// Descriptors for the selectors above; the two below them are null.
-fn write_gdt(memory: &impl GuestMemory, gdt: Gpa, code_attributes: u16) -> Result<(), OutOfRange> {
+fn write_gdt(memory: &impl GuestMemory, gdt: Gpa, code: AccessRights) -> Result<(), OutOfRange> {
     let mut table = [0; 32];
-    table[16..24].copy_from_slice(&flat_descriptor(code_attributes).to_le_bytes());
-    table[24..32].copy_from_slice(&flat_descriptor(DATA).to_le_bytes());
+    table[16..24].copy_from_slice(&flat_descriptor(code).to_le_bytes());
+    table[24..32].copy_from_slice(&flat_descriptor(AccessRights::DATA_32).to_le_bytes());
     memory.write(gdt, &table)
 }
 
 /// A descriptor with base 0 and limit 4 GiB (AMD APM vol. 2, section 4.7).
-fn flat_descriptor(attributes: u16) -> u64 {
-    let attributes = u64::from(attributes);
-    0x000f_0000_0000_ffff | (attributes & 0xff) << 40 | (attributes & 0xf00) << 44
+fn flat_descriptor(rights: AccessRights) -> u64 {
+    0x000f_0000_0000_ffff | u64::from(rights.bits()) << 40
 }
 
 /// One PML4, one PDPT and four directories of 2 MiB pages: the first 4 GiB at their own addresses.

@@ -23,7 +23,7 @@ fn the_entry_state_is_64_bit_with_the_zero_page_in_rsi() {
     assert_eq!((state.cr0, state.cr4), (cr0::PE | cr0::ET | cr0::PG, cr4::PAE));
     assert_eq!(state.efer, efer::LME | efer::LMA);
     assert_eq!((state.cs.selector, state.data.selector), (0x10, 0x18));
-    assert_eq!((state.cs.attributes, state.data.attributes), (0xa9b, 0xc93));
+    assert_eq!((state.cs.rights.packed(), state.data.rights.packed()), (0xa9b, 0xc93));
     assert_eq!(state.rflags, 2);
 }
 

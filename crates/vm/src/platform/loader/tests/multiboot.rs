@@ -21,7 +21,7 @@ fn the_kernel_starts_in_protected_mode_with_magic_and_information() {
     let state = load(&memory(8), &multiboot_elf(), b"", &[]).unwrap();
     assert_eq!(state.rip, 0x20_0004);
     assert_eq!((state.gprs[Gpr::Rax as usize], state.gprs[Gpr::Rbx as usize]), (0x2bad_b002, INFO));
-    assert_eq!((state.cr0, state.cs.attributes, state.data.attributes), (cr0::PE | cr0::ET, 0xc9b, 0xc93));
+    assert_eq!((state.cr0, state.cs.rights.packed(), state.data.rights.packed()), (cr0::PE | cr0::ET, 0xc9b, 0xc93));
 }
 
 #[test]

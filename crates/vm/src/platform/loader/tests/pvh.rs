@@ -11,7 +11,7 @@ fn both_classes_start_at_the_notes_entry_in_protected_mode() {
         let state = load(&memory(8), &image, b"", &[]).unwrap();
         assert_eq!((state.rip, state.gprs[Gpr::Rbx as usize]), (0x20_0010, INFO));
         assert_eq!((state.cr0, state.cr4, state.efer), (cr0::PE | cr0::ET, 0, 0));
-        assert_eq!((state.cs.attributes, state.cs.limit, state.tr.limit), (0xc9b, u32::MAX, 0x67));
+        assert_eq!((state.cs.rights.packed(), state.cs.limit, state.tr.limit), (0xc9b, u32::MAX, 0x67));
     }
 }
 

@@ -3,9 +3,10 @@
 
 use super::IntelGuest;
 use crate::guest::{INTEL_FIXED, INTEL_GENERAL, Refused, slot_of};
-use crate::intel::Precise;
 use crate::intel::number::{FIXED_CONTROL, GLOBAL_CLEAR, GLOBAL_CONTROL, SELECT};
-use crate::{Counter, CounterSet, Msrs, pebs, topdown};
+use crate::not_yet_wired::driver::Precise;
+use crate::not_yet_wired::{pebs, topdown};
+use crate::{Counter, CounterSet, Msrs};
 
 impl<M: Msrs + Clone> IntelGuest<M> {
     /// What of a register that can be written back is not the counters'.

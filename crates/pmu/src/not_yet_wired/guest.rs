@@ -15,12 +15,12 @@ mod shared;
 
 pub use capabilities::Capabilities;
 
+use super::driver::{Description, Intel};
+use super::lbr::Lbr;
+use super::pebs::{self, Pebs};
+use super::topdown::{self, RDPMC_METRICS, Topdown};
 use crate::guest::{Config, Refused, VirtualPmu};
 use crate::intel::number::{CAPABILITIES, GLOBAL_STATUS};
-use crate::intel::{Description, Intel};
-use crate::lbr::Lbr;
-use crate::pebs::{self, Pebs};
-use crate::topdown::{self, RDPMC_METRICS, Topdown};
 use crate::{CounterSet, Msrs};
 
 /// RDPMC: a counter of fixed purpose.

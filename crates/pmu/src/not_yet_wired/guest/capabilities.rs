@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a processor has beside its counters, and how it says so.
 
-use crate::{lbr, pebs};
+use crate::not_yet_wired::{lbr, pebs};
 
 /// What a processor has beside its counters, each where it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

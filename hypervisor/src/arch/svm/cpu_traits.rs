@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a vCPU has to know of the CPUs, which are all alike.
+
+use svm::Features;
+
+use crate::arch::smp;
+
+/// What a vCPU has to know of the CPUs.
+#[derive(Clone, Copy)]
+pub struct CpuTraits {
+    pub features: Features,
+    /// An emulator is below, in which a world switch can lose the request of an interrupt ([`crate::arch::reminder`]).
+    pub may_lose_requests: bool,
+}
+
+impl CpuTraits {
+    /// Of a machine whose SVM has these features.
+    pub fn with(features: Features) -> Self {
+        Self { features, may_lose_requests: smp::is_virtual() }
+    }
+}

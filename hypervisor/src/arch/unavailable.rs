@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why guests cannot run, or one more cannot, whatever the vendor's extension ([`super::virt`]).
+
+use core::fmt;
+
+/// Why guests cannot run on a CPU; the host itself can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// No extension that this hypervisor knows.
+    NoExtension,
+    /// The firmware has disabled it and locked it.
+    LockedByFirmware,
+    /// No nested paging.
+    NoNestedPaging,
+    /// Memory for the CPU's own save area ran out.
+    OutOfMemory,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoExtension => {
+                "this processor has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
+            }
+            Self::LockedByFirmware => "AMD SVM is switched off by the firmware: enable it in the firmware's set-up",
+            Self::NoNestedPaging => {
+                "this processor's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
+                 max)"
+            }
+            Self::OutOfMemory => "no memory left for this processor's save area: give the host more memory",
+        })
+    }
+}
+
+/// No host memory left for tables or control blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;

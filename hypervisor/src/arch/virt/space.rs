@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest's physical address space, whichever extension walks it.
+
+use vm::cpu::cpuid::Speculation;
+use vm::vcpu::EntryState;
+
+use super::vcpu::{Vcpu, Vendor};
+use crate::arch::svm::NestedSpace;
+use crate::arch::unavailable::OutOfMemory;
+
+/// A guest's physical address space. Its vCPUs' control blocks point into it.
+pub enum Space {
+    /// AMD's nested page tables.
+    Svm(NestedSpace),
+}
+
+impl Space {
+    /// A vCPU of the guest with this number, that will start in `entry`. The speculation controls `offered` are the
+    /// guest's own.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: no frame is left for its control block.
+    pub fn create_vcpu(&self, guest: u32, entry: &EntryState, offered: Speculation) -> Result<Vcpu, OutOfMemory> {
+        match self {
+            Self::Svm(space) => space.create_vcpu(guest, entry, offered).map(|vcpu| Vcpu::new(Vendor::Svm(vcpu))),
+        }
+    }
+
+    /// Physical address of the tables' root.
+    pub fn root(&self) -> u64 {
+        each!(Space: self, vendors => vendors.root())
+    }
+}
