@@ -8,15 +8,14 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use lab::explain_start;
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
-use nix::unistd::getppid;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 /// Becomes the emulator. The signal survives that (prctl(2), PR_SET_PDEATHSIG); it comes when the thread ends that
 /// started us: `up` starts its emulator in its first thread, which lasts as long as the process.
 pub(super) fn run(parent: i32, command: &[OsString]) -> Result<u8> {
-    set_pdeathsig(Signal::SIGKILL).context("the kernel does not end processes with their parents")?;
-    if getppid().as_raw() != parent {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context("the kernel does not end processes with their parents")?;
+    if getppid().map(|parent| parent.as_raw_pid()) != Some(parent) {
         bail!("its `baton up` has ended");
     }
     let (program, arguments) = command.split_first().context("no emulator is named")?;
