@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of a checkout: the lab's and the benches' commands, and all of the operator's.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use baton::args::Format;
@@ -31,16 +30,6 @@ pub enum Command {
         /// The lab machine.
         #[command(flatten)]
         lab: LabArgs,
-    },
-    /// Become a host's emulator, and end with its `baton up`
-    #[command(hide = true)]
-    Emulator {
-        /// The process to end with
-        #[arg(long)]
-        with: i32,
-        /// The emulator and its arguments
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        command: Vec<OsString>,
     },
     /// Measure, and compare the figures with their goals; without a name, list the benches
     Bench(BenchArgs),
