@@ -103,12 +103,15 @@ pub struct BenchArgs {
     /// Seconds one machine may take
     #[arg(long, default_value_t = 120)]
     pub timeout: u64,
-    /// Minutes for which busy guests run under observation (guest-panic)
+    /// Minutes for which busy guests run under observation (guest-panic), or mutants are tried (structure)
     #[arg(long, default_value_t = 3)]
     pub minutes: u64,
-    /// Run only the sizes (boot) or the policy (vpmu-precision) that goals need
+    /// Run only the sizes (boot) or the policy (vpmu-precision) that goals need, or build nothing (structure)
     #[arg(long)]
     pub quick: bool,
+    /// Measure what takes tens of minutes, too: mutants (structure)
+    #[arg(long)]
+    pub all: bool,
     /// GiB of memory of the machines to boot, as 1,16 (boot)
     #[arg(long, value_name = "GIB", value_delimiter = ',')]
     pub memory: Vec<u64>,
