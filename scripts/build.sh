@@ -23,6 +23,7 @@ BARE_TARGET=x86_64-unknown-none
 HOST_TARGET=x86_64-unknown-linux-gnu
 BARE="$TARGET/bare/$BARE_TARGET/release"
 GUESTS="$TARGET/guests"
+LINUX="$TARGET/$HOST_TARGET/release"
 
 # Every image says in its note which commit it was made from (`baton image info`).
 export BATON_BUILD=${BATON_BUILD-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || true)}
@@ -81,6 +82,20 @@ build_tiny_guests() {
   done
 }
 
+# The folder of the modules that the guest of KVM takes, where set-up has fetched a kernel that has them.
+kvm_modules() {
+  find "$TARGET"/kernels/6.12/lib/modules -mindepth 1 -maxdepth 1 2>/dev/null | head -n 1
+}
+
+# The programs of Linux guests, static. One build for all, so that what they depend on is built once. Their symbols
+# stay: perf names the functions of `shares`.
+build_linux_programs() {
+  local packages=(--package agent)
+  [[ -z "$(kvm_modules)" ]] || packages+=(--package first-guest)
+  env -u RUSTFLAGS cargo build --locked --quiet --release "${packages[@]}" --target "$HOST_TARGET" --target-dir "$TARGET" \
+    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]"
+}
+
 # The static busybox of this machine.
 busybox_program() {
   local program
@@ -109,14 +124,12 @@ copy_drivers() {
 # An initramfs of the agent as /init, and busybox with a link for each of its programs. Uncompressed: an emulated guest
 # copies 3 MiB sooner than it inflates one.
 build_initramfs() {
-  local agent="$TARGET/$HOST_TARGET/release/agent" busybox tree="$GUESTS/initramfs" image="$GUESTS/initramfs.cpio" applet
-  env -u RUSTFLAGS cargo build --locked --quiet --release --package agent --bin agent --target "$HOST_TARGET" --target-dir "$TARGET" \
-    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]" --config profile.release.strip=true
+  local agent="$LINUX/agent" busybox tree="$GUESTS/initramfs" image="$GUESTS/initramfs.cpio" applet
   busybox=$(busybox_program)
   is_stale "$image" "$agent" "$busybox" "$ROOT/scripts/build.sh" "$TARGET"/kernels/[0-9]* || return 0
   rm -rf "$tree"
   mkdir -p "$tree"/{bin,dev,etc,proc,root,run,sys,tmp}
-  cp "$agent" "$tree/init"
+  objcopy --strip-all "$agent" "$tree/init"
   cp "$busybox" "$tree/bin/busybox"
   for applet in $("$busybox" --list); do
     [[ "$applet" == busybox ]] || ln -s busybox "$tree/bin/$applet"
@@ -159,15 +172,13 @@ build_kexec_initramfs() {
 # An initramfs of the program that runs one guest by KVM, and the modules that it loads, where set-up has fetched a
 # kernel that has them.
 build_kvm_initramfs() {
-  local tree="$GUESTS/kvm" image="$GUESTS/kvm.cpio" program="$TARGET/$HOST_TARGET/release/first-guest" modules name found
-  modules=$(find "$TARGET"/kernels/6.12/lib/modules -mindepth 1 -maxdepth 1 2>/dev/null | head -n 1)
+  local tree="$GUESTS/kvm" image="$GUESTS/kvm.cpio" program="$LINUX/first-guest" modules name found
+  modules=$(kvm_modules)
   [[ -n "$modules" ]] || return 0
-  env -u RUSTFLAGS cargo build --locked --quiet --release --package first-guest --target "$HOST_TARGET" --target-dir "$TARGET" \
-    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]" --config profile.release.strip=true
   is_stale "$image" "$program" "$ROOT/scripts/build.sh" || return 0
   rm -rf "$tree"
   mkdir -p "$tree/dev" "$tree/lib/modules/${modules##*/}"
-  cp "$program" "$tree/init"
+  objcopy --strip-all "$program" "$tree/init"
   for name in irqbypass kvm kvm-amd; do
     found=$(find "$modules" -name "$name.ko*" | head -n 1)
     case "$found" in
@@ -188,9 +199,7 @@ build_perf_initramfs() {
   local tree="$GUESTS/perf" image="$GUESTS/perf.cpio" program target busybox library
   program=$(command -v perf) || return 0
   [[ "$(file -bL "$program" 2>/dev/null || head -c 4 "$program")" == *ELF* ]] || return 0
-  target="$TARGET/$HOST_TARGET/release/shares"
-  env -u RUSTFLAGS cargo build --locked --quiet --release --package agent --bin shares --target "$HOST_TARGET" --target-dir "$TARGET" \
-    --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]"
+  target="$LINUX/shares"
   busybox=$(busybox_program)
   is_stale "$image" "$program" "$target" "$busybox" "$ROOT/scripts/build.sh" "$ROOT/guests/perf/init.sh" || return 0
   rm -rf "$tree"
@@ -217,6 +226,7 @@ main() {
   all)
     build_hypervisor
     build_tiny_guests
+    build_linux_programs
     build_initramfs
     build_kexec_initramfs
     build_kvm_initramfs
@@ -225,6 +235,7 @@ main() {
   hypervisor) build_hypervisor ;;
   guests)
     build_tiny_guests
+    build_linux_programs
     build_initramfs
     build_kexec_initramfs
     build_kvm_initramfs

@@ -83,8 +83,12 @@ build_boots() {
 # Keeps what it prints, so that the summary can repeat why boots failed.
 run_boots() { cargo test --locked --quiet "$@" --test boots | tee "$NOTES/boots.log"; }
 
-# Goals whose figures are instructions or bytes, the same in each run.
-check_figures() { cargo run --locked --quiet --package dev -- bench size exits sched --runs 1 --check; }
+# Goals whose figures are instructions or bytes, the same in each run. The tool is the one that the tests have built:
+# without them, its dependencies would be built again with fewer features.
+check_figures() {
+  cargo test --locked --quiet "$@" --lib --bins --tests --no-run &&
+    target/debug/baton-dev bench size exits sched --runs 1 --check
+}
 
 host_lane() {
   lane_step "format" check_format
@@ -112,7 +116,7 @@ main() {
   host_lane "$@"
   wait
   step "boots in QEMU" run_boots "$@"
-  step "figures that repeat" check_figures
+  step "figures that repeat" check_figures "$@"
   printf '\n'
   sed 's/^/  /' "$NOTES/steps"
   grep '^failed: ' "$NOTES/boots.log" || true

@@ -28,10 +28,12 @@ pub struct Context {
     pub runs: usize,
     /// The time limit of one machine.
     pub timeout: Duration,
-    /// The minutes for which busy guests are watched.
+    /// The minutes for which busy guests are watched, and after which no part of the mutants is begun.
     pub minutes: u64,
     /// The sizes of machines to boot.
     pub sizes: Sizes,
+    /// Whether to measure what takes tens of minutes, too.
+    pub all: bool,
     progress: Option<ProgressBar>,
 }
 
@@ -64,7 +66,8 @@ impl Context {
             bar.enable_steady_tick(TICK);
             bar
         });
-        Ok(Self { qemu, image: default_image(image)?, root, runs, timeout, minutes, sizes: Sizes::default(), progress })
+        let image = default_image(image)?;
+        Ok(Self { qemu, image, root, runs, timeout, minutes, sizes: Sizes::default(), all: false, progress })
     }
 
     /// Shows the current step on standard error: by a spinner on a terminal, else by a line.

@@ -33,7 +33,7 @@ impl Direct {
         let (sender, lines) = mpsc::channel();
         let deadline = Instant::now() + context.timeout;
         let on_line = move |line: Line| drop(sender.send((Instant::now(), line.text)));
-        let process = Process::spawn(command, on_line)
+        let process = Process::spawn_emulator(command, on_line)
             .with_context(|| format!("{} cannot be started; name another with --qemu", context.qemu.display()))?;
         Ok(Self { process, lines, deadline, last_line: String::new() })
     }

@@ -44,6 +44,7 @@ mod sched;
 mod setup;
 mod size;
 pub mod statistics;
+pub mod structure;
 mod update;
 mod verify;
 mod vpmu;
@@ -67,6 +68,7 @@ pub struct Bench {
 /// Every bench, the quickest first.
 pub static ALL: &[&Bench] = &[
     &size::BENCH,
+    &structure::BENCH,
     &log::BENCH,
     &pci::BENCH,
     &exits::BENCH,

@@ -11,13 +11,13 @@ use super::host::{Hosted, Plan};
 use super::report::{Figure, Goal, Report};
 use super::{Bench, Context, guest_boot};
 
+/// The goal for the image, which `structure` holds against its file alone.
+pub(super) const IMAGE_BYTES: Goal = Goal::at_most("image_bytes", (5 << 18) as f64, "bytes");
+
 pub(super) static BENCH: Bench = Bench {
     name: "size",
     about: "bytes of the hypervisor: its image, and its memory beside one guest's",
-    goals: &[
-        Goal::at_most("image_bytes", (5 << 18) as f64, "bytes"),
-        Goal::at_most("host_overhead_bytes", (16 << 20) as f64, "bytes"),
-    ],
+    goals: &[IMAGE_BYTES, Goal::at_most("host_overhead_bytes", (16 << 20) as f64, "bytes")],
     run,
 };
 
@@ -34,6 +34,6 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let in_file = bytes("image_file", file.len())?;
     let in_memory = bytes("image_memory", info.image_bytes)?;
     let overhead = bytes("host_overhead", info.host_overhead_bytes)?;
-    report.goal("image_bytes", in_file.max(in_memory))?;
+    report.goal(IMAGE_BYTES.id, in_file.max(in_memory))?;
     report.goal("host_overhead_bytes", overhead)
 }

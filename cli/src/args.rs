@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+mod cpu;
+mod image;
 mod perf;
+mod records;
+mod timeline;
+mod vm;
 
 use std::path::PathBuf;
 
@@ -9,7 +14,12 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::running::DEFAULT_NAME;
 
+pub use self::cpu::{CpuCommand, CpuOrder};
+pub use self::image::{ImageCommand, KeyCommand};
 pub use self::perf::{PerfArgs, PerfCommand};
+pub use self::records::{LogArgs, RecordArgs};
+pub use self::timeline::TimelineArgs;
+pub use self::vm::{VmCommand, VmOrder};
 
 /// Operate hosts of Baton, the hypervisor that can be replaced while guests run.
 #[derive(Debug, Parser)]
@@ -157,180 +167,6 @@ pub enum Command {
     },
 }
 
-/// A command for virtual machines.
-#[derive(Debug, Subcommand)]
-pub enum VmCommand {
-    /// List them
-    List(Format),
-    /// Start a stopped one
-    Start(VmOrder),
-    /// Stop one at once, as if its power were cut
-    Stop(VmOrder),
-    /// Halt one where it is
-    Pause(VmOrder),
-    /// Let a paused one go on
-    Resume(VmOrder),
-    /// Start one again
-    Reset(VmOrder),
-    /// Write one's memory and registers to a core file for gdb and crash; one that runs is paused meanwhile
-    Dump {
-        /// The virtual machine
-        vm: String,
-        /// The core file [default: the machine's name and .core]
-        #[arg(short, long)]
-        output: Option<PathBuf>,
-    },
-    /// Show the exits and performance counters of one's vCPUs while it runs
-    Perf {
-        /// The virtual machine
-        vm: String,
-        /// Seconds for which to watch it
-        #[arg(long, default_value_t = 1.0)]
-        seconds: f64,
-        /// The output's format.
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Connect to one's console (Ctrl-] leaves it)
-    Console {
-        /// The virtual machine
-        vm: String,
-        /// Once standard input has ended: seconds of silence after which to leave
-        #[arg(long, default_value_t = 2.0)]
-        linger: f64,
-    },
-}
-
-/// A command for CPUs.
-#[derive(Debug, Subcommand)]
-pub enum CpuCommand {
-    /// List them, with the vCPUs that run on them
-    List(Format),
-    /// Take one offline: its vCPUs move to others
-    Offline(CpuOrder),
-    /// Bring one online: vCPUs that belong there move back
-    Online(CpuOrder),
-}
-
-/// A command for images.
-#[derive(Debug, Subcommand)]
-#[allow(missing_docs)]
-pub enum ImageCommand {
-    /// Show version, build, size, hand-over versions, SHA-256 and signature
-    Info {
-        /// The image's file
-        image: PathBuf,
-        #[command(flatten)]
-        format: Format,
-    },
-    /// Check it against its seal and its signature
-    Verify {
-        /// The image's file
-        image: PathBuf,
-        /// A public key that is trusted (ed25519:…, or a file with it); several times for several
-        #[arg(long)]
-        key: Vec<String>,
-    },
-    /// Seal it with a signature; a seal that it has is replaced
-    Sign {
-        /// The image's file
-        image: PathBuf,
-        /// The file with the secret key (`baton key new`)
-        #[arg(long)]
-        key: PathBuf,
-        /// Where to write it [default: the image's own file]
-        #[arg(short, long)]
-        output: Option<PathBuf>,
-        /// Sign the image even if it is not what its seal says
-        #[arg(long)]
-        reseal: bool,
-    },
-    /// A file that loaders take for a Linux kernel, with the bundle as its initial RAM disk: for kexec, GRUB, iPXE
-    Linux {
-        /// Where to write it
-        #[arg(short, long)]
-        output: PathBuf,
-        /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
-        #[arg(long)]
-        image: Option<PathBuf>,
-    },
-    /// A disc that boots by itself, on BIOS and UEFI
-    Iso {
-        /// The bundle, as `baton bundle` makes it
-        bundle: PathBuf,
-        /// Where to write it
-        #[arg(short, long)]
-        output: PathBuf,
-        /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
-        #[arg(long)]
-        image: Option<PathBuf>,
-        /// The host's command line
-        #[arg(long, default_value = "")]
-        cmdline: String,
-    },
-}
-
-/// A command for keys.
-#[derive(Debug, Subcommand)]
-pub enum KeyCommand {
-    /// Make one: the secret key in FILE, readable only by its owner, the public key in FILE.pub
-    New {
-        /// The file
-        file: PathBuf,
-    },
-    /// Print the public key of a file with either
-    Show {
-        /// The file
-        file: PathBuf,
-    },
-}
-
-/// The runs to show, and the formats.
-#[derive(Debug, Args)]
-pub struct TimelineArgs {
-    /// The host; asked unless files are named
-    #[command(flatten)]
-    pub target: Target,
-    /// A Linux boot log (the output of dmesg; - is standard input); twice for two side by side
-    #[arg(long, value_name = "FILE")]
-    pub dmesg: Vec<PathBuf>,
-    /// A picture that --json has printed, to show beside the others
-    #[arg(long, value_name = "FILE")]
-    pub beside: Vec<PathBuf>,
-    /// Of a host's boot and its restarts, the last one only
-    #[arg(long)]
-    pub last: bool,
-    /// Write a page for a browser: zoom, hover, the ten longest
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write a trace for Perfetto or chrome://tracing
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
-    /// Print the picture as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// An order for one CPU.
-#[derive(Debug, Args)]
-pub struct CpuOrder {
-    /// Its number, as `baton cpu list` shows it
-    pub cpu: u32,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub format: Format,
-}
-
-/// An order for one virtual machine.
-#[derive(Debug, Args)]
-pub struct VmOrder {
-    /// The virtual machine
-    pub vm: String,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub format: Format,
-}
-
 /// The host.
 #[derive(Clone, Debug, Args)]
 pub struct Target {
@@ -345,40 +181,6 @@ pub struct Format {
     /// Print JSON, one object per line
     #[arg(long)]
     pub json: bool,
-}
-
-/// Arguments of `baton log`.
-#[derive(Debug, Args)]
-#[allow(missing_docs)]
-pub struct LogArgs {
-    #[command(flatten)]
-    pub records: RecordArgs,
-    /// The least severe level to show: error, warn, info, debug or trace
-    #[arg(long, value_parser = level)]
-    pub level: Option<wire::Level>,
-    /// Show the remains of the host before this one: after a panic reason, registers, backtrace and end of its log;
-    /// after a restart its log
-    #[arg(long, conflicts_with = "follow")]
-    pub previous: bool,
-}
-
-/// Arguments of commands that read records.
-#[derive(Debug, Args)]
-#[allow(missing_docs)]
-pub struct RecordArgs {
-    #[command(flatten)]
-    pub target: Target,
-    /// Follow new ones as they come
-    #[arg(short, long)]
-    pub follow: bool,
-    #[command(flatten)]
-    pub format: Format,
-}
-
-fn level(word: &str) -> Result<wire::Level, String> {
-    use wire::Level::{Debug, Error, Info, Trace, Warn};
-    let found = [Error, Warn, Info, Debug, Trace].into_iter().find(|level| level.to_string() == word);
-    found.ok_or_else(|| "there are error, warn, info, debug and trace".to_owned())
 }
 
 #[cfg(test)]

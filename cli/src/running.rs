@@ -10,7 +10,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use nix::unistd::Uid;
+use rustix::process::{Pid, getuid};
 
 /// The default name of a host.
 pub const DEFAULT_NAME: &str = "default";
@@ -44,11 +44,16 @@ pub fn control_socket_of(name: &str) -> Result<PathBuf> {
 }
 
 /// The process ids (tool, emulator) of the running host called `name`.
-pub fn pids_of(name: &str) -> Option<(i32, i32)> {
+pub fn pids_of(name: &str) -> Option<(Pid, Pid)> {
     let path = path_of(name).ok().filter(|path| is_running(path))?;
     let text = fs::read_to_string(path.join(PIDS)).ok()?;
     let (tool, emulator) = text.trim().split_once(' ')?;
-    Some((tool.parse().ok()?, emulator.parse().ok()?))
+    Some((process_id(tool)?, process_id(emulator)?))
+}
+
+/// A negative number would be a group of processes.
+fn process_id(number: &str) -> Option<Pid> {
+    number.parse().ok().filter(|&number| number > 0).and_then(Pid::from_raw)
 }
 
 /// The names of running hosts.
@@ -69,7 +74,7 @@ pub fn is_running(path: &Path) -> bool {
 pub fn base() -> PathBuf {
     match env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
         Some(folder) => PathBuf::from(folder).join("baton"),
-        None => env::temp_dir().join(format!("baton-{}", Uid::current())),
+        None => env::temp_dir().join(format!("baton-{}", getuid())),
     }
 }
 
@@ -83,5 +88,13 @@ mod tests {
             assert!(path_of(name).is_err(), "{name}");
         }
         assert!(path_of("host-1").is_ok());
+    }
+
+    #[test]
+    fn a_process_id_is_of_one_process() {
+        assert_eq!(process_id("12"), Pid::from_raw(12));
+        for number in ["-12", "0", "", "12 "] {
+            assert_eq!(process_id(number), None, "{number:?}");
+        }
     }
 }

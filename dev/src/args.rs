@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of a checkout: the lab's and the benches' commands, and all of the operator's.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use baton::args::Format;
@@ -31,16 +30,6 @@ pub enum Command {
         /// The lab machine.
         #[command(flatten)]
         lab: LabArgs,
-    },
-    /// Become a host's emulator, and end with its `baton up`
-    #[command(hide = true)]
-    Emulator {
-        /// The process to end with
-        #[arg(long)]
-        with: i32,
-        /// The emulator and its arguments
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        command: Vec<OsString>,
     },
     /// Measure, and compare the figures with their goals; without a name, list the benches
     Bench(BenchArgs),
@@ -114,12 +103,15 @@ pub struct BenchArgs {
     /// Seconds one machine may take
     #[arg(long, default_value_t = 120)]
     pub timeout: u64,
-    /// Minutes for which busy guests run under observation (guest-panic)
+    /// Minutes for which busy guests run under observation (guest-panic), or mutants are tried (structure)
     #[arg(long, default_value_t = 3)]
     pub minutes: u64,
-    /// Run only the sizes (boot) or the policy (vpmu-precision) that goals need
+    /// Run only the sizes (boot) or the policy (vpmu-precision) that goals need, or build nothing (structure)
     #[arg(long)]
     pub quick: bool,
+    /// Measure what takes tens of minutes, too: mutants (structure)
+    #[arg(long)]
+    pub all: bool,
     /// GiB of memory of the machines to boot, as 1,16 (boot)
     #[arg(long, value_name = "GIB", value_delimiter = ',')]
     pub memory: Vec<u64>,

@@ -8,7 +8,6 @@ use crate::args::Command;
 mod bench;
 mod demo;
 mod detach;
-mod emulator;
 mod session;
 mod up;
 
@@ -20,7 +19,6 @@ pub fn run(command: Command) -> Result<u8> {
     match command {
         Command::Up(args) => up::run(&args),
         Command::Demo { config, lab } => demo::run(config, &lab),
-        Command::Emulator { with, command } => emulator::run(with, &command),
         Command::Bench(args) => bench::run(&args),
         Command::Operator(command) => baton::commands::run(command),
     }

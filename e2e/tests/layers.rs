@@ -2,90 +2,15 @@
 //! Layers inside the image: a module of the hypervisor imports from its own layer and from lower ones.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use baton::paths::workspace;
-
-/// Folders of `hypervisor/src`, the lowest first. `main.rs` is above them.
-const LAYERS: [&str; 5] = ["arch", "kernel", "guests", "lifecycle", "control"];
-const SOURCE: &str = "hypervisor/src";
-
-/// The source files in a folder, by their paths in it.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|kind| kind == "rs") {
-                files.push(path.strip_prefix(folder)?.to_owned());
-            }
-        }
-    }
-    Ok(files)
-}
-
-/// How many modules lie between the crate's root and what the file holds, that one included.
-fn depth(file: &Path) -> usize {
-    let is_named_by_folder = file.ends_with("mod.rs") || file.ends_with("main.rs");
-    file.components().count() - usize::from(is_named_by_folder)
-}
-
-/// What a file names in the crate's root, by `crate::` or by as many `super::` as lead there.
-fn imports(text: &str, depth: usize) -> Vec<String> {
-    let code: String = text.lines().filter_map(|line| line.split("//").next()).flat_map(|line| [line, "\n"]).collect();
-    let is_in_name = |c: char| c.is_alphanumeric() || c == '_';
-    let mut found = Vec::new();
-    for root in ["crate::".to_owned(), "super::".repeat(depth)].iter().filter(|root| !root.is_empty()) {
-        for (at, _) in code.match_indices(root.as_str()) {
-            // Not at the end of a longer name.
-            if !code[..at].ends_with(is_in_name) {
-                found.extend(first_names(&code[at + root.len()..]));
-            }
-        }
-    }
-    found
-}
-
-/// The first names of the paths that follow `crate::`: one, or those of a group in braces.
-fn first_names(rest: &str) -> Vec<String> {
-    let Some(group) = rest.strip_prefix('{') else { return vec![first_name(rest)] };
-    let mut depth = 0;
-    let mut paths = vec![String::new()];
-    for c in group.chars() {
-        match c {
-            '}' if depth == 0 => break,
-            ',' if depth == 0 => paths.push(String::new()),
-            c => paths.last_mut().expect("there is one").push(c),
-        }
-        depth += i32::from(c == '{') - i32::from(c == '}');
-    }
-    paths.iter().map(|path| first_name(path)).filter(|name| !name.is_empty()).collect()
-}
-
-fn first_name(path: &str) -> String {
-    path.trim_start().chars().take_while(|c| c.is_alphanumeric() || "_*".contains(*c)).collect()
-}
-
-/// The layer of a module in the crate's root; above all layers where it is in none.
-fn layer(module: &str) -> usize {
-    LAYERS.iter().position(|layer| *layer == module).unwrap_or(LAYERS.len())
-}
+use bench::structure::files::rust_files;
+use bench::structure::layers::{LAYERS, SOURCE, upward_imports};
 
 #[test]
 fn no_layer_imports_from_above() -> Result<()> {
-    let source = workspace()?.join(SOURCE);
-    let mut upward = Vec::new();
-    for folder in LAYERS {
-        let files = files(&source.join(folder)).with_context(|| format!("layer {folder}"))?;
-        for file in files.iter().map(|file| Path::new(folder).join(file)) {
-            let names = imports(&fs::read_to_string(source.join(&file))?, depth(&file));
-            let above = names.into_iter().filter(|name| layer(name) > layer(folder));
-            upward.extend(above.map(|name| format!("{}: crate::{name}", file.display())));
-        }
-    }
+    let upward = upward_imports(&workspace()?)?;
     assert!(upward.is_empty(), "imports from a higher layer (call up through arch::hooks instead): {upward:#?}");
     Ok(())
 }
@@ -101,7 +26,7 @@ const VENDORS: [&str; 1] = ["arch/svm"];
 fn no_vendor_is_named_above_the_seam() -> Result<()> {
     let source = workspace()?.join(SOURCE);
     let mut named = Vec::new();
-    for file in files(&source)? {
+    for file in rust_files(&source)? {
         let text = fs::read_to_string(source.join(&file))?;
         let names = if file.starts_with("arch") {
             let is_allowed = [SEAM].iter().chain(&VENDORS).any(|part| file.to_string_lossy().starts_with(part));
@@ -132,17 +57,4 @@ fn the_architecture_lists_the_layers() -> Result<()> {
     let first_cells = table.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('`').nth(1));
     assert_eq!(first_cells.collect::<Vec<_>>(), LAYERS, "ARCHITECTURE.md, table of layers (left)");
     Ok(())
-}
-
-#[test]
-fn imports_are_found_however_they_are_written() {
-    let names = |text: &str| imports(text, 2).join(" ");
-    assert_eq!(names("use crate::end;"), "end");
-    assert_eq!(names("use crate::Source;\nlet x = crate::update::takes();"), "Source update");
-    assert_eq!(names("use crate::{arch::{cpu, apic}, end,\n    strays::{self}};"), "arch end strays");
-    assert_eq!(names("use crate::*;"), "*");
-    assert_eq!(names("use super::super::virt::Virt;"), "virt");
-    assert_eq!(names("use super::super::{ledger, main as entry};"), "ledger main");
-    assert_eq!(names("use super::cpu; // crate::end\n/// [`crate::end`]\nuse mycrate::x; pub(crate) fn f() {}"), "");
-    assert_eq!((depth(Path::new("arch/svm/mod.rs")), depth(Path::new("arch/svm/page.rs"))), (2, 3));
 }

@@ -10,8 +10,8 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::What;
 use super::router::{ClientId, Router};
@@ -97,20 +97,21 @@ impl<N: Fn(What)> Broker<N> {
 
     /// Waits until a socket can be read, or written where something waits for it.
     fn wait(&mut self, stop: &UnixStream) -> io::Result<Ready> {
-        let interest = |is_idle: bool| if is_idle { PollFlags::POLLIN } else { PollFlags::POLLIN | PollFlags::POLLOUT };
+        let interest = |is_idle: bool| if is_idle { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let idle: BTreeMap<_, _> = self.router.clients().map(|(id, client)| (id, client.outbox.is_empty())).collect();
         let ids: Vec<ClientId> = self.sockets.keys().copied().collect();
         let clients = self.sockets.iter().map(|(id, socket)| (socket.as_fd(), interest(idle.get(id) != Some(&false))));
         // A host that has gone and a broker that is stopped would end every wait at once.
-        let ends = [(stop.as_fd(), PollFlags::POLLIN), (self.host.as_fd(), interest(self.router.to_host.is_empty()))];
+        let ends = [(stop.as_fd(), PollFlags::IN), (self.host.as_fd(), interest(self.router.to_host.is_empty()))];
         let ends = ends.into_iter().take(if self.farewell.is_none() { 2 } else { 0 });
-        let sources = [(self.listener.as_fd(), PollFlags::POLLIN)].into_iter().chain(clients).chain(ends);
-        let mut fds: Vec<PollFd<'_>> = sources.map(|(fd, flags)| PollFd::new(fd, flags)).collect();
-        match poll(&mut fds, PollTimeout::from(GREETING_INTERVAL.as_millis() as u16)) {
-            Ok(_) | Err(Errno::EINTR) => {}
+        let sources = [(self.listener.as_fd(), PollFlags::IN)].into_iter().chain(clients).chain(ends);
+        let mut fds: Vec<PollFd<'_>> = sources.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+        let timeout = Timespec::try_from(GREETING_INTERVAL).ok();
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let is_ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(false);
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
         let clients = ids.iter().enumerate().filter(|(at, _)| is_ready(1 + at)).map(|(_, id)| *id).collect();
         let (stop, host) = (is_ready(1 + ids.len()), is_ready(2 + ids.len()));
         Ok(Ready { stop, listener: is_ready(0), host, clients })

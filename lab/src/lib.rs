@@ -14,7 +14,6 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -24,6 +23,7 @@ use baton::client::Client;
 use baton::running::CONTROL_SOCKET;
 use wire::Event;
 
+pub mod bound;
 pub mod broker;
 mod cpu_time;
 pub mod crowd;
@@ -43,7 +43,6 @@ pub use ending::Ending;
 pub use machine::{Accelerator, Machine, default_qemu};
 pub use process::{Line, Process, Source};
 pub use rundir::RunDir;
-pub use start::explain as explain_start;
 
 /// The line by which the demo's guest shows that its userspace runs; printed by the guests' agent.
 pub const GREETING: &str = "Hello from a guest of Baton";
@@ -98,18 +97,9 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Starts `machine`; sockets are made in `dir`.
+    /// Starts `machine`; sockets are made in `dir`. Where the program calls [`bound::play`], the emulator ends with the
+    /// calling thread.
     pub fn start(machine: &Machine, dir: RunDir) -> Result<Self> {
-        Self::start_by(machine, dir, |command| command)
-    }
-
-    /// Starts `machine` with an emulator that the kernel ends when the calling thread ends, even by SIGKILL. `tool` is
-    /// `baton`.
-    pub fn start_bound(machine: &Machine, dir: RunDir, tool: &Path) -> Result<Self> {
-        Self::start_by(machine, dir, |command| start::bound(&command, tool))
-    }
-
-    fn start_by(machine: &Machine, dir: RunDir, change: impl FnOnce(Command) -> Command) -> Result<Self> {
         if machine.accelerator == Accelerator::Kvm {
             kvm::check(Path::new("/"))?;
         }
@@ -117,7 +107,7 @@ impl Lab {
         let (sender, happenings) = mpsc::channel();
         let host_listener = dir.bind(rundir::HOST_SOCKET)?;
         let clients = dir.bind(CONTROL_SOCKET)?;
-        let mut process = start::spawn(change(machine.command(&dir.host_socket())), sender.clone())?;
+        let mut process = start::spawn(machine.command(&dir.host_socket()), sender.clone())?;
         dir.write_pid(process.pid())?;
         let host =
             start::accept(&host_listener, &mut process).map_err(|error| start::with_output(error, &happenings))?;

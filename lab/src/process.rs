@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::bound;
+
 /// The stream that a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -45,6 +47,11 @@ impl Process {
         let stdout = child.stdout.take().map(|pipe| read_lines(pipe, Source::Stdout, started, on_line.clone()));
         let stderr = child.stderr.take().map(|pipe| read_lines(pipe, Source::Stderr, started, on_line));
         Ok(Self { child, readers: stdout.into_iter().chain(stderr).collect() })
+    }
+
+    /// Starts an emulator, which ends with the calling thread where the program calls [`bound::play`].
+    pub fn spawn_emulator(command: Command, on_line: impl Fn(Line) + Clone + Send + 'static) -> io::Result<Self> {
+        Self::spawn(bound::bound(command), on_line)
     }
 
     /// Returns its process id.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use baton::running::{CONTROL_SOCKET, LOCK, PIDS, base, path_of};
-use nix::unistd::Uid;
+use rustix::process::getuid;
 
 /// The path at which the emulator connects.
 pub(super) const HOST_SOCKET: &str = "host.sock";
@@ -100,7 +100,7 @@ fn make_private(path: &Path) -> Result<()> {
     let explain = || format!("the folder {} cannot be used", path.display());
     DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(explain)?;
     for folder in [Some(path), path.parent().filter(|parent| parent.starts_with(base()))].into_iter().flatten() {
-        if fs::symlink_metadata(folder).with_context(explain)?.uid() != Uid::current().as_raw() {
+        if fs::symlink_metadata(folder).with_context(explain)?.uid() != getuid().as_raw() {
             bail!("the folder {} belongs to another user; set XDG_RUNTIME_DIR to one of yours", folder.display());
         }
     }

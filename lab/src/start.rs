@@ -4,8 +4,6 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
@@ -28,21 +26,13 @@ pub(super) fn spawn(command: Command, sender: Sender<Happening>) -> Result<Proce
         };
         let _ = sender.send(Happening { at: line.at, what });
     };
-    Process::spawn(command, on_line).with_context(|| explain(&program))
+    Process::spawn_emulator(command, on_line).with_context(|| explain(&program))
 }
 
 /// Returns the error for an emulator that cannot be started, with a hint.
-pub fn explain(program: &OsStr) -> String {
+pub(super) fn explain(program: &OsStr) -> String {
     let program = program.to_string_lossy();
     format!("the emulator {program:?} cannot be started; install it, or name it with --qemu or BATON_QEMU")
-}
-
-/// Returns the command that runs `command` through `tool`, in a process that ends with this one.
-pub(super) fn bound(command: &Command, tool: &Path) -> Command {
-    let mut bound = Command::new(tool);
-    bound.process_group(0).args(["emulator", "--with", &std::process::id().to_string(), "--"]);
-    bound.arg(command.get_program()).args(command.get_args());
-    bound
 }
 
 /// Waits until the emulator opens the control channel.

@@ -3,15 +3,16 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{Bench, Direction, Figure, Reached};
+use super::{Bench, Direction, Figure, Goal, Reached};
 use crate::statistics::rounded;
 
 /// The number of runs up to which each is shown.
 const MOST_RUNS: usize = 10;
 
 /// Formats all figures and goals of a bench.
-pub(super) fn text(bench: &Bench, figures: &[(Figure, f64)], reached: &[Reached]) -> String {
-    format!("{}: {}\n{}\n\n{}\n", bench.name, bench.about, figure_table(figures), goal_table(bench, reached))
+pub(super) fn text(bench: &Bench, figures: &[(Figure, f64)], reached: &[Reached], left_out: &[Goal]) -> String {
+    let goals = goal_table(bench, reached, left_out);
+    format!("{}: {}\n{}\n\n{goals}\n", bench.name, bench.about, figure_table(figures))
 }
 
 fn figure_table(figures: &[(Figure, f64)]) -> Table {
@@ -40,7 +41,7 @@ pub(super) fn runs_of(runs: &[f64]) -> String {
     format!("{} to {} ({} runs)", number(least), number(most), runs.len())
 }
 
-fn goal_table(bench: &Bench, reached: &[Reached]) -> Table {
+fn goal_table(bench: &Bench, reached: &[Reached], left_out: &[Goal]) -> Table {
     let mut table = table(["GOAL", "VALUE", "LIMIT", "UNIT", ""]);
     for goal in bench.goals {
         let limit = match goal.direction {
@@ -51,6 +52,7 @@ fn goal_table(bench: &Bench, reached: &[Reached]) -> Table {
         let (value, verdict) = match found {
             Some(reached) if reached.is_met() => (number(reached.value), "met"),
             Some(reached) => (number(reached.value), "MISSED"),
+            None if left_out.contains(goal) => (String::new(), "left out"),
             None => (String::new(), "not measured"),
         };
         table.add_row([goal.id.to_owned(), value, limit, goal.unit.to_owned(), verdict.to_owned()]);

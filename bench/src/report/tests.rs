@@ -85,3 +85,13 @@ fn many_runs_are_shown_by_their_range() {
     let many: Vec<f64> = (1..=100).map(f64::from).collect();
     assert_eq!(runs_of(&many), "1 to 100 (100 runs)");
 }
+
+#[test]
+fn a_goal_that_is_left_out_is_not_missed() {
+    let (text, is_met) = printed(Style::Table, |report| {
+        sample(report);
+        report.leave_out("gain").expect("known");
+        assert!(report.leave_out("other").is_err());
+    });
+    assert!(is_met && text.contains("left out"), "{text}");
+}

@@ -5,15 +5,13 @@
 //! input goes to the guest as it is, and once it has ended the command leaves after some silence.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use wire::{RequestBody, Stream, Subscription};
@@ -28,7 +26,7 @@ const LEAVE: u8 = 0x1d;
 /// Typed bytes in a message: a guest's serial port takes them at once, and they fit a frame.
 const CHUNK_BYTES: usize = 256;
 /// The interval at which signals and silence are checked.
-const TICK_MS: u8 = 100;
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 struct Console<'a> {
     client: &'a mut Client,
@@ -102,22 +100,22 @@ impl Console<'_> {
     fn wait(&mut self) -> Result<Step> {
         let stdin = io::stdin();
         let has_input = {
-            let mut fds = vec![PollFd::new(self.client.as_fd(), PollFlags::POLLIN)];
+            let mut fds = vec![PollFd::new(self.client, PollFlags::IN)];
             if !self.is_ended {
-                fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+                fds.push(PollFd::new(&stdin, PollFlags::IN));
             }
-            match poll(&mut fds, PollTimeout::from(TICK_MS)) {
-                Ok(_) | Err(Errno::EINTR) => {}
+            match poll(&mut fds, Some(&TICK)) {
+                Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            fds.get(1).and_then(PollFd::any).unwrap_or(false)
+            fds.get(1).is_some_and(|stdin| !stdin.revents().is_empty())
         };
         if has_input { self.type_input(&stdin) } else { Ok(Step::Stay) }
     }
 
     fn type_input(&mut self, stdin: &io::Stdin) -> Result<Step> {
         let mut buffer = [0; CHUNK_BYTES];
-        let count = unistd::read(stdin, &mut buffer)?;
+        let count = read(stdin, &mut buffer)?;
         let typed = &buffer[..count];
         if count == 0 {
             self.is_ended = true;

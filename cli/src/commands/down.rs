@@ -5,8 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Signal, kill_process};
 use wire::RequestBody;
 
 use super::{DONE, connect};
@@ -37,10 +36,10 @@ pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
         Err(error) => format!("did not take the order ({error:#})"),
     };
     // The folder is locked, so these processes are still the ones that were recorded.
-    let _ = kill(Pid::from_raw(tool), Signal::SIGTERM);
+    let _ = kill_process(tool, Signal::TERM);
     if !has_ended(name, FORCE_TIMEOUT) {
-        let _ = kill(Pid::from_raw(emulator), Signal::SIGKILL);
-        let _ = kill(Pid::from_raw(tool), Signal::SIGKILL);
+        let _ = kill_process(emulator, Signal::KILL);
+        let _ = kill_process(tool, Signal::KILL);
     }
     if !has_ended(name, FORCE_TIMEOUT) {
         bail!("host {name:?} {reason}, and cannot be ended by force; look at processes {tool} and {emulator}");

@@ -3,7 +3,7 @@
 
 use std::io::{self, Stdin};
 
-use nix::sys::termios::{self, SetArg, Termios};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// A terminal in raw mode. Dropping it restores the mode there was, also while a panic unwinds.
 pub(super) struct RawTerminal {
@@ -13,18 +13,18 @@ pub(super) struct RawTerminal {
 
 impl RawTerminal {
     /// Puts standard input, a terminal, into raw mode.
-    pub(super) fn new() -> nix::Result<Self> {
+    pub(super) fn new() -> rustix::io::Result<Self> {
         let stdin = io::stdin();
-        let before = termios::tcgetattr(&stdin)?;
+        let before = tcgetattr(&stdin)?;
         let mut raw = before.clone();
-        termios::cfmakeraw(&mut raw);
-        termios::tcsetattr(&stdin, SetArg::TCSANOW, &raw)?;
+        raw.make_raw();
+        tcsetattr(&stdin, OptionalActions::Now, &raw)?;
         Ok(Self { stdin, before })
     }
 }
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        let _ = termios::tcsetattr(&self.stdin, SetArg::TCSANOW, &self.before);
+        let _ = tcsetattr(&self.stdin, OptionalActions::Now, &self.before);
     }
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Typed values out of a TOML document, and a list of all that is wrong with them, each mistake with its place.
+//!
+//! Values are read from toml's own tree, which has a span for each. Deserializing the whole by serde would end at the
+//! first mistake; serde_path_to_error adds the path to that one, but no line and no column.
 
 use std::cell::RefCell;
 use std::fmt::Display;

@@ -157,24 +157,10 @@ fn body_of(stuffed: &mut [u8]) -> Result<&[u8], FrameError> {
     checked(&stuffed[..body_bytes])
 }
 
-/// Takes COBS stuffing out in place; `None` where a block runs past the end. Output never overtakes input.
+/// Takes COBS stuffing out of bytes without a zero, in place. Returns the number of bytes that are left, or `None`
+/// where a block runs past the end.
 pub(crate) fn unstuff(bytes: &mut [u8]) -> Option<usize> {
-    let (mut read, mut written) = (0, 0);
-    while let Some(&code) = bytes.get(read) {
-        let block = usize::from(code).checked_sub(1)?;
-        let next = read + 1 + block;
-        if next > bytes.len() {
-            return None;
-        }
-        bytes.copy_within(read + 1..next, written);
-        written += block;
-        read = next;
-        if block < 254 && read < bytes.len() {
-            bytes[written] = 0;
-            written += 1;
-        }
-    }
-    Some(written)
+    cobs::decode_in_place(bytes).ok()
 }
 
 fn decode<T: DeserializeOwned>(message: &[u8]) -> Result<T, FrameError> {

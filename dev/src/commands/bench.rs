@@ -25,6 +25,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<u8> {
     let mut context =
         Context::new(args.qemu.as_deref(), args.image.as_deref(), args.runs.into(), timeout, args.minutes)?;
     context.sizes = sizes;
+    context.all = args.all;
     let style = if args.format.json { Style::Json } else { Style::Table };
     let are_met = bench::run(&benches, &context, style, &mut output())?;
     Ok(if are_met || !args.check { DONE } else { MISSED })

@@ -13,8 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use baton::client::Client;
 use baton::running;
 use lab::rundir::log_path;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::DONE;
 use crate::args::UpArgs;
@@ -41,7 +40,7 @@ pub(super) fn run(args: &UpArgs) -> Result<u8> {
             Ok(DONE)
         }
         Err(error) => {
-            let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             let _ = child.wait();
             bail!("{error:#}; the end of {}:\n{}", log.display(), tail(&log))
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A lab host from its start to its end, on the screen.
 
-use std::env;
 use std::fs;
 use std::io::{self, IsTerminal as _, Stdout};
 use std::sync::Arc;
@@ -85,7 +84,7 @@ impl Session {
             flag::register(number, signal.clone())?;
         }
         Ok(Self {
-            lab: Lab::start_bound(&machine, dir, &env::current_exe()?)?,
+            lab: Lab::start(&machine, dir)?,
             screen: Screen::new(io::stdout(), is_coloured(), config.guests.iter().map(|guest| guest.name.as_str())),
             symbols: Symbols::load(&image).ok(),
             timeout: args.timeout.map(Duration::from_secs),

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use baton::config::Config;
-use nix::unistd;
+use rustix::process::setsid;
 
 use super::detach;
 use super::session::Session;
@@ -16,7 +16,7 @@ pub(super) fn run(args: &UpArgs) -> Result<u8> {
     }
     if args.background {
         // The terminal that started us may close.
-        unistd::setsid()?;
+        setsid()?;
     }
     Ok(Session::start(&config, &args.lab)?.run(|_, _| ()).process_status())
 }

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bundle::Bundle;
-use nix::pty::openpty;
-use nix::sys::signal::{Signal, kill};
-use nix::sys::termios::{LocalFlags, tcgetattr};
-use nix::unistd::Pid;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Termios, tcgetattr};
 
 use crate::operator::Operator;
 
@@ -137,26 +137,37 @@ fn a_console_is_typed_on_by_a_script() {
     assert!(said.err.contains("no virtual machine \"other\"; `baton vm list` shows"), "{}", said.err);
 }
 
+/// A terminal: the end of whoever types, and the end of the program.
+fn pseudoterminal() -> rustix::io::Result<(File, File)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let terminal = open(&*ptsname(&master, Vec::new())?, flags, Mode::empty())?;
+    Ok((master.into(), terminal.into()))
+}
+
 /// Connects a terminal to the guest's console, lets `leave` end that, and returns what was shown.
 fn on_a_terminal(leave: impl FnOnce(&File, &Child)) -> String {
     let operator = Operator::new("");
     assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let pty = openpty(None, None).expect("a terminal");
-    let before = tcgetattr(&pty.slave).expect("a terminal");
-    let stdin = pty.slave.try_clone().expect("cloned");
+    let (master, terminal) = pseudoterminal().expect("a terminal");
+    let modes = || tcgetattr(&terminal).expect("a terminal");
+    let before = modes();
+    let stdin = terminal.try_clone().expect("cloned");
     let console = operator.start(operator.command(&["vm", "console", "debian"]).stdin(stdin));
-    let is_raw = || !tcgetattr(&pty.slave).expect("a terminal").local_flags.contains(LocalFlags::ICANON);
+    let is_raw = || !modes().local_modes.contains(LocalModes::ICANON);
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_raw() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
     assert!(is_raw());
     // Kept open: without it the terminal would be gone.
-    let master = File::from(pty.master);
     leave(&master, &console);
     let output = console.wait_with_output().expect("ended");
     assert!(output.status.success());
-    assert_eq!(tcgetattr(&pty.slave).expect("a terminal"), before);
+    let shown = |modes: Termios| format!("{modes:?}");
+    assert_eq!(shown(modes()), shown(before));
     assert!(String::from_utf8_lossy(&output.stderr).contains("Ctrl-] leaves"));
     String::from_utf8(output.stdout).expect("text")
 }
@@ -172,7 +183,7 @@ fn a_terminal_is_the_guests_until_it_is_left() {
 
 fn a_terminal_is_itself_again_after_a_signal() {
     on_a_terminal(|_, console| {
-        kill(Pid::from_raw(console.id().cast_signed()), Signal::SIGTERM).expect("sent");
+        kill_process(Pid::from_child(console), Signal::TERM).expect("sent");
     });
 }
 
@@ -249,12 +260,12 @@ fn a_core_has_its_name_once_it_is_whole() {
 }
 
 fn an_interrupted_dump_leaves_no_file() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in [Signal::INT, Signal::TERM] {
         let operator = Operator::new("silent");
         assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
         let dump = operator.start(&mut operator.command(&["vm", "dump", "debian", "-o", "a.core"]));
         until(|| operator.has("a.core.partial"));
-        kill(Pid::from_raw(dump.id().cast_signed()), signal).expect("sent");
+        kill_process(Pid::from_child(&dump), signal).expect("sent");
         let output = dump.wait_with_output().expect("ended");
         assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(!operator.has("a.core") && !operator.has("a.core.partial"));
@@ -268,7 +279,7 @@ fn a_tool_that_is_killed_takes_the_emulator_along() {
     until(|| operator.says(&["info"]).status == 0);
     let emulator = operator.emulator();
     assert!(is_alive(emulator));
-    kill(Pid::from_raw(up.id().cast_signed()), Signal::SIGKILL).expect("sent");
+    kill_process(Pid::from_child(&up), Signal::KILL).expect("sent");
     up.wait().expect("ended");
     until(|| !is_alive(emulator));
 }

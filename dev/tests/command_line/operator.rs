@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Child, Command, Output, Stdio};
 
-use nix::unistd::Pid;
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 use super::emulator::BEHAVIOUR;
@@ -84,7 +84,7 @@ impl Operator {
     pub fn emulator(&self) -> Pid {
         let pids = fs::read_to_string(self.folder.path().join("baton/default/pids")).expect("a host runs");
         let emulator = pids.split_whitespace().nth(1).and_then(|pid| pid.parse().ok());
-        Pid::from_raw(emulator.expect("the emulator's number"))
+        emulator.and_then(Pid::from_raw).expect("the emulator's number")
     }
 
     /// Returns the files of hosts in the operator's folders.

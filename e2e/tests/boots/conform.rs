@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use e2e::place::{Emulator, built};
 use e2e::recipe::{Recipe, tiny};
+use lab::bound::bound;
 use wire::{EventKind, VmState};
 
 use super::Rule;
@@ -46,13 +47,13 @@ fn lines(text: &str) -> Vec<String> {
 fn on_the_bare_machine() -> Result<Vec<String>> {
     let folder = e2e::recipe::folder()?;
     let console = folder.path().join("console");
-    let mut machine = Command::new(Emulator::System.program()?)
+    let mut machine = Command::new(Emulator::System.program()?);
+    machine
         .args(["-nodefaults", "-display", "none", "-no-reboot", "-cpu", "max,-cx16", "-m", "64M", "-kernel"])
         .arg(built("guests/conform.elf")?)
         .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-serial"])
-        .arg(format!("file:{}", console.display()))
-        .stdin(Stdio::null())
-        .spawn()?;
+        .arg(format!("file:{}", console.display()));
+    let mut machine = bound(machine).stdin(Stdio::null()).spawn()?;
     let end = Instant::now() + BARE_LIMIT;
     let status = loop {
         match machine.try_wait()? {

@@ -71,7 +71,7 @@ const LONGEST: [&str; 10] = [
 ];
 
 fn main() -> ExitCode {
-    if let Some(status) = e2e::relay::play().or_else(e2e::tool::play) {
+    if let Some(status) = lab::bound::play().or_else(e2e::relay::play).or_else(e2e::tool::play) {
         return status;
     }
     let mut arguments = Arguments::from_args();

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What machine this is, as the kernel tells it.
 
-use nix::sys::utsname::{UtsName, uname};
-use nix::time::{ClockId, clock_gettime};
+use rustix::system::{Uname, uname};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// Seconds since the kernel started, with microseconds.
 pub fn uptime() -> String {
-    match clock_gettime(ClockId::CLOCK_BOOTTIME) {
-        Ok(time) => format!("{}.{:06}", time.tv_sec(), time.tv_nsec() / 1000),
-        Err(_) => "unknown".to_owned(),
-    }
+    let time = clock_gettime(ClockId::Boottime);
+    format!("{}.{:06}", time.tv_sec, time.tv_nsec / 1000)
 }
 
 /// Bytes that programs can still have, without pushing others out.
@@ -30,7 +28,7 @@ pub fn greeting() -> String {
     let processors = read("/proc/cpuinfo");
     format!(
         "Hello from a guest of Baton\n  system      {}\n  processors  {} ({})\n  memory      {}\n  clock       {}",
-        uname().map_or_else(|error| error.to_string(), |names| system_name(&names)),
+        system_name(&uname()),
         field(&processors, "processor").count(),
         field(&processors, "model name").next().unwrap_or("unnamed"),
         memory(&read("/proc/meminfo")),
@@ -50,7 +48,7 @@ fn stolen(stat: &str) -> Option<u64> {
     line.split_ascii_whitespace().nth(7)?.parse::<u64>().ok()?.checked_mul(MS_PER_TICK)
 }
 
-fn system_name(names: &UtsName) -> String {
+fn system_name(names: &Uname) -> String {
     [names.sysname(), names.release(), names.version(), names.machine()].map(|name| name.to_string_lossy()).join(" ")
 }
 

@@ -2,11 +2,9 @@
 //! What process 1 asks of the kernel: file systems, and the end.
 
 use crate::say;
-use nix::kmod::{ModuleInitFlags, finit_module};
-use nix::mount::{MsFlags, mount};
-use nix::sys::reboot::{RebootMode, reboot};
-use nix::sys::utsname::uname;
-use nix::unistd::sync;
+use rustix::fs::sync;
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, finit_module, reboot, uname};
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
@@ -19,7 +17,7 @@ pub fn mount_all() -> Vec<String> {
     let mount_one = |(kind, path): (&str, &str)| -> Option<String> {
         let made = fs::create_dir_all(path).map_err(|error| format!("cannot make {path}: {error}"));
         let mounted = made.and_then(|()| {
-            mount(Some(kind), path, Some(kind), MsFlags::empty(), None::<&str>)
+            mount(kind, path, kind, MountFlags::empty(), None::<&std::ffi::CStr>)
                 .map_err(|error| format!("cannot mount {kind} on {path}: {error}"))
         });
         mounted.err()
@@ -29,12 +27,12 @@ pub fn mount_all() -> Vec<String> {
 
 /// Powers off.
 pub fn power_off() -> ! {
-    end(RebootMode::RB_POWER_OFF, "powering off")
+    end(RebootCommand::PowerOff, "powering off")
 }
 
 /// Reboots.
 pub fn restart() -> ! {
-    end(RebootMode::RB_AUTOBOOT, "rebooting")
+    end(RebootCommand::Restart, "rebooting")
 }
 
 /// Makes the kernel panic; returns when it would not.
@@ -65,12 +63,12 @@ pub fn shell() {
 
 /// Loads the drivers by which a panic is reported, from where `scripts/build.sh` puts those of its kernels.
 pub fn load_panic_drivers() {
-    let release = uname().map(|names| names.release().to_string_lossy().into_owned()).unwrap_or_default();
+    let release = uname().release().to_string_lossy().into_owned();
     for name in ["pvpanic", "pvpanic-mmio"] {
         let path = format!("/lib/modules/{release}/{name}.ko");
         let loaded = fs::File::open(&path)
             .map_err(|error| error.to_string())
-            .and_then(|file| finit_module(&file, c"", ModuleInitFlags::empty()).map_err(|error| error.to_string()));
+            .and_then(|file| finit_module(&file, c"", 0).map_err(|error| error.to_string()));
         match loaded {
             Ok(()) => say!("baton-agent: loaded {name}"),
             Err(error) => say!("baton-agent: {path} cannot be loaded: {error}"),
@@ -85,10 +83,11 @@ pub fn wait() -> ! {
     }
 }
 
-fn end(mode: RebootMode, doing: &str) -> ! {
+fn end(mode: RebootCommand, doing: &str) -> ! {
     say!("baton-agent: {doing}");
     sync();
-    let Err(error) = reboot(mode);
-    say!("baton-agent: the kernel refused: {error}");
+    if let Err(error) = reboot(mode) {
+        say!("baton-agent: the kernel refused: {error}");
+    }
     wait()
 }

@@ -12,10 +12,8 @@ use std::fs::{self, File};
 
 use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
-use nix::kmod::{ModuleInitFlags, finit_module};
-use nix::mount::{MsFlags, mount};
-use nix::sys::reboot::{RebootMode, reboot};
-use nix::sys::utsname::uname;
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, finit_module, reboot, uname};
 
 /// In the order in which they need each other.
 const MODULES: [&str; 3] = ["irqbypass", "kvm", "kvm-amd"];
@@ -41,12 +39,12 @@ fn main() {
     if fs::write("/dev/kmsg", format!("<1>{said}\n")).is_err() {
         println!("{said}");
     }
-    let _ = reboot(RebootMode::RB_POWER_OFF);
+    let _ = reboot(RebootCommand::PowerOff);
 }
 
 fn first_guest() -> Result<(), Box<dyn Error>> {
     // An initramfs may have it mounted already.
-    let _ = mount(Some("devtmpfs"), "/dev", Some("devtmpfs"), MsFlags::empty(), None::<&str>);
+    let _ = mount("devtmpfs", "/dev", "devtmpfs", MountFlags::empty(), None::<&std::ffi::CStr>);
     load_modules()?;
     let kvm = Kvm::new().map_err(|error| format!("/dev/kvm: {error}"))?;
     let vm = kvm.create_vm()?;
@@ -60,11 +58,11 @@ fn first_guest() -> Result<(), Box<dyn Error>> {
 }
 
 fn load_modules() -> Result<(), Box<dyn Error>> {
-    let release = uname()?.release().to_string_lossy().into_owned();
+    let release = uname().release().to_string_lossy().into_owned();
     for name in MODULES {
         let path = format!("/lib/modules/{release}/{name}.ko");
         let file = File::open(&path).map_err(|error| format!("{path}: {error}"))?;
-        finit_module(&file, c"", ModuleInitFlags::empty()).map_err(|error| format!("{path}: {error}"))?;
+        finit_module(&file, c"", 0).map_err(|error| format!("{path}: {error}"))?;
     }
     Ok(())
 }

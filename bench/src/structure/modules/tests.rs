@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the check takes for an import, and for a cycle, in crates of a few lines.
 
-use crate::cycles::cycles;
-use crate::resolve::{Crate, Sources};
+use super::cycles::cycles;
+use super::resolve::{Crate, Sources};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
@@ -10,7 +10,7 @@ fn sources(files: &[(&str, &str)]) -> Sources {
 
 /// Each import as `importing -> imported: names`.
 fn imports(files: &[(&str, &str)]) -> Vec<String> {
-    let imports = Crate::read(&sources(files)).imports();
+    let imports = read(files).imports();
     let line = |names: Vec<&str>| names.join(", ");
     imports
         .iter()
@@ -18,8 +18,12 @@ fn imports(files: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
+fn read(files: &[(&str, &str)]) -> Crate {
+    Crate::read(&sources(files)).expect("read")
+}
+
 fn found(files: &[(&str, &str)]) -> Vec<String> {
-    cycles(&Crate::read(&sources(files)).imports()).iter().map(ToString::to_string).collect()
+    cycles(&read(files).imports()).iter().map(ToString::to_string).collect()
 }
 
 #[test]

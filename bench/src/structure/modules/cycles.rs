@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use crate::resolve::Imports;
+use super::resolve::Imports;
 
 /// Files of which each imports names of the next, and the last of the first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub struct Cycle {
 /// By importing file, the imported ones.
 type Arrows<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 
-pub fn cycles(imports: &Imports) -> BTreeSet<Cycle> {
+pub(super) fn cycles(imports: &Imports) -> BTreeSet<Cycle> {
     let mut arrows = Arrows::new();
     imports.keys().for_each(|(from, to)| arrows.entry(from).or_default().push(to));
     imports

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::scan::Scanned;
+use anyhow::{Context as _, Result};
+
+use super::scan::Scanned;
 
 /// A crate's sources: paths below `src`, and texts.
 pub type Sources = BTreeMap<String, String>;
@@ -31,18 +33,18 @@ pub struct Crate {
 }
 
 impl Crate {
-    /// Reads the modules that `lib.rs`, or else `main.rs`, leads to. Panics where a file lacks or is no Rust: both
+    /// Reads the modules that `lib.rs`, or else `main.rs`, leads to. A file that lacks or is no Rust is an error: both
     /// would hide imports.
-    pub fn read(sources: &Sources) -> Self {
+    pub fn read(sources: &Sources) -> Result<Self> {
         let mut read = Self { modules: Vec::new() };
         let root = if sources.contains_key("lib.rs") { "lib.rs" } else { "main.rs" };
-        read.add_file(sources, 0, root.to_owned(), "");
-        read
+        read.add_file(sources, 0, root.to_owned(), "")?;
+        Ok(read)
     }
 
-    fn add_file(&mut self, sources: &Sources, parent: usize, file: String, folder: &str) -> usize {
-        let text = sources.get(&file).unwrap_or_else(|| panic!("{file} is not there"));
-        let scanned = Scanned::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    fn add_file(&mut self, sources: &Sources, parent: usize, file: String, folder: &str) -> Result<usize> {
+        let text = sources.get(&file).with_context(|| format!("{file} is not there"))?;
+        let scanned = Scanned::parse(text).with_context(|| file.clone())?;
         self.add_module(sources, parent, file, folder, scanned)
     }
 
@@ -53,7 +55,7 @@ impl Crate {
         file: String,
         folder: &str,
         mut scanned: Scanned,
-    ) -> usize {
+    ) -> Result<usize> {
         let (files, nested) = (std::mem::take(&mut scanned.files), std::mem::take(&mut scanned.nested));
         let this = self.modules.len();
         self.modules.push(Module { file: file.clone(), parent, children: BTreeMap::new(), scanned });
@@ -61,14 +63,14 @@ impl Crate {
             let below = format!("{folder}{name}/");
             let beside = format!("{folder}{name}.rs");
             let path = if sources.contains_key(&beside) { beside } else { format!("{below}mod.rs") };
-            let child = self.add_file(sources, this, path, &below);
+            let child = self.add_file(sources, this, path, &below)?;
             self.modules[this].children.insert(name, child);
         }
         for (name, inside) in nested {
-            let child = self.add_module(sources, this, file.clone(), &format!("{folder}{name}/"), inside);
+            let child = self.add_module(sources, this, file.clone(), &format!("{folder}{name}/"), inside)?;
             self.modules[this].children.insert(name, child);
         }
-        this
+        Ok(this)
     }
 
     /// What each file imports of the others. The name of a module alone is no import: only what is taken out of it is.

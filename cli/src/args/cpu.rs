@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `baton cpu`.
+
+use clap::{Args, Subcommand};
+
+use super::Format;
+
+/// A command for CPUs.
+#[derive(Debug, Subcommand)]
+pub enum CpuCommand {
+    /// List them, with the vCPUs that run on them
+    List(Format),
+    /// Take one offline: its vCPUs move to others
+    Offline(CpuOrder),
+    /// Bring one online: vCPUs that belong there move back
+    Online(CpuOrder),
+}
+
+/// An order for one CPU.
+#[derive(Debug, Args)]
+pub struct CpuOrder {
+    /// Its number, as `baton cpu list` shows it
+    pub cpu: u32,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub format: Format,
+}

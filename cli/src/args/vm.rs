@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `baton vm`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Format;
+
+/// A command for virtual machines.
+#[derive(Debug, Subcommand)]
+pub enum VmCommand {
+    /// List them
+    List(Format),
+    /// Start a stopped one
+    Start(VmOrder),
+    /// Stop one at once, as if its power were cut
+    Stop(VmOrder),
+    /// Halt one where it is
+    Pause(VmOrder),
+    /// Let a paused one go on
+    Resume(VmOrder),
+    /// Start one again
+    Reset(VmOrder),
+    /// Write one's memory and registers to a core file for gdb and crash; one that runs is paused meanwhile
+    Dump {
+        /// The virtual machine
+        vm: String,
+        /// The core file [default: the machine's name and .core]
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+    },
+    /// Show the exits and performance counters of one's vCPUs while it runs
+    Perf {
+        /// The virtual machine
+        vm: String,
+        /// Seconds for which to watch it
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+        /// The output's format.
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Connect to one's console (Ctrl-] leaves it)
+    Console {
+        /// The virtual machine
+        vm: String,
+        /// Once standard input has ended: seconds of silence after which to leave
+        #[arg(long, default_value_t = 2.0)]
+        linger: f64,
+    },
+}
+
+/// An order for one virtual machine.
+#[derive(Debug, Args)]
+pub struct VmOrder {
+    /// The virtual machine
+    pub vm: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub format: Format,
+}
