@@ -154,7 +154,7 @@ fn the_next_image_probes_anew() -> Result<()> {
 
 fn guests_run_well_while_their_host_probes_for_ever() -> Result<()> {
     let names = ["a", "b"];
-    let recipe = Recipe::new().cpus(4).options("selftest=pci-storm");
+    let recipe = Recipe::new().with_fault_points().cpus(4).options("selftest=pci-storm");
     let recipe = recipe.linux(names[0], "heartbeat:50")?.beating(names[1])?;
     let mut host = recipe.start()?;
     host.limit(LIMIT);

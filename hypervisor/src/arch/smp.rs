@@ -13,7 +13,7 @@ use units::{PAGE_BYTES, PageSize, PhysAddr};
 use super::address::DIRECT_MAP;
 use super::memory::{self, FRAMES};
 use super::percpu::{MAX_PROCESSORS, PerCpu};
-use super::{apic, boot, cpu, port, timer, trap};
+use super::{apic, boot, cpu, fault, port, timer, trap};
 
 global_asm!(
     include_str!("smp.S"),
@@ -248,7 +248,10 @@ fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
     let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
     match mailbox.release(apic_id, entry) {
-        Ok(is_first) => !is_first || adoption.stuck == Some(index) || apic::send_nmi(apic_id),
+        Ok(is_first) => {
+            let is_stuck = fault::point!(adoption.stuck == Some(index), else false);
+            !is_first || is_stuck || apic::send_nmi(apic_id)
+        }
         Err(_) => false,
     }
 }
@@ -260,6 +263,7 @@ pub struct Adoption {
     /// Page tables that show their mailboxes and this image.
     pub root: u64,
     /// One that is not woken, though it has mail: a self-test.
+    #[cfg(feature = "faults")]
     pub stuck: Option<u32>,
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exceptions and interrupts of the host: the IDT, the stubs, and who gets what.
 
+mod frame;
+mod inspect;
+
 use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
@@ -8,7 +11,10 @@ use core::mem::offset_of;
 use super::descriptor::InterruptStack;
 use super::hooks::HOOKS;
 use super::percpu::PerCpu;
-use super::{apic, cpu, ending, machine_check, sampling, serial, strays};
+use super::{apic, ending, fault, machine_check, sampling, serial, strays};
+
+pub use frame::TrapFrame;
+pub use inspect::{backtrace, code_bytes, fault_address, frame_pointer, read_stack, registers_here, registers_of};
 
 global_asm!(
     include_str!("registers.S"),
@@ -45,8 +51,10 @@ pub mod vector {
     /// The control channel's UART.
     pub const CONTROL_UART: u8 = 0x42;
     /// The log's self-test.
+    #[cfg(feature = "faults")]
     pub const LOG_TRIAL: u8 = 0x4e;
-    /// A self-test wants its handler to fail.
+    /// A self-test whose handler fails.
+    #[cfg(feature = "faults")]
     pub const SELF_TEST: u8 = 0x4f;
     /// The console's UART has room.
     pub const CONSOLE_UART: u8 = 0x44;
@@ -60,34 +68,6 @@ pub mod vector {
     pub const END_UART: u8 = 0xe1;
     /// Spurious: no end of interrupt.
     pub const SPURIOUS: u8 = 0xff;
-}
-
-/// What the stubs leave on the stack, lowest address first.
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct TrapFrame {
-    pub r15: u64,
-    pub r14: u64,
-    pub r13: u64,
-    pub r12: u64,
-    pub r11: u64,
-    pub r10: u64,
-    pub r9: u64,
-    pub r8: u64,
-    pub rdi: u64,
-    pub rsi: u64,
-    pub rbp: u64,
-    pub rbx: u64,
-    pub rdx: u64,
-    pub rcx: u64,
-    pub rax: u64,
-    pub vector: u64,
-    pub error_code: u64,
-    pub rip: u64,
-    pub cs: u64,
-    pub rflags: u64,
-    pub rsp: u64,
-    pub ss: u64,
 }
 
 /// One gate (AMD APM vol. 2, section 4.8.4).
@@ -195,20 +175,12 @@ pub fn deliver(vector: u8) {
     }
 }
 
-/// CR2, for a page fault's dump.
-pub fn fault_address() -> u64 {
-    let address;
-    // SAFETY: reading CR2 has no effect.
-    unsafe { asm!("mov {}, cr2", out(reg) address, options(nomem, nostack, preserves_flags)) };
-    address
-}
-
 extern "C" fn dispatch(frame: &mut TrapFrame) {
     match frame.vector as u8 {
         vector::NMI | vector::STOP if ending::is_under_way() => (HOOKS.stop_cpu)(frame),
         // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
         vector::NMI if sampling::takes_nmi(frame) || (HOOKS.claims_nmi)() => {
-            super::crossing::trial::note_nmi(frame);
+            fault::point!(super::crossing::faults::note_nmi(frame));
             skip_halt(frame);
         }
         vector::NMI => {
@@ -224,12 +196,14 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         vector::SPURIOUS => {}
         // Whoever rests only wants to be woken.
         _ if ending::is_under_way() => apic::end_of_interrupt(),
+        #[cfg(feature = "faults")]
         vector::SELF_TEST => panic!("self-test, in an interrupt handler"),
         number => {
             match number {
                 vector::TIMER | vector::COUNTERS => {
                     PerCpu::current().timer_fired.store(true, core::sync::atomic::Ordering::Relaxed)
                 }
+                #[cfg(feature = "faults")]
                 vector::LOG_TRIAL => (HOOKS.log_self_test)(),
                 vector::KICK if PerCpu::current().holds_one.load(core::sync::atomic::Ordering::Relaxed) => {}
                 vector::CONSOLE_UART => {
@@ -267,125 +241,4 @@ pub fn divert(frame: &mut TrapFrame, to: extern "C" fn() -> !) {
     // As a call leaves it: a return address below a multiple of 16.
     frame.rsp = (frame.rsp & !0xf) - 8;
     frame.rflags &= !(INTERRUPTS | BACKWARDS);
-}
-
-/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many.
-/// `stack` is one, mapped.
-pub fn backtrace(frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
-    profile::walk::walk(frame_pointer, stack, &read_stack, into)
-}
-
-/// A quadword of a stack: for a walk, which asks only for what is on the stack that it is given, aligned.
-pub fn read_stack(at: u64) -> u64 {
-    // SAFETY: stacks are mapped; see above.
-    unsafe { *(at as *const u64) }
-}
-
-/// Up to 16 bytes of the image's code from `rip` on; nothing outside it.
-pub fn code_bytes(rip: u64) -> &'static [u8] {
-    use super::address::{text_end, text_start};
-    if !(text_start()..text_end()).contains(&rip) {
-        return &[];
-    }
-    let bytes = (text_end() - rip).min(16) as usize;
-    // SAFETY: inside the image's code, which is mapped readable and never changes.
-    unsafe { core::slice::from_raw_parts(rip as *const u8, bytes) }
-}
-
-/// The frame pointer here and now.
-pub fn frame_pointer() -> u64 {
-    let value;
-    // SAFETY: reading a register.
-    unsafe { asm!("mov {}, rbp", out(reg) value, options(nomem, nostack, preserves_flags)) };
-    value
-}
-
-/// The general purpose registers here and now, in [`endstate::epitaph::REGISTERS`]' order; RIP is the caller's.
-#[inline(never)]
-pub fn registers_here() -> endstate::epitaph::Registers {
-    let mut values = [0_u64; 22];
-    // SAFETY: every register is only read, and stored into the array; CR2 may be read at any time. The stack is used
-    // for the flags alone.
-    unsafe {
-        asm!(
-            "mov [{into} + 8], rsp", "pushfq", "pop qword ptr [{into} + 16]",
-            "mov [{into} + 40], rax", "mov [{into} + 48], rbx", "mov [{into} + 56], rcx", "mov [{into} + 64], rdx",
-            "mov [{into} + 72], rsi", "mov [{into} + 80], rdi", "mov [{into} + 88], rbp", "mov [{into} + 96], r8",
-            "mov [{into} + 104], r9", "mov [{into} + 112], r10", "mov [{into} + 120], r11", "mov [{into} + 128], r12",
-            "mov [{into} + 136], r13", "mov [{into} + 144], r14", "mov [{into} + 152], r15",
-            "mov {scratch}, cs", "mov [{into} + 24], {scratch}", "mov {scratch}, ss", "mov [{into} + 32], {scratch}",
-            "mov {scratch}, cr2", "mov [{into} + 160], {scratch}", "lea {scratch}, [rip]", "mov [{into}], {scratch}",
-            into = in(reg) values.as_mut_ptr(), scratch = out(reg) _,
-        );
-    }
-    values
-}
-
-/// A trap's registers, in the same order.
-pub fn registers_of(f: &TrapFrame) -> endstate::epitaph::Registers {
-    [
-        f.rip,
-        f.rsp,
-        f.rflags,
-        f.cs,
-        f.ss,
-        f.rax,
-        f.rbx,
-        f.rcx,
-        f.rdx,
-        f.rsi,
-        f.rdi,
-        f.rbp,
-        f.r8,
-        f.r9,
-        f.r10,
-        f.r11,
-        f.r12,
-        f.r13,
-        f.r14,
-        f.r15,
-        fault_address(),
-        f.error_code,
-    ]
-}
-
-/// Raises the exception that a self-test asks for.
-pub fn provoke(which: Provocation) {
-    match which {
-        // SAFETY: an exception is what is wanted.
-        Provocation::InvalidOpcode => unsafe { asm!("ud2", options(nomem, nostack)) },
-        Provocation::PageFault => {
-            // SAFETY: nothing is mapped there: an exception is what is wanted.
-            let value: u64 = unsafe { core::ptr::read_volatile(0xdead_0000 as *const u64) };
-            log::error!("unmapped memory could be read: {value:#x}");
-        }
-        Provocation::StackOverflow => {
-            deepen(0);
-        }
-        Provocation::WriteToCode => {
-            let code = super::address::text_start() as *mut u8;
-            // SAFETY: the page is read-only: an exception is what is wanted.
-            unsafe { core::ptr::write_volatile(code, 0) };
-            log::error!("code could be written");
-        }
-    }
-    cpu::pause();
-}
-
-/// Ways to make the host fail on purpose (`selftest=`).
-#[derive(Clone, Copy)]
-#[allow(missing_docs)]
-pub enum Provocation {
-    InvalidOpcode,
-    PageFault,
-    StackOverflow,
-    WriteToCode,
-}
-
-#[allow(unconditional_recursion, reason = "the stack is meant to overflow")]
-#[inline(never)]
-fn deepen(depth: u64) -> u64 {
-    let room = [depth; 64];
-    core::hint::black_box(&room);
-    deepen(depth + 1) + core::hint::black_box(room)[3]
 }

@@ -9,13 +9,16 @@
 //! | [`update`] | replacing the image while guests run |
 //! | [`shutdown`] | leaving the machine with the log printed first |
 //! | [`panic`], [`end`] | failures of the host, and everything that follows one |
-//! | [`selftest`] | failures on purpose |
+//! | [`measure`] | what the host measures of itself for the benches |
+//! | `faults` | failures on purpose, in the test image |
 
 pub mod boot_bundle;
 pub mod end;
+#[cfg(feature = "faults")]
+pub mod faults;
+pub mod measure;
 pub mod panic;
 pub mod restart;
-pub mod selftest;
 pub mod shutdown;
 pub mod start;
 pub mod update;

@@ -12,13 +12,12 @@ use ::update::trial::{
 };
 use units::PhysRange;
 
-use super::{
-    CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, crossing_trial_check,
-    crossing_trial_nmi, first_trial_page,
-};
-use crate::arch::address::DIRECT_MAP;
+use super::Crossing;
+use super::code::{code_at, crossing_resume, crossing_stubs, crossing_trial_check, crossing_trial_nmi};
+use super::descriptors::GDT;
+use super::layout::{TRIAL_IDT_PAGE, first_trial_page};
+use crate::arch::address::{CROSSING, DIRECT_MAP};
 use crate::arch::descriptor::{self, InterruptStack};
-use crate::arch::trap::TrapFrame;
 use crate::arch::{cpu, memory, trap};
 
 /// Of the byte in a page's GDT that says whether the TSS is loaded.
@@ -127,14 +126,6 @@ impl Crossing {
         ))
     }
 
-    /// A self-test: the CPU `index` waits at this fault point on its way, for so many ticks each time.
-    pub fn wait_at(&self, index: u32, step: u64, ticks: u64) {
-        if let Some(page) = self.trial_page(index) {
-            page.wait_ticks.store(ticks, Relaxed);
-            page.wait_step.store(step, Relaxed);
-        }
-    }
-
     /// Every vector leads to its stub, on stacks of the CPU's page. NMI and machine check may come on the way, too.
     pub(super) fn write_trial_gates(&mut self) {
         const PRESENT_INTERRUPT_GATE: u64 = 0x8e00 << 32;
@@ -170,16 +161,6 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
         }
         // What the new image says, or did wrong, ends its time anyway.
         other => other,
-    }
-}
-
-/// In the handler of an NMI: counts one that found the calling CPU on its way between two images, under this image's
-/// IDT.
-pub fn note_nmi(frame: &TrapFrame) {
-    let is_on_its_way = (CROSSING..CROSSING + PAGE_BYTES as u64).contains(&frame.rip);
-    // The code is at the page's begin; there RBX is the CPU's page, but for the first and last instructions.
-    if let Some(page) = is_on_its_way.then(|| own_page(frame.rbx)).flatten() {
-        page.hits.fetch_add(1, Relaxed);
     }
 }
 

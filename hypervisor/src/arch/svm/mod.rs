@@ -313,14 +313,11 @@ pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
     (code == number::NMI).then_some(owner.guest)
 }
 
-/// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is
-/// off.
-pub fn close_global_interrupts() {
+/// Whether SVM is enabled on the calling CPU: for a self-test.
+#[cfg(feature = "faults")]
+pub fn is_enabled_here() -> bool {
     // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
-    if unsafe { cpu::read_msr(MSR_EFER) } & EFER_SVME != 0 {
-        // SAFETY: SVM is on, so the instruction exists; the caller wants this processor to hear nothing any more.
-        unsafe { asm!("clgi", options(nostack)) };
-    }
+    unsafe { cpu::read_msr(MSR_EFER) & EFER_SVME != 0 }
 }
 
 fn make_maps() -> Result<Maps, OutOfMemory> {

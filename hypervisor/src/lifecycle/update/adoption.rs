@@ -9,7 +9,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
 
-use boot::options::{UpdateFault, UpdateStep};
 use handover::block::{self, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestState, MemoryUse, guest_flag};
 use handover::layout::unpadded;
@@ -19,7 +18,7 @@ use spin::{Mutex, Once};
 use units::{PhysAddr, PhysRange};
 use wire::VmState;
 
-use super::candidate;
+use crate::arch::fault;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::percpu::MAX_PROCESSORS;
 use crate::arch::virt::Virt;
@@ -30,7 +29,6 @@ use crate::guests::task::Task;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
-use crate::lifecycle::restart;
 
 /// What each processor restores. Boxed as `Any` because a static cannot be generic.
 static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();
@@ -154,10 +152,9 @@ pub fn carriers() -> impl Iterator<Item = u32> {
 /// What cannot be restored.
 pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>)) -> Result<(), String> {
     let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
-    let fault = candidate::fault_in_gap(UpdateStep::Restore);
     for seat in seats.lock().iter_mut() {
         let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
-        seat.restore(virt, fault)?;
+        seat.restore(virt)?;
         if let Seat::Vcpu(task, _) = seat {
             task.take().into_iter().for_each(&mut take);
         }
@@ -186,13 +183,15 @@ pub fn forget_seats() {
 }
 
 impl<V: Virt> Seat<V> {
-    fn restore(&mut self, virt: V, fault: Option<UpdateFault>) -> Result<(), String> {
+    fn restore(&mut self, virt: V) -> Result<(), String> {
         match self {
             Self::Vcpu(None, _) => Ok(()),
             Self::Vcpu(Some(task), place) => {
-                let restored = shown(place, |bytes| match fault {
-                    Some(UpdateFault::Damage) => task.restore(virt, &damaged(bytes)),
-                    _ => task.restore(virt, bytes),
+                let restored = shown(place, |bytes| {
+                    fault::point!(
+                        crate::lifecycle::faults::update::with_saved(bytes, |bytes| task.restore(virt, bytes)),
+                        else task.restore(virt, bytes)
+                    )
                 });
                 restored.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
             }
@@ -211,11 +210,11 @@ impl<V: Virt> Seat<V> {
     /// Whether it would go on with what was saved.
     fn verify(&mut self, virt: V) -> Result<(), String> {
         let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
-        self.restore(virt, None)?;
+        self.restore(virt)?;
         let Self::Vcpu(Some(task), place) = self else { return Ok(()) };
-        if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
-            task.stray();
-        }
+        fault::point!(if crate::lifecycle::faults::update::is_astray() {
+            task.stray()
+        });
         let mut scratch = vec![0; place.bytes.get() as usize];
         let verified = shown(place, |bytes| task.verify(virt, bytes, &mut scratch));
         verified.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
@@ -224,14 +223,6 @@ impl<V: Virt> Seat<V> {
 
 fn shown(place: &BlockPlace, restore: impl FnOnce(&[u8]) -> Result<(), String>) -> Result<(), String> {
     inherited::with_block(place.start.get(), place.bytes.get(), restore).unwrap_or_else(|| Err("it is nowhere".into()))
-}
-
-/// A self-test: one bit is another.
-fn damaged(bytes: &[u8]) -> Vec<u8> {
-    const SOMEWHERE: usize = 200;
-    let mut bytes = bytes.to_vec();
-    bytes.get_mut(SOMEWHERE).into_iter().for_each(|byte| *byte ^= 1);
-    bytes
 }
 
 fn told(guest: &str, vcpu: u32, problem: &str) -> String {

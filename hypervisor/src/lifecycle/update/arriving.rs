@@ -6,14 +6,13 @@ use alloc::string::String;
 use ::update::inbound::{Act, Inbound};
 use ::update::takeover::{Takeover, Verdict};
 use ::update::trial::TrialPage;
-use boot::options::UpdateStep;
 
 use super::machine::Machine;
 use super::settling::Settling;
 use super::{adoption, candidate};
 use crate::arch::crossing::trial;
 use crate::arch::virt::Virt;
-use crate::arch::{cpu, descriptor, timer, trap};
+use crate::arch::{cpu, descriptor, fault, timer, trap};
 use crate::guests::executive::Executive;
 
 /// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from
@@ -72,12 +71,12 @@ fn arrive<V: Virt>(
 }
 
 fn restore<V: Virt>(executive: &mut Executive<V>, index: u32) -> Result<(), String> {
-    candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
+    fault::point!(crate::lifecycle::faults::update::restoring(index));
     if let Ok(virt) = executive.virt() {
         adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
     }
     executive.count();
-    candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
+    fault::point!(crate::lifecycle::faults::update::restored(index));
     Ok(())
 }
 

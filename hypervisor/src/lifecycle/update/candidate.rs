@@ -10,9 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use ::boot::options::{Options, UpdateFault, UpdateStep};
 use ::update::trial::{REASON_BYTES, Stamp, TrialPage, word};
 use arrayvec::ArrayString;
 use units::PhysAddr;
@@ -20,23 +19,18 @@ use units::PhysAddr;
 use super::{adoption, arriving};
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::trap::{self, Provocation};
-use crate::arch::{boot, cpu, memory, smp};
+use crate::arch::{boot, cpu, fault, memory, smp, trap};
 use crate::kernel::console;
 use crate::kernel::inherited;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::{BOOT, parse_options};
 use crate::kernel::processors;
 use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::kernel::{address_space, clock};
 use crate::lifecycle::boot_bundle;
 use crate::lifecycle::end;
-use crate::lifecycle::restart;
 
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
-
-/// It is prepared, and the gap has begun.
-static IS_IN_GAP: AtomicBool = AtomicBool::new(false);
 
 /// The first act of an image on trial.
 pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
@@ -45,7 +39,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     boot::mark_stack_end();
     trap::prepare_gates();
     read_record(record);
-    fail_if_asked(UpdateStep::Begin);
+    fault::point!(crate::lifecycle::faults::update::begin());
     build_memory();
     match memory::new_stack() {
         Ok(stack) => memory::continue_on(stack, on_own_stack),
@@ -58,7 +52,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
 fn read_record(record: PhysAddr) {
     BOOT.call_once(|| {
         let info = inherited::take_over(record).unwrap_or_else(|error| panic!("the hand-over record: {error}"));
-        let (options, _) = Options::parse(&info.command_line);
+        let (options, _) = parse_options(&info.command_line);
         (info, options)
     });
 }
@@ -92,10 +86,9 @@ extern "C" fn on_own_stack() -> ! {
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();
     let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
-    fail_if_asked(UpdateStep::Prepare);
+    fault::point!(crate::lifecycle::faults::update::prepared());
     // From here on no interrupt brings this processor back: what it is lent next is the gap.
     cpu::mask_interrupts();
-    IS_IN_GAP.store(true, Ordering::Relaxed);
     trial::speak(word::PREPARED, 0);
     memory::continue_on(stack, enter_first)
 }
@@ -135,7 +128,7 @@ extern "C" fn enter(index: u64) -> ! {
     }
     let Some(page) = page_of(index) else { cpu::halt_forever() };
     page.stamp(Stamp::Arrived, cpu::tsc());
-    fail_in_gap_if_asked(index, UpdateStep::Arrive);
+    fault::point!(crate::lifecycle::faults::update::arrived(index));
     processors::take_over(index, page)
 }
 
@@ -168,39 +161,5 @@ pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
 pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     if page().is_some() {
         give_up(format_args!("{}", info.message()));
-    }
-}
-
-/// A self-test may want this image to fail in the gap: on the last processor, or, if it is to freeze, on all of them.
-pub fn fail_in_gap_if_asked(index: u32, step: UpdateStep) {
-    let is_everywhere = fault_in_gap(step) == Some(UpdateFault::Freeze);
-    let is_last = || inherited::members().last().is_some_and(|(last, ..)| last == index);
-    if fault_in_gap(step).is_some() && (is_everywhere || is_last()) {
-        fail_if_asked(step);
-    }
-}
-
-/// The fault that a self-test wants at this step of the gap. A rehearsal has none.
-pub fn fault_in_gap(step: UpdateStep) -> Option<UpdateFault> {
-    restart::update_fault(step).filter(|_| IS_IN_GAP.load(Ordering::Relaxed))
-}
-
-/// A self-test may want this image to fail here.
-fn fail_if_asked(step: UpdateStep) {
-    match restart::update_fault(step) {
-        Some(UpdateFault::Panic) => panic!("self-test"),
-        Some(UpdateFault::Exception) => trap::provoke(Provocation::PageFault),
-        Some(UpdateFault::StackOverflow) => trap::provoke(Provocation::StackOverflow),
-        Some(UpdateFault::Hang) => loop {
-            cpu::pause();
-        },
-        Some(UpdateFault::Freeze) => {
-            cpu::mask_interrupts();
-            loop {
-                cpu::pause();
-            }
-        }
-        // These are done where it restores.
-        Some(UpdateFault::Damage | UpdateFault::Wrong) | None => {}
     }
 }
