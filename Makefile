@@ -13,7 +13,8 @@ help: ## list these targets
 
 demo: ## boot Baton in QEMU with a stock Debian kernel as its guest (sets the machine up the first time)
 	@scripts/setup.sh demo
-	@scripts/build.sh
+	@scripts/build.sh hypervisor
+	@scripts/build.sh guests
 	@$(CARGO) baton demo
 
 test: ## every check: format, clippy, unit and property tests, boots in QEMU (sets the machine up the first time)

@@ -7,6 +7,7 @@
 #
 #   scripts/build.sh               everything
 #   scripts/build.sh hypervisor    target/baton.elf, and target/baton.debug.elf with its symbols
+#   scripts/build.sh faults        target/baton-faults.elf, the same with fault points (`selftest=`), for tests and benches
 #   scripts/build.sh guests        target/guests/{conform,counters,crowd,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
 #                                  target/guests/{kexec,kvm,perf}.cpio where set-up has fetched what they are made of
 #   scripts/build.sh lint          clippy over the bare-metal packages, warnings refused
@@ -60,14 +61,23 @@ is_stale() {
   return 1
 }
 
-build_hypervisor() {
-  bare_cargo build --package hypervisor
-  if is_stale "$TARGET/baton.elf" "$BARE/hypervisor"; then
-    cp "$BARE/hypervisor" "$TARGET/baton.debug.elf"
-    objcopy --strip-all "$BARE/hypervisor" "$TARGET/baton.elf"
-    say "target/baton.elf, $(stat -c %s "$TARGET/baton.elf") bytes"
+# Builds an image by the name of its file; further arguments are cargo's.
+build_image() {
+  local name=$1
+  shift
+  bare_cargo build --package hypervisor "$@"
+  if is_stale "$TARGET/$name.elf" "$BARE/hypervisor"; then
+    cp "$BARE/hypervisor" "$TARGET/$name.debug.elf"
+    objcopy --strip-all "$BARE/hypervisor" "$TARGET/$name.elf"
+    say "target/$name.elf, $(stat -c %s "$TARGET/$name.elf") bytes"
   fi
 }
+
+build_hypervisor() { build_image baton; }
+
+# The test image, which has fault points. Its note says so behind the commit. Both images share what cargo has compiled,
+# but for the hypervisor's own package.
+build_faults() { BATON_BUILD=${BATON_BUILD:+$BATON_BUILD+test} build_image baton-faults --features faults; }
 
 # The tiny guests are 64-bit programs that start in 32-bit mode. Multiboot loaders that know only ELF32 (QEMU's -kernel)
 # are given them in that container.
@@ -225,6 +235,7 @@ main() {
   case "${1:-all}" in
   all)
     build_hypervisor
+    build_faults
     build_tiny_guests
     build_linux_programs
     build_initramfs
@@ -233,6 +244,7 @@ main() {
     build_perf_initramfs
     ;;
   hypervisor) build_hypervisor ;;
+  faults) build_faults ;;
   guests)
     build_tiny_guests
     build_linux_programs
@@ -241,8 +253,11 @@ main() {
     build_kvm_initramfs
     build_perf_initramfs
     ;;
-  lint) bare_cargo clippy --package hypervisor --package tiny -- -D warnings ;;
-  *) refuse "'$1' is nothing to build: say hypervisor, guests or lint, or nothing for everything" ;;
+  lint)
+    bare_cargo clippy --package hypervisor --package tiny -- -D warnings
+    bare_cargo clippy --package hypervisor --features faults -- -D warnings
+    ;;
+  *) refuse "'$1' is nothing to build: say hypervisor, faults, guests or lint, or nothing for everything" ;;
   esac
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `console`: the cost of printing the log, byte by byte and by the FIFO.
 //!
-//! On QEMU's UART Baton logs its storm (`selftest=log-storm`, some 400 kB) with `console=byte` and `console=fifo` in
+//! On QEMU's UART Baton logs its storm (`measure=log-storm`, some 400 kB) with `console=byte` and `console=fifo` in
 //! turn. QEMU's trace has every access to the UART; Baton's report behind the storm has the longest span with
 //! interrupts off. Stock Linux boots in the same emulator beside them. QEMU's UART takes bytes at once, so the speed of
 //! a wire is computed: `sim`'s UART under the code of `uart`, with the port accesses of the source's machine.

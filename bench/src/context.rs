@@ -37,6 +37,16 @@ pub struct Context {
     progress: Option<ProgressBar>,
 }
 
+/// One of the images that the build makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Build {
+    /// The image that operators run, and that figures are of.
+    #[default]
+    Shipped,
+    /// The test image, for hosts that fail on purpose: it takes `selftest=`.
+    WithFaultPoints,
+}
+
 /// The sizes of machines for a bench that boots many; without any, all of the bench's own.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
@@ -94,6 +104,18 @@ impl Context {
         }
     }
 
+    /// Returns the file of an image. The test image is beside the other one, which has its name without `-faults`.
+    ///
+    /// # Errors
+    ///
+    /// It is not there.
+    pub fn image_of(&self, build: Build) -> Result<PathBuf> {
+        match build {
+            Build::Shipped => Ok(self.image.clone()),
+            Build::WithFaultPoints => test_image(&self.image),
+        }
+    }
+
     /// Returns the path of a file below the source's folder that set-up or the build makes.
     pub fn made(&self, path: &str) -> Result<PathBuf> {
         let full = self.root.join(path);
@@ -101,5 +123,29 @@ impl Context {
             bail!("{path} is not here; `make bench` makes everything that benches need");
         }
         Ok(full)
+    }
+}
+
+fn test_image(image: &Path) -> Result<PathBuf> {
+    let stem = image.file_stem().unwrap_or_default().to_string_lossy();
+    let beside = image.with_file_name(format!("{stem}-faults.elf"));
+    if !beside.is_file() {
+        bail!("the test image {} is not here, and this bench injects faults; `make bench` builds it", beside.display());
+    }
+    Ok(beside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_image_is_beside_the_other_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("next.elf");
+        let error = test_image(&image).expect_err("not there").to_string();
+        assert!(error.contains("next-faults.elf is not here") && error.contains("`make bench`"), "{error}");
+        std::fs::write(folder.path().join("next-faults.elf"), "").expect("written");
+        assert_eq!(test_image(&image).expect("there"), folder.path().join("next-faults.elf"));
     }
 }

@@ -4,9 +4,9 @@
 //! A host of three CPUs is asked for an update again and again, and each new image fails in the same way
 //! (`selftest=update:…`). In each of these roll-backs the two CPUs that have not failed wait at one point of their way
 //! to the new image or back (`selftest=update:wait:each`), at the next one each time, while the CPU that was back first
-//! sends them NMIs. The host tells how many came on their way. A roll-back counts if at least one did, and is survived
-//! if the host answers, the image is the same one, as much memory is free as before, and the guest, which checks its
-//! memory and clock on all its vCPUs, has lost nothing.
+//! sends them NMIs. Both images are the test image for that. The host tells how many came on their way. A roll-back
+//! counts if at least one did, and is survived if the host answers, the image is the same one, as much memory is free
+//! as before, and the guest, which checks its memory and clock on all its vCPUs, has lost nothing.
 //!
 //! `--quick` tries fewer; the goal's value is their share of 1,000 then.
 
@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::context::Build;
 use super::report::{Figure, Goal, Report};
 use super::update::hosted::{Hosted, Setup};
 use super::{Bench, Context};
@@ -89,7 +90,14 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 /// Rolls back on one machine until `until` have been tried.
 fn roll_back(context: &Context, fault: &'static str, until: usize, tally: &mut Tally) -> Result<()> {
     let options = format!("tsc=skip selftest=update:{fault},update:wait:each");
-    let setup = Setup { processors: 3, vcpus: 3, memory_mib: 16, options, ..Setup::default() };
+    let setup = Setup {
+        processors: 3,
+        vcpus: 3,
+        memory_mib: 16,
+        options,
+        builds: [Build::WithFaultPoints; 2],
+        ..Setup::default()
+    };
     let mut hosted = Hosted::start(context, &setup)?;
     let before = hosted.generation_and_free_bytes()?;
     let mut unchecked = 0;

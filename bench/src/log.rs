@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `log`: the instructions that a record of the log takes from the CPU that logs.
 //!
-//! A host without guests measures itself (`selftest=log-cost`) in an emulator whose time stamp counter counts
+//! A host without guests measures itself (`measure=log`) in an emulator whose time stamp counter counts
 //! instructions: the median of 101 calls of each kind, from the call to its return, in a ring that is full and
 //! therefore gives up its oldest record for each new one. Nothing is printed meanwhile, as when the host runs: what the
 //! UART does is not in it, and `console=none` beside `console=ttyS0` shows that.
@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 /// Boots a host that measures its log. The figures are read over the control channel: with `console=none` the host
 /// prints nothing.
 fn measure(context: &Context, console: &str) -> Result<Vec<Row>> {
-    let options = format!("selftest=log-cost console={console}");
+    let options = format!("measure=log console={console}");
     let extra = COUNT_INSTRUCTIONS.map(Into::into).to_vec();
     let mut host = HostSetup { options, extra, ..HostSetup::new(MEMORY) }.start(context)?;
     host.wait(context.timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;

@@ -20,6 +20,7 @@ use baton::size::Size;
 use lab::{CpuTime, Happening, Lab, What, qmp};
 use wire::RequestBody;
 
+use super::context::Build;
 use super::report::{Figure, Goal, Report};
 use super::setup::{HostSetup, temporary_folder};
 use super::statistics::median;
@@ -142,7 +143,7 @@ fn instructions(context: &Context, processors: u32, action: &str) -> Result<f64>
 
 fn setup(cpus: u32, action: &str) -> HostSetup {
     let options = format!("selftest=panic-when-asked panic={action}");
-    HostSetup { cpus, options, ..HostSetup::new(MEMORY) }
+    HostSetup { cpus, build: Build::WithFaultPoints, options, ..HostSetup::new(MEMORY) }
 }
 
 /// Waits until the host is up, and makes it panic.

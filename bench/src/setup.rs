@@ -14,6 +14,7 @@ use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
 use super::Context;
+use super::context::Build;
 
 /// Arguments with which one instruction of the emulated machine takes one nanosecond. The second `-cpu` replaces the
 /// lab's: QEMU 10's emulated x2APIC ends the emulator with "Bad icount read".
@@ -27,8 +28,12 @@ pub(super) struct HostSetup {
     /// Without guests the machine has no bundle.
     pub guests: Vec<Guest>,
     pub when_done: WhenDone,
+    /// The image that the machine boots.
+    pub build: Build,
     /// The image in the bundle, for restarts and updates.
     pub image: Image,
+    /// Which one that is where it is the usual one.
+    pub next_build: Build,
     /// The hypervisor's command line.
     pub options: String,
     /// Further arguments for the emulator.
@@ -43,7 +48,9 @@ impl HostSetup {
             memory,
             guests: Vec::new(),
             when_done: WhenDone::Stay,
+            build: Build::Shipped,
             image: Image::None,
+            next_build: Build::Shipped,
             options: String::new(),
             extra: Vec::new(),
         }
@@ -66,7 +73,7 @@ impl HostSetup {
             accelerator: Accelerator::Tcg,
             cpus: self.cpus,
             memory: self.memory,
-            image: context.image.clone(),
+            image: context.image_of(self.build)?,
             bundle: (!self.guests.is_empty()).then_some(bundle),
             disc: None,
             cmdline: self.options.clone(),
@@ -86,7 +93,7 @@ impl HostSetup {
             allow_downgrade: None,
             guests: self.guests.clone(),
         };
-        baton::bundle::build(&config, Some(&context.image))
+        baton::bundle::build(&config, Some(&context.image_of(self.next_build)?))
     }
 }
 

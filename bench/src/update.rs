@@ -20,6 +20,7 @@
 use anyhow::{Context as _, Result, bail};
 use wire::UpdateReport;
 
+use super::context::Build;
 use super::report::{Figure, Goal, Report};
 use super::restart::linux_to_linux_ms;
 use super::statistics::{median, ratios};
@@ -129,7 +130,10 @@ fn roll_backs(context: &Context, report: &mut Report<'_>) -> Result<()> {
     for fault in ["panic:restore", "exception:restore", "damage:restore", "panic:meet"] {
         context.step(&format!("update: rolled back after {fault}"));
         let options = format!("tsc=skip selftest=update:{fault}");
-        let hosted = Hosted::start(context, &Setup { processors: 2, vcpus: 2, options, ..Setup::default() })?;
+        // The image that fails is the test image; the one that takes its guests back is the one that operators run.
+        let builds = [Build::Shipped, Build::WithFaultPoints];
+        let setup = Setup { processors: 2, vcpus: 2, options, builds, ..Setup::default() };
+        let hosted = Hosted::start(context, &setup)?;
         let runs = (0..FAILURES).map(|_| hosted.rolled_back_us()).collect::<Result<Vec<f64>>>()?;
         worst = worst.max(report.figure(Figure::measured(format!("rolled back, {fault}"), "gap", "us", runs))?);
     }

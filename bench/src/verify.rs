@@ -2,7 +2,7 @@
 //! `verify`: the cost of checking the image of a restart, before and in the blackout.
 //!
 //! - How fast a host hashes, by plain code and by the processor's instructions (SHA-NI): the host measures itself
-//!   (`selftest=hash-cost`), in instructions per byte with `-icount shift=0`, in bytes per cycle without.
+//!   (`measure=hash`), in instructions per byte with `-icount shift=0`, in bytes per cycle without.
 //! - What each policy (`verify=`) adds to the gap in which no guest runs, on processors with and without those
 //!   instructions, in instructions; how many bytes are hashed in it is the host's own count.
 //! - How fast a file comes in over the control channel, while a guest idles and while one computes.

@@ -31,7 +31,8 @@ pub fn check(source: &str, cmdline: &str) -> Result<()> {
 }
 
 fn bad_option(word: &str) -> Option<BadOption> {
-    let (_, complaints) = Options::parse(word);
+    // Self-tests are read, too: which image boots is not known here, and one without fault points says so.
+    let (_, _, complaints) = Options::parse_with_self_tests(word);
     let message = match complaints.kept().first()? {
         Complaint::Unknown { nearest: Some(nearest), .. } => {
             format!("the host has no option {word:?}; did you mean {nearest:?}?")
@@ -47,6 +48,7 @@ fn bad_option(word: &str) -> Option<BadOption> {
             let suggestion = did_you_mean(value, examples.iter().copied());
             format!("the option {name} does not take {value:?}{suggestion} ({name} takes {accepted})")
         }
+        complaint @ Complaint::NoFaultPoints { .. } => complaint.to_string(),
     };
     Some(BadOption { word: word.to_owned(), message })
 }

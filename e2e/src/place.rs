@@ -89,6 +89,25 @@ pub fn has_perf() -> bool {
     built("guests/perf.cpio").is_ok()
 }
 
+/// One of the images that the build makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// The image that operators run.
+    Shipped,
+    /// The test image: it has fault points, and takes `selftest=`.
+    WithFaultPoints,
+}
+
+impl Build {
+    /// Its file.
+    pub fn file(self) -> Result<PathBuf> {
+        built(match self {
+            Self::Shipped => "baton.elf",
+            Self::WithFaultPoints => "baton-faults.elf",
+        })
+    }
+}
+
 /// A file that set-up or build made: `target/<path>`.
 pub fn built(path: &str) -> Result<PathBuf> {
     let file = workspace()?.join("target").join(path);

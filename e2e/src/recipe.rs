@@ -14,7 +14,7 @@ use seal::PublicKey;
 use tempfile::TempDir;
 
 use crate::host::Host;
-use crate::place::{Emulator, Kernel, built};
+use crate::place::{Build, Emulator, Kernel, built};
 
 /// Memory of a Linux guest.
 const LINUX_MEMORY: Size = Size::mebibytes(256);
@@ -42,8 +42,12 @@ pub struct Recipe {
     pub options: String,
     /// What the host does when no guest is left running.
     pub when_done: WhenDone,
-    /// The image for restarts.
+    /// The image that the machine boots.
+    pub build: Build,
+    /// The image for restarts and updates.
     pub image: Image,
+    /// Which one that is where it is the usual one.
+    pub next_build: Build,
     /// Who signs images.
     pub trusted_keys: Vec<PublicKey>,
     /// Whether the operator may go to images of a lower security version.
@@ -65,7 +69,9 @@ impl Recipe {
             memory: Size::mebibytes(1024),
             options: String::new(),
             when_done: WhenDone::Stay,
+            build: Build::Shipped,
             image: Image::Usual,
+            next_build: Build::Shipped,
             trusted_keys: Vec::new(),
             allow_downgrade: None,
             guests: Vec::new(),
@@ -107,6 +113,16 @@ impl Recipe {
     /// Options for the host.
     pub fn options(self, options: &str) -> Self {
         Self { options: options.to_owned(), ..self }
+    }
+
+    /// Boots the test image, and restarts and updates to it: for hosts whose options have `selftest=`.
+    pub fn with_fault_points(self) -> Self {
+        Self { build: Build::WithFaultPoints, ..self.next_with_fault_points() }
+    }
+
+    /// Restarts and updates to the test image: the host that boots is the one that operators run.
+    pub fn next_with_fault_points(self) -> Self {
+        Self { next_build: Build::WithFaultPoints, ..self }
     }
 
     /// When no guest is left running, the host switches off.
@@ -157,7 +173,7 @@ impl Recipe {
             allow_downgrade: self.allow_downgrade,
             guests: self.guests.clone(),
         };
-        baton::bundle::build(&config, Some(&built("baton.elf")?))
+        baton::bundle::build(&config, Some(&self.next_build.file()?))
     }
 
     /// Starts it.
@@ -196,7 +212,7 @@ impl Recipe {
             accelerator: self.accelerator,
             cpus: self.cpus,
             memory: self.memory,
-            image: built("baton.elf")?,
+            image: self.build.file()?,
             bundle: bundle_path,
             disc: None,
             cmdline: format!("panic=exit {}", self.options),

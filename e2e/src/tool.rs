@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use tempfile::TempDir;
 
-use crate::place::built;
+use crate::place::{Build, built};
 
 /// The variable that makes the test program the tool.
 pub const PLAYS_TOOL: &str = "BATON_E2E_PLAYS_TOOL";
@@ -32,6 +32,7 @@ pub fn play() -> Option<ExitCode> {
 /// An operator with a folder and running hosts of their own.
 pub struct Operator {
     folder: TempDir,
+    build: Build,
 }
 
 /// What a command came to.
@@ -74,7 +75,13 @@ impl Operator {
     pub fn with(text: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("host.toml"), text)?;
-        Ok(Self { folder })
+        Ok(Self { folder, build: Build::Shipped })
+    }
+
+    /// The same with the test image, which takes `selftest=`.
+    pub fn with_fault_points(mut self) -> Self {
+        self.build = Build::WithFaultPoints;
+        self
     }
 
     /// The operator's folder.
@@ -123,7 +130,7 @@ impl Operator {
         if arguments.first() == Some(&"up") {
             command.args(["--accel", "tcg-single"]);
         }
-        command.env("XDG_RUNTIME_DIR", self.folder.path()).env("BATON_IMAGE", built("baton.elf")?);
+        command.env("XDG_RUNTIME_DIR", self.folder.path()).env("BATON_IMAGE", self.build.file()?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }

@@ -119,7 +119,7 @@ fn start_info(input: &mut Input<'_>) -> Vec<u8> {
 /// A command line.
 pub fn options(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let (_, complaints) = Options::parse(&text);
+    let (_, _, complaints) = Options::parse_with_self_tests(&text);
     complaints.kept().iter().for_each(|complaint| drop(complaint.to_string()));
     let words = text.split_ascii_whitespace().count();
     assert!(complaints.kept().len() + complaints.more() <= words, "no more complaints than words");

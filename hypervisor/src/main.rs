@@ -18,16 +18,18 @@ mod kernel;
 mod lifecycle;
 
 use arch::boot::Source;
+use arch::fault;
 use arch::hooks::{self, Hooks};
-use lifecycle::{end, panic, selftest, start, update};
+use lifecycle::{end, panic, start, update};
 
 hooks::provide!(Hooks {
     main,
     exception: panic::exception,
     machine_check: panic::machine_check,
     stop_cpu: end::stop_this_processor,
-    claims_nmi: || selftest::logging::takes_nmi() || update::takes_nmi(),
-    log_self_test: selftest::logging::interrupted,
+    claims_nmi: || fault::point!(lifecycle::faults::logging::takes_nmi(), else false) || update::takes_nmi(),
+    #[cfg(feature = "faults")]
+    log_self_test: lifecycle::faults::logging::interrupted,
 });
 
 /// The ways into a CPU's loop.

@@ -41,7 +41,7 @@ pub(super) struct Printed {
 
 /// Boots Baton, which logs its storm with this policy.
 pub(super) fn baton(context: &Context, policy: &str) -> Result<Printed> {
-    let options = format!("selftest=log-storm console=ttyS0,115200n8,{policy}");
+    let options = format!("measure=log-storm console=ttyS0,115200n8,{policy}");
     let icount = COUNT_INSTRUCTIONS.map(OsStr::new);
     let (lines, accesses) = run(context, &context.image, &options, &icount, OVER, LAST_EARLY_OF_BATON)?;
     let report = lines

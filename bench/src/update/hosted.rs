@@ -12,6 +12,7 @@ use wire::{Refusal, ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
 use super::microseconds_in;
 use crate::Context;
+use crate::context::Build;
 pub(super) use crate::exits::Clock;
 use crate::setup::{HostSetup, keeper, temporary_folder};
 
@@ -40,12 +41,23 @@ pub(crate) struct Setup {
     pub clock: Clock,
     /// The host's.
     pub options: String,
+    /// The image that the machine boots, and the one that replaces it.
+    pub builds: [Build; 2],
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let options = "tsc=skip".to_owned();
-        Self { processors: 1, guests: 1, vcpus: 1, memory_mib: 256, is_idle: false, clock: Clock::Cycles, options }
+        Self {
+            processors: 1,
+            guests: 1,
+            vcpus: 1,
+            memory_mib: 256,
+            is_idle: false,
+            clock: Clock::Cycles,
+            options,
+            builds: [Build::Shipped; 2],
+        }
     }
 }
 
@@ -57,7 +69,9 @@ impl Setup {
         Ok(HostSetup {
             cpus: self.processors,
             guests: (0..self.guests).map(|number| self.guest(context, number)).collect::<Result<_>>()?,
+            build: self.builds[0],
             image: Image::Usual,
+            next_build: self.builds[1],
             options: self.options.clone(),
             extra: self.clock.arguments(),
             ..HostSetup::new(Size { bytes: guests.bytes + spare.bytes })

@@ -17,7 +17,7 @@ const MEMORY: Size = Size::mebibytes(64);
 /// The host's engines with the cycles (counted instructions) that each takes for a byte.
 pub(super) fn measure(context: &Context, processor: &str, is_counted: bool) -> Result<Vec<(String, f64)>> {
     let extra = machine_options(processor, is_counted);
-    let setup = HostSetup { options: "selftest=hash-cost".to_owned(), extra, ..HostSetup::new(MEMORY) };
+    let setup = HostSetup { options: "measure=hash".to_owned(), extra, ..HostSetup::new(MEMORY) };
     let mut rows: Vec<String> = Vec::new();
     setup.start(context)?.wait(context.timeout, "the speed of hashing", |what| {
         let What::HostLine(line) = what else { return None };

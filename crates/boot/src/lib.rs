@@ -24,6 +24,7 @@ pub mod multiboot2;
 pub mod options;
 mod physical;
 pub mod pvh;
+pub mod self_tests;
 
 pub use info::{BootInfo, COMMAND_LINE_BYTES, MAXIMUM_MODULES, MODULE_COMMAND_LINE_BYTES, Module, Note, Protocol};
 pub use memory_map::{MAXIMUM_REGIONS, MapBuilder, MemoryMap, Region, RegionKind, TooManyRegions};

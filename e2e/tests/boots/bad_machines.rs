@@ -99,7 +99,7 @@ fn a_machine_too_small_for_the_host_is_told_so() -> Result<()> {
 
 /// Of four processors so many run a guest where their table is damaged in this way; the log says what was wrong.
 fn runs_despite(damage: &str, online: u32, complaints: &[&[&str]]) -> Result<()> {
-    let recipe = Recipe::new().cpus(4).options(&format!("selftest=madt:{damage}"));
+    let recipe = Recipe::new().with_fault_points().cpus(4).options(&format!("selftest=madt:{damage}"));
     let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
     host.says(&[&format!("processors: {online} online")])?;
     host.greets(GUEST)?;

@@ -42,7 +42,7 @@ fn byte_by_byte_the_storm_arrives_as_well() -> Result<()> {
 /// Logs the storm on two processors with a guest each. No stretch with interrupts off takes more accesses than one
 /// fill.
 fn storm(policy: &str, fill_accesses: u64) -> Result<()> {
-    let options = format!("selftest=log-storm console={policy}");
+    let options = format!("measure=log-storm console={policy}");
     let recipe = Recipe::new().cpus(2).options(&options);
     let mut host = recipe.beating("a")?.beating("b")?.start()?;
     host.says(&["storm: over"])?;

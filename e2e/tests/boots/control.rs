@@ -39,7 +39,7 @@ fn with_heartbeat() -> Result<Host> {
 const CLAIMS: &str = "max,x-force-features=on,+ibpb,+ibrs";
 
 fn the_host_tells_of_itself_and_of_its_guests() -> Result<()> {
-    let recipe = Recipe { processor: CLAIMS, ..Recipe::new().options("selftest=refused-register") };
+    let recipe = Recipe { processor: CLAIMS, ..Recipe::new().with_fault_points().options("selftest=refused-register") };
     let mut host = recipe.linux(GUEST, "heartbeat:50")?.start()?;
     host.beats(GUEST, 1)?;
     tells_of_vulnerabilities(&mut host)?;

@@ -37,7 +37,7 @@ const END: &str = "end of report";
 
 /// Ends a host by this self-test; its lines.
 fn lines(self_test: &str) -> Result<Vec<String>> {
-    let mut host = Recipe::new().options(&format!("selftest={self_test}")).start_with(None)?;
+    let mut host = Recipe::new().with_fault_points().options(&format!("selftest={self_test}")).start_with(None)?;
     let ending = host.ending()?;
     ensure!(ending == Ending::Panicked, "{ending}:\n{}", host.seen);
     Ok(host.seen.host.clone())
@@ -67,7 +67,7 @@ fn what_no_one_claims_ends_nothing() -> Result<()> {
     let socket = folder.path().join("monitor");
     let monitor = format!("unix:{},server=on,wait=off", socket.display());
     let guest = tiny("a", "keeper", "seed=1 do=fresh,wait")?;
-    let recipe = Recipe::new().options("selftest=nmi,unexpected-interrupt").guest(guest);
+    let recipe = Recipe::new().with_fault_points().options("selftest=nmi,unexpected-interrupt").guest(guest);
     let mut host = recipe.with(["-monitor".into(), monitor.into()]).start()?;
     host.says(&["cpu0: unclaimed NMI, source not reported by the chipset"])?;
     host.says(&["cpu0: unexpected interrupt, vector 0x77"])?;
@@ -134,7 +134,7 @@ fn panics_now(host: &mut Host) -> Result<()> {
 }
 
 fn guests_end_with_their_host() -> Result<()> {
-    let recipe = Recipe::new().options("selftest=panic-when-asked panic=halt");
+    let recipe = Recipe::new().with_fault_points().options("selftest=panic-when-asked panic=halt");
     let recipe = GUESTS.iter().try_fold(recipe, |recipe, name| recipe.beating(name))?;
     let mut host = recipe.start()?;
     for name in GUESTS {
@@ -193,7 +193,7 @@ fn a_host_that_spins_answers_keys_too() -> Result<()> {
 
 /// A host of two processors that has ended, after its keys h, r and l.
 fn answers_keys(action: &str) -> Result<TypedHost> {
-    let recipe = Recipe::new().options(&format!("selftest=panic-on-two panic={action}"));
+    let recipe = Recipe::new().with_fault_points().options(&format!("selftest=panic-on-two panic={action}"));
     let mut host =
         TypedHost::start(&recipe, |machine| machine.extra.extend(["-action", "reboot=reset"].map(Into::into)))?;
     let report = host.says(END)?;
@@ -219,7 +219,7 @@ fn resets_by_key(host: &mut TypedHost) -> Result<()> {
 /// Starts a machine without guests that is reset where others would end.
 fn resettable(options: &str) -> Result<Host> {
     let folder = folder()?;
-    let recipe = Recipe::new().options(options);
+    let recipe = Recipe::new().with_fault_points().options(options);
     let mut machine = recipe.machine(folder.path(), None)?;
     machine.extra.extend(["-action", "reboot=reset"].map(Into::into));
     let dir = RunDir::take_at(&folder.path().join("run"))?;
@@ -254,7 +254,7 @@ fn the_next_host_tells_what_ended_the_one_before() -> Result<()> {
 
 fn a_hypervisor_below_is_told_through_pvpanic() -> Result<()> {
     let folder = folder()?;
-    let recipe = Recipe::new().options("selftest=panic panic=halt");
+    let recipe = Recipe::new().with_fault_points().options("selftest=panic panic=halt");
     let mut machine = recipe.machine(folder.path(), None)?;
     machine.extra.extend(["-device", "pvpanic", "-action", "panic=exit-failure"].map(Into::into));
     let dir = RunDir::take_at(&folder.path().join("run"))?;

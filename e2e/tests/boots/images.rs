@@ -130,7 +130,8 @@ fn an_image_is_checked_as_the_policy_says() -> Result<()> {
 
 /// A restart that ends the host, with this in its last words.
 fn ends(policy: &str) -> Result<Host> {
-    let mut host = busy(A)?.options(&format!("{OPTIONS} selftest=spoil-staged verify={policy}")).start()?;
+    let mut host =
+        busy(A)?.with_fault_points().options(&format!("{OPTIONS} selftest=spoil-staged verify={policy}")).start()?;
     is_fresh(&mut host, A)?;
     host.client()?.send(RequestBody::Restart)?;
     let ending = host.ending()?;

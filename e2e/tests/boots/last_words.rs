@@ -36,9 +36,9 @@ fn started() -> EventKind {
 }
 
 /// A host whose guest has written its lines, and halts. Nobody has subscribed to them.
-fn host_with_a_line(options: &str) -> Result<BareHost> {
+fn host_with_a_line(recipe: Recipe, options: &str) -> Result<BareHost> {
     let guest = tiny(GUEST, "keeper", "do=fresh,wait")?;
-    let mut host = BareHost::start(&Recipe::new().options(&format!("tsc=skip {options}")).guest(guest))?;
+    let mut host = BareHost::start(&recipe.options(&format!("tsc=skip {options}")).guest(guest))?;
     host.settle()?;
     has_written(&mut host)?;
     Ok(host)
@@ -91,7 +91,7 @@ impl Heard {
 
 /// In a restart and at power off.
 fn last_words_come_before_anybody_has_subscribed() -> Result<()> {
-    let mut host = host_with_a_line("")?;
+    let mut host = host_with_a_line(Recipe::new(), "")?;
     match host.client().request_within(LIMIT, RequestBody::Restart)? {
         ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
         other => bail!("not the answer to a restart: {other:?}"),
@@ -106,7 +106,7 @@ fn last_words_come_before_anybody_has_subscribed() -> Result<()> {
 }
 
 fn last_words_come_from_a_host_that_panics() -> Result<()> {
-    let mut host = host_with_a_line("selftest=panic-when-asked panic=halt")?;
+    let mut host = host_with_a_line(Recipe::new().with_fault_points(), "selftest=panic-when-asked panic=halt")?;
     host.client().send(RequestBody::Events { from_sequence: 0, limit: 1 })?;
     Heard::until(&mut host, |heard| heard.events.contains(&started()))?.has_all(&[EventKind::HostReady, started()])
 }

@@ -41,7 +41,7 @@ fn whole_log(client: &mut Client) -> Result<Vec<LogRecord<'static>>> {
 
 /// Without guests, so that QEMU's threads have nothing to race for.
 fn host_with(options: &str) -> Result<(Host, Client)> {
-    let mut host = Recipe::new().cpus(PROCESSORS).concurrent().options(options).start_with(None)?;
+    let mut host = Recipe::new().with_fault_points().cpus(PROCESSORS).concurrent().options(options).start_with(None)?;
     let client = host.client()?;
     Ok((host, client))
 }

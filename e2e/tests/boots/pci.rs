@@ -154,7 +154,7 @@ fn the_next_image_probes_anew() -> Result<()> {
 
 fn guests_run_well_while_their_host_probes_for_ever() -> Result<()> {
     let names = ["a", "b"];
-    let recipe = Recipe::new().cpus(4).options("selftest=pci-storm");
+    let recipe = Recipe::new().with_fault_points().cpus(4).options("selftest=pci-storm");
     let mut host = recipe.beating(names[0])?.beating(names[1])?.start()?;
     host.limit(LIMIT);
     for name in names {

@@ -185,7 +185,7 @@ fn x2apic_mode_that_firmware_has_left_on_is_kept() -> Result<()> {
 /// Processor 2 of four stops where it is waited for `phase`: the other three run three guests.
 fn does_without(options: &str, phase: &str) -> Result<()> {
     let names = ["a", "b", "c"];
-    let recipe = Recipe::new().cpus(4).options(options);
+    let recipe = Recipe::new().with_fault_points().cpus(4).options(options);
     let recipe = names.iter().try_fold(recipe, |recipe, name| recipe.beating(name))?;
     let mut host = recipe.start()?;
     host.says(&["processor 2 (APIC id 2) did not come further than", phase, "the host goes on without it"])?;

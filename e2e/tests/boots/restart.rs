@@ -177,7 +177,7 @@ fn when_guests_are_done_the_host_restarts() -> Result<()> {
 /// One of four processors is lost in the restart: it is named, and the host goes on with three, as it does after the
 /// next one.
 fn loses_one(selftest: &str, complaint: &[&str]) -> Result<()> {
-    let mut host = two_keepers()?.options(&format!("{OPTIONS} selftest={selftest}")).start()?;
+    let mut host = two_keepers()?.with_fault_points().options(&format!("{OPTIONS} selftest={selftest}")).start()?;
     are_fresh(&mut host)?;
     let report = restart(&mut host)?;
     ensure!((report.processors, report.processors_lost) == (3, 1), "{report:?}\n{}", host.seen);

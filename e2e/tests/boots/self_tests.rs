@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's own end, on purpose: what it prints is enough to know what happened and where.
 
+use std::fs;
+
 use anyhow::{Context as _, Result, ensure};
 use baton::symbols::Symbols;
-use e2e::place::built;
+use e2e::place::{Build, built};
 use e2e::recipe::Recipe;
 use lab::Ending;
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
+    ("the_image_that_operators_run_holds_no_self_test", the_image_that_operators_run_holds_no_self_test),
     ("an_undefined_instruction_is_reported", an_undefined_instruction_is_reported),
     ("a_page_fault_is_reported_with_its_address", a_page_fault_is_reported_with_its_address),
     ("a_stack_overflow_hits_its_guard_page", a_stack_overflow_hits_its_guard_page),
@@ -17,12 +20,25 @@ pub const RULES: &[Rule] = &[
     ("a_panic_is_reported_with_its_place", a_panic_is_reported_with_its_place),
 ];
 
+/// Neither their names nor what they print. A boot with `selftest=` is in `bad_input`.
+fn the_image_that_operators_run_holds_no_self_test() -> Result<()> {
+    for part in ["panic-when-asked", "back-tables", "self-test"] {
+        let has = |build: Build| -> Result<bool> {
+            let image = fs::read(build.file()?)?;
+            Ok(image.windows(part.len()).any(|window| window == part.as_bytes()))
+        };
+        ensure!(has(Build::WithFaultPoints)?, "{part:?} is not in the test image, either");
+        ensure!(!has(Build::Shipped)?, "{part:?} is in the image that operators run");
+    }
+    Ok(())
+}
+
 /// Ends the host by this self-test; its lines with functions and lines.
 fn report(self_test: &str) -> Result<Vec<String>> {
-    let mut host = Recipe::new().options(&format!("selftest={self_test}")).start_with(None)?;
+    let mut host = Recipe::new().with_fault_points().options(&format!("selftest={self_test}")).start_with(None)?;
     let ending = host.ending()?;
     ensure!(ending == Ending::Panicked, "{ending}:\n{}", host.seen);
-    let symbols = Symbols::load(&built("baton.debug.elf")?)?;
+    let symbols = Symbols::load(&built("baton-faults.debug.elf")?)?;
     Ok(host.seen.host.iter().map(|line| symbols.annotate(line)).collect())
 }
 
@@ -61,7 +77,7 @@ fn code_cannot_be_written() -> Result<()> {
 fn a_panic_is_reported_with_its_place() -> Result<()> {
     let lines = report("panic")?;
     let at = lines.iter().position(|line| line.contains("panic on processor 0: self-test")).context("no panic")?;
-    ensure!(lines[at + 1].contains("at hypervisor/src/lifecycle/start.rs:"), "{lines:#?}");
+    ensure!(lines[at + 1].contains("at hypervisor/src/lifecycle/faults.rs:"), "{lines:#?}");
     ensure!(lines[at + 2..].iter().any(|line| line.contains(" run_self_tests at ")), "{lines:#?}");
     Ok(())
 }

@@ -175,7 +175,7 @@ fn an_update_is_on_it() -> Result<()> {
 }
 
 fn an_update_that_was_rolled_back_is_on_it() -> Result<()> {
-    let recipe = Recipe::new().options("tsc=skip selftest=update:panic:meet");
+    let recipe = Recipe::new().next_with_fault_points().options("tsc=skip selftest=update:panic:meet");
     let mut host = recipe.guest(tiny(GUEST, "keeper", "do=fresh,wait")?).start()?;
     host.guest_says(GUEST, "keeper: fresh: ok")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;

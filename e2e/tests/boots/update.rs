@@ -9,7 +9,7 @@ use baton::config::Guest;
 use baton::size::Size;
 use bundle::{OnPanic, Pmu};
 use e2e::host::{BOOT_LIMIT, Host};
-use e2e::place::{Emulator, built};
+use e2e::place::{Build, Emulator, built};
 use e2e::recipe::{Recipe, tiny};
 use e2e::tool::Operator;
 use e2e::transcript::Transcript;
@@ -35,6 +35,7 @@ pub const RULES: &[Rule] = &[
     ("an_update_that_finds_no_memory_is_refused", an_update_that_finds_no_memory_is_refused),
     ("a_guest_that_changes_during_an_update_is_not_lost", a_guest_that_changes_is_not_lost),
     ("the_image_before_can_be_gone_back_to", the_image_before_can_be_gone_back_to),
+    ("the_image_and_the_test_image_replace_each_other", the_image_and_the_test_image_replace_each_other),
     ("a_restart_after_an_update_starts_guests_anew_and_events_are_kept", a_restart_after_an_update_starts_guests_anew),
     ("the_tool_tries_an_update_and_makes_it", the_tool_updates),
 ];
@@ -429,6 +430,20 @@ fn the_image_before_can_be_gone_back_to() -> Result<()> {
         free.push(host.client()?.info()?.memory_free_bytes);
     }
     ensure!(free[0] == free[2], "memory is gone: {free:?}");
+    host.powers_off()
+}
+
+/// To the test image and back. Their notes tell them apart.
+fn the_image_and_the_test_image_replace_each_other() -> Result<()> {
+    let mut host = two_keepers()?.next_with_fault_points().start()?;
+    are_stained(&mut host)?;
+    let there = update(&mut host)?;
+    both_go_on(&mut host)?;
+    send_image(&mut host, &baton::image::sealed(std::fs::read(Build::Shipped.file()?)?))?;
+    let back = update_by(&mut host, UpdateBy::Upload)?;
+    both_go_on(&mut host)?;
+    ensure!(there.new_build == back.old_build && back.new_build != back.old_build, "{there:?} {back:?}");
+    ensure!(back.old_build.ends_with("+test") && !back.new_build.ends_with("+test"), "{back:?}");
     host.powers_off()
 }
 

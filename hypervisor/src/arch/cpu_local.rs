@@ -104,8 +104,8 @@ macro_rules! cpu_local {
         $(#[$attribute])*
         #[allow(unsafe_code, reason = "the section is named beside the only constructor that needs it")]
         #[unsafe(link_section = ".percpu")]
-        // SAFETY: it is in this section.
         $visibility static $name: $crate::arch::cpu_local::CpuLocal<$kind> =
+            // SAFETY: it is in this section.
             unsafe { $crate::arch::cpu_local::CpuLocal::in_section($initial) };
     };
 }

@@ -87,13 +87,15 @@ crossing_leave:
     xor esi, esi                // not on trial: there is no way back
     jmp rcx
 
-// A fault point: a self-test makes the CPU wait here until an NMI comes, or for a time. RBX = the CPU's page. Changes
+// A fault point, in the test image: the CPU waits here until an NMI comes, or for a time. RBX = the CPU's page. Changes
 // RAX, RCX, RDX.
 .macro fault_point number
+    .if {has_faults}
     cmp dword ptr [rbx + {wait_step}], \number
     jne 9f
     wait_here rbx
 9:
+    .endif
 .endm
 
 .macro wait_here page, less=0
@@ -168,6 +170,7 @@ crossing_there:
     lea rsp, [rbx + {first}]
     pop_registers
     add rsp, 16
+    .if {has_faults}
     cmp dword ptr [rsp + {wait_step} - {far}], 7
     jne 7f
     mov [rsp + {scratch} - {far}], rax
@@ -177,7 +180,9 @@ crossing_there:
     mov rax, [rsp + {scratch} - {far}]
     mov rcx, [rsp + {scratch} + 8 - {far}]
     mov rdx, [rsp + {scratch} + 16 - {far}]
-7:  iretq
+7:
+    .endif
+    iretq
 
 // Every trap while the new image has the CPU, but for NMI and machine check. Its gates name a stack that ends where the
 // new image's registers are kept in the page: so they are pushed right there, and RSP tells where the page is.
@@ -287,7 +292,9 @@ crossing_trial_check:
     lea rax, [rip + crossing_end]
     cmp rcx, rax
     jae 5f
+    .if {has_faults}
     inc qword ptr [rbx + {hits}]
+    .endif
     lea rax, [rip + crossing_trap]
     cmp rcx, rax
     jae 3f

@@ -15,94 +15,36 @@
 //! that show nothing but the crossing; the one non-maskable interrupt that comes with its mail takes it to the new
 //! image.
 
+mod code;
+mod descriptors;
+#[cfg(feature = "faults")]
+pub mod faults;
+mod layout;
 mod pages;
+mod tables;
 pub mod trial;
 
-use core::arch::{asm, global_asm};
-use core::mem::offset_of;
+use core::arch::asm;
 
-use ::update::takeover::{COMMITTED, Takeover};
-use ::update::trial::{Context, FirstFrame, TAKEOVER_PAGE, TrialPage, WORK_STACK};
 use bringup::ParkSlot;
-use bringup::park::{SLOT_BYTES, word};
+use bringup::park::SLOT_BYTES;
 use frames::FrameRange;
-use paging::{Flags, Host, MapError, TableMemory, Tables};
+use paging::{Flags, MapError, Tables};
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
-pub use self::pages::note_nmi;
 use super::address::{BOOT_MAPPED_BYTES, CROSSING, DIRECT_MAP, IMAGE};
 use super::memory::{self, FRAMES};
 use super::{apic, cpu, timer};
 
-/// A mailbox and the stack that ends where the next begins.
-const STRIDE: u64 = 256;
-const CODE_PAGE: u64 = 0;
-const DESCRIPTOR_PAGE: u64 = 1;
-const TRIAL_IDT_PAGE: u64 = 2;
-const FIRST_MAILBOX_PAGE: u64 = TAKEOVER_PAGE + 1;
-/// The most page tables that both trees take, while less than 2 MiB are shown: 4 and 11.
-const TABLE_PAGES: u64 = 16;
+use code::{code_at, crossing_leave, crossing_park};
+use descriptors::descriptors;
+use layout::{FIRST_MAILBOX_PAGE, STRIDE, TABLE_PAGES, shown_bytes};
+use tables::{TablePool, show};
+
+pub use tables::show_inherited;
+
 /// Below the new image's slot in its address space, as in the ELF file.
 const LINKED_AT: u64 = handover::image::LINKED_AT;
-
-const GDT: [u64; 3] = [0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff];
-const GDTR_OFFSET: u64 = 32;
-const IDTR_OFFSET: u64 = GDTR_OFFSET + 16;
-const IDT_OFFSET: u64 = 64;
-const NMI_VECTOR: u64 = 2;
-/// Of the byte in a page's GDT that says whether the TSS is loaded.
-const TSS_TYPE_OFFSET: u64 = 24 + 5;
-
-global_asm!(
-    include_str!("registers.S"),
-    include_str!("crossing.S"),
-    stride = const STRIDE,
-    state = const ParkSlot::STATE_OFFSET,
-    target = const ParkSlot::TARGET_OFFSET,
-    root = const ParkSlot::ROOT_OFFSET,
-    argument = const ParkSlot::ARGUMENT_OFFSET,
-    parked = const word::PARKED,
-    released = const word::RELEASED,
-    taken = const word::TAKEN,
-    old = const offset_of!(TrialPage, old),
-    new = const offset_of!(TrialPage, new),
-    rsp = const offset_of!(Context, rsp),
-    cr3 = const offset_of!(Context, root),
-    cr4 = const offset_of!(Context, cr4),
-    gs_base = const offset_of!(Context, gs_base),
-    gdtr = const offset_of!(TrialPage, gdtr),
-    idtr = const offset_of!(TrialPage, idtr),
-    old_gdtr = const offset_of!(TrialPage, old_gdtr),
-    old_idtr = const offset_of!(TrialPage, old_idtr),
-    tss_type = const TSS_TYPE_OFFSET,
-    cause = const offset_of!(TrialPage, cause),
-    first = const offset_of!(TrialPage, first),
-    far = const offset_of!(TrialPage, first) + offset_of!(FirstFrame, far),
-    work_stack = const WORK_STACK,
-    pending = const offset_of!(TrialPage, pending),
-    old_task = const offset_of!(TrialPage, old_task),
-    wait_step = const offset_of!(TrialPage, wait_step),
-    wait_ticks = const offset_of!(TrialPage, wait_ticks),
-    waits = const offset_of!(TrialPage, waits),
-    hits = const offset_of!(TrialPage, hits),
-    scratch = const offset_of!(TrialPage, scratch),
-    verdict = const TAKEOVER_PAGE as usize * PAGE_BYTES as usize + Takeover::VERDICT_OFFSET,
-    committed = const COMMITTED,
-    gs_base_msr = const super::percpu::MSR_GS_BASE,
-    not_global = const !(1_i64 << 7),
-);
-
-unsafe extern "C" {
-    static crossing_start: u8;
-    static crossing_end: u8;
-    static crossing_park: u8;
-    static crossing_leave: u8;
-    static crossing_nmi: u8;
-    static crossing_resume: u8;
-    static crossing_stubs: u8;
-    static crossing_trial_nmi: u8;
-    static crossing_trial_check: u8;
-}
 
 /// No memory for the crossing, or for its tables.
 #[derive(Clone, Copy, Debug)]
@@ -139,14 +81,17 @@ impl Crossing {
         memory::bytes_of(&mut frames).fill(0);
         let mut crossing =
             Self { frames: Some(frames), start, mailboxes, own_root: PhysAddr(0), next_root: PhysAddr(0) };
-        crossing.write_code();
-        crossing.write_descriptors();
+        // SAFETY: both pages are this crossing's own, and nobody is on it yet.
+        unsafe {
+            code::write(start);
+            descriptors::write(start);
+        }
         crossing.write_trial_gates();
         let mut pool = TablePool { next: start.0 + shown, end: start.0 + bytes };
         let mut own = Tables::new(&mut pool, PageSize::Kib4)?;
-        crossing.show_in(&mut own, &mut pool)?;
+        show(start, shown, &mut own, &mut pool)?;
         let mut next = Tables::new(&mut pool, memory::largest_page())?;
-        crossing.show_in(&mut next, &mut pool)?;
+        show(start, shown, &mut next, &mut pool)?;
         let data = Flags::WRITABLE | Flags::NO_EXECUTE;
         next.map(&mut pool, DIRECT_MAP, PhysAddr(0), BOOT_MAPPED_BYTES, data)?;
         next.map(&mut pool, IMAGE + LINKED_AT, slot.start(), slot.bytes(), Flags::WRITABLE)?;
@@ -156,7 +101,9 @@ impl Crossing {
 
     /// Makes this image's tables show it. The last thing that can fail.
     pub fn enter_host_tables(&self) -> Result<(), OutOfMemory> {
-        memory::with_host_tables(|tables, frames| self.show_in(tables, frames)).ok_or(OutOfMemory)?
+        let shown = memory::with_host_tables(|tables, frames| show(self.start, self.shown_bytes(), tables, frames));
+        shown.ok_or(OutOfMemory)??;
+        Ok(())
     }
 
     /// Where it lies.
@@ -207,52 +154,6 @@ impl Crossing {
     fn shown_bytes(&self) -> u64 {
         shown_bytes(self.mailboxes)
     }
-
-    fn show_in(&self, tables: &mut Tables<Host>, memory: &mut impl TableMemory) -> Result<(), OutOfMemory> {
-        let code = CODE_PAGE * PAGE_BYTES;
-        let data = DESCRIPTOR_PAGE * PAGE_BYTES;
-        tables.map(memory, CROSSING + code, PhysAddr(self.start.0 + code), PAGE_BYTES, Flags::empty())?;
-        let flags = Flags::WRITABLE | Flags::NO_EXECUTE;
-        tables.map(memory, CROSSING + data, PhysAddr(self.start.0 + data), self.shown_bytes() - data, flags)?;
-        Ok(())
-    }
-
-    fn write_code(&mut self) {
-        let start = (&raw const crossing_start) as usize;
-        let bytes = ((&raw const crossing_end) as usize - start).min(PAGE_BYTES as usize);
-        let into = (DIRECT_MAP + self.start.0 + CODE_PAGE * PAGE_BYTES) as *mut u8;
-        // SAFETY: the page is this crossing's own, and nobody is on it yet.
-        unsafe { core::ptr::copy_nonoverlapping(start as *const u8, into, bytes) };
-    }
-
-    /// GDT, one gate for the non-maskable interrupt, and what the registers are loaded with.
-    fn write_descriptors(&mut self) {
-        const PRESENT_INTERRUPT_GATE: u64 = 0x8e00 << 32;
-        const CODE_SELECTOR: u64 = 8 << 16;
-        let page = DIRECT_MAP + self.start.0 + DESCRIPTOR_PAGE * PAGE_BYTES;
-        let handler = code_at(&raw const crossing_nmi);
-        let gate = (handler & 0xffff) | CODE_SELECTOR | PRESENT_INTERRUPT_GATE | (handler & 0xffff_0000) << 32;
-        let nmi = IDT_OFFSET + NMI_VECTOR * 16;
-        let idt_limit = (NMI_VECTOR + 1) * 16 - 1;
-        let register = |limit: u64, base: u64| [(limit | base << 16), base >> 48];
-        let [gdtr, gdtr_end] = register(size_of_val(&GDT) as u64 - 1, descriptors() - GDTR_OFFSET);
-        let [idtr, idtr_end] = register(idt_limit, descriptors() - GDTR_OFFSET + IDT_OFFSET);
-        let words = [
-            (0, GDT[0]),
-            (8, GDT[1]),
-            (16, GDT[2]),
-            (GDTR_OFFSET, gdtr),
-            (GDTR_OFFSET + 8, gdtr_end),
-            (IDTR_OFFSET, idtr),
-            (IDTR_OFFSET + 8, idtr_end),
-            (nmi, gate),
-            (nmi + 8, handler >> 32),
-        ];
-        for (offset, word) in words {
-            // SAFETY: the page is this crossing's own, nobody is on it yet, and the offsets are in it, aligned.
-            unsafe { ((page + offset) as *mut u64).write(word) };
-        }
-    }
 }
 
 impl Drop for Crossing {
@@ -272,28 +173,6 @@ pub fn inherited_mailbox(physical: u64, crossing: PhysRange) -> Option<&'static 
     is_slot.then(|| unsafe { &*mailbox_pointer(physical) })
 }
 
-/// All but the page tables.
-fn shown_bytes(mailboxes: u64) -> u64 {
-    (first_trial_page(mailboxes) + mailboxes) * PAGE_BYTES
-}
-
-/// Behind the mailboxes.
-fn first_trial_page(mailboxes: u64) -> u64 {
-    FIRST_MAILBOX_PAGE + (mailboxes * STRIDE).div_ceil(PAGE_BYTES)
-}
-
-/// Makes this image's tables show the crossing over which it came: code first, all else data.
-pub fn show_inherited(
-    tables: &mut Tables<Host>,
-    memory: &mut impl TableMemory,
-    crossing: PhysRange,
-) -> Result<(), MapError> {
-    let (start, behind) = (crossing.start(), PhysAddr(crossing.start().0 + PAGE_BYTES));
-    tables.map(memory, CROSSING, start, PAGE_BYTES, Flags::empty())?;
-    let flags = Flags::WRITABLE | Flags::NO_EXECUTE;
-    tables.map(memory, CROSSING + PAGE_BYTES, behind, crossing.bytes() - PAGE_BYTES, flags)
-}
-
 /// The host's tables show this many bytes of a crossing no more, if they did.
 pub fn hide(bytes: u64) {
     let hidden = memory::with_host_tables(|tables, frames| tables.unmap(frames, CROSSING, bytes));
@@ -304,40 +183,6 @@ pub fn hide(bytes: u64) {
 
 fn mailbox_pointer(physical: u64) -> *const ParkSlot {
     (DIRECT_MAP + physical) as *const ParkSlot
-}
-
-/// Where the copy of a label's code is seen.
-fn code_at(label: *const u8) -> u64 {
-    CROSSING + CODE_PAGE * PAGE_BYTES + (label as u64 - (&raw const crossing_start) as u64)
-}
-
-/// Where the registers' values are seen.
-fn descriptors() -> u64 {
-    CROSSING + DESCRIPTOR_PAGE * PAGE_BYTES + GDTR_OFFSET
-}
-
-/// Page tables from a stretch of zeroed frames, one after the other.
-struct TablePool {
-    next: u64,
-    end: u64,
-}
-
-impl TableMemory for TablePool {
-    fn allocate(&mut self) -> Option<PhysAddr> {
-        let table = self.next;
-        self.next = table.checked_add(PAGE_BYTES).filter(|next| *next <= self.end)?;
-        Some(PhysAddr(table))
-    }
-
-    fn read(&self, table: PhysAddr, index: usize) -> u64 {
-        memory::TableFrames::anywhere().read(table, index)
-    }
-
-    fn write(&mut self, table: PhysAddr, index: usize, value: u64) {
-        memory::TableFrames::anywhere().write(table, index, value);
-    }
-
-    fn free(&mut self, _: PhysAddr) {}
 }
 
 /// The calling processor's registers that a guest may have left with other values than a processor has after reset, and

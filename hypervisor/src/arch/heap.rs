@@ -12,6 +12,7 @@ pub const HEAP_BYTES: u64 = 4 << 20;
 static HEAP: TalcLock<SpinMutex<()>, Manual> = TalcLock::new(Manual);
 
 /// Runs `inside` while the heap is locked: for a self-test.
+#[cfg(feature = "faults")]
 pub fn while_locked(inside: impl FnOnce()) {
     let _heap = HEAP.lock();
     inside();

@@ -29,6 +29,7 @@ pub struct Hooks {
     /// lock.
     pub claims_nmi: fn() -> bool,
     /// Handles [`vector::LOG_TRIAL`](super::trap::vector::LOG_TRIAL).
+    #[cfg(feature = "faults")]
     pub log_self_test: fn(),
 }
 

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use paging::Flags;
-use units::{PhysAddr, PhysRange};
+use units::PhysRange;
 
 use super::address::DIRECT_MAP;
 use super::memory::{self, OwnedFrames};
@@ -95,14 +95,6 @@ fn forget_everywhere() -> Result<(), u32> {
 
 fn ask(other: &PerCpu) {
     apic::send(other.apic_id, trap::vector::FORGET);
-}
-
-/// Writes to memory that is in use, as a stray pointer would.
-pub fn write_astray(at: PhysAddr) {
-    let at = (DIRECT_MAP + at.0) as *mut u8;
-    // SAFETY: memory that the direct map shows and that holds plain bytes, at which nobody looks meanwhile; where it is
-    // locked the write is a page fault, which ends the host.
-    unsafe { at.write_volatile(!at.read_volatile()) };
 }
 
 /// The calling processor was asked to forget all translations.

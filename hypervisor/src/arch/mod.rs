@@ -10,6 +10,7 @@
 //! | [`cpu_local`], [`percpu`], [`figures`] | per-CPU variables; the data of each CPU, found through GS; how other CPUs read its counters |
 //! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
+//! | [`fault`], `faults` | fault points; in the test image, what they do to the machine |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
 //! | [`smp`], [`crossing`] | starting the other processors; leaving for the next image |
@@ -36,6 +37,9 @@ pub mod cpu_local;
 pub mod crossing;
 pub mod descriptor;
 pub mod ending;
+pub mod fault;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod figures;
 pub mod guest_memory;
 pub mod heap;

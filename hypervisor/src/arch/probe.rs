@@ -49,14 +49,6 @@ pub unsafe fn write_msr(msr: u32, value: u64) -> Result<(), Refused> {
     }
 }
 
-/// Writes reserved bits: for a self-test. PKRS has none above bit 31 (Intel SDM vol. 4, table 2-2), and where there is
-/// no such register every write is refused.
-pub fn write_reserved_bits() -> Result<(), Refused> {
-    const PKRS: u32 = 0x6e1;
-    // SAFETY: no processor takes the value: it has the register and refuses reserved bits, or has no such register.
-    unsafe { write_msr(PKRS, u64::MAX << 32) }
-}
-
 /// Whether a general-protection fault is a probe's: then it goes on where it reports the refusal.
 pub fn takes(frame: &mut TrapFrame) -> bool {
     let is_probe = [&raw const probe_read_at, &raw const probe_write_at].contains(&(frame.rip as *const u8));

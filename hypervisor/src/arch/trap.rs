@@ -16,7 +16,7 @@ pub use self::inspect::{
 use super::descriptor::InterruptStack;
 use super::hooks::HOOKS;
 use super::percpu::PerCpu;
-use super::{apic, cpu, ending, machine_check, sampling, serial, strays};
+use super::{apic, ending, fault, machine_check, sampling, serial, strays};
 
 global_asm!(
     include_str!("registers.S"),
@@ -148,7 +148,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         vector::NMI | vector::STOP if ending::is_under_way() => (HOOKS.stop_cpu)(frame),
         // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
         vector::NMI if sampling::takes_nmi(frame) || (HOOKS.claims_nmi)() => {
-            super::crossing::note_nmi(frame);
+            fault::point!(super::crossing::faults::note_nmi(frame));
             skip_halt(frame);
         }
         vector::NMI => {
@@ -164,12 +164,14 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         vector::SPURIOUS => {}
         // Whoever rests only wants to be woken.
         _ if ending::is_under_way() => apic::end_of_interrupt(),
+        #[cfg(feature = "faults")]
         vector::SELF_TEST => panic!("self-test, in an interrupt handler"),
         number => {
             match number {
                 vector::TIMER | vector::COUNTERS => {
                     PerCpu::current().timer_fired.store(true, core::sync::atomic::Ordering::Relaxed)
                 }
+                #[cfg(feature = "faults")]
                 vector::LOG_TRIAL => (HOOKS.log_self_test)(),
                 vector::KICK if PerCpu::current().holds_one.load(core::sync::atomic::Ordering::Relaxed) => {}
                 vector::CONSOLE_UART => {
@@ -207,45 +209,4 @@ pub fn divert(frame: &mut TrapFrame, to: extern "C" fn() -> !) {
     // As a call leaves it: a return address below a multiple of 16.
     frame.rsp = (frame.rsp & !0xf) - 8;
     frame.rflags &= !(INTERRUPTS | BACKWARDS);
-}
-
-/// Raises the exception that a self-test asks for.
-pub fn provoke(which: Provocation) {
-    match which {
-        // SAFETY: an exception is what is wanted.
-        Provocation::InvalidOpcode => unsafe { asm!("ud2", options(nomem, nostack)) },
-        Provocation::PageFault => {
-            // SAFETY: nothing is mapped there: an exception is what is wanted.
-            let value: u64 = unsafe { core::ptr::read_volatile(0xdead_0000 as *const u64) };
-            log::error!("unmapped memory could be read: {value:#x}");
-        }
-        Provocation::StackOverflow => {
-            deepen(0);
-        }
-        Provocation::WriteToCode => {
-            let code = super::address::text_start() as *mut u8;
-            // SAFETY: the page is read-only: an exception is what is wanted.
-            unsafe { core::ptr::write_volatile(code, 0) };
-            log::error!("code could be written");
-        }
-    }
-    cpu::pause();
-}
-
-/// Ways to make the host fail on purpose (`selftest=`).
-#[derive(Clone, Copy)]
-#[allow(missing_docs)]
-pub enum Provocation {
-    InvalidOpcode,
-    PageFault,
-    StackOverflow,
-    WriteToCode,
-}
-
-#[allow(unconditional_recursion, reason = "the stack is meant to overflow")]
-#[inline(never)]
-fn deepen(depth: u64) -> u64 {
-    let room = [depth; 64];
-    core::hint::black_box(&room);
-    deepen(depth + 1) + core::hint::black_box(room)[3]
 }

@@ -142,6 +142,7 @@ pub fn interrupted_guest(frame: &TrapFrame) -> Option<u32> {
 }
 
 /// Blocks even NMIs on the calling CPU, for good: for a self-test. Does nothing where the extension cannot.
+#[cfg(feature = "faults")]
 pub fn block_all_interrupts() {
     svm::close_global_interrupts();
 }

@@ -10,6 +10,7 @@ use wire::VmState;
 use wire::exit_code::ExitCode;
 
 use super::Control;
+use crate::arch::fault;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::executive::Executive;
@@ -17,7 +18,7 @@ use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::{console, processors};
 use crate::lifecycle::restart::{self, Restart};
 use crate::lifecycle::update::{self, Settling};
-use crate::lifecycle::{selftest, shutdown};
+use crate::lifecycle::{measure, shutdown};
 
 /// One CPU's loop and what it owns.
 struct CpuLoop {
@@ -29,7 +30,8 @@ struct CpuLoop {
 
 /// Runs the calling CPU's loop, until the CPU leaves the host. Without `virt` no guest runs on it.
 pub fn run(virt: Result<Virt, Unavailable>) {
-    selftest::before_the_loop();
+    fault::point!(crate::lifecycle::faults::before_the_loop());
+    measure::before_the_loop();
     let control = (PerCpu::current().index == BOOT_PROCESSOR).then(Control::start);
     let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
     this.executive.begin();

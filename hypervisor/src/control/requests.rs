@@ -15,13 +15,13 @@ use super::dump;
 use super::info;
 use super::processors::{self, ProcessorOrders};
 use super::timeline;
-use crate::arch::{cpu, timer};
+use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{GUESTS, Guest, Guests, Order};
 use crate::guests::{events, leases, pci};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::platform::BOOT;
-use crate::lifecycle::{end, selftest};
+use crate::lifecycle::end;
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
@@ -70,7 +70,7 @@ pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -
         RequestBody::ConsoleInput { name, bytes } => console_input(&name, &bytes),
         RequestBody::Log { from_sequence, limit } => Ok(log(from_sequence, limit)),
         RequestBody::Events { from_sequence, limit } => {
-            selftest::asked_for_events();
+            fault::point!(crate::lifecycle::faults::asked_for_events());
             Ok(event_page(from_sequence, limit))
         }
         RequestBody::Epitaph { from_line } => Ok(epitaph(from_line)),

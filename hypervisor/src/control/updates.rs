@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 use ::update::order::{End, Order};
 use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
+use crate::arch::fault;
 use crate::arch::tsc::Tsc;
 use crate::lifecycle::restart::parcel::Staged;
 use crate::lifecycle::update::{self, Preparing, guests_have_changed};
@@ -91,13 +92,11 @@ impl UpdateOrders {
 fn why_back() -> String {
     let gap = update::close_gap();
     let us = gap.as_ref().map_or(0, |gap| gap.lasted_ns() / 1000);
-    let fault_point = gap.as_ref().and_then(|gap| gap.fault_point());
-    let fault_point = fault_point.map_or_else(String::new, |report| alloc::format!(" ({report})"));
+    let waits: Option<String> = fault::point!(gap.as_ref().and_then(|gap| gap.waits()), else None);
+    let waits = waits.map_or_else(String::new, |waits| alloc::format!(" ({waits})"));
     let blamed = gap.and_then(|gap| gap.blamed());
     let problem = update::take_problem()
         .or_else(|| blamed.map(|index| alloc::format!("processor {index} waited too long for the others")));
     let problem = problem.unwrap_or_else(|| "no processor says why".to_string());
-    alloc::format!(
-        "the update was rolled back after {us} us, and guests go on in the old image: {problem}{fault_point}"
-    )
+    alloc::format!("the update was rolled back after {us} us, and guests go on in the old image: {problem}{waits}")
 }

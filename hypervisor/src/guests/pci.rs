@@ -10,13 +10,12 @@ pub mod listing;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use boot::options::SelfTest;
 use firmware::Tables;
 use pci::{Cost, EcamRange, Filter, Function, Scan, Step};
 use spin::Mutex;
 
 use crate::arch::pci::Space;
-use crate::arch::{apic, cpu, timer};
+use crate::arch::{apic, cpu, fault, timer};
 use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
@@ -119,7 +118,7 @@ impl Survey {
         if scan.step(&mut self.space, &mut |function| keep(function, found, count)) == Step::Done {
             self.done += scan.cost();
             self.scans.pop();
-            self.start_anew_if_tested(filter);
+            fault::point!(self.start_anew_if_asked(filter));
             if self.scans.is_empty() {
                 let Cost { accesses, ticks } = self.done;
                 timeline::instant(Name::PciKnown, self.count);
@@ -131,9 +130,10 @@ impl Survey {
     }
 
     /// For a self-test: the first bus again, by ports, when all is done.
-    fn start_anew_if_tested(&mut self, filter: &Filter) {
-        let is_tested = BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&SelfTest::PciStorm));
-        if is_tested && self.scans.is_empty() {
+    #[cfg(feature = "faults")]
+    fn start_anew_if_asked(&mut self, filter: &Filter) {
+        let is_asked_for = crate::kernel::faults::is_asked_for(boot::self_tests::SelfTest::PciStorm);
+        if is_asked_for && self.scans.is_empty() {
             self.found.clear();
             self.count = 0;
             self.scans.push(Scan::new(filter, 0, [0]));

@@ -24,7 +24,7 @@ use crate::kernel::{inherited, ledger};
 /// Opens the ledger of all memory, enters this image's own page tables, and goes on with the timelines.
 pub fn build_memory(info: &BootInfo, options: &Options) {
     let mut tables = FIRMWARE.lock();
-    read_firmware(info, options, &mut tables);
+    read_firmware(info, &mut tables);
     choose_apic(options.apic);
     let has_epitaph = ledger::open(info, options, inherited::record().as_ref());
     enter_address_space(info, &tables, None);
@@ -38,7 +38,7 @@ pub fn build_memory(info: &BootInfo, options: &Options) {
 /// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the crossing.
 pub fn build_memory_on_trial(info: &BootInfo, options: &Options, advance: PhysRange, crossing: PhysRange) {
     let mut tables = FIRMWARE.lock();
-    read_firmware(info, options, &mut tables);
+    read_firmware(info, &mut tables);
     choose_apic(options.apic);
     ledger::open_on_trial(advance);
     enter_address_space(info, &tables, Some(crossing));

@@ -13,6 +13,6 @@ pub use kept::{late, logged, logs, timelines, with_block, with_events, with_log}
 pub use parked::{adoption, give_back};
 pub use reading::take_over;
 pub use record::{
-    FILE_LENGTH_BYTES, announce, clocks_agree, fails_by, file, generation, has_clock, is_update, known, members,
-    old_build, on_trial, record, succession,
+    FILE_LENGTH_BYTES, announce, clocks_agree, file, generation, has_clock, is_update, known, members, old_build,
+    on_trial, record, succession,
 };

@@ -7,6 +7,7 @@
 //! | [`address_space`] | the host's memory at boot and after an update |
 //! | [`clock`] | the clock, and how the machine is powered off |
 //! | [`console`] | the log, its rings, and printing it |
+//! | `faults` | self-tests that are asked for, and faults of these services, in the test image |
 //! | [`hooks`] | the calls to the code above |
 //! | [`inherited`] | what the image before this one has handed over |
 //! | [`interrupts`] | interrupts of devices, and the watchdog's |
@@ -15,13 +16,15 @@
 //! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
 //! | [`platform`] | what loader, operator and firmware state, as plain data |
 //! | [`processors`] | bringing CPUs up, and which are online |
-//! | [`storm`] | a self-test of logging under load |
+//! | [`storm`] | a load of log records, for a measurement |
 //! | [`timeline`] | spans and instants of each CPU |
 //! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
 
 pub mod address_space;
 pub mod clock;
 pub mod console;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod hooks;
 pub mod inherited;
 pub mod interrupts;

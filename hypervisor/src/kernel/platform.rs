@@ -3,36 +3,32 @@
 //! boot.
 
 use boot::BootInfo;
-use boot::options::{MadtDamage, Options, SelfTest};
+use boot::options::{Complaints, Options};
 use firmware::Tables;
-use firmware::damage::{Damage, Damaged};
 use spin::{Mutex, Once};
 use units::{PHYSICAL_LIMIT, PhysAddr};
 
 use super::timeline::{self, Name};
-use crate::arch::boot::BootMemory;
-use crate::arch::cpu;
+use crate::arch::{cpu, fault};
 
 /// The loader's start info and the operator's options; of an image that replaces another, as that one handed them over.
 pub static BOOT: Once<(BootInfo, Options)> = Once::new();
 /// The firmware's tables.
 pub static FIRMWARE: Mutex<Tables> = Mutex::new(Tables::new());
 
+/// Parses the operator's options.
+pub fn parse_options(command_line: &str) -> (Options, Complaints<'_>) {
+    fault::point!(crate::kernel::faults::parse_options(command_line), else Options::parse(command_line))
+}
+
 /// Reads the firmware's tables.
-pub fn read_firmware(info: &BootInfo, options: &Options, tables: &mut Tables) {
+pub fn read_firmware(info: &BootInfo, tables: &mut Tables) {
     let _span = timeline::span(Name::Firmware, 0);
-    let damage = options.self_tests.iter().find_map(|test| match test {
-        SelfTest::Madt(MadtDamage::Missing) => Some(Damage::Missing),
-        SelfTest::Madt(MadtDamage::Truncated) => Some(Damage::Truncated),
-        SelfTest::Madt(MadtDamage::Duplicate) => Some(Damage::Duplicate),
-        SelfTest::Madt(MadtDamage::Absurd) => Some(Damage::Absurd),
-        _ => None,
-    });
     let rsdp = info.rsdp.map(|address| address.0);
-    let read = match damage {
-        None => firmware::discover(&BootMemory, rsdp, tables),
-        Some(damage) => firmware::discover(&Damaged::new(&BootMemory, damage), rsdp, tables),
-    };
+    let read = fault::point!(
+        crate::kernel::faults::discover(rsdp, tables),
+        else firmware::discover(&crate::arch::boot::BootMemory, rsdp, tables)
+    );
     if let Err(error) = read {
         log::warn!("firmware tables: {error}");
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A self-test: 600 disks announce themselves, six lines each, on all processors at once, while guests run.
+//! A load for a measurement (`measure=log-storm`): 600 disks announce themselves, six lines each, on all processors at
+//! once, while guests run.
 //!
 //! Each processor's loop logs a few lines every millisecond until all are logged: some 400 kB, of a driver that a real
 //! host was stalled by.

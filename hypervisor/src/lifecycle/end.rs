@@ -20,9 +20,9 @@ pub use self::report::Cause;
 use crate::arch::ending::ENDING;
 use crate::arch::percpu::{self, my_number};
 use crate::arch::trap::{self, TrapFrame};
-use crate::arch::{apic, cpu, ending, power, timer, watchdog};
+use crate::arch::{apic, cpu, ending, fault, power, timer, watchdog};
 use crate::kernel::console::{self, emergency};
-use crate::lifecycle::{selftest, shutdown};
+use crate::lifecycle::shutdown;
 
 /// How long the others have to answer: far longer than a processor needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
@@ -87,7 +87,7 @@ fn go_down(first: Step, cause: &Cause<'_>) -> ! {
         } else {
             watchdog::disarm();
         }
-        selftest::in_the_end(step);
+        fault::point!(crate::lifecycle::faults::in_the_end(step));
         match step {
             Step::Note => report::note(cause),
             Step::Stop => stop_all_others(),

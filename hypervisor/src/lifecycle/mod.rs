@@ -10,14 +10,17 @@
 //! | [`shutdown`] | leaving the machine with the log printed first |
 //! | [`panic`], [`end`] | failures of the host, and everything that follows one |
 //! | [`exceptions`] | names of exceptions |
-//! | [`selftest`] | failures on purpose |
+//! | [`measure`] | what the host measures of itself for the benches |
+//! | `faults` | failures on purpose, in the test image |
 
 pub mod boot_bundle;
 pub mod end;
 mod exceptions;
+#[cfg(feature = "faults")]
+pub mod faults;
+pub mod measure;
 pub mod panic;
 pub mod restart;
-pub mod selftest;
 pub mod shutdown;
 pub mod start;
 pub mod update;

@@ -21,12 +21,10 @@
 //! | [`record`] | what the new image is told |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
 //! | [`successor`] | the other side: events, logs and memory of the image before |
-//! | [`cost`] | what hashing costs, for the bench |
 //!
 //! A live update ([`crate::lifecycle::update`]) stages in the same way, and takes the guests along.
 
 pub mod candidate;
-pub mod cost;
 mod error;
 mod files;
 pub mod leaving;
@@ -41,7 +39,6 @@ pub mod upload;
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use boot::options::{SelfTest, UpdateFault, UpdateStep};
 use handover::layout::Reason;
 use wire::{Refusal, RefusalCode, VmState};
 
@@ -158,15 +155,6 @@ impl Restart {
 fn loading_guest() -> Option<&'static str> {
     let all = &GUESTS.get()?.all;
     all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
-}
-
-/// How this image, which the first one may replace itself by, is to fail at this step, if it is.
-pub fn update_fault(step: UpdateStep) -> Option<UpdateFault> {
-    let (_, options) = BOOT.get().filter(|_| inherited::generation() == 2)?;
-    options.self_tests.iter().find_map(|test| match test {
-        SelfTest::Update { fault, step: at } if *at == step => Some(*fault),
-        _ => None,
-    })
 }
 
 /// When no guest is left running: a restart, if the operator wants another generation. One that is refused is not made.

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the loader's hand-over to a host that can run guests.
 
-use boot::options::{Options, SelfTest};
 use klog::Level;
 
 use crate::arch::boot::{BootMemory, Source};
 use crate::arch::memory::FRAMES;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::{apic, cpu, descriptor, image, stack, strays, timer, trap};
+use crate::arch::{apic, cpu, descriptor, fault, image, stack, strays, timer, trap};
 use crate::guests::pci;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::{BOOT, parse_options};
 use crate::kernel::processors::{self, Others};
 use crate::kernel::timeline::{self, Name};
-use crate::kernel::{address_space, clock, console, inherited, interrupts, storm};
+use crate::kernel::{address_space, clock, console, inherited, interrupts};
 use crate::lifecycle::restart::successor;
 use crate::lifecycle::update::candidate;
-use crate::lifecycle::{boot_bundle, end, selftest};
+use crate::lifecycle::{boot_bundle, end, measure};
 
 /// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {
@@ -29,7 +28,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
         Source::Predecessor { record } => inherited::take_over(record).unwrap_or_else(|error| give_up(&error)),
         Source::Judge { record, page } => candidate::prepare(record, page, entered_at),
     };
-    let (options, complaints) = Options::parse(&info.command_line);
+    let (options, complaints) = parse_options(&info.command_line);
     drop(reading);
     timeline::entered(entered_at, inherited::generation());
     let opening = timeline::span(Name::Console, 0);
@@ -38,6 +37,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     end::set_action(options.panic);
     let place = image::frames().start();
     log::info!("Baton {} starts at {place}, {}", env!("CARGO_PKG_VERSION"), info.protocol);
+    fault::point!(log::info!("this image has fault points: it is for tests"));
     inherited::announce();
     complaints.kept().iter().for_each(|complaint| log::warn!("{complaint}"));
     if complaints.more() > 0 {
@@ -87,7 +87,8 @@ extern "C" fn on_own_stack() -> ! {
     // What the APIC still held for who had the machine before.
     cpu::take_pending_interrupts();
     strays::host_is_up();
-    run_self_tests();
+    fault::point!(crate::lifecycle::faults::run_self_tests());
+    measure::begin();
     processors::detect_virtualization();
     others.tend();
     pci::probe_before_guests(|| others.tend());
@@ -101,23 +102,4 @@ extern "C" fn on_own_stack() -> ! {
     boot_bundle::open_bundle(found, |_| {});
     console::run(interrupts::route_console());
     processors::join()
-}
-
-fn run_self_tests() {
-    let Some((_, options)) = BOOT.get() else { return };
-    let _span = (!options.self_tests.is_empty()).then(|| timeline::span(Name::SelfTests, 0));
-    for test in &options.self_tests {
-        log::info!("self-test: {test:?}");
-        match test {
-            SelfTest::Exception => trap::provoke(trap::Provocation::InvalidOpcode),
-            SelfTest::PageFault => trap::provoke(trap::Provocation::PageFault),
-            SelfTest::StackOverflow => trap::provoke(trap::Provocation::StackOverflow),
-            SelfTest::WriteToCode => trap::provoke(trap::Provocation::WriteToCode),
-            SelfTest::Panic => panic!("self-test"),
-            SelfTest::Log => selftest::logging::contexts(),
-            SelfTest::LogStorm => storm::order(),
-            // The others happen elsewhere, or fail in ways of their own.
-            other => selftest::fail(*other),
-        }
-    }
 }

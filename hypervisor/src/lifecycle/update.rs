@@ -35,7 +35,6 @@ mod blocks;
 pub mod candidate;
 mod departing;
 mod drafts;
-mod faults;
 mod gap;
 pub mod leaving;
 pub mod machine;

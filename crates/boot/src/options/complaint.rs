@@ -27,6 +27,11 @@ pub enum Complaint<'a> {
         /// The value; `None` if there was no `=`.
         value: Option<&'a str>,
     },
+    /// The option asks for self-tests, and the image has no fault points.
+    NoFaultPoints {
+        /// The whole word.
+        word: &'a str,
+    },
 }
 
 impl fmt::Display for Complaint<'_> {
@@ -47,6 +52,13 @@ impl fmt::Display for Complaint<'_> {
             }
             Self::Malformed { option: OptionSpec { name, accepted, .. }, value: None } => {
                 write!(f, "option {name} is ignored, it lacks its value: {name}= takes {accepted}")
+            }
+            Self::NoFaultPoints { word } => {
+                write!(
+                    f,
+                    "option {word} is ignored: this image is built without fault points; boot the test image, \
+                     target/baton-faults.elf"
+                )
             }
         }
     }

@@ -18,10 +18,11 @@ pub struct OptionSpec {
     /// Values that are accepted.
     pub examples: &'static [&'static str],
     /// Takes a value over; `None` refuses it and changes nothing.
-    pub(super) apply: fn(&mut Options, &str) -> Option<()>,
+    pub(crate) apply: fn(&mut Options, &str) -> Option<()>,
 }
 
-/// Every option there is.
+/// Every option of the image that operators run. The test image has [`crate::self_tests::SELF_TEST_OPTION`] beside
+/// them.
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "log",
@@ -219,46 +220,12 @@ pub const OPTIONS: &[OptionSpec] = &[
         apply: |options, value| values::generations(value).map(|count| options.restart_after_guests = count),
     },
     OptionSpec {
-        name: "selftest",
-        accepted: "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, \
-                   log-storm, panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, \
-                   panic-in-report, panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, \
-                   deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
-                   madt:missing/truncated/duplicate/absurd, \
-                   stop:<processor>:first-sign/initialisation/tsc-sync/online, \
-                   update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
-                   update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
-                   update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
-                   end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
+        name: "measure",
+        accepted: "none, or log, hash and log-storm, joined by commas",
         default: "none",
-        what: "crash on purpose once the host is up; send an NMI or an interrupt that is no one's; try the log; lose \
-               the last processor at a restart, or damage its image; measure hashing; probe PCI functions for ever; \
-               write to a register that refuses it; damage the table of processors; stop one while it comes up; let a \
-               step of the host's end fail; or let the image fail by which an update would replace this one, or CPUs \
-               wait on their way to it and back",
-        examples: &[
-            "none",
-            "exception",
-            "pagefault,panic",
-            "stack-overflow",
-            "write-to-code",
-            "log-storm",
-            "deaf-at-parking",
-            "stuck-in-mailbox",
-            "spoil-staged",
-            "hash-cost",
-            "pci-storm",
-            "refused-register",
-            "log,log-cost",
-            "nmi,panic-when-asked",
-            "madt:missing",
-            "stop:1:tsc-sync,stop:2:online",
-            "update:panic:prepare",
-            "update:damage:restore,update:hang:meet",
-            "update:panic:restore,update:wait:back-idt",
-            "update:hang:arrive,update:wait:each",
-            "update:freeze:begin,update:freeze:arrive,update:wrong:prepare",
-        ],
-        apply: |options, value| values::self_tests(value).map(|tests| options.self_tests = tests),
+        what: "what the host measures of itself for the benches: what a log record costs, what hashing costs; or the \
+               load for a measurement, 400 kB of log from all processors while guests run",
+        examples: &["none", "log", "hash", "log-storm", "log,hash"],
+        apply: |options, value| values::measurements(value).map(|measurements| options.measurements = measurements),
     },
 ];

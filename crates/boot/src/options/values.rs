@@ -5,10 +5,8 @@ use arrayvec::ArrayVec;
 use klog::Level;
 
 use super::choices::{ApicMode, Console, GuestStart, LogBuffer, PanicAction, Transmit, UpdateLimit};
+use super::measurement::{MAXIMUM_MEASUREMENTS, Measurement};
 use super::processor_list::ProcessorList;
-use super::self_test::{
-    EndFault, EndStep, MAXIMUM_SELF_TESTS, MadtDamage, SelfTest, StopPhase, UpdateFault, UpdateStep,
-};
 use super::word::number;
 
 const FASTEST_BAUD: u32 = 115_200;
@@ -130,93 +128,14 @@ pub(super) fn generations(value: &str) -> Option<u64> {
     number(value, 1, MOST_GENERATIONS).map(u64::from)
 }
 
-pub(super) fn self_tests(value: &str) -> Option<ArrayVec<SelfTest, MAXIMUM_SELF_TESTS>> {
-    let mut tests = ArrayVec::new();
+/// Each at most as often as there are measurements.
+pub(super) fn measurements(value: &str) -> Option<ArrayVec<Measurement, MAXIMUM_MEASUREMENTS>> {
+    let mut measurements = ArrayVec::new();
     if value != "none" {
         for word in value.split(',') {
-            tests.try_push(self_test(word)?).ok()?;
+            let (_, measurement) = Measurement::NAMED.into_iter().find(|(name, _)| *name == word)?;
+            measurements.try_push(measurement).ok()?;
         }
     }
-    Some(tests)
-}
-
-fn self_test(word: &str) -> Option<SelfTest> {
-    if let Some((_, test)) = SelfTest::NAMED.into_iter().find(|(name, _)| *name == word) {
-        return Some(test);
-    }
-    match word.split_once(':')? {
-        ("madt", damage) => madt_damage(damage).map(SelfTest::Madt),
-        ("stop", stop) => {
-            let (processor, phase) = stop.split_once(':')?;
-            let processor = number(processor, 1, MOST_PROCESSORS - 1)?;
-            Some(SelfTest::Stop { processor, phase: stop_phase(phase)? })
-        }
-        ("update", fault) => {
-            let (fault, step) = fault.split_once(':')?;
-            if fault == "wait" {
-                return update_point(step).map(|point| SelfTest::UpdateWait { point });
-            }
-            Some(SelfTest::Update { fault: update_fault(fault)?, step: update_step(step)? })
-        }
-        ("end", fault) => {
-            let (fault, step) = fault.split_once(':')?;
-            let (_, fault) = EndFault::NAMED.into_iter().find(|(name, _)| *name == fault)?;
-            let (_, step) = EndStep::NAMED.into_iter().find(|(name, _)| *name == step)?;
-            Some(SelfTest::End { fault, step })
-        }
-        _ => None,
-    }
-}
-
-fn madt_damage(word: &str) -> Option<MadtDamage> {
-    match word {
-        "missing" => Some(MadtDamage::Missing),
-        "truncated" => Some(MadtDamage::Truncated),
-        "duplicate" => Some(MadtDamage::Duplicate),
-        "absurd" => Some(MadtDamage::Absurd),
-        _ => None,
-    }
-}
-
-fn stop_phase(word: &str) -> Option<StopPhase> {
-    match word {
-        "first-sign" => Some(StopPhase::FirstSign),
-        "initialisation" => Some(StopPhase::Initialisation),
-        "tsc-sync" => Some(StopPhase::TscSync),
-        "online" => Some(StopPhase::Online),
-        _ => None,
-    }
-}
-
-fn update_fault(word: &str) -> Option<UpdateFault> {
-    match word {
-        "panic" => Some(UpdateFault::Panic),
-        "exception" => Some(UpdateFault::Exception),
-        "hang" => Some(UpdateFault::Hang),
-        "stack-overflow" => Some(UpdateFault::StackOverflow),
-        "damage" => Some(UpdateFault::Damage),
-        "freeze" => Some(UpdateFault::Freeze),
-        "wrong" => Some(UpdateFault::Wrong),
-        _ => None,
-    }
-}
-
-/// The number of a fault point; `Some(None)` for each of them.
-fn update_point(word: &str) -> Option<Option<u8>> {
-    if word == "each" {
-        return Some(None);
-    }
-    let at = SelfTest::UPDATE_POINTS.iter().position(|point| *point == word)?;
-    Some(u8::try_from(at + 1).ok())
-}
-
-fn update_step(word: &str) -> Option<UpdateStep> {
-    match word {
-        "begin" => Some(UpdateStep::Begin),
-        "prepare" => Some(UpdateStep::Prepare),
-        "arrive" => Some(UpdateStep::Arrive),
-        "restore" => Some(UpdateStep::Restore),
-        "meet" => Some(UpdateStep::Meet),
-        _ => None,
-    }
+    Some(measurements)
 }

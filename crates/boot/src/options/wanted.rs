@@ -8,9 +8,9 @@ use seal::Verify;
 use super::choices::{
     ApicMode, Console, GuestStart, KickTime, LogBuffer, PanicAction, Smp, Transmit, TscSync, UpdateLimit,
 };
+use super::measurement::{MAXIMUM_MEASUREMENTS, Measurement};
 use super::memory::{BadMemory, FramePolicy, HugeFrames};
 use super::processor_list::ProcessorList;
-use super::self_test::{MAXIMUM_SELF_TESTS, SelfTest};
 
 /// What the operator wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ pub struct Options {
     pub guests: GuestStart,
     /// `restart-after-guests`: when no guest is left running, the host restarts warm until this generation.
     pub restart_after_guests: u64,
-    /// `selftest`: ways to fail or to be loud on purpose, in this order.
-    pub self_tests: ArrayVec<SelfTest, MAXIMUM_SELF_TESTS>,
+    /// `measure`: what the host measures of itself.
+    pub measurements: ArrayVec<Measurement, MAXIMUM_MEASUREMENTS>,
 }
 
 impl Default for Options {
@@ -91,7 +91,7 @@ impl Default for Options {
             update_limit: UpdateLimit::Auto,
             guests: GuestStart::Auto,
             restart_after_guests: 1,
-            self_tests: ArrayVec::new(),
+            measurements: ArrayVec::new(),
         }
     }
 }

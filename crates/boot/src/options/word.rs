@@ -16,7 +16,7 @@ impl fmt::Display for UnknownValue {
 impl core::error::Error for UnknownValue {}
 
 /// Decimal digits and nothing else (`u32::from_str` would take a sign), within bounds.
-pub(super) fn number(word: &str, least: u32, most: u32) -> Option<u32> {
+pub(crate) fn number(word: &str, least: u32, most: u32) -> Option<u32> {
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| word.parse().ok())?.filter(|number| (least..=most).contains(number))
 }

@@ -9,6 +9,7 @@ mod multiboot2;
 mod options;
 mod physical;
 mod pvh;
+mod self_tests;
 
 fn range(start: u64, end: u64) -> PhysRange {
     PhysRange::new(PhysAddr(start), PhysAddr(end)).unwrap()

@@ -6,8 +6,8 @@ use std::string::{String, ToString};
 
 use super::*;
 use crate::options::{
-    ApicMode, Console, EndFault, EndStep, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS,
-    MadtDamage, NUMBERS, PanicAction, ProcessorList, SelfTest, Smp, StopPhase, Transmit, TscSync, UpdateLimit,
+    ApicMode, Console, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS, Measurement,
+    NUMBERS, PanicAction, ProcessorList, Smp, Transmit, TscSync, UpdateLimit,
 };
 
 fn complaints(line: &str) -> Vec<String> {
@@ -19,7 +19,7 @@ fn every_option_is_read_into_its_type() {
     let line = " log=trace log-buffer=128,8 console=ttyS0,9600n8 apic=x2apic panic=reboot:10\tcpus=3 cpu=0-1,9 \
                 smp=serial kick=late tsc=measure verify=sha256 frames=eager hvo=off huge-frames=2M:3,1G:500 \
                 bad-memory=0x1fff,0x3000-0x4000 pci=allow:00:02.0 pmu=hardware mitigations=off smt=on vpmu=reprogram \
-                update-limit=40 guests=none restart-after-guests=7 selftest=panic,madt:absurd,stop:2:online\n";
+                update-limit=40 guests=none restart-after-guests=7 measure=log-storm,log\n";
     let (options, complaints) = Options::parse(line);
     let expected = Options {
         log: Level::Trace,
@@ -45,13 +45,7 @@ fn every_option_is_read_into_its_type() {
         update_limit: UpdateLimit::Milliseconds(40),
         guests: GuestStart::None,
         restart_after_guests: 7,
-        self_tests: [
-            SelfTest::Panic,
-            SelfTest::Madt(MadtDamage::Absurd),
-            SelfTest::Stop { processor: 2, phase: StopPhase::Online },
-        ]
-        .into_iter()
-        .collect(),
+        measurements: [Measurement::LogStorm, Measurement::Log].into_iter().collect(),
     };
     assert_eq!(options, expected);
     assert_eq!(complaints.kept().len(), 0);
@@ -98,20 +92,7 @@ fn the_options_are_these() {
         ("update-limit", "auto or milliseconds from 1 to 10000", "auto"),
         ("guests", "auto or none", "auto"),
         ("restart-after-guests", "a number from 1 to 1000000", "1"),
-        (
-            "selftest",
-            "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, log-storm, \
-             panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, panic-in-report, \
-             panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, deaf-at-parking, \
-             stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
-             madt:missing/truncated/duplicate/absurd, \
-             stop:<processor>:first-sign/initialisation/tsc-sync/online, \
-             update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
-             update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
-             update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
-             end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
-            "none",
-        ),
+        ("measure", "none, or log, hash and log-storm, joined by commas", "none"),
     ];
     assert_eq!(table, expected);
 }
@@ -204,41 +185,14 @@ fn values_on_the_edge_are_refused() {
         "pci=allow:00:20.0",
         "guests=some",
         "pmu=amd",
-        "selftest=",
-        "selftest=panic,",
-        "selftest=update:wait:there",
-        "selftest=update:wait:-gdt",
-        "selftest=update:wait:",
-        "selftest=end",
-        "selftest=end:panic",
-        "selftest=end:panic:",
-        "selftest=end:damage:stop",
-        "selftest=end:stop:panic",
-        "selftest=panic,panic,panic,panic,panic,panic,panic,panic,panic",
+        "measure=",
+        "measure=log,",
+        "measure=panic",
+        "measure=log,log,log,log",
     ] {
         let (options, complaints) = Options::parse(word);
         assert!(matches!(complaints.kept(), [Complaint::Malformed { .. }]), "{word}");
         assert_eq!(options, Options::default(), "{word}");
-    }
-}
-
-#[test]
-fn each_fault_point_has_a_name_and_its_number() {
-    for (point, name) in (1..).zip(SelfTest::UPDATE_POINTS) {
-        let word = format!("selftest=update:wait:{name}");
-        assert_eq!(Options::parse(&word).0.self_tests[..], [SelfTest::UpdateWait { point: Some(point) }], "{name}");
-    }
-    let each = Options::parse("selftest=update:wait:each").0;
-    assert_eq!(each.self_tests[..], [SelfTest::UpdateWait { point: None }]);
-}
-
-#[test]
-fn each_step_of_the_end_can_fail_in_each_way() {
-    for (fault_name, fault) in EndFault::NAMED {
-        for (step_name, step) in EndStep::NAMED {
-            let word = format!("selftest=end:{fault_name}:{step_name}");
-            assert_eq!(Options::parse(&word).0.self_tests[..], [SelfTest::End { fault, step }], "{word}");
-        }
     }
 }
 
@@ -249,7 +203,6 @@ fn an_unknown_option_gets_the_nearest_name() {
         ("cpuz=4", Some("cpu")),
         ("cpuss=4", Some("cpus")),
         ("LOG=info", Some("log")),
-        ("self-test", Some("selftest")),
         ("consol=ttyS0", Some("console")),
         ("quiet", None),
         ("=", None),
@@ -262,7 +215,7 @@ fn an_unknown_option_gets_the_nearest_name() {
     assert_eq!(complaints("pnic=halt"), ["option pnic=halt is unknown and ignored: did you mean panic?"]);
     let expected = "option quiet is unknown and ignored: there are log, log-buffer, console, apic, panic, cpus, cpu, \
                     smp, kick, tsc, verify, frames, hvo, huge-frames, bad-memory, pci, pmu, mitigations, smt, vpmu, \
-                    update-limit, guests, restart-after-guests, selftest";
+                    update-limit, guests, restart-after-guests, measure";
     assert_eq!(complaints("quiet"), [expected]);
 }
 
@@ -300,6 +253,9 @@ proptest! {
     fn no_line_whatever_panics_and_each_bad_word_is_reported(line in "((log|cpus|cpu|panic|selftest|é|[a-z]{1,30})(=[a-z0-9:,é-]{0,6})? ?){0,20}") {
         let (_, complaints) = Options::parse(&line);
         prop_assert!(complaints.kept().len() + complaints.more() <= line.split_ascii_whitespace().count());
+        let (options, _, fewer) = Options::parse_with_self_tests(&line);
+        prop_assert!(fewer.kept().len() + fewer.more() <= complaints.kept().len() + complaints.more());
+        prop_assert_eq!(options, Options::parse(&line).0);
         complaints.kept().iter().for_each(|complaint| assert!(complaint.to_string().contains("ignored")));
     }
 }

@@ -76,7 +76,8 @@ fn each_costs_one_step(fault: &str) -> Result<()> {
 /// A host with guests on both CPUs that ends so, and is reset where others would end.
 fn host_that_fails(self_tests: &str, action: &str) -> Result<Host> {
     let folder = folder()?;
-    let recipe = Recipe::new().options(&format!("selftest=panic-when-asked,{self_tests} panic={action}"));
+    let recipe =
+        Recipe::new().with_fault_points().options(&format!("selftest=panic-when-asked,{self_tests} panic={action}"));
     let recipe = GUESTS.iter().try_fold(recipe, |recipe, name| recipe.beating(name))?;
     let mut machine = recipe.machine(folder.path(), Some(&recipe.bundle()?))?;
     machine.extra.extend(["-action", "reboot=reset"].map(Into::into));

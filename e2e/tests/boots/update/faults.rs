@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use boot::options::SelfTest;
+use boot::self_tests::SelfTest;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Emulator;
 use e2e::tool::Operator;
@@ -100,10 +100,12 @@ const ALONE: &[Fault] = &[
     ("exception:meet", &["#PF page fault", "0xdead0000"]),
 ];
 
-/// Two guests on a host whose next image fails so, and the memory that is free.
+/// Two guests on a host whose next image fails so, and the memory that is free. The host is the one that operators run,
+/// but where its own CPUs are to wait on their way.
 fn host_with(plan: &Plan, fault: &str) -> Result<(Host, u64)> {
     let options = format!("tsc=skip selftest=update:{fault} {}", plan.options);
-    let recipe = two_keepers()?.on(plan.emulator).cpus(plan.cpus).options(&options);
+    let recipe = two_keepers()?.on(plan.emulator).cpus(plan.cpus).options(&options).next_with_fault_points();
+    let recipe = if fault.contains("wait") { recipe.with_fault_points() } else { recipe };
     let mut host = if plan.is_concurrent { recipe.concurrent() } else { recipe }.start()?;
     are_stained(&mut host)?;
     // Before that, idle processors look at PCI, which takes a table.
@@ -193,7 +195,7 @@ fn the_operator_says_how_long() -> Result<()> {
 }
 
 fn the_tool_says_why() -> Result<()> {
-    let operator = Operator::new("heartbeat:100")?;
+    let operator = Operator::new("heartbeat:100")?.with_fault_points();
     operator.says(&["up", "--detach", "--append", "selftest=update:panic:restore", "host.toml"])?.well()?;
     let said = operator.says(&["update"])?;
     ensure!(said.status.is_some_and(|status| status != 0) && said.err.contains("rolled back"), "{said:?}");

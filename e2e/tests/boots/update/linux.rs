@@ -86,8 +86,8 @@ const BUSY: &str = "busy";
 const TICK_MS: u64 = 10;
 
 /// A guest whose one processor always wants to run, with a shell.
-fn busy_guest(options: &str) -> Result<Host> {
-    let mut host = Recipe::new().options(options).linux(BUSY, "shell")?.start()?;
+fn busy_guest(recipe: Recipe) -> Result<Host> {
+    let mut host = recipe.linux(BUSY, "shell")?.start()?;
     host.guest_says(BUSY, "a shell; 'exit' ends it")?;
     host.guest_says(BUSY, "# ")?;
     host.types(BUSY, "while :; do :; done &\n")?;
@@ -107,7 +107,7 @@ fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
 }
 
 fn the_gap_is_stolen_time() -> Result<()> {
-    let mut host = busy_guest("tsc=skip")?;
+    let mut host = busy_guest(Recipe::new().options("tsc=skip"))?;
     let before = stolen_ms(&mut host, 1)?;
     let gap_ms = update(&mut host)?.gap_ns / 1_000_000;
     let after = stolen_ms(&mut host, 2)?;
@@ -117,7 +117,8 @@ fn the_gap_is_stolen_time() -> Result<()> {
 
 fn a_gap_that_is_rolled_back_is_stolen_time() -> Result<()> {
     const LIMIT_MS: u64 = 700;
-    let mut host = busy_guest(&format!("tsc=skip update-limit={LIMIT_MS} selftest=update:hang:meet"))?;
+    let options = format!("tsc=skip update-limit={LIMIT_MS} selftest=update:hang:meet");
+    let mut host = busy_guest(Recipe::new().next_with_fault_points().options(&options))?;
     let before = stolen_ms(&mut host, 1)?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     let after = stolen_ms(&mut host, 2)?;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages between two images, found by an address or by a register.
-
-use core::sync::atomic::Ordering::Relaxed;
+//! The pages between two images, found by an address.
 
 use ::update::trial::{PAGE_BYTES, TrialPage};
 
 use crate::arch::address::CROSSING;
-use crate::arch::trap::TrapFrame;
 
 /// More than any crossing has.
 const MAXIMUM_BYTES: u64 = 2 << 20;
@@ -17,14 +14,4 @@ pub fn own_page(at: u64) -> Option<&'static TrialPage> {
     // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until
     // the trial is over; all of it is atomic words.
     is_there.then(|| unsafe { &*(at as *const TrialPage) })
-}
-
-/// In the handler of an NMI: counts one that found the calling CPU on its way between two images, under this image's
-/// IDT.
-pub fn note_nmi(frame: &TrapFrame) {
-    let is_on_its_way = (CROSSING..CROSSING + PAGE_BYTES as u64).contains(&frame.rip);
-    // The code is at the page's begin; there RBX is the CPU's page, but for the first and last instructions.
-    if let Some(page) = is_on_its_way.then(|| own_page(frame.rbx)).flatten() {
-        page.hits.fetch_add(1, Relaxed);
-    }
 }

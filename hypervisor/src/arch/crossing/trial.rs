@@ -12,12 +12,12 @@ use ::update::trial::{
 };
 use units::PhysRange;
 
+use super::Crossing;
+use super::code::{code_at, crossing_resume, crossing_stubs, crossing_trial_check, crossing_trial_nmi};
+use super::descriptors::GDT;
+use super::layout::{TRIAL_IDT_PAGE, first_trial_page};
 pub use super::pages::own_page;
-use super::{
-    CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, crossing_trial_check,
-    crossing_trial_nmi, first_trial_page,
-};
-use crate::arch::address::DIRECT_MAP;
+use crate::arch::address::{CROSSING, DIRECT_MAP};
 use crate::arch::descriptor::{self, InterruptStack};
 use crate::arch::{cpu, memory, trap};
 
@@ -121,14 +121,6 @@ impl Crossing {
                 }),
             },
         ))
-    }
-
-    /// A self-test: the CPU `index` waits at this fault point on its way, for so many ticks each time.
-    pub fn wait_at(&self, index: u32, step: u64, ticks: u64) {
-        if let Some(page) = self.trial_page(index) {
-            page.wait_ticks.store(ticks, Relaxed);
-            page.wait_step.store(step, Relaxed);
-        }
     }
 
     /// Every vector leads to its stub, on stacks of the CPU's page. NMI and machine check may come on the way, too.

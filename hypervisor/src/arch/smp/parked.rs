@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bringup::{Entry, ParkSlot};
 
-use crate::arch::apic;
+use crate::arch::{apic, fault};
 
 unsafe extern "C" {
     static ap_high: u8;
@@ -22,7 +22,10 @@ pub fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
     let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
     match mailbox.release(apic_id, entry) {
-        Ok(is_first) => !is_first || adoption.stuck == Some(index) || apic::send_nmi(apic_id),
+        Ok(is_first) => {
+            let is_stuck = fault::point!(adoption.stuck == Some(index), else false);
+            !is_first || is_stuck || apic::send_nmi(apic_id)
+        }
         Err(_) => false,
     }
 }
@@ -34,6 +37,7 @@ pub struct Adoption {
     /// Page tables that show their mailboxes and this image.
     pub root: u64,
     /// One that is not woken, though it has mail: a self-test.
+    #[cfg(feature = "faults")]
     pub stuck: Option<u32>,
 }
 

@@ -120,6 +120,7 @@ impl Svm {
 }
 
 /// Closes the global interrupt flag for good. Nothing where SVM is disabled.
+#[cfg(feature = "faults")]
 pub fn close_global_interrupts() {
     // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     if unsafe { cpu::read_msr(MSR_EFER) } & EFER_SVME != 0 {

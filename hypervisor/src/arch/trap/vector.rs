@@ -14,8 +14,10 @@ pub const KICK: u8 = 0x43;
 /// The control channel's UART.
 pub const CONTROL_UART: u8 = 0x42;
 /// The log's self-test.
+#[cfg(feature = "faults")]
 pub const LOG_TRIAL: u8 = 0x4e;
-/// A self-test wants its handler to fail.
+/// A self-test whose handler fails.
+#[cfg(feature = "faults")]
 pub const SELF_TEST: u8 = 0x4f;
 /// The console's UART has room.
 pub const CONSOLE_UART: u8 = 0x44;

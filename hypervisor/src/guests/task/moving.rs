@@ -8,7 +8,6 @@ use handover::block::{self, BlockMut, Owner};
 use handover::schema::{Described as _, Field};
 use handover::{VERSION, state};
 
-use vm::vcpu::VcpuState as _;
 use zerocopy::IntoBytes as _;
 
 use super::Task;
@@ -79,7 +78,9 @@ impl Task {
     }
 
     /// A self-test: it would go on elsewhere.
+    #[cfg(feature = "faults")]
     pub fn stray(&mut self) {
+        use vm::vcpu::VcpuState as _;
         let rip = self.vcpu.rip();
         self.vcpu.set_rip(rip ^ 1);
     }

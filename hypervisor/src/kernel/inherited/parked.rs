@@ -3,11 +3,10 @@
 
 use alloc::vec;
 
-use ::boot::options::SelfTest;
 use frames::FrameRange;
 use handover::layout::{ProcessorState, Purpose};
 
-use super::record::{RECORD, fails_by};
+use super::record::RECORD;
 use crate::arch::smp::Adoption;
 use crate::arch::{apic, crossing, memory};
 use crate::kernel::timeline::{self, Name};
@@ -35,9 +34,12 @@ pub fn adoption(ids: &[u32]) -> Option<Adoption> {
             ),
         }
     }
-    let last = mailboxes.iter().rposition(Option::is_some)? as u32;
-    let stuck = fails_by(SelfTest::StuckInMailbox, 2).then_some(last);
-    Some(Adoption { mailboxes, root: record.crossing.root.get(), stuck })
+    mailboxes.iter().any(Option::is_some).then(|| Adoption {
+        #[cfg(feature = "faults")]
+        stuck: crate::kernel::faults::stuck_in_mailbox(&mailboxes),
+        mailboxes,
+        root: record.crossing.root.get(),
+    })
 }
 
 fn is_parked(state: u32) -> bool {

@@ -4,7 +4,6 @@
 use alloc::format;
 use alloc::string::String;
 
-use ::boot::options::SelfTest;
 use arrayvec::{ArrayString, ArrayVec};
 use handover::layout::{Checked, ProcessorState, Purpose, Stamps};
 use handover::record::Record;
@@ -15,7 +14,6 @@ use units::PhysRange;
 use super::conversation::Conversation;
 use crate::arch::boot as entry;
 use crate::arch::memory;
-use crate::kernel::platform::BOOT;
 
 /// The length at the end of the frames in which a file is kept.
 pub const FILE_LENGTH_BYTES: usize = size_of::<u64>();
@@ -123,11 +121,6 @@ pub fn file(purpose: Purpose) -> Option<&'static [u8]> {
     let range = files.iter().find(|(of, _)| *of == purpose)?.1;
     let (room, length) = memory::module_bytes(range)?.split_last_chunk::<FILE_LENGTH_BYTES>()?;
     room.get(..u64::from_le_bytes(*length) as usize)
-}
-
-/// Whether a self-test wants this failure, in the image of this generation.
-pub fn fails_by(test: SelfTest, wanted: u64) -> bool {
-    generation() == wanted && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
 }
 
 /// The processors that take part, the one that hands over first: the old image's number, identifier, and page or

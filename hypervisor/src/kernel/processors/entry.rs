@@ -4,7 +4,6 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::update::trial::TrialPage;
-use boot::options::{SelfTest, StopPhase};
 use bringup::state::Phase;
 use bringup::{Follower, Next, ProcessorCell, State};
 
@@ -15,8 +14,7 @@ use crate::arch::apic;
 use crate::arch::percpu::{self, BOOT_PROCESSOR, PerCpu};
 use crate::arch::smp::Machine;
 use crate::arch::virt::{Unavailable, Virt};
-use crate::arch::{cpu, descriptor, ending, timer};
-use crate::kernel::platform::BOOT;
+use crate::arch::{cpu, descriptor, ending, fault, timer};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{hooks, inherited};
 
@@ -40,7 +38,7 @@ pub fn enter() -> ! {
     if inherited::generation() > 1 && LATER.get().is_none() {
         timeline::end(Name::Parked, index);
     }
-    let stop = stop_at(index);
+    let stop = fault::point!(crate::kernel::faults::stop_at(index), else None);
     if stop == Some(Phase::FirstSign) {
         cpu::halt_forever();
     }
@@ -78,20 +76,6 @@ pub fn note_way(index: u32) {
     timeline::spent(Name::Initialisation, index, alive, initialised);
     timeline::spent(Name::TscSync, index, initialised, stamps.synchronised);
     timeline::spent(Name::GoingOnline, index, stamps.synchronised, stamps.online);
-}
-
-/// Where a self-test makes this processor stop for good.
-pub fn stop_at(index: u32) -> Option<Phase> {
-    let (_, options) = BOOT.get()?;
-    options.self_tests.iter().find_map(|test| match *test {
-        SelfTest::Stop { processor, phase } if processor == index => Some(match phase {
-            StopPhase::FirstSign => Phase::FirstSign,
-            StopPhase::Initialisation => Phase::Initialisation,
-            StopPhase::TscSync => Phase::TscSync,
-            StopPhase::Online => Phase::Online,
-        }),
-        _ => None,
-    })
 }
 
 pub fn run() -> ! {

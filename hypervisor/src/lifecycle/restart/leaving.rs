@@ -6,26 +6,21 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::update::platform::Cpu;
 use ::update::restart::{Act, Departure};
-use boot::options::SelfTest;
 use bringup::ParkSlot;
 use handover::layout::{ProcessorState, Reason, Stamps};
 use spin::Once;
-use units::PhysAddr;
 
 use super::candidate::Hashed;
 use super::parcel::{Parcel, Staged};
 use super::record::write_record;
-use crate::arch::address::DIRECT_MAP;
 use crate::arch::crossing::Crossing;
-use crate::arch::{apic, cpu, lock, percpu, timer};
+use crate::arch::{apic, cpu, fault, percpu, timer};
 use crate::kernel::console;
-use crate::kernel::inherited::{Conversation, fails_by};
+use crate::kernel::inherited::Conversation;
 use crate::kernel::processors::{self, Member};
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::machine::Machine;
 
-/// In the new image's code.
-const SPOILT_AT: u64 = 0x8000;
 static IS_PARKING: AtomicBool = AtomicBool::new(false);
 static CROSSING: Once<Crossing> = Once::new();
 
@@ -36,9 +31,9 @@ pub fn is_parking() -> bool {
 
 /// The calling processor waits for the next image. It has let go of its guests, and switched off what runs them.
 pub fn park(index: u32) -> ! {
-    let last = processors::online().last().copied();
+    let is_unresponsive = fault::point!(crate::lifecycle::faults::is_unresponsive_at_parking(index), else false);
     match CROSSING.get() {
-        Some(crossing) if !(last == Some(index) && fails_by(SelfTest::DeafAtParking, 1)) => {
+        Some(crossing) if !is_unresponsive => {
             timeline::begin(Name::Parked, index);
             crossing.park(index)
         }
@@ -101,11 +96,7 @@ fn spanned(name: Name, step: impl FnOnce()) {
 
 /// From here on no lock is waited for.
 fn order_to_park(parcel: &Parcel, crossing: &Crossing) {
-    if fails_by(SelfTest::SpoilStaged, 1) {
-        let at = parcel.next.slot.range().start().0 + SPOILT_AT;
-        log::warn!("self-test: a stray write to the staged image at {:#018x}", DIRECT_MAP + at);
-        lock::write_astray(PhysAddr(at));
-    }
+    fault::point!(crate::lifecycle::faults::spoil_staged(parcel.next.slot.range()));
     timeline::begin(Name::Park, 0);
     for member in &parcel.members {
         crossing.mailbox(member.index).into_iter().for_each(|mailbox| mailbox.expect(member.apic_id));

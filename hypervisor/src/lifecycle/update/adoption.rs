@@ -8,7 +8,6 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use boot::options::{UpdateFault, UpdateStep};
 use handover::block::{self, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestState, MemoryUse, guest_flag};
 use handover::layout::unpadded;
@@ -18,10 +17,9 @@ use spin::{Mutex, Once};
 use units::{PhysAddr, PhysRange};
 use wire::VmState;
 
-use super::faults;
-use crate::arch::cpu_local;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Virt;
+use crate::arch::{cpu_local, fault};
 use crate::guests::guest::{GUESTS, Guest, Guests, Status};
 use crate::guests::instance::Instance;
 use crate::guests::leases;
@@ -29,7 +27,6 @@ use crate::guests::task::Task;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
-use crate::lifecycle::restart;
 
 /// What each processor restores.
 static SEATS: Once<Box<[Mutex<Vec<Seat>>]>> = Once::new();
@@ -145,9 +142,8 @@ pub fn carriers() -> impl Iterator<Item = u32> {
 /// What cannot be restored.
 pub fn restore(index: u32, mut take: impl FnMut(Box<Task>)) -> Result<(), String> {
     let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
-    let fault = faults::fault_in_gap(UpdateStep::Restore);
     for seat in seats.lock().iter_mut() {
-        seat.restore(fault)?;
+        seat.restore()?;
         if let Seat::Vcpu(task, _) = seat {
             task.take().into_iter().for_each(&mut take);
         }
@@ -176,13 +172,15 @@ pub fn forget_seats() {
 }
 
 impl Seat {
-    fn restore(&mut self, fault: Option<UpdateFault>) -> Result<(), String> {
+    fn restore(&mut self) -> Result<(), String> {
         match self {
             Self::Vcpu(None, _) => Ok(()),
             Self::Vcpu(Some(task), place) => {
-                let restored = shown(place, |bytes| match fault {
-                    Some(UpdateFault::Damage) => task.restore(&damaged(bytes)),
-                    _ => task.restore(bytes),
+                let restored = shown(place, |bytes| {
+                    fault::point!(
+                        crate::lifecycle::faults::update::with_saved(bytes, |bytes| task.restore(bytes)),
+                        else task.restore(bytes)
+                    )
                 });
                 restored.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
             }
@@ -201,11 +199,11 @@ impl Seat {
     /// Whether it would go on with what was saved.
     fn verify(&mut self) -> Result<(), String> {
         let Self::Vcpu(Some(_), _) = self else { return Ok(()) };
-        self.restore(None)?;
+        self.restore()?;
         let Self::Vcpu(Some(task), place) = self else { return Ok(()) };
-        if restart::update_fault(UpdateStep::Prepare) == Some(UpdateFault::Wrong) {
-            task.stray();
-        }
+        fault::point!(if crate::lifecycle::faults::update::is_astray() {
+            task.stray()
+        });
         let mut scratch = vec![0; place.bytes.get() as usize];
         let verified = shown(place, |bytes| task.verify(bytes, &mut scratch));
         verified.map_err(|problem| told(&task.instance().guest.config.name, place.vcpu.get(), &problem))
@@ -214,14 +212,6 @@ impl Seat {
 
 fn shown(place: &BlockPlace, restore: impl FnOnce(&[u8]) -> Result<(), String>) -> Result<(), String> {
     inherited::with_block(place.start.get(), place.bytes.get(), restore).unwrap_or_else(|| Err("it is nowhere".into()))
-}
-
-/// A self-test: one bit is another.
-fn damaged(bytes: &[u8]) -> Vec<u8> {
-    const SOMEWHERE: usize = 200;
-    let mut bytes = bytes.to_vec();
-    bytes.get_mut(SOMEWHERE).into_iter().for_each(|byte| *byte ^= 1);
-    bytes
 }
 
 fn told(guest: &str, vcpu: u32, problem: &str) -> String {

@@ -6,14 +6,13 @@ use alloc::string::String;
 use ::update::inbound::{Act, Inbound};
 use ::update::takeover::{Takeover, Verdict};
 use ::update::trial::TrialPage;
-use boot::options::UpdateStep;
 
 use super::machine::Machine;
 use super::settling::Settling;
-use super::{adoption, faults, leaving};
+use super::{adoption, leaving};
 use crate::arch::crossing::trial;
 use crate::arch::virt::Virt;
-use crate::arch::{cpu, descriptor, timer, trap};
+use crate::arch::{cpu, descriptor, fault, timer, trap};
 use crate::guests::executive::Executive;
 
 /// Restores the vCPUs that the calling CPU, number `index`, had in the image before. Returns if this image runs from
@@ -75,10 +74,10 @@ fn arrive(
 }
 
 fn restore(executive: &mut Executive, index: u32) -> Result<(), String> {
-    faults::fail_in_gap_if_asked(index, UpdateStep::Restore);
+    fault::point!(crate::lifecycle::faults::update::restoring(index));
     adoption::restore(index, |task| executive.take_in(task))?;
     executive.count();
-    faults::fail_in_gap_if_asked(index, UpdateStep::Meet);
+    fault::point!(crate::lifecycle::faults::update::restored(index));
     Ok(())
 }
 

@@ -6,21 +6,18 @@
 //! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said
 //! to it.
 
+use ::update::trial::{Stamp, TrialPage, word};
 use alloc::string::String;
 use alloc::vec::Vec;
-
-use ::boot::options::{Options, UpdateStep};
-use ::update::trial::{Stamp, TrialPage, word};
 use units::PhysAddr;
 
-use super::{adoption, arriving, faults, picture};
+use super::{adoption, arriving, picture};
 use crate::arch::crossing::trial;
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::trap;
-use crate::arch::{boot, cpu, smp, stack};
+use crate::arch::{boot, cpu, fault, smp, stack, trap};
 use crate::kernel::console;
 use crate::kernel::inherited;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::{BOOT, parse_options};
 use crate::kernel::processors;
 use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::kernel::{address_space, clock};
@@ -34,7 +31,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     boot::mark_stack_end();
     trap::prepare_gates();
     read_record(record);
-    faults::fail_if_asked(UpdateStep::Begin);
+    fault::point!(crate::lifecycle::faults::update::begin());
     build_memory();
     match stack::new_stack() {
         Ok(top) => stack::continue_on(top, on_own_stack),
@@ -47,7 +44,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
 fn read_record(record: PhysAddr) {
     BOOT.call_once(|| {
         let info = inherited::take_over(record).unwrap_or_else(|error| panic!("the hand-over record: {error}"));
-        let (options, _) = Options::parse(&info.command_line);
+        let (options, _) = parse_options(&info.command_line);
         (info, options)
     });
 }
@@ -81,10 +78,9 @@ extern "C" fn on_own_stack() -> ! {
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
     lay_out_processors();
     let top = stack::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
-    faults::fail_if_asked(UpdateStep::Prepare);
+    fault::point!(crate::lifecycle::faults::update::prepared());
     // From here on no interrupt brings this processor back: what it is lent next is the gap.
     cpu::mask_interrupts();
-    faults::begin_gap();
     trial::speak(word::PREPARED, 0);
     stack::continue_on(top, enter_first)
 }
@@ -124,6 +120,6 @@ extern "C" fn enter(index: u64) -> ! {
     }
     let Some(page) = page_of(index) else { cpu::halt_forever() };
     page.stamp(Stamp::Arrived, cpu::tsc());
-    faults::fail_in_gap_if_asked(index, UpdateStep::Arrive);
+    fault::point!(crate::lifecycle::faults::update::arrived(index));
     processors::take_over(index, page)
 }

@@ -8,14 +8,12 @@
 
 mod way;
 
-use alloc::format;
 use alloc::string::String;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::update::blackout::Blackout;
 use ::update::platform::Cpu;
 use ::update::takeover::Takeover;
-use ::update::trial::TrialPage;
 use boot::options::UpdateLimit;
 use handover::layout::Stamps;
 use spin::{RwLock, RwLockReadGuard};
@@ -23,13 +21,12 @@ use spin::{RwLock, RwLockReadGuard};
 use super::blocks::Blocks;
 use super::machine::Machine;
 use crate::arch::percpu::BOOT_PROCESSOR;
-use crate::arch::{cpu, smp, timer, watchdog};
+use crate::arch::{cpu, fault, smp, timer, watchdog};
 use crate::kernel::inherited::Conversation;
 use crate::kernel::platform::BOOT;
 use crate::kernel::processors::Member;
 use crate::kernel::trial_pages;
 use crate::lifecycle::restart::parcel::Staged;
-use crate::lifecycle::selftest;
 
 /// The watchdog has so much more patience than the processors, as a share of theirs.
 const WATCHDOG_SHARE: u64 = 4;
@@ -78,9 +75,11 @@ pub fn open(staged: Staged, asked: u64) {
     let mut blackout = Blackout::new(leader, members);
     let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
     staged.parcel.baggage.forget_drafts();
-    if set_fault_point(&staged) {
-        blackout.set_first_nmi_us(selftest::UPDATE_NMI_US);
-    }
+    fault::point!(crate::lifecycle::faults::update::wait_on_the_way(
+        &staged.crossing,
+        staged.parcel.members.iter().map(|member| member.index),
+        &mut blackout
+    ));
     let limit = limit_us();
     if staged.parcel.next.image.trial_version() >= WATCHED_SINCE {
         watchdog::arm(limit + limit / WATCHDOG_SHARE);
@@ -93,17 +92,6 @@ pub fn open(staged: Staged, asked: u64) {
     if let Some(gap) = &*current() {
         gap.blackout.interrupt_missing(&machine);
     }
-}
-
-/// A self-test may want CPUs to wait on their way: all but the last one, on which the new image then fails, so that it
-/// brings the others back by NMIs. Returns whether it does.
-fn set_fault_point(staged: &Staged) -> bool {
-    let Some((point, ticks)) = selftest::update_wait() else { return false };
-    let members = &staged.parcel.members;
-    for member in &members[..(members.len() - 1).max(1)] {
-        staged.crossing.wait_at(member.index, point, ticks);
-    }
-    true
 }
 
 /// The gap, for a processor that comes to it.
@@ -137,13 +125,10 @@ impl Gap {
     }
 
     /// Where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
-    pub fn fault_point(&self) -> Option<String> {
-        let staged = self.staged.as_ref()?;
-        let pages = || self.blackout.members().filter_map(|index| staged.crossing.trial_page(index));
-        let sum = |of: fn(&TrialPage) -> &AtomicU64| pages().map(|page| of(page).load(Ordering::Relaxed)).sum::<u64>();
-        let point = selftest::update_point(pages().next()?.wait_step.load(Ordering::Relaxed))?;
-        let (waits, hits) = (sum(|page| &page.waits), sum(|page| &page.hits));
-        Some(format!("{point}: {waits} waits, {hits} NMIs"))
+    #[cfg(feature = "faults")]
+    pub fn waits(&self) -> Option<String> {
+        let crossing = &self.staged.as_ref()?.crossing;
+        crate::lifecycle::faults::update::waits(self.blackout.members().filter_map(|index| crossing.trial_page(index)))
     }
 
     /// Whether all are back.

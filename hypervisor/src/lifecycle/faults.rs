@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failures on purpose (`selftest=`) that take more than one instruction.
+//! Failures of the host on purpose (`selftest=`), in the test image only. Each function is what a fault point does
+//! ([`crate::arch::fault`]).
 
 pub mod logging;
+pub mod update;
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use boot::options::{EndFault, EndStep, SelfTest};
+use boot::self_tests::{EndFault, EndStep, SelfTest};
 use endstate::Step;
+use units::{PhysAddr, PhysRange};
 
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
-use crate::arch::probe::{self, Refused};
-use crate::arch::trap::{self, vector};
-use crate::arch::{apic, cpu, heap, timer, virt};
-use crate::kernel::platform::BOOT;
-use crate::lifecycle::restart::cost;
+use crate::arch::address::DIRECT_MAP;
+use crate::arch::faults::{self, Provocation};
+use crate::arch::percpu::PerCpu;
+use crate::arch::probe::Refused;
+use crate::arch::trap::vector;
+use crate::arch::{apic, cpu, heap, virt};
+use crate::kernel::faults::{is_asked_for_in, self_tests};
+use crate::kernel::processors;
+use crate::kernel::timeline::{self, Name};
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;
 /// How long one processor waits for the other: far longer than it takes, in pauses.
 const PATIENCE: u32 = 1_000_000_000;
+/// In the code of a staged image.
+const SPOILT_AT: u64 = 0x8000;
 
-/// How long a CPU waits at most for an NMI at a fault point on its way between two images.
-const UPDATE_WAIT_US: u64 = 100_000;
-/// The first NMI comes so long after the first CPU is back: the others have learnt of the roll-back then, and are on
-/// their way. One that an NMI brings back is at none of the points on the way back when the next one comes.
-pub const UPDATE_NMI_US: u64 = 20_000;
-const _: () = assert!(SelfTest::UPDATE_POINTS.len() == ::update::trial::FAULT_POINTS);
-
-/// Updates that waited at each fault point in turn.
-static UPDATES: AtomicU32 = AtomicU32::new(0);
 /// Processors that have come to their loop.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static IS_ARMED: AtomicBool = AtomicBool::new(false);
@@ -43,8 +42,26 @@ impl fmt::Display for Bomb {
     }
 }
 
-/// Fails in this way, or arms what fails later.
-pub fn fail(test: SelfTest) {
+/// The host is up, but for its guests: fails in the ways that are asked for, or arms what fails later.
+pub fn run_self_tests() {
+    let Some(tests) = self_tests().map(|tests| tests.all()).filter(|tests| !tests.is_empty()) else { return };
+    let _span = timeline::span(Name::SelfTests, 0);
+    for test in tests {
+        log::info!("self-test: {test:?}");
+        match test {
+            SelfTest::Exception => faults::provoke(Provocation::InvalidOpcode),
+            SelfTest::PageFault => faults::provoke(Provocation::PageFault),
+            SelfTest::StackOverflow => faults::provoke(Provocation::StackOverflow),
+            SelfTest::WriteToCode => faults::provoke(Provocation::WriteToCode),
+            SelfTest::Panic => panic!("self-test"),
+            SelfTest::Log => logging::contexts(),
+            // The others happen elsewhere, or fail in ways of their own.
+            other => fail(*other),
+        }
+    }
+}
+
+fn fail(test: SelfTest) {
     match test {
         SelfTest::PanicInInterrupt => {
             apic::send(apic::id(), vector::SELF_TEST);
@@ -57,7 +74,7 @@ pub fn fail(test: SelfTest) {
             apic::send(apic::id(), UNEXPECTED_VECTOR);
             cpu::take_pending_interrupts();
         }
-        SelfTest::RefusedRegister => match probe::write_reserved_bits() {
+        SelfTest::RefusedRegister => match faults::write_reserved_bits() {
             Err(Refused) => log::info!("self-test: the processor has refused a write, and the host goes on"),
             Ok(()) => log::error!("self-test: the processor has taken a write that it was to refuse"),
         },
@@ -70,24 +87,6 @@ pub fn fail(test: SelfTest) {
     }
 }
 
-/// The fault point at which CPUs wait in the update that begins now, if one is wanted, and for how many ticks.
-pub fn update_wait() -> Option<(u64, u64)> {
-    let (_, options) = BOOT.get()?;
-    let point = options.self_tests.iter().find_map(|test| match test {
-        SelfTest::UpdateWait { point } => Some(*point),
-        _ => None,
-    })?;
-    let in_turn = || UPDATES.fetch_add(1, Ordering::Relaxed) as usize % SelfTest::UPDATE_POINTS.len() + 1;
-    let point = point.map_or_else(in_turn, usize::from);
-    Some((point as u64, timer::us_to_ticks(UPDATE_WAIT_US)))
-}
-
-/// The name of a fault point.
-pub fn update_point(point: u64) -> Option<&'static str> {
-    let at = usize::try_from(point.checked_sub(1)?).ok()?;
-    SelfTest::UPDATE_POINTS.get(at).copied()
-}
-
 /// Somebody has asked for events.
 pub fn asked_for_events() {
     if IS_ARMED.load(Ordering::Relaxed) {
@@ -97,45 +96,55 @@ pub fn asked_for_events() {
 
 /// The host's end has come to this step: it fails where that is wanted.
 pub fn in_the_end(step: Step) {
-    let Some((_, options)) = BOOT.get() else { return };
-    let wanted = options.self_tests.iter().find_map(|test| match test {
-        SelfTest::End { fault, step: at } if to_step(*at) == step => Some(*fault),
-        _ => None,
-    });
-    match wanted {
+    let fault = self_tests().zip(to_test(step)).and_then(|(tests, step)| tests.end(step));
+    match fault {
         None => {}
         Some(EndFault::Panic) => panic!("self-test, in a step of the end"),
-        Some(EndFault::Exception) => trap::provoke(trap::Provocation::PageFault),
+        Some(EndFault::Exception) => faults::provoke(Provocation::PageFault),
         Some(EndFault::Hang) => loop {
             cpu::pause();
         },
     }
 }
 
-fn to_step(step: EndStep) -> Step {
-    match step {
-        EndStep::Stop => Step::Stop,
-        EndStep::Report => Step::Report,
-        EndStep::Epitaph => Step::Epitaph,
-        EndStep::Flush => Step::Flush,
-        EndStep::LastWords => Step::LastWords,
-        EndStep::Notify => Step::Notify,
-        EndStep::Rest => Step::Rest,
+fn to_test(step: Step) -> Option<EndStep> {
+    Some(match step {
+        Step::Stop => EndStep::Stop,
+        Step::Report => EndStep::Report,
+        Step::Epitaph => EndStep::Epitaph,
+        Step::Flush => EndStep::Flush,
+        Step::LastWords => EndStep::LastWords,
+        Step::Notify => EndStep::Notify,
+        Step::Rest => EndStep::Rest,
+        Step::Note | Step::Leave | Step::Halt => return None,
+    })
+}
+
+/// Whether the calling CPU, which has this number, does not park in the first restart: the last one.
+pub fn is_unresponsive_at_parking(index: u32) -> bool {
+    processors::online().last() == Some(&index) && is_asked_for_in(1, SelfTest::DeafAtParking)
+}
+
+/// The first image writes to the image that is staged in this memory.
+pub fn spoil_staged(slot: PhysRange) {
+    if is_asked_for_in(1, SelfTest::SpoilStaged) {
+        let at = PhysAddr(slot.start().0 + SPOILT_AT);
+        log::warn!("self-test: a stray write to the staged image at {:#018x}", DIRECT_MAP + at.0);
+        faults::write_astray(at);
     }
 }
 
 /// A processor is about to enter its loop, everything enabled.
 pub fn before_the_loop() {
     logging::before_the_loop();
-    let Some((_, options)) = BOOT.get() else { return };
+    let Some(tests) = self_tests() else { return };
     let me = PerCpu::current().index;
-    for test in options.self_tests.iter().filter(|_| me < 2) {
+    for test in tests.all().iter().filter(|_| me < 2) {
         match (test, me) {
             (SelfTest::PanicOnTwo, _) => {
                 meet();
                 panic!("self-test, on two processors at once");
             }
-            (SelfTest::HashCost, BOOT_PROCESSOR) => cost::measure(),
             (SelfTest::PanicBesideMasked, 1) => be_busy(),
             (SelfTest::PanicBesideDeaf, 1) => {
                 virt::block_all_interrupts();

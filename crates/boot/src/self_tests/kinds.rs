@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `selftest`: ways in which the host fails, or waits, on purpose.
-
-/// Self-tests that one command line can ask for.
-pub const MAXIMUM_SELF_TESTS: usize = 8;
+//! The self-tests: ways in which the host fails, or waits, on purpose, each with its name.
 
 /// A way to crash or to be loud on purpose, to see what the host makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +20,12 @@ pub enum SelfTest {
     StuckInMailbox,
     /// A staged image is written to before it is entered, in the first image.
     SpoilStaged,
-    /// What hashing an image costs; nothing crashes.
-    HashCost,
     /// Idle processors probe PCI functions for ever; nothing crashes.
     PciStorm,
     /// A write to a register that the processor refuses; nothing crashes.
     RefusedRegister,
     /// Records from every context, and a storm of them; nothing crashes.
     Log,
-    /// What a record costs; nothing crashes.
-    LogCost,
-    /// 400 kB of log from all processors while guests run.
-    LogStorm,
     /// A panic in an interrupt handler.
     PanicInInterrupt,
     /// An NMI that nobody expects.
@@ -187,15 +178,13 @@ impl SelfTest {
     ];
 
     /// Those that are named by a word alone; the others take parameters.
-    pub const NAMED: [(&'static str, Self); 24] = [
+    pub const NAMED: [(&'static str, Self); 21] = [
         ("exception", Self::Exception),
         ("pagefault", Self::PageFault),
         ("stack-overflow", Self::StackOverflow),
         ("write-to-code", Self::WriteToCode),
         ("panic", Self::Panic),
         ("log", Self::Log),
-        ("log-cost", Self::LogCost),
-        ("log-storm", Self::LogStorm),
         ("panic-in-interrupt", Self::PanicInInterrupt),
         ("nmi", Self::Nmi),
         ("unexpected-interrupt", Self::UnexpectedInterrupt),
@@ -209,7 +198,6 @@ impl SelfTest {
         ("deaf-at-parking", Self::DeafAtParking),
         ("stuck-in-mailbox", Self::StuckInMailbox),
         ("spoil-staged", Self::SpoilStaged),
-        ("hash-cost", Self::HashCost),
         ("pci-storm", Self::PciStorm),
         ("refused-register", Self::RefusedRegister),
     ];

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log tried out (`selftest=log`, `selftest=log-cost`): records from every context, a storm of them with NMIs in
-//! between, and what one costs.
+//! The log tried out (`selftest=log`): records from every context, and a storm of them with NMIs in between.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use boot::options::SelfTest;
+use boot::self_tests::SelfTest;
 use klog::Memory as _;
 
 use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
 use crate::arch::trap::vector;
 use crate::arch::{apic, cpu};
 use crate::kernel::console::log::ring;
-use crate::kernel::platform::BOOT;
-use crate::kernel::processors;
-use crate::kernel::timeline::{self, Name};
+use crate::kernel::{faults, processors};
 
 /// Records that each processor writes in the storm at least.
 const STORM_RECORDS: u32 = 3000;
@@ -23,8 +20,6 @@ const NMI_EVERY: u32 = 100;
 const NMI_PAUSES: u32 = 10_000;
 /// Looks at what is waited for, before it is given up.
 const PATIENCE: u32 = 100_000_000;
-/// Records that each kind is measured with: odd, so that one is the median.
-const MEASURED: usize = 101;
 
 /// NMIs are records, not failures.
 static TAKES_NMI: AtomicBool = AtomicBool::new(false);
@@ -70,13 +65,8 @@ pub fn contexts() {
 
 /// A processor is about to enter its loop.
 pub fn before_the_loop() {
-    let Some((_, options)) = BOOT.get() else { return };
-    let me = PerCpu::current().index;
-    if options.self_tests.contains(&SelfTest::Log) {
-        storm(me);
-    }
-    if options.self_tests.contains(&SelfTest::LogCost) && me == BOOT_PROCESSOR {
-        cost();
+    if faults::is_asked_for(SelfTest::Log) {
+        storm(PerCpu::current().index);
     }
 }
 
@@ -116,40 +106,4 @@ fn raise_storm(me: u32) {
 
 fn log_in_storm(number: u32, me: u32) {
     log::info!("storm: record {number} of processor {me}");
-}
-
-/// Measures records in a full ring, which is what a ring mostly is, by the time stamp counter: in an emulator that
-/// counts instructions, those.
-fn cost() {
-    (0..5000).for_each(|number| log::info!("cost: filling {number}"));
-    let (name, number, address) = ("linux", 3_u32, 0xffff_8000_1234_5678_u64);
-    let long = core::str::from_utf8(&[b'x'; 240]).unwrap_or_default();
-    let empty = median(|| {});
-    let rows = [
-        ("literal", median(|| log::info!("the control channel answers"))),
-        ("string", median(|| log::info!("guest {name} has been started"))),
-        ("two", median(|| log::info!("guest {name}: processor {number} is online"))),
-        ("hex", median(|| log::info!("address {address:#x} is not mapped"))),
-        ("four", median(|| log::info!("guest {name}: {number} of {} processors, {address:#x}", 128))),
-        ("long", median(|| log::info!("{long}"))),
-        ("timeline", median(|| timeline::instant(Name::SelfTests, 0))),
-        ("disabled", median(|| log::trace!("guest {name}: processor {number} is online"))),
-    ];
-    for (row, ticks) in rows {
-        log::info!("log-cost: {row} {}", ticks.saturating_sub(empty));
-    }
-    log::info!("log-cost: done");
-}
-
-/// The median of the ticks that `work` takes.
-#[inline(never)]
-fn median(work: impl Fn()) -> u64 {
-    let mut ticks = [0; MEASURED];
-    for slot in &mut ticks {
-        let before = cpu::tsc();
-        work();
-        *slot = cpu::tsc().wrapping_sub(before);
-    }
-    ticks.sort_unstable();
-    ticks[MEASURED / 2]
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host measures of itself for the benches (`measure=`). It is in the image that operators run, so that the
+//! figures are that image's.
+
+mod hashing;
+mod logging;
+
+use boot::options::Measurement;
+
+use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::kernel::platform::BOOT;
+use crate::kernel::storm;
+
+/// Orders the load of a measurement, while the host boots.
+pub fn begin() {
+    if is_asked_for(Measurement::LogStorm) {
+        storm::order();
+    }
+}
+
+/// Measures, on the boot processor, which is about to enter its loop.
+pub fn before_the_loop() {
+    if PerCpu::current().index != BOOT_PROCESSOR {
+        return;
+    }
+    if is_asked_for(Measurement::Log) {
+        logging::measure();
+    }
+    if is_asked_for(Measurement::Hash) {
+        hashing::measure();
+    }
+}
+
+fn is_asked_for(measurement: Measurement) -> bool {
+    BOOT.get().is_some_and(|(_, options)| options.measurements.contains(&measurement))
+}
