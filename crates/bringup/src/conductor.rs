@@ -30,7 +30,8 @@ pub fn bring_up(crew: &Crew<'_>, hardware: &mut impl Kick) -> Summary {
 
 /// Brings up these processors of the crew, in this order; the others are left as they are. Numbers of nobody and of the
 /// calling processor are passed over. May be called again, for processors that have left meanwhile
-/// ([`ProcessorCell::leave`](crate::ProcessorCell::leave)): with a plan that resets them by name, not with one that wakes all.
+/// ([`ProcessorCell::leave`](crate::ProcessorCell::leave)): with a plan that resets them by name, not with one that
+/// wakes all.
 pub fn bring_up_some(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Summary {
     BringUp::begin(crew, members, hardware).wait(hardware)
 }

@@ -27,8 +27,8 @@ use crate::tsc::Measurement;
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
     Again,
-    /// Sleep until another processor [wakes](crate::hardware::Wake::wake) this one, or until this time by its own clock; then poll
-    /// again.
+    /// Sleep until another processor [wakes](crate::hardware::Wake::wake) this one, or until this time by its own clock;
+    /// then poll again.
     Sleep {
         /// In ticks.
         until: u64,

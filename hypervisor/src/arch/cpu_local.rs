@@ -91,9 +91,9 @@ impl<T: Sync + 'static> CpuLocal<T> {
     #[inline]
     fn within(&'static self, area: u64) -> &'static T {
         let offset = (&raw const self.0) as u64 - percpu_start();
-        // SAFETY: an area holds a copy of the whole section, in which this variable is at this offset, aligned as there.
-        // It lives for ever, and whoever reaches it shares it, which `T: Sync` allows. The copy was made of a value that
-        // nothing has used.
+        // SAFETY: an area holds a copy of the whole section, in which this variable is at this offset, aligned as
+        // there. It lives for ever, and all that reach it share it, which `T: Sync` allows. The copy was made of a
+        // value that nothing has used.
         unsafe { &*((area + offset) as *const T) }
     }
 }

@@ -7,7 +7,8 @@
 //! | [`cpu`] | single instructions: HLT, RDTSC, MSRs, flags |
 //! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
-//! | [`cpu_local`], [`percpu`], [`figures`] | per-CPU variables; the data of each CPU, found through GS; how other CPUs read its counters |
+//! | [`cpu_local`] | per-CPU variables, found through GS |
+//! | [`percpu`], [`figures`] | what every CPU has for itself; how other CPUs read its counters |
 //! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
 //! | [`fault`], `faults` | fault points; in the test image, what they do to the machine |

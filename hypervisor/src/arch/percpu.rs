@@ -66,8 +66,7 @@ static ONLINE: AtomicU32 = AtomicU32::new(0);
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 impl PerCpu {
-    /// Makes the data of the CPU `index` before it starts, unless it has some: it then waits for no memory. `None` if the
-    /// machine has no such CPU.
+    /// Makes the data of the CPU `index` before it starts, unless it has some. `None` if the machine has no such CPU.
     pub fn prepare(index: u32, apic_id: u32) -> Option<&'static Self> {
         OWN.of(index).map(|own| own.call_once(|| Self::new(index, apic_id)))
     }

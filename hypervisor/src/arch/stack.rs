@@ -82,9 +82,9 @@ pub fn continue_on(stack_top: u64, next: extern "C" fn() -> !) -> ! {
     unsafe { asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) stack_top, in(reg) next, options(noreturn)) }
 }
 
-/// Frees the boot stack's frames, which are the image's last: they leave the image's addresses for the direct map. On the
-/// boot CPU, once it has left that stack for good and the ledger has the memory that the image lies in. No other CPU has
-/// ever been on it, so that what others may remember of its addresses does no harm.
+/// Frees the boot stack's frames, which are the image's last: they leave the image's addresses for the direct map. On
+/// the boot CPU, once it has left that stack for good and the ledger has the memory that the image lies in. No other
+/// CPU has ever been on it, so a translation that others still hold does no harm.
 pub fn give_back_boot_stack() {
     let (addresses, frames) = (image::boot_stack(), image::boot_stack_frames());
     let flags = Flags::WRITABLE | Flags::NO_EXECUTE | Flags::GLOBAL;

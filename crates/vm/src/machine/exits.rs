@@ -16,7 +16,9 @@ const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
 
 impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Answers an exit.
-    #[inline]
+    // This and `answer` are inlined into the vCPU's loop: a call would store the context and load it again at every
+    // exit, and save all registers besides.
+    #[inline(always)]
     pub fn handle(&mut self, exit: Exit) -> Outcome {
         self.processor.counters.count(kind_of(&exit));
         let exit = match self.processor.step {
@@ -34,7 +36,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         outcome
     }
 
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, exit: Exit) -> Outcome {
         match exit {
             Exit::Cpuid => self.cpuid(),

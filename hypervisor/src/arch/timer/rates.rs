@@ -19,7 +19,8 @@ pub fn start_at(ticks: u64) {
     TSC_AT_BOOT.store(ticks, Ordering::Relaxed);
 }
 
-/// What [`calibrate`](super::calibrate) found, and when time started: for the next image, which need not measure anything.
+/// What [`calibrate`](super::calibrate) found, and when time started: for the next image, which need not measure
+/// anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Ticks of the time stamp counter per second.
