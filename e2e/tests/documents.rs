@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the documents promise is so: rooms and dependencies as the manifests have them, options as the host parses
+//! What the documents promise is so: packages and dependencies as the manifests have them, options as the host parses
 //! them, configurations that the tool accepts, tests and files that are there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn manifest(room: &str) -> Table {
-    read(&format!("{room}/Cargo.toml")).parse().unwrap_or_else(|error| panic!("{room}: {error}"))
+fn manifest(folder: &str) -> Table {
+    read(&format!("{folder}/Cargo.toml")).parse().unwrap_or_else(|error| panic!("{folder}: {error}"))
 }
 
 fn keys(table: &Table, path: &[&str]) -> Names {
@@ -29,25 +29,25 @@ fn keys(table: &Table, path: &[&str]) -> Names {
     found.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Folders with a manifest: the workspace's rooms, and the fuzz targets' workspace.
-fn rooms() -> Vec<String> {
+/// Folders with a manifest: the workspace's packages, and the fuzz targets' workspace.
+fn packages() -> Vec<String> {
     let crates = fs::read_dir(root().join("crates")).expect("there are crates").flatten();
     let crates = crates.map(|entry| format!("crates/{}", entry.file_name().to_string_lossy()));
     let others =
         ["hypervisor", "cli", "lab", "bench", "dev", "e2e", "fuzz", "guests/agent", "guests/kvm", "guests/tiny"]
             .map(str::to_owned);
-    crates.chain(others).filter(|room| root().join(room).join("Cargo.toml").is_file()).collect()
+    crates.chain(others).filter(|folder| root().join(folder).join("Cargo.toml").is_file()).collect()
 }
 
-fn package(room: &str) -> String {
-    manifest(room)["package"]["name"].as_str().expect("a package has a name").to_owned()
+fn package(folder: &str) -> String {
+    manifest(folder)["package"]["name"].as_str().expect("a package has a name").to_owned()
 }
 
-/// By room, what it imports of the others.
+/// By package, what it imports of the others.
 fn imports() -> BTreeMap<String, Names> {
-    let house: Names = rooms().iter().map(|room| package(room)).collect();
-    let of = |room: &String| &keys(&manifest(room), &["dependencies"]) & &house;
-    rooms().iter().map(|room| (room.clone(), of(room))).collect()
+    let own: Names = packages().iter().map(|folder| package(folder)).collect();
+    let of = |folder: &String| &keys(&manifest(folder), &["dependencies"]) & &own;
+    packages().iter().map(|folder| (folder.clone(), of(folder))).collect()
 }
 
 fn list(text: &str, separator: char) -> Names {
@@ -63,32 +63,32 @@ fn rows(document: &str, first: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_room_is_listed_with_what_it_imports() {
-    let listed: BTreeMap<_, _> = rows("ARCHITECTURE.md", "room")
+fn every_package_is_listed_with_what_it_imports() {
+    let listed: BTreeMap<_, _> = rows("ARCHITECTURE.md", "package")
         .into_iter()
         .map(|cells| (cells[0].replace('`', ""), list(&cells[2], ',')))
         .collect();
-    assert_eq!(listed, imports(), "ARCHITECTURE.md, table of rooms (left), is not what the manifests say (right)");
+    assert_eq!(listed, imports(), "ARCHITECTURE.md, table of packages (left), is not what the manifests say (right)");
 }
 
 #[test]
-fn the_diagram_has_every_arrow_and_no_other() {
+fn the_diagram_has_every_dependency_and_no_other() {
     let text = read("ARCHITECTURE.md");
     let drawn = text.split("```mermaid").nth(1).and_then(|rest| rest.split("```").next()).expect("a diagram");
     let arrow = |line: &str| line.split_once("-->").map(|(from, to)| (from.trim().to_owned(), list(to, '&')));
     let drawn: BTreeMap<_, _> = drawn.lines().filter_map(arrow).collect();
     let real = imports().into_iter().filter(|(_, imports)| !imports.is_empty());
-    let real: BTreeMap<_, _> = real.map(|(room, imports)| (package(&room), imports)).collect();
+    let real: BTreeMap<_, _> = real.map(|(folder, imports)| (package(&folder), imports)).collect();
     assert_eq!(drawn, real, "ARCHITECTURE.md, diagram (left), is not what the manifests say (right)");
 }
 
 #[test]
 fn every_dependency_is_listed_with_its_reason() {
     let declared = keys(&read("Cargo.toml").parse().expect("a manifest"), &["workspace", "dependencies"]);
-    let house: Names = rooms().iter().map(|room| package(room)).collect();
+    let own: Names = packages().iter().map(|folder| package(folder)).collect();
     let listed: Names =
         rows("ARCHITECTURE.md", "crate").iter().flat_map(|cells| list(&cells[0].replace('`', ""), ',')).collect();
-    assert_eq!(listed, &declared - &house, "ARCHITECTURE.md, dependencies (left), is not what Cargo.toml says (right)");
+    assert_eq!(listed, &declared - &own, "ARCHITECTURE.md, dependencies (left), is not what Cargo.toml says (right)");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn every_configuration_in_the_guide_is_accepted() {
 
 /// The text of every source file.
 fn code() -> String {
-    let mut folders: Vec<PathBuf> = rooms().iter().map(|room| root().join(room)).collect();
+    let mut folders: Vec<PathBuf> = packages().iter().map(|folder| root().join(folder)).collect();
     let mut code = String::new();
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.path()) {

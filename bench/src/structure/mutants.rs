@@ -3,7 +3,7 @@
 //!
 //! All of them take tens of minutes, so they are tried in parts, only with `--all`, and no part is begun after
 //! `--minutes`. What came of a part is kept in `target/mutants/`, in a folder whose name stands for the protocol's
-//! sources: the next run goes on where this one ended, and a changed protocol starts anew.
+//! sources: the next run goes on where this one ended, and a changed protocol starts again.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -22,18 +22,18 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
     name: "selftest",
     accepted: "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, \
                panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, panic-in-report, \
-               panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, deaf-at-parking, \
+               panic-on-two, panic-beside-masked, panic-beside-unresponsive, panic-when-asked, unresponsive-at-parking, \
                stuck-in-mailbox, spoil-staged, pci-storm, refused-register, \
                madt:missing/truncated/duplicate/absurd, \
-               stop:<processor>:first-sign/initialisation/tsc-sync/online, \
+               stop:<CPU>:first-sign/initialisation/tsc-sync/online, \
                update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
                update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
                update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
                end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
     default: "none",
     what: "crash on purpose once the host is up; send an NMI or an interrupt that is no one's; try the log; lose the \
-           last processor at a restart, or damage its image; probe PCI functions for ever; write to a register that \
-           refuses it; damage the table of processors; stop one while it comes up; let a step of the host's end fail; \
+           last CPU at a restart, or damage its image; probe PCI functions for ever; write to a register that \
+           refuses it; damage the table of CPUs; stop one while it comes up; let a step of the host's end fail; \
            or let the image fail by which an update would replace this one, or CPUs wait on their way to it and back",
     examples: &[
         "none",
@@ -41,7 +41,7 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
         "pagefault,panic",
         "stack-overflow",
         "write-to-code",
-        "deaf-at-parking",
+        "unresponsive-at-parking",
         "stuck-in-mailbox",
         "spoil-staged",
         "pci-storm",
@@ -93,7 +93,7 @@ impl SelfTests {
     /// Returns where the CPU with this number stops for good while it comes up.
     pub fn stop(&self, cpu: u32) -> Option<StopPhase> {
         self.find(|test| match test {
-            SelfTest::Stop { processor, phase } if processor == cpu => Some(phase),
+            SelfTest::Stop { cpu: which, phase } if which == cpu => Some(phase),
             _ => None,
         })
     }

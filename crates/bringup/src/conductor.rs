@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boot processor's part: kick, then wait.
+//! The boot CPU's part: kick, then wait.
 //!
 //! [`BringUp::begin`] kicks and returns at once, so that the rest of the boot goes on while the others wake;
 //! [`BringUp::wait`] waits. Waiting is sleeping: whoever asks for the time, and the last to arrive, wakes the boot
-//! processor. Now and then it looks at some processors for one that stands still. What it looks at per turn does not
+//! CPU. Now and then it checks some CPUs for one that stands still. What it checks per turn does not
 //! grow with their number.
 
 mod summary;
@@ -21,16 +21,16 @@ use crate::state::State;
 
 pub use self::summary::Summary;
 
-/// Brings up every processor of the crew but the calling one, which is number 0. Returns within
+/// Brings up every CPU of the crew but the calling one, which is number 0. Returns within
 /// [`Limits::total`](crate::startup::Limits::total) per batch, whatever the others do.
 pub fn bring_up(crew: &Crew<'_>, hardware: &mut impl Kick) -> Summary {
     let all: Vec<u32> = (1..crew.count()).collect();
     bring_up_some(crew, &all, hardware)
 }
 
-/// Brings up these processors of the crew, in this order; the others are left as they are. Numbers of nobody and of the
-/// calling processor are passed over. May be called again, for processors that have left meanwhile
-/// ([`ProcessorCell::leave`](crate::ProcessorCell::leave)): with a plan that resets them by name, not with one that
+/// Brings up these CPUs of the crew, in this order; the others are left as they are. Numbers of nobody and of the
+/// calling CPU are passed over. May be called again, for CPUs that have left meanwhile
+/// ([`CpuCell::leave`](crate::CpuCell::leave)): with a plan that resets them by name, not with one that
 /// wakes all.
 pub fn bring_up_some(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Summary {
     BringUp::begin(crew, members, hardware).wait(hardware)
@@ -51,7 +51,7 @@ pub struct BringUp<'a> {
 }
 
 impl<'a> BringUp<'a> {
-    /// Kicks these processors, and waits for nobody. Serially, nothing can be done before it is waited.
+    /// Kicks these CPUs, and waits for nobody. Serially, nothing can be done before it is waited.
     pub fn begin(crew: &Crew<'a>, members: &[u32], hardware: &mut impl Kick) -> Self {
         let began = hardware.now();
         let summary = Summary { began, ..Summary::default() };
@@ -76,7 +76,7 @@ impl<'a> BringUp<'a> {
         }
     }
 
-    /// Waits until every processor is online or given up.
+    /// Waits until every CPU is online or given up.
     pub fn wait(mut self, hardware: &mut impl Kick) -> Summary {
         let is_serial = self.crew.plan().policy == Policy::Serial;
         let batch = self.crew.plan().policy.batch(self.crew.count()).max(1) as usize;
@@ -107,7 +107,7 @@ impl<'a> BringUp<'a> {
     fn kick(&mut self, places: Range<usize>, hardware: &mut impl Kick) {
         let began = hardware.now();
         let members = &self.members[places];
-        self.newcomers = members.iter().filter(|index| !self.crew.state(**index).is_settled()).count() as u32;
+        self.newcomers = members.iter().filter(|index| !self.crew.state(**index).has_final_clock()).count() as u32;
         self.crew.expect(members);
         hardware.set_reset_vector(self.crew.plan().startup_page);
         self.startup_due = kick(&self.crew, members, hardware);
@@ -134,7 +134,7 @@ impl<'a> BringUp<'a> {
 fn kick(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Option<u64> {
     let plan = crew.plan();
     if plan.is_relayed() {
-        // The boot processor's children, and those whose parent does not come.
+        // The boot CPU's children, and those whose parent does not come.
         let has_parent =
             |index: &u32| !matches!(crew.state(crew.tree().parent(*index)), State::Offline | State::Dead(_));
         let is_mine = |index: &&u32| crew.tree().parent(**index) == 0 || !has_parent(index);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A woken processor's own way, as a machine that is polled: each call does what can be done now and never waits, so
-//! that the processor itself can wait as it likes, and a model can step thousands of them.
+//! A woken CPU's own way, as a machine that is polled: each call does what can be done now and never waits, so
+//! that the CPU itself can wait as it likes, and a model can step thousands of them.
 //!
-//! A processor that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
-//! says so and looks once more; whoever changes what it waits for looks whether it sleeps, and wakes it. What changes
+//! A CPU that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
+//! says so and looks once more; whoever changes what it waits for checks whether it sleeps, and wakes it. What changes
 //! is: a permission, the partner's answer, and where parent and children stand.
 //!
 //! ```text
-//! arrive ─▶ (releases its children where parked processors wake each other)
+//! arrive ─▶ (releases its children where parked CPUs wake each other)
 //!        ─▶ poll … ─▶ Next::Initialise: prepare yourself, then call `initialised`
 //!        ─▶ poll … ─▶ Next::Online: take work        (Next::Halt at any time: given up, halt for ever)
 //! ```
 
 mod clock;
 
-use crate::cell::ProcessorCell;
+use crate::cell::CpuCell;
 use crate::crew::{Crew, permission};
 use crate::hardware::Station;
 use crate::plan::Policy;
@@ -22,12 +22,12 @@ use crate::relatives::{release, tell_relatives};
 use crate::state::State;
 use crate::tsc::Measurement;
 
-/// What a polled processor does next.
+/// What a polled CPU does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
     Again,
-    /// Sleep until another processor [wakes](crate::hardware::Wake::wake) this one, or until this time by its own clock;
+    /// Sleep until another CPU [wakes](crate::hardware::Wake::wake) this one, or until this time by its own clock;
     /// then poll again.
     Sleep {
         /// In ticks.
@@ -41,10 +41,10 @@ pub enum Next {
     Halt,
 }
 
-/// A processor that woke and may not go on: it halts, for ever.
+/// A CPU that woke and may not go on: it halts, for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nobody by this number, or it is the boot processor's.
+    /// Nobody by this number, or it is the boot CPU's.
     Unknown,
     /// It was not kicked, or has been given up.
     NotExpected(State),
@@ -59,21 +59,21 @@ enum Step {
     AwaitOnline,
 }
 
-/// One woken processor.
+/// One woken CPU.
 #[derive(Debug)]
 pub struct Follower<'a> {
     crew: Crew<'a>,
-    cell: &'a ProcessorCell,
+    cell: &'a CpuCell,
     index: u32,
     step: Step,
-    /// What must be added to its clock to get the boot processor's, where that could not be corrected.
+    /// What must be added to its clock to get the boot CPU's, where that could not be corrected.
     clock_offset: i64,
     /// When it last answered a child, by its own clock.
     answered_at: Option<u64>,
 }
 
 impl<'a> Follower<'a> {
-    /// The calling processor gives its first sign of life; where parked processors wake each other, it wakes its
+    /// The calling CPU gives its first sign of life; where parked CPUs wake each other, it wakes its
     /// children.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl<'a> Follower<'a> {
         Next::Sleep { until: station.now().wrapping_add(self.crew.plan().limits.answer) }
     }
 
-    /// The processor has prepared itself.
+    /// The CPU has prepared itself.
     pub fn initialised(&mut self, station: &mut impl Station) -> Next {
         self.step = Step::AwaitSync { since: None };
         self.advance(State::Alive, State::Initialised, station)
@@ -155,7 +155,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Where the boot processor waits for this one's every step, it is woken.
+    /// Where the boot CPU waits for this one's every step, it is woken.
     fn report(&self, station: &mut impl Station) {
         if self.crew.plan().policy == Policy::Serial {
             self.crew.rouse(0, station);
@@ -183,7 +183,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Answers children that ask; whether any of them still may. One that wakes later asks the boot processor.
+    /// Answers children that ask; whether any of them still may. One that wakes later asks the boot CPU.
     fn is_needed(&mut self, station: &mut impl Station) -> bool {
         let mut is_needed = false;
         for child in self.crew.tree().children(self.index) {

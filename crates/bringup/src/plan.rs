@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is decided before the first processor is kicked.
+//! What is decided before the first CPU is kicked.
 
 use crate::startup::{Limits, Reach};
 use crate::tsc::SyncPlan;
 
-/// How processors are brought up.
+/// How CPUs are brought up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// One after the other, each waited for four times: the baseline.
     Serial,
     /// All are kicked, then waited for.
     Parallel,
-    /// All wait at mailboxes where the previous image parked them: no processor is reset.
+    /// All wait at mailboxes where the previous image parked them: no CPU is reset.
     Park,
 }
 
@@ -32,11 +32,11 @@ pub struct Plan {
     pub policy: Policy,
     /// Whether one interrupt may wake all. Used by [`Policy::Parallel`] only.
     pub reach: Reach,
-    /// The page below 1 MiB, divided by 4,096, where processors start.
+    /// The page below 1 MiB, divided by 4,096, where CPUs start.
     pub startup_page: u8,
     /// How long what may take.
     pub limits: Limits,
-    /// How clocks are settled.
+    /// How clocks are determined.
     pub sync: SyncPlan,
     /// When INIT was sent to all others already, where that has been done. Concerns broadcasts only.
     pub reset_at: Option<u64>,
@@ -48,7 +48,7 @@ impl Plan {
         self.policy == Policy::Parallel && self.reach == Reach::Everyone
     }
 
-    /// Whether processors wake each other.
+    /// Whether CPUs wake each other.
     pub(crate) fn is_relayed(&self) -> bool {
         self.policy == Policy::Park
     }

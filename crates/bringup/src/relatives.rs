@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processors do for those beside them in the tree.
+//! What CPUs do for those beside them in the tree.
 
 use crate::crew::Crew;
 use crate::hardware::Wake;
 use crate::state::State;
 
-/// Where processors answer their children, those who may wait for a step of this one look: its parent and its children.
+/// Where CPUs answer their children, those who may wait for a step of this one look: its parent and its children.
 pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     if crew.stays_to_answer() {
         let tree = crew.tree();
@@ -13,12 +13,12 @@ pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     }
 }
 
-/// Kicks a parked processor through its mailbox. Whoever comes second does nothing.
+/// Kicks a parked CPU through its mailbox. Whoever comes second does nothing.
 pub(crate) fn release(crew: &Crew<'_>, index: u32, now: u64, release: impl FnOnce(u32) -> bool) {
     if let Some(cell) = crew.cell(index).filter(|cell| cell.state() != State::Offline) {
-        // First the state, so that the processor finds itself expected.
+        // First the state, so that the CPU finds itself expected.
         cell.kick(now);
-        // A mailbox that makes no sense leaves the processor without a sign of life: the boot processor names it.
+        // A mailbox that makes no sense leaves the CPU without a sign of life: the boot CPU names it.
         release(index);
     }
 }

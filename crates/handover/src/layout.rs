@@ -11,7 +11,7 @@ use zerocopy::little_endian::{U32, U64};
 
 use crate::macros::{numbered, plain};
 
-pub use self::numbers::{CheckPolicy, ProcessorState, Purpose, Reason, control_flag};
+pub use self::numbers::{CheckPolicy, CpuState, Purpose, Reason, control_flag};
 pub use self::presence::Presence;
 pub use self::text::{padded, unpadded};
 pub use crate::version::{OLDEST_VERSION, VERSION};
@@ -56,11 +56,11 @@ plain! {
 
     /// The host: who hands over, and why.
     pub struct Host since 1 {
-        /// Images that have run since the machine was switched on, the new one included.
+        /// Images that have run since the machine was powered on, the new one included.
         pub generation: U64 as "count",
         /// A [`Reason`]'s number.
         pub reason: U32 as "number",
-        /// 1 if the processors' time stamp counters agree, as far as is known.
+        /// 1 if the CPUs' time stamp counters agree, as far as is known.
         pub clocks_agree: U32 as "flag",
         /// Physical address of the new image's slot: where 2 MiB above its link base lies. A multiple of 2 MiB.
         pub slot_start: U64 as "physical address",
@@ -106,21 +106,21 @@ plain! {
     }
 
     /// The pages that outlive the image, and how to go on from there.
-    pub struct Crossing since 1 {
+    pub struct SwitchPages since 1 {
         /// Version of the mailboxes' layout (`bringup::park`), or in an update of the pages' (`update::trial`).
         pub mailbox_version: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
-        /// Page tables that show the crossing, the new image at its link addresses and the first 4 GiB as the direct
+        /// Page tables that show the switch pages, the new image at its link addresses and the first 4 GiB as the direct
         /// map.
         pub root: U64 as "physical address",
     }
 
-    /// One processor; the first is the one that hands over.
-    pub struct Processor since 1 {
+    /// One CPU; the first is the one that hands over.
+    pub struct Cpu since 1 {
         /// Its local APIC's identifier.
         pub apic_id: U32 as "number",
-        /// A [`ProcessorState`]'s number.
+        /// A [`CpuState`]'s number.
         pub state: U32 as "number",
         /// Physical address of its mailbox, or in an update of its page (`update::trial`); 0 where it has none.
         pub mailbox: U64 as "physical address",
@@ -148,7 +148,7 @@ plain! {
         pub asked: U64 as "ticks",
         /// Everything that can be prepared was: from here on guests stop.
         pub stopped: U64 as "ticks",
-        /// Every processor was parked or given up.
+        /// Every CPU was parked or given up.
         pub parked: U64 as "ticks",
         /// The new image was entered.
         pub left: U64 as "ticks",
@@ -179,9 +179,9 @@ plain! {
         /// Ticks that it took, waiting not counted.
         pub staged_ticks: U64 as "ticks",
         /// Bytes hashed while no guest ran.
-        pub gap_bytes: U64 as "bytes",
+        pub blackout_bytes: U64 as "bytes",
         /// Ticks that it took.
-        pub gap_ticks: U64 as "ticks",
+        pub blackout_ticks: U64 as "ticks",
     }
 
     /// Memory that machine checks have found damaged: the new image uses it for nothing. What the option `bad-memory`
@@ -193,7 +193,7 @@ plain! {
         pub bytes: U64 as "bytes",
     }
 
-    /// Where one processor's part of the old image's log lies: a ring that describes itself (`klog::layout`).
+    /// Where one CPU's part of the old image's log lies: a ring that describes itself (`klog::layout`).
     pub struct LogRing since 1 {
         /// Physical address of the first byte.
         pub start: U64 as "physical address",
@@ -201,8 +201,8 @@ plain! {
         pub bytes: U64 as "bytes",
         /// The number that its next record would have got: the new image counts on from there.
         pub records: U64 as "count",
-        /// The old image's number for the processor.
-        pub processor: U32 as "number",
+        /// The old image's number for the CPU.
+        pub cpu: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
     }
@@ -223,10 +223,10 @@ numbered! {
         Firmware = 5,
         /// One [`Clock`].
         Clock = 6,
-        /// One [`Crossing`].
-        Crossing = 7,
-        /// [`Processor`]s that were online, the one that hands over first.
-        Processors = 8,
+        /// One [`SwitchPages`].
+        SwitchPages = 7,
+        /// [`Cpu`]s that were online, the one that hands over first.
+        Cpus = 8,
         /// [`Kept`] memory.
         Kept = 9,
         /// One [`Stamps`]; may be passed over.

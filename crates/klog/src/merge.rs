@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All processors' rings as one stream, in the order of time.
+//! All CPUs' rings as one stream, in the order of time.
 
 use crate::reader::{Cursor, Memory, Peek, Reach, Step};
 use crate::record::Copied;

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{TestRing, text_of};
 use klog::{
@@ -11,8 +11,8 @@ use klog::{
     MINIMUM_RING_WORDS, Merge, Merged, Reach, Ring, Step, TooSmall, UnknownLevel,
 };
 
-fn line(level: Level, module: &str, processor: u32, ticks: u64, text: &str) -> String {
-    let ring = TestRing::new(MINIMUM_RING_WORDS, processor);
+fn line(level: Level, module: &str, cpu: u32, ticks: u64, text: &str) -> String {
+    let ring = TestRing::new(MINIMUM_RING_WORDS, cpu);
     ring.get().write(level, module, format_args!("{text}"), || ticks);
     ring.records().remove(0).line
 }

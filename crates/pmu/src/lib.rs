@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters: those of the processor, shared out among their users, and those that a guest sees.
+//! Performance counters: those of the CPU, shared out among their users, and those that a guest sees.
 //!
 //! ```text
 //! guest's registers ─► VirtualPmu ─► Bank: events, on counters ─► Backend ─┬─ soft: time in the guest
-//!                      (guest)        (one code path, two policies)        └─ amd ─► Msrs: the processor, or a model
+//!                      (guest)        (one code path, two policies)        └─ amd ─► Msrs: the CPU, or a model
 //!                                         │ assign
 //! the host's events ──────────────────► schedule
 //! ```
 //!
 //! | module | what |
 //! |---|---|
-//! | `event` | what is counted, and in which modes of the processor |
+//! | `event` | what is counted, and in which modes of the CPU |
 //! | `counter` | counters, sets of them, their width and overflow |
 //! | `schedule` | which event gets which counter |
 //! | `bank` | the events of one user and the counters that they are on; what a switch saves and restores |
-//! | `soft`, `amd` | counters of a processor that has none, and of AMD's |
+//! | `soft`, `amd` | counters of a CPU that has none, and of AMD's |
 //! | `intel` | the numbers of Intel's, which guests see |
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
 //! | `host` | what a host counts with: `soft` or `amd`, as one type |
-//! | `vcpu` | a virtual processor's counters on that |
+//! | `vcpu` | a vCPU's counters on that |
 //! | `host_time` | the host's own, a user beside guests' |
-//! | `not_yet_wired` | Intel's processors' counters, PEBS, last branch records and top-down metrics: in no image yet |
+//! | `not_yet_wired` | Intel's CPUs' counters, PEBS, last branch records and top-down metrics: in no image yet |
 //!
-//! Nothing here allocates, and every loop is over the counters of one processor.
+//! Nothing here allocates, and every loop is over the counters of one CPU.
 #![no_std]
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Intercepts: what makes the processor leave the guest (appendix B, table B-1, offsets 000h–014h).
+//! Intercepts: what makes the CPU leave the guest (appendix B, table B-1, offsets 000h–014h).
 #![allow(missing_docs, reason = "the names are the manual's")]
 
 use bitflags::bitflags;
@@ -62,7 +62,7 @@ bitflags! {
 
 /// What every guest leaves for, beside [`vm::vcpu::Exceptions::ALWAYS`]. Nothing else is intercepted: control
 /// registers, descriptor tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the
-/// guest. PAUSE is intercepted where the processor counts them, IRET while an NMI is handled.
+/// guest. PAUSE is intercepted where the CPU counts them, IRET while an NMI is handled.
 pub const MISC1: Misc1 = Misc1::INTR
     .union(Misc1::NMI)
     .union(Misc1::SMI)

@@ -22,7 +22,7 @@ pub use switched::{Owner, SpecCtrl, Switched};
 /// Reset value of the page attribute table register (section 7.8.2).
 const PAT_AFTER_RESET: u64 = 0x0007_0406_0007_0406;
 
-/// One virtual processor. `B` is how the control block is held: a box in tests, a page with a known physical address on
+/// One vCPU. `B` is how the control block is held: a box in tests, a page with a known physical address on
 /// the machine.
 pub struct Vcpu<B> {
     vmcb: B,
@@ -39,7 +39,7 @@ pub struct Vcpu<B> {
 }
 
 impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
-    /// A processor that will start in `entry`. `asid` is from 1 to [`Features::asids`].
+    /// A CPU that will start in `entry`. `asid` is from 1 to [`Features::asids`].
     pub fn new(mut vmcb: B, features: Features, asid: u32, tables: Tables, entry: &EntryState) -> Self {
         *vmcb = Vmcb::zeroed();
         prepare::control(&mut vmcb, asid, tables);
@@ -73,8 +73,8 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         &self.vmcb
     }
 
-    /// It is on another processor from now on, and has this address space identifier there: what was translated under
-    /// it is flushed at the next entry, and nothing that the processor has kept of this control block counts
+    /// It is on another CPU from now on, and has this address space identifier there: what was translated under
+    /// it is flushed at the next entry, and nothing that the CPU has kept of this control block counts
     /// (section 15.15).
     pub fn arrive(&mut self, asid: u32) {
         self.vmcb.control.asid = asid;

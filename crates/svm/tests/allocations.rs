@@ -15,7 +15,7 @@ use vm::cpu::kvmclock::TscScale;
 use vm::devices::pvpanic::PanicEvent;
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use vm::machine::emulate::VectorWrite;
-use vm::machine::{Counters, Host, Machine, MachineConfig, Outcome, Processor};
+use vm::machine::{Cpu, ExitStatistics, Host, Machine, MachineConfig, Outcome};
 use vm::memory::GuestMemory;
 use vm::testing::FakeMemory;
 use vm::vcpu::{AccessRights, EntryState, Gpr, Rflags, Segment, TableRegister, VcpuState, cr0, efer};
@@ -105,7 +105,7 @@ fn vcpu() -> Vcpu<Box<Vmcb>> {
 
 struct Guest {
     machine: Machine<FakeMemory>,
-    vcpus: [(Vcpu<Box<Vmcb>>, Processor); 2],
+    vcpus: [(Vcpu<Box<Vmcb>>, Cpu); 2],
     host: Quiet,
 }
 
@@ -121,25 +121,25 @@ impl Guest {
             boot_unix_ns: 0,
             has_debug_exit: true,
         };
-        let processor = |id| Processor::new(id, id == 0, 0, 0, Arc::new(Counters::new()));
-        let vcpus = [(vcpu(), processor(0)), (vcpu(), processor(1))];
+        let cpu = |id| Cpu::new(id, id == 0, 0, 0, Arc::new(ExitStatistics::new()));
+        let vcpus = [(vcpu(), cpu(0)), (vcpu(), cpu(1))];
         Self { machine: Machine::new(FakeMemory::new(0x10_000), config), vcpus, host: Quiet::default() }
     }
 
     /// vCPU 0 leaves at this instruction, and is entered again if it may run. What the entry delivers is taken.
     fn leaves(&mut self, code: &[u8], exit: Exit) -> Outcome {
-        let (vcpu, processor) = &mut self.vcpus[0];
+        let (vcpu, cpu) = &mut self.vcpus[0];
         vcpu.set_rip(RIP);
         self.machine.memory().write(Gpa(RIP), code).unwrap();
-        let outcome = self.machine.context(vcpu, processor, &mut self.host).handle(exit);
+        let outcome = self.machine.context(vcpu, cpu, &mut self.host).handle(exit);
         self.enter(0);
         outcome
     }
 
     /// Whether it runs, and the interrupt that it takes.
     fn enter(&mut self, which: usize) -> (bool, Option<u8>) {
-        let (vcpu, processor) = &mut self.vcpus[which];
-        let runs = self.machine.context(vcpu, processor, &mut self.host).prepare_entry();
+        let (vcpu, cpu) = &mut self.vcpus[which];
+        let runs = self.machine.context(vcpu, cpu, &mut self.host).prepare_entry();
         let vector = vcpu.withdraw_interrupt();
         // An exception was injected with EVENTINJ, which the CPU clears.
         let _ = vcpu.after_exit();
@@ -188,8 +188,8 @@ fn halt_until_the_timer(guest: &mut Guest) {
     guest.wrmsr(TSC_DEADLINE, guest.host.tsc + 1000);
     assert_eq!(guest.leaves(&[0xf4], Exit::Halt), Outcome::Idle);
     guest.host.tsc = guest.host.alarm.expect("the timer is set");
-    let (vcpu, processor) = &mut guest.vcpus[0];
-    guest.machine.context(vcpu, processor, &mut guest.host).alarm();
+    let (vcpu, cpu) = &mut guest.vcpus[0];
+    guest.machine.context(vcpu, cpu, &mut guest.host).alarm();
     assert_eq!(guest.enter(0), (true, Some(0x50)));
     guest.wrmsr(EOI, 0);
 }

@@ -2,24 +2,24 @@
 //! One guest's machine: its devices behind their ports and addresses, and the answer to every exit.
 //!
 //! ```text
-//! Exit ──► exits ──┬─► CPUID, MSRs ──────────► Processor (local APIC, clock)
+//! Exit ──► exits ──┬─► CPUID, MSRs ──────────► CPU (local APIC, clock)
 //!                  ├─► ports ──┬────────────► Bus of devices (a lock for each)
 //!                  └─► memory ─┘                  │ interrupt messages
 //!                                                 ▼
 //! next entry ◄── interrupts: the highest vector, or a window ◄── local APIC
 //! ```
 //!
-//! What belongs to one virtual processor is in [`Processor`] and needs no lock; what its processors share is in
+//! What belongs to one vCPU is in [`Cpu`] and needs no lock; what its CPUs share is in
 //! its [`Bus`]. Time, the console and the real alarm come from the [`Host`]. Whatever answers an exit has them all as
 //! one argument, a [`VcpuContext`](context::VcpuContext).
 
 mod activity;
 mod completion;
 pub mod context;
-mod counters;
 mod counting;
 mod devices;
 pub mod emulate;
+mod exit_statistics;
 mod exits;
 mod host;
 pub mod instruction;
@@ -62,7 +62,7 @@ use nmi::Nmi;
 use stepping::Step;
 
 pub use activity::Activity;
-pub use counters::{Counters, ExitKind};
+pub use exit_statistics::{ExitKind, ExitStatistics};
 pub use host::Host;
 pub use others::Others;
 pub use outcome::{Fault, Outcome, Stop};
@@ -71,7 +71,7 @@ pub use saved::{Full, check_area, note_initial_x87};
 /// When the next counter overflows: none does.
 const NEVER: u64 = u64::MAX;
 
-/// What the virtual processors of one guest share.
+/// What the vCPUs of one guest share.
 pub struct Machine<M> {
     memory: M,
     cpuid: CpuidTable,
@@ -79,21 +79,21 @@ pub struct Machine<M> {
     /// Wall clock at the guest's time 0.
     boot_unix_ns: u64,
     bus: Bus,
-    /// One per virtual processor; the index is its APIC identifier.
+    /// One per vCPU; the index is its APIC identifier.
     mailboxes: Vec<Mailbox>,
     /// Whether MISC_ENABLE is there, which is Intel's.
     has_misc_enable: bool,
-    /// Virtual processors that an interrupt from inside the guest can reach.
+    /// vCPUs that an interrupt from inside the guest can reach.
     alive: AtomicUsize,
-    /// Virtual processors that have halted with interrupts off.
-    deaf: AtomicUsize,
+    /// vCPUs that have halted with interrupts off.
+    halted_for_good: AtomicUsize,
     /// LFENCE serializes on the host.
     lfence_serializes: bool,
 }
 
 /// What a machine is made of.
 pub struct MachineConfig {
-    /// Virtual processors; their APIC identifiers count from 0.
+    /// vCPUs; their APIC identifiers count from 0.
     pub vcpus: u32,
     /// What CPUID says.
     pub cpuid: CpuidTable,
@@ -105,7 +105,7 @@ pub struct MachineConfig {
     pub has_debug_exit: bool,
 }
 
-/// What a switch has to do about a virtual processor's performance counters: nothing for who has none or uses none.
+/// What a switch has to do about a vCPU's performance counters: nothing for who has none or uses none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct CountersSwitch {
     /// They are to be opened when it is switched in.
@@ -114,13 +114,13 @@ struct CountersSwitch {
     closes: bool,
 }
 
-/// What belongs to one virtual processor beside its architectural state.
-pub struct Processor {
+/// What belongs to one vCPU beside its architectural state.
+pub struct Cpu {
     lapic: Lapic,
     msrs: PlainMsrs,
     clock: VcpuClock,
     steal: StealTime,
-    /// Where the guest looks whether it must write EOI.
+    /// Where the guest checks whether it must write EOI.
     eoi_flag: SharedArea,
     /// The flag is set: the interrupt in service may end without an exit.
     eoi_flag_is_set: bool,
@@ -140,7 +140,7 @@ pub struct Processor {
     recent: Recent,
     /// The last instruction on a device register was not emulated: the guest executes it again.
     is_executed_again: bool,
-    counters: Arc<Counters>,
+    exits: Arc<ExitStatistics>,
     /// Its performance counters, if it has any.
     pmu: Option<VcpuCounters>,
     /// Whether any of them counts.
@@ -166,7 +166,7 @@ impl<M: GuestMemory> Machine<M> {
             bus: Bus::new(config.has_debug_exit),
             mailboxes: (0..config.vcpus).map(|id| Mailbox::new(Lapic::new(id, id == 0).addressing())).collect(),
             alive: AtomicUsize::new(1),
-            deaf: AtomicUsize::new(0),
+            halted_for_good: AtomicUsize::new(0),
             lfence_serializes: true,
         }
     }
@@ -192,15 +192,15 @@ impl<M: GuestMemory> Machine<M> {
     }
 }
 
-impl Processor {
-    /// A processor after power-on whose time stamp counter starts at 0 when the host's is at `tsc_at_start`.
-    /// Its exits are counted in `counters`, which others may read.
+impl Cpu {
+    /// A CPU after power-on whose time stamp counter starts at 0 when the host's is at `tsc_at_start`.
+    /// Its exits are counted in `exits`, which others may read.
     pub fn new(
         apic_id: u32,
         is_bootstrap: bool,
         tsc_at_start: u64,
         microcode_revision: u32,
-        counters: Arc<Counters>,
+        exits: Arc<ExitStatistics>,
     ) -> Self {
         Self {
             lapic: Lapic::new(apic_id, is_bootstrap),
@@ -218,7 +218,7 @@ impl Processor {
             clock_read_at: None,
             recent: Recent::default(),
             is_executed_again: false,
-            counters,
+            exits,
             pmu: None,
             counts: false,
             counters_switch: CountersSwitch::default(),

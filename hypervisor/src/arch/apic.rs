@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor's local APIC, in xAPIC or x2APIC mode (AMD APM vol. 2, chapter 16; Intel SDM vol. 3, chapter 11).
+//! The CPU's local APIC, in xAPIC or x2APIC mode (AMD APM vol. 2, chapter 16; Intel SDM vol. 3, chapter 11).
 
 mod command;
 mod registers;
@@ -38,7 +38,7 @@ pub enum NotChosen {
 /// What was asked for cannot be; the mode that is used instead is [`mode`]'s.
 pub fn choose(wanted: Option<Mode>) -> Result<(), NotChosen> {
     let has_x2apic = cpu::cpuid(1, 0).ecx & (1 << 21) != 0;
-    // SAFETY: every x86-64 processor has the register; reading it has no effect.
+    // SAFETY: every x86-64 CPU has the register; reading it has no effect.
     let base = unsafe { cpu::read_msr(MSR_APIC_BASE) };
     let is_on = has_x2apic && base & APIC_BASE_ENABLE != 0 && base & APIC_BASE_X2APIC != 0;
     let mode = match wanted {
@@ -60,7 +60,7 @@ pub fn physical() -> u64 {
     PHYSICAL.load(Ordering::Relaxed)
 }
 
-/// Enables the calling processor's local APIC in the chosen mode, everything masked but the timer.
+/// Enables the calling CPU's local APIC in the chosen mode, everything masked but the timer.
 pub fn enable() {
     // SAFETY: the register exists; the mode goes up only (disabled to xAPIC to x2APIC), which is always legal.
     unsafe {
@@ -85,7 +85,7 @@ pub fn open_nmi_line() {
     write(number::LVT_LINT1, NMI);
 }
 
-/// The calling processor's identifier.
+/// The calling CPU's identifier.
 pub fn id() -> u32 {
     let raw = read(number::ID);
     if mode() == Mode::X2apic { raw } else { raw >> 24 }
@@ -121,12 +121,12 @@ pub fn prepare_timer(tsc_deadline: bool) {
     write(number::LVT_TIMER, u32::from(vector::TIMER) | mode);
 }
 
-/// Masks the timer, so that the calling processor, which leaves the host, is interrupted by nobody but through INIT.
+/// Masks the timer, so that the calling CPU, which leaves the host, is interrupted by nobody but through INIT.
 pub fn mask_timer() {
     write(number::LVT_TIMER, LVT_MASKED);
 }
 
-/// Whether an overflow of the calling processor's performance counters interrupts it. AMD's entry stays as it is when
+/// Whether an overflow of the calling CPU's performance counters interrupts it. AMD's entry stays as it is when
 /// it does.
 pub fn let_counters_interrupt(is_let: bool) {
     write(number::LVT_COUNTERS, u32::from(vector::COUNTERS) | if is_let { 0 } else { LVT_MASKED });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each processor's GDT and TSS (AMD APM vol. 2, sections 4.6 and 12.2).
+//! Each CPU's GDT and TSS (AMD APM vol. 2, sections 4.6 and 12.2).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ pub enum InterruptStack {
     MachineCheck = 2,
 }
 
-/// How many interrupt stacks each processor has.
+/// How many interrupt stacks each CPU has.
 pub const INTERRUPT_STACKS: usize = 3;
 
 /// Selectors: by the place in the GDT.
@@ -39,7 +39,7 @@ const DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
 const BUSY: u64 = 1 << 41;
 const TASK_PLACE: usize = 3;
 
-/// What one processor's GDTR and TR point into. The processor itself marks the TSS's descriptor as busy; nothing else
+/// What one CPU's GDTR and TR point into. The CPU itself marks the TSS's descriptor as busy; nothing else
 /// changes once they are made, so that an NMI finds its code segment at any time.
 struct Tables {
     gdt: [AtomicU64; 5],
@@ -62,9 +62,9 @@ cpu_local! {
     static TABLES: Once<Tables> = Once::new();
 }
 
-/// Makes the GDT and the TSS of the processor with this number, unless it has them, with an interrupt stack for each of
+/// Makes the GDT and the TSS of the CPU with this number, unless it has them, with an interrupt stack for each of
 /// [`INTERRUPT_STACKS`] from `new_stack`, which returns its top. `false` if there is no such number or no stack. Done
-/// by another processor before this one starts, so that it then waits for no memory.
+/// by another CPU before this one starts, so that it then waits for no memory.
 pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     let Some(place) = TABLES.of(index) else { return false };
     if place.is_completed() {
@@ -81,13 +81,13 @@ pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     true
 }
 
-/// The tops of the interrupt stacks of the processor with this number, by [`InterruptStack`], if they were prepared.
+/// The tops of the interrupt stacks of the CPU with this number, by [`InterruptStack`], if they were prepared.
 pub fn interrupt_stacks(index: u32) -> Option<[u64; INTERRUPT_STACKS]> {
     let stacks = TABLES.of(index)?.get()?.tss.interrupt_stack_table;
     Some(core::array::from_fn(|slot| stacks[slot].as_u64()))
 }
 
-/// Loads the tables of the calling processor, which has this number, if they were prepared.
+/// Loads the tables of the calling CPU, which has this number, if they were prepared.
 pub fn load(index: u32) {
     let Some(tables) = TABLES.of(index).and_then(Once::get) else { return };
     let pointer = DescriptorTablePointer {
@@ -98,7 +98,7 @@ pub fn load(index: u32) {
     // points to it.
     tables.gdt[TASK_PLACE].fetch_and(!BUSY, Ordering::Relaxed);
     // SAFETY: the descriptors are whole since `prepare`, whether GDTR points to them already or not, and live for ever;
-    // the code segment is 64-bit like the one that runs now; each processor has a number and so a TSS of its own.
+    // the code segment is 64-bit like the one that runs now; each CPU has a number and so a TSS of its own.
     unsafe {
         lgdt(&pointer);
         CS::set_reg(CODE);

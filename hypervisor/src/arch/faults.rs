@@ -16,7 +16,7 @@ use super::probe::{self, Refused};
 /// #GP answered the write, as it is to.
 pub fn write_reserved_bits() -> Result<(), Refused> {
     const PKRS: u32 = 0x6e1;
-    // SAFETY: no processor takes the value: it has the register and refuses reserved bits, or has no such register.
+    // SAFETY: no CPU takes the value: it has the register and refuses reserved bits, or has no such register.
     unsafe { probe::write_msr(PKRS, u64::MAX << 32) }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where figures are left by the processor that takes them, and found by the control channel.
+//! Where figures are left by the CPU that takes them, and found by the control channel.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use spin::Mutex;
 
-/// A virtual processor's, or a processor's.
+/// A vCPU's, or a CPU's.
 pub struct Figures<T> {
     are_wanted: AtomicBool,
     latest: Mutex<Option<T>>,

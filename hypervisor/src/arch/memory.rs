@@ -18,7 +18,7 @@ pub use self::frames::{
     FRAMES, OwnedFrames, adopted_words, bytes_of, clear_piece, open_ledger, permanent_frames, permanent_words,
     records_in, release,
 };
-pub use protection::{forget_translations, largest_page, protect_this_processor};
+pub use protection::{flush_translations, largest_page, protect_this_cpu};
 pub use shown::{module_bytes, write_low};
 pub use table_frames::TableFrames;
 pub use tables::{DevicePage, MemoryError, enter, host_root, map_device, map_new, with_host_tables};

@@ -9,12 +9,12 @@
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
 //! | [`cpu_local`] | per-CPU variables, found through GS |
 //! | [`percpu`], [`figures`] | what every CPU has for itself; how other CPUs read its counters |
-//! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
+//! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the CPU's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
 //! | [`fault`], `faults` | fault points; in the test image, what they do to the machine |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
-//! | [`smp`], [`crossing`] | starting the other processors; leaving for the next image |
+//! | [`smp`], [`switch_pages`] | starting the other CPUs; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
 //! | [`nmi`], [`strays`] | what the chipset reports of NMIs; NMIs and interrupts that no one claims |
@@ -22,7 +22,7 @@
 //! | [`guest_memory`] | a guest's memory |
 //! | [`virt`], [`unavailable`] | the virtualization extension, whichever vendor's; why guests cannot run |
 //! | [`svm`] | AMD's |
-//! | [`counters`] | the processor's performance counters, for guests |
+//! | [`counters`] | the CPU's performance counters, for guests |
 //! | [`probe`], [`speculation`] | MSRs that may be refused; those that control speculation |
 //! | [`sha256`] | XMM registers, for an image's digest |
 //! | [`vector`] | the vector registers of the vCPU that is loaded, for emulated instructions |
@@ -35,7 +35,6 @@ pub mod clock;
 pub mod counters;
 pub mod cpu;
 pub mod cpu_local;
-pub mod crossing;
 pub mod descriptor;
 pub mod ending;
 pub mod fault;
@@ -65,6 +64,7 @@ pub mod speculation;
 pub mod stack;
 pub mod strays;
 mod svm;
+pub mod switch_pages;
 pub mod timer;
 pub mod trap;
 pub mod tsc;

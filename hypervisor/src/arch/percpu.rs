@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each processor owns, found through GS.
+//! What each CPU owns, found through GS.
 
 use core::arch::asm;
 use core::mem::offset_of;
@@ -14,20 +14,20 @@ use super::cpu_local::{self, HEAD, Head, cpu_local};
 use super::figures::Figures;
 use super::{apic, cpu, trap};
 
-/// Where the calling processor finds its own data.
+/// Where the calling CPU finds its own data.
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
 
-/// One processor's own data. Interrupt handlers raise its flags, the processor's loop lowers them.
+/// One CPU's own data. Interrupt handlers raise its flags, the CPU's loop lowers them.
 pub struct PerCpu {
-    /// Number of the processor, from 0, in bring-up order.
+    /// Number of the CPU, from 0, in bring-up order.
     pub index: u32,
     /// Its local APIC's identifier.
     pub apic_id: u32,
-    /// The processor's timer has fired.
+    /// The CPU's timer has fired.
     pub timer_fired: AtomicBool,
-    /// Somebody wants the processor to look at its work.
+    /// Somebody wants the CPU to check its work.
     pub work_pending: AtomicBool,
-    /// It holds one virtual processor at most, so that a kick can be for that one only.
+    /// It holds one vCPU at most, so that a kick can be for that one only.
     pub holds_one: AtomicBool,
     /// It has come online and not left.
     is_here: AtomicBool,
@@ -37,8 +37,8 @@ pub struct PerCpu {
     idle_ticks: AtomicU64,
     /// Since when it has nothing to do; 0 while it has.
     idle_since: AtomicU64,
-    /// The last time that it was asked to forget translations and did.
-    pub forgot_at: AtomicU64,
+    /// The last time that it was asked to flush its TLB and did.
+    pub flushed_at: AtomicU64,
     /// Errors of the hardware that its loop has to account for.
     pub damage: Pending,
     /// Where its samples go while a profile is taken.
@@ -47,22 +47,22 @@ pub struct PerCpu {
     pub figures: Figures<CpuPerf>,
 }
 
-/// The processor that booted the host; it also serves the control channel.
-pub const BOOT_PROCESSOR: u32 = 0;
+/// The CPU that booted the host; it also serves the control channel.
+pub const BOOT_CPU: u32 = 0;
 
 /// The number of a CPU that fails before it has one.
 const UNNUMBERED: u32 = u32::MAX - 1;
 
-/// Processors this image can use.
-pub const MAX_PROCESSORS: usize = 256;
+/// CPUs this image can use.
+pub const MAX_CPUS: usize = 256;
 
 cpu_local! {
     /// Made before the CPU starts; it lives for ever, and a CPU that comes back finds it.
     static OWN: Once<PerCpu> = Once::new();
 }
-/// Processors that have taken their data and have not left.
+/// CPUs that have taken their data and have not left.
 static ONLINE: AtomicU32 = AtomicU32::new(0);
-/// The boot processor has its own data.
+/// The boot CPU has its own data.
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 impl PerCpu {
@@ -102,14 +102,14 @@ impl PerCpu {
             online_since: AtomicU64::new(0),
             idle_ticks: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
-            forgot_at: AtomicU64::new(0),
+            flushed_at: AtomicU64::new(0),
             damage: Pending::new(),
             samples: Place::default(),
             figures: Figures::default(),
         }
     }
 
-    /// The calling processor is not counted any more: it leaves the host. Its data stay as they are.
+    /// The calling CPU is not counted any more: it leaves the host. Its data stay as they are.
     pub fn leave(&self) {
         self.is_here.store(false, Ordering::Release);
         ONLINE.fetch_sub(1, Ordering::Release);
@@ -149,7 +149,7 @@ impl PerCpu {
         (u128::from(busy) * 1000 / u128::from(online)) as u32
     }
 
-    /// The calling processor's own data.
+    /// The calling CPU's own data.
     #[inline]
     pub fn current() -> &'static Self {
         let this: *const Self;
@@ -162,15 +162,15 @@ impl PerCpu {
         }
     }
 
-    /// The number of the calling processor, 0 while there is only one and nothing is installed.
+    /// The number of the calling CPU, 0 while there is only one and nothing is installed.
     pub fn current_index() -> u32 {
         if IS_INSTALLED.load(Ordering::Acquire) { Self::current().index } else { 0 }
     }
 }
 
-/// The calling processor's number; `None` while it has no data of its own, whatever the others have.
+/// The calling CPU's number; `None` while it has no data of its own, whatever the others have.
 pub fn number() -> Option<u32> {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     let is_installed = unsafe { cpu::read_msr(MSR_GS_BASE) } != 0;
     is_installed.then(|| PerCpu::current().index)
 }
@@ -185,7 +185,7 @@ pub fn my_number() -> u32 {
     }
 }
 
-/// Makes processor `index` look at its work, soon: from its loop, whatever it does now.
+/// Makes CPU `index` check its work, soon: from its loop, whatever it does now.
 pub fn wake(index: u32) {
     if index == PerCpu::current().index {
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
@@ -194,19 +194,19 @@ pub fn wake(index: u32) {
     }
 }
 
-/// Makes processor `index` look at the interrupts of its virtual processors, soon. One that runs its guest leaves it;
+/// Makes CPU `index` check the interrupts of its vCPUs, soon. One that runs its guest leaves it;
 /// that is all it takes.
 #[inline]
 pub fn kick(index: u32) {
     if index == PerCpu::current().index {
-        // The sender's own loop looks before it picks the next virtual processor.
+        // The sender's own loop looks before it picks the next vCPU.
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
     } else if let Some(other) = of(index) {
         apic::send(other.apic_id, trap::vector::KICK);
     }
 }
 
-/// Interrupts the calling processor as soon as it takes interrupts: one that enters a guest meanwhile leaves it at
+/// Interrupts the calling CPU as soon as it takes interrupts: one that enters a guest meanwhile leaves it at
 /// once.
 pub fn interrupt_self() {
     apic::send(PerCpu::current().apic_id, trap::vector::KICK);
@@ -218,12 +218,12 @@ pub fn of(index: u32) -> Option<&'static PerCpu> {
     OWN.of(index)?.get()
 }
 
-/// The numbers of the processors that have installed their data and have not left.
+/// The numbers of the CPUs that have installed their data and have not left.
 pub fn indices() -> impl Iterator<Item = u32> {
     (0..cpu_local::count()).filter(|&index| of(index).is_some_and(PerCpu::is_here))
 }
 
-/// How many processors have installed their data and have not left.
+/// How many CPUs have installed their data and have not left.
 pub fn online() -> u32 {
     ONLINE.load(Ordering::Acquire)
 }

@@ -4,7 +4,7 @@
 //! An interrupt is not lost between real CPUs. QEMU's emulator can lose one, with one thread for all CPUs too: VMRUN
 //! and #VMEXIT change the CPU's pending requests there without the lock under which devices and other CPUs add to them
 //! (`interrupt_request` in `target/i386/tcg/sysemu/svm_helper.c`, QEMU 7.2 and 10). The local APIC still has it, and
-//! requests it again with the next interrupt, or when the task priority is written (`cpu::look_at_pending_interrupts`).
+//! requests it again with the next interrupt, or when the task priority is written (`cpu::poll_pending_interrupts`).
 //! So an idle CPU writes it before it halts, and each CPU after each exit: a timer's interrupt that is lost there would
 //! leave the CPU to its guest for as long as that does not exit. (Seen once in some 50 runs of a host of one CPU whose
 //! guests poll.)

@@ -115,3 +115,6 @@ setup_version:
     .asciz "Baton"
     .balign 512
 setup_end:
+
+// What is assembled after this file is 64-bit code again.
+.code64

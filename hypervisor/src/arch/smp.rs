@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waking the other processors. Who is woken when, and how long anybody waits, is decided in `bringup`; here are the
-//! interrupts, the page in which processors start, and their stacks.
+//! Waking the other CPUs. Who is woken when, and how long anybody waits, is decided in `bringup`; here are the
+//! interrupts, the page in which CPUs start, and their stacks.
 
 mod machine;
 mod parked;
@@ -37,12 +37,12 @@ unsafe extern "C" {
     static ap_trampoline_jump: u8;
 }
 
-/// Page tables of processors that start.
+/// Page tables of CPUs that start.
 static ROOT: AtomicU64 = AtomicU64::new(0);
-/// What a started processor goes on with.
+/// What a started CPU goes on with.
 static ENTRY: spin::Once<fn() -> !> = spin::Once::new();
 
-/// No memory for stacks, or none below 1 MiB for processors' first steps.
+/// No memory for stacks, or none below 1 MiB for CPUs' first steps.
 #[derive(Clone, Copy, Debug)]
 pub struct OutOfMemory;
 
@@ -52,7 +52,7 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// Prepares what processors with these identifiers need to start, before the first is woken: the start-up code in a
+/// Prepares what CPUs with these identifiers need to start, before the first is woken: the start-up code in a
 /// page below 1 MiB, whose number is returned. They will go on with `entry`. Each also needs [`give_stack`].
 pub fn prepare(ids: &[u32], entry: fn() -> !) -> Result<u8, OutOfMemory> {
     ENTRY.call_once(|| entry);
@@ -76,7 +76,7 @@ pub fn give_stack(index: u32) -> Result<(), OutOfMemory> {
     Ok(())
 }
 
-/// The top of the stack that the processor with this number was given; 0 if it has none.
+/// The top of the stack that the CPU with this number was given; 0 if it has none.
 pub fn stack_of(index: u32) -> u64 {
     HEAD.of(index).map_or(0, |head| head.stack_top.load(Ordering::Acquire))
 }
@@ -103,7 +103,7 @@ fn write_trampoline(page: PhysAddr) {
 
 extern "C" fn ap_entry() -> ! {
     trap::load();
-    memory::protect_this_processor();
+    memory::protect_this_cpu();
     apic::enable();
     match ENTRY.get() {
         Some(entry) => entry(),
@@ -117,7 +117,7 @@ pub fn reset_others() -> Option<u64> {
     apic::broadcast_init_at_boot().then(cpu::tsc)
 }
 
-/// The calling processor's clock, as `bringup` and reports count it.
+/// The calling CPU's clock, as `bringup` and reports count it.
 pub fn ticks_to_us(ticks: u64) -> u64 {
     timer::ticks_to_ns(ticks) / 1000
 }

@@ -28,7 +28,7 @@ const MSR_BP_CFG: u32 = 0xc001_102e;
 const BP_CFG_REDUCE_SPECULATION: u64 = 1 << 4;
 
 static ASSESSMENT: Once<Assessment> = Once::new();
-/// Actions that a CPU could not carry out although the boot processor could, or because nothing could be probed.
+/// Actions that a CPU could not carry out although the boot CPU could, or because nothing could be probed.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 cpu_local! {
     /// The guest that the CPU ran last.
@@ -36,7 +36,7 @@ cpu_local! {
 }
 
 /// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID says is
-/// believed until [`prepare_this_processor`].
+/// believed until [`prepare_this_cpu`].
 pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Assessment {
     ASSESSMENT.call_once(|| {
         let leaf = |leaf| {
@@ -104,7 +104,7 @@ fn set(msr: u32, bits: u64) -> bool {
 }
 
 /// Carries out what is done once on each CPU, on the calling one, which has this image's traps.
-pub fn prepare_this_processor() {
+pub fn prepare_this_cpu() {
     let Some(assessment) = assessment() else { return };
     let wanted = assessment.actions;
     let steps = [
@@ -139,7 +139,7 @@ fn fail(action: Actions) {
     }
     FAILED.fetch_or(action.bits(), Ordering::Relaxed);
     log::error!(
-        "processor {}: mitigation {action:?} cannot be carried out: it is not done any more",
+        "CPU {}: mitigation {action:?} cannot be carried out: it is not done any more",
         PerCpu::current().index
     );
 }

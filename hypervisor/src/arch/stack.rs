@@ -21,7 +21,7 @@ struct Area {
     count: AtomicU64,
 }
 
-static PROCESSORS: Area = Area { start: STACKS, stride: STACK_STRIDE, bytes: STACK_BYTES, count: AtomicU64::new(0) };
+static CPUS: Area = Area { start: STACKS, stride: STACK_STRIDE, bytes: STACK_BYTES, count: AtomicU64::new(0) };
 static INTERRUPTS: Area = Area {
     start: INTERRUPT_STACKS,
     stride: INTERRUPT_STACK_STRIDE,
@@ -51,12 +51,12 @@ impl Area {
     }
 }
 
-/// Maps a new stack for a processor with a guard page under it; returns its top.
+/// Maps a new stack for a CPU with a guard page under it; returns its top.
 pub fn new_stack() -> Result<u64, MemoryError> {
-    PROCESSORS.add()
+    CPUS.add()
 }
 
-/// Maps a new stack for one kind of exception of a processor, with a guard page under it; returns its top. Nothing runs
+/// Maps a new stack for one kind of exception of a CPU, with a guard page under it; returns its top. Nothing runs
 /// on it but the exception's report.
 pub fn new_interrupt_stack() -> Result<u64, MemoryError> {
     INTERRUPTS.add()
@@ -67,12 +67,12 @@ pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
     if !IS_BOOT_STACK_GONE.load(Ordering::Relaxed) && image::boot_stack().contains(&pointer) {
         return Some(image::boot_stack());
     }
-    [&PROCESSORS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
+    [&CPUS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
 }
 
 /// Whether `address` is in the guard page (or the gap) under one of the stacks.
 pub fn is_stack_guard(address: u64) -> bool {
-    [&PROCESSORS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
+    [&CPUS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
 }
 
 /// Leaves the current stack for good and goes on in `next` on another one.
@@ -92,7 +92,7 @@ pub fn give_back_boot_stack() {
         tables.unmap(tables_frames, addresses.start, frames.bytes())?;
         tables.map(tables_frames, DIRECT_MAP + frames.start().0, frames.start(), frames.bytes(), flags)
     });
-    memory::forget_translations();
+    memory::flush_translations();
     IS_BOOT_STACK_GONE.store(true, Ordering::Relaxed);
     match moved {
         Some(Ok(())) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time: how fast the time stamp counter and the local APIC's timer run, and the one-shot alarm of each processor.
+//! Time: how fast the time stamp counter and the local APIC's timer run, and the one-shot alarm of each CPU.
 
 mod calibration;
 mod rates;
@@ -13,8 +13,8 @@ use super::{apic, cpu};
 
 const MSR_TSC_DEADLINE: u32 = 0x6e0;
 
-/// Prepares the calling processor's timer as [`calibrate`] did for the first.
-pub fn prepare_this_processor() {
+/// Prepares the calling CPU's timer as [`calibrate`] did for the first.
+pub fn prepare_this_cpu() {
     apic::prepare_timer(has_deadline());
 }
 
@@ -35,7 +35,7 @@ pub fn try_for<T>(us: u64, mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
     }
 }
 
-/// Makes the calling processor's timer fire when the time stamp counter reaches `deadline`; at once if it has.
+/// Makes the calling CPU's timer fire when the time stamp counter reaches `deadline`; at once if it has.
 #[inline]
 pub fn set_alarm(deadline: u64) {
     if has_deadline() {
@@ -46,11 +46,11 @@ pub fn set_alarm(deadline: u64) {
     let ticks = deadline.saturating_sub(cpu::tsc());
     // Rounded up: an interrupt before its time only costs another one.
     let count = ((u128::from(ticks) * u128::from(apic_ratio())) >> 32) + 1;
-    // A deadline further off than the counter reaches fires early; whoever set it looks at the clock again.
+    // A deadline further off than the counter reaches fires early; whoever set it checks the clock again.
     apic::start_timer(count.clamp(1, u128::from(u32::MAX)) as u32);
 }
 
-/// Stops the calling processor's timer.
+/// Stops the calling CPU's timer.
 pub fn clear_alarm() {
     if has_deadline() {
         // SAFETY: CPUID says that the register exists; 0 disarms.

@@ -20,14 +20,14 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoExtension => {
-                "this processor has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
+                "this CPU has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
             }
-            Self::LockedByFirmware => "AMD SVM is switched off by the firmware: enable it in the firmware's set-up",
+            Self::LockedByFirmware => "AMD SVM is disabled by the firmware: enable it in the firmware's set-up",
             Self::NoNestedPaging => {
-                "this processor's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
+                "this CPU's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
                  max)"
             }
-            Self::OutOfMemory => "no memory left for this processor's save area: give the host more memory",
+            Self::OutOfMemory => "no memory left for this CPU's save area: give the host more memory",
         })
     }
 }

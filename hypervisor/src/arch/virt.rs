@@ -104,14 +104,14 @@ impl Virt {
     /// [`Unavailable`]: [`Self::prepare`] has not run for this CPU, and there is no memory left.
     pub fn enable(self) -> Result<(), Unavailable> {
         each!(Virt: self, vendors => vendors.enable())?;
-        counters::prepare_this_processor();
-        speculation::prepare_this_processor();
+        counters::prepare_this_cpu();
+        speculation::prepare_this_cpu();
         Ok(())
     }
 
     /// Disables the extension on the calling CPU, from which every vCPU has departed.
     pub fn disable(self) {
-        counters::leave_this_processor();
+        counters::leave_this_cpu();
         each!(Virt: self, vendors => vendors.disable());
     }
 

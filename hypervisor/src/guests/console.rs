@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 use heapless::spsc::{Consumer, Producer, Queue};
 
 use crate::arch::cpu;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::percpu::{self, BOOT_CPU};
 
 /// Console output that waits for the control channel.
 pub const OUTPUT_BYTES: usize = 16 * 1024;
@@ -21,7 +21,7 @@ pub(super) const WAKE_INTERVAL_US: u64 = 5_000;
 /// to wake it, of a guest that then never waits.
 pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 
-/// The console as the guest's virtual processors hold it.
+/// The console as the guest's vCPUs hold it.
 pub struct GuestConsole {
     pub(super) output: Producer<'static, u8>,
     pub(super) input: Consumer<'static, u8>,
@@ -54,7 +54,7 @@ impl GuestConsole {
     pub(super) fn wake_control(&mut self) {
         self.waiting = 0;
         self.last_wake_tsc = cpu::tsc();
-        percpu::wake(BOOT_PROCESSOR);
+        percpu::wake(BOOT_CPU);
     }
 }
 

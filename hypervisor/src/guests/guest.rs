@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: what the bundle says of each, what it does now, and the way its processor and the control
+//! The guests of this host: what the bundle says of each, what it does now, and the way its CPU and the control
 //! channel reach each other.
 //!
-//! Each virtual processor has a real one of its own, on which it is while that is online. The first one's is the
+//! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
 //! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
-//! status. When a processor leaves the host, what it held moves to others; so an order is written down first, and then
+//! status. When a CPU leaves the host, what it held moves to others; so an order is written down first, and then
 //! whoever is home at that moment is woken ([`Whereabouts`]).
 
 mod console;
@@ -24,12 +24,12 @@ use bundle::{Bundle, GuestConfig, WhenDone};
 use sched::Whereabouts;
 use seal::PublicKey;
 use spin::{Mutex, Once};
-use vm::machine::Counters;
+use vm::machine::ExitStatistics;
 use watch::lease::Lease;
 use wire::{VcpuPerf, VmState};
 
 use crate::arch::figures::Figures;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::timer;
 use crate::guests::console::{ControlEnds, GuestConsole, ends};
 use crate::guests::freeze::Freezer;
@@ -54,13 +54,13 @@ pub struct Guest {
     pub number: u32,
     /// What the bundle says.
     pub config: GuestConfig,
-    /// How often each virtual processor left the guest, by reason.
-    pub counters: Vec<Arc<Counters>>,
+    /// How often each vCPU left the guest, by reason.
+    pub exits: Vec<Arc<ExitStatistics>>,
     /// How its kernel is.
     pub health: Health,
     /// Its memory and registers while it stands still.
     pub frozen: Freezer,
-    /// What each virtual processor has done.
+    /// What each vCPU has done.
     pub figures: Vec<Figures<VcpuPerf>>,
     status: Mutex<Status>,
     /// What it did when it was paused.
@@ -68,9 +68,9 @@ pub struct Guest {
     orders: AtomicU32,
     /// Something was typed on its console.
     is_typed_on: AtomicBool,
-    /// Where each virtual processor belongs.
+    /// Where each vCPU belongs.
     own: Vec<u32>,
-    /// Where each virtual processor is, or was last.
+    /// Where each vCPU is, or was last.
     placement: Vec<Whereabouts>,
     home: Whereabouts,
     /// The run that is under way, if one is: a `Weak` of an instance, boxed because a static cannot be generic.
@@ -92,7 +92,7 @@ pub struct Status {
     pub reason: Option<String>,
 }
 
-/// What a guest's processor is asked to do.
+/// What a guest's CPU is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)]
@@ -112,12 +112,12 @@ impl Order {
 }
 
 impl Guests {
-    /// The guests of a bundle on a host with these processors: virtual processors are dealt out to them in turn.
-    pub fn new(bundle: Bundle<'static>, processors: &[u32]) -> Self {
+    /// The guests of a bundle on a host with these CPUs: vCPUs are dealt out to them in turn.
+    pub fn new(bundle: Bundle<'static>, cpus: &[u32]) -> Self {
         let mut next = 0;
         let mut all = Vec::new();
         for config in &bundle.manifest().guests {
-            all.push(Guest::new(all.len() as u32, config.clone(), next, processors));
+            all.push(Guest::new(all.len() as u32, config.clone(), next, cpus));
             next += config.vcpus as usize;
         }
         let trusted_keys = bundle.manifest().host.trusted_keys.iter().copied().map(PublicKey::from_bytes).collect();
@@ -135,7 +135,7 @@ impl Guests {
     }
 
     /// Whether no guest is being started, or is about to be.
-    pub fn are_settled(&self) -> bool {
+    pub fn is_none_starting(&self) -> bool {
         self.all.iter().all(|guest| {
             guest.status().state != VmState::Loading && guest.orders.load(Ordering::Acquire) & Order::Start as u32 == 0
         })
@@ -151,12 +151,12 @@ impl Guests {
 }
 
 impl Guest {
-    fn new(number: u32, config: GuestConfig, first: usize, processors: &[u32]) -> Self {
+    fn new(number: u32, config: GuestConfig, first: usize, cpus: &[u32]) -> Self {
         let (console, control) = ends();
         let vcpus = 0..config.vcpus as usize;
-        let place = |vcpu| processors.get((first + vcpu) % processors.len().max(1)).copied().unwrap_or(BOOT_PROCESSOR);
+        let place = |vcpu| cpus.get((first + vcpu) % cpus.len().max(1)).copied().unwrap_or(BOOT_CPU);
         Self {
-            counters: vcpus.clone().map(|_| Arc::new(Counters::new())).collect(),
+            exits: vcpus.clone().map(|_| Arc::new(ExitStatistics::new())).collect(),
             health: Health::default(),
             frozen: Freezer::default(),
             figures: vcpus.clone().map(|_| Figures::default()).collect(),
@@ -181,7 +181,7 @@ impl Guest {
         self.orders.load(Ordering::Acquire) != 0
     }
 
-    /// Asks the guest's processor to do something.
+    /// Asks the guest's CPU to do something.
     pub fn order(&self, order: Order) {
         self.orders.fetch_or(order as u32, Ordering::AcqRel);
         percpu::wake(self.home.after_message());
@@ -197,7 +197,7 @@ impl Guest {
         *self.run.lock() = Some(Box::new(run));
     }
 
-    /// Takes the orders that wait, as a set of [`Order`] bits. For its processor.
+    /// Takes the orders that wait, as a set of [`Order`] bits. For its CPU.
     pub fn take_orders(&self) -> u32 {
         if self.orders.load(Ordering::Relaxed) == 0 { 0 } else { self.orders.swap(0, Ordering::AcqRel) }
     }

@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub struct Health {
     /// It has said that it panicked.
     pub(super) has_reported: AtomicBool,
-    /// Virtual processors that were found to spin.
+    /// vCPUs that were found to spin.
     pub(super) spinning: AtomicU32,
-    /// Virtual processors that get only a sliver of time.
+    /// vCPUs that get only a sliver of time.
     pub(super) throttled: AtomicU32,
     /// Since when one does, in nanoseconds of the host's time.
     pub(super) throttled_since_ns: AtomicU64,
@@ -29,7 +29,7 @@ impl Health {
         self.has_reported.load(Ordering::Acquire)
     }
 
-    /// Since when a virtual processor gets only a sliver of time.
+    /// Since when a vCPU gets only a sliver of time.
     pub fn throttled_since_ns(&self) -> Option<u64> {
         let is_throttled = self.throttled.load(Ordering::Acquire) > 0;
         is_throttled.then(|| self.throttled_since_ns.load(Ordering::Acquire))

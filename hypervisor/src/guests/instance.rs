@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest that has been loaded: what its virtual processors share, from power-on to its end.
+//! A guest that has been loaded: what its vCPUs share, from power-on to its end.
 
 mod config;
 pub mod ending;
@@ -21,7 +21,7 @@ use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::guest::Guest;
 
-/// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
+/// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance {
     /// Which guest.
     pub guest: &'static Guest,
@@ -30,11 +30,11 @@ pub struct Instance {
     is_paused: AtomicBool,
     is_ending: AtomicBool,
     ending: Mutex<Option<Ending>>,
-    /// Virtual processors that have not let go yet.
+    /// vCPUs that have not let go yet.
     tasks_left: AtomicU32,
-    /// Of each virtual processor, while it stands still.
+    /// Of each vCPU, while it stands still.
     pub registers: Vec<Mutex<Option<VcpuRegisters>>>,
-    /// The virtual processors' control blocks point into it.
+    /// The vCPUs' control blocks point into it.
     space: Space,
 }
 
@@ -49,12 +49,12 @@ impl Instance {
         self.is_paused.store(true, Ordering::Release);
     }
 
-    /// Ends the guest: every virtual processor lets go at its next look. The first reason counts.
+    /// Ends the guest: every vCPU lets go at its next look. The first reason counts.
     pub fn end(&self, ending: Ending) {
         self.ending.lock().get_or_insert(ending);
         self.is_ending.store(true, Ordering::Release);
         self.guest.frozen.thaw();
-        self.wake_processors();
+        self.wake_cpus();
     }
 
     /// Whether it is ending.
@@ -62,15 +62,15 @@ impl Instance {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Whether its virtual processors are to stand still.
+    /// Whether its vCPUs are to stand still.
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::Acquire)
     }
 
-    /// Lets its virtual processors stand still, or go on.
+    /// Lets its vCPUs stand still, or go on.
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Ordering::Release);
-        self.wake_processors();
+        self.wake_cpus();
     }
 
     /// A machine check has interrupted one of its vCPUs, on the calling CPU. Whether it has ended the guest; what it
@@ -88,11 +88,11 @@ impl Instance {
         }
     }
 
-    fn wake_processors(&self) {
-        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.processor_to_tell(vcpu)));
+    fn wake_cpus(&self) {
+        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_tell(vcpu)));
     }
 
-    /// A virtual processor lets go. After the last one the guest has ended.
+    /// A vCPU lets go. After the last one the guest has ended.
     pub fn let_go(instance: Arc<Self>) {
         if instance.tasks_left.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;

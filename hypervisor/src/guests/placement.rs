@@ -22,7 +22,7 @@ pub fn send(task: Box<Task>, to: u32) -> Result<(), Box<Task>> {
 }
 
 /// Sends a vCPU to the CPU `own` if that takes it, else to the least loaded one. Where no CPU takes it, its guest ends.
-pub fn settle(mut task: Box<Task>, own: u32) {
+pub fn place_or_end(mut task: Box<Task>, own: u32) {
     for _ in 0..ATTEMPTS {
         let Ok(to) = place(&places::loads(), Some(own)) else { break };
         match send(task, to) {

@@ -10,7 +10,7 @@ mod spinning;
 use alloc::sync::Arc;
 
 use sched::{Times, Weight};
-use vm::machine::Processor;
+use vm::machine::Cpu;
 use vm::machine::context::VcpuContext;
 
 use self::host::TaskHost;
@@ -21,60 +21,60 @@ use crate::guests::freeze;
 use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
 
-/// One virtual processor.
+/// One vCPU.
 pub struct Task {
     instance: Arc<Instance>,
     index: usize,
     vcpu: Vcpu,
-    processor: Processor,
+    cpu: Cpu,
     host: TaskHost,
     watched: Watched,
-    /// For how long others had the processors on which it was before, while it wanted to run.
+    /// For how long others had the CPUs on which it was before, while it wanted to run.
     stolen_before: u64,
-    /// For how long it has had the processors on which it was before.
+    /// For how long it has had the CPUs on which it was before.
     ran_before: u64,
-    /// Since when it has been on the way to another processor although it wants to run.
+    /// Since when it has been on the way to another CPU although it wants to run.
     left_at: Option<u64>,
     /// What is to be noted when it runs for the first time.
     first: Option<First>,
 }
 
-/// The first time that a virtual processor runs.
+/// The first time that a vCPU runs.
 #[derive(Clone, Copy)]
 enum First {
     /// Its guest has not executed anything: it is the one that begins.
     OfItsGuest,
-    /// Its guest has come over from the image before.
+    /// Its guest was handed over from the image before.
     InThisImage,
 }
 
 /// Why [`Task::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// The processor has other work to do.
+    /// The CPU has other work to do.
     Work,
     /// It waits for an interrupt.
     Idle,
-    /// Its slice is over, or another virtual processor's alarm is due.
+    /// Its slice is over, or another vCPU's alarm is due.
     Alarm,
-    /// It spins: others that wait for this processor go first.
+    /// It spins: others that wait for this CPU go first.
     Yield,
     /// It only spins, and sleeps until its alarm.
     Rest,
 }
 
 impl Task {
-    /// A virtual processor of a guest that has just been loaded.
-    pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, processor: Processor) -> Self {
+    /// A vCPU of a guest that has just been loaded.
+    pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, cpu: Cpu) -> Self {
         let host = TaskHost { guest: instance.guest, others_alarm: None };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
         let first = (index == 0).then_some(First::OfItsGuest);
-        Self { instance, index, vcpu, processor, host, watched, stolen_before, ran_before, left_at, first }
+        Self { instance, index, vcpu, cpu, host, watched, stolen_before, ran_before, left_at, first }
     }
 
     /// It has run in the image before.
-    pub fn comes_over(&mut self) {
+    pub fn note_handed_over(&mut self) {
         self.first = Some(First::InThisImage);
     }
 
@@ -88,22 +88,22 @@ impl Task {
         self.index
     }
 
-    /// Its weight where several share a processor.
+    /// Its weight where several share a CPU.
     pub fn weight(&self) -> Weight {
         Weight::new(self.instance.guest.config.weight).unwrap_or_default()
     }
 
-    /// The processor to which it belongs.
-    pub fn own_processor(&self) -> u32 {
-        self.instance.guest.own_processor(self.index)
+    /// The CPU to which it belongs.
+    pub fn own_cpu(&self) -> u32 {
+        self.instance.guest.own_cpu(self.index)
     }
 
     /// When its timer is due, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
-        self.watched.rests_until().or_else(|| self.processor.next_alarm())
+        self.watched.rests_until().or_else(|| self.cpu.next_alarm())
     }
 
-    /// Whether something may end its wait for an interrupt: mail from another virtual processor, or its timer.
+    /// Whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
     pub fn may_wake(&mut self, now: u64) -> bool {
         if let Some(until) = self.watched.rests_until() {
             if now >= until {
@@ -115,17 +115,17 @@ impl Task {
             self.context().alarm();
             return true;
         }
-        self.instance.machine.has_mail(&self.processor)
+        self.instance.machine.has_mail(&self.cpu)
     }
 
-    /// It arrives on the calling processor, where no other has this tag.
+    /// It arrives on the calling CPU, where no other has this tag.
     pub fn arrive(&mut self, tag: u32) {
         self.vcpu.arrive(tag);
         let on_the_way = self.left_at.take().map_or(0, |left| cpu::tsc().saturating_sub(left));
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
 
-    /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until
+    /// It leaves the calling CPU for another, its registers saved; there its time went where `times` says. Until
     /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
         self.vcpu.depart();
@@ -144,21 +144,21 @@ impl Task {
         self.vcpu.is_nowhere()
     }
 
-    /// Its registers go into the calling processor, for which it has waited so long. The guest is told how long it has
+    /// Its registers go into the calling CPU, for which it has waited so long. The guest is told how long it has
     /// waited in all.
     pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
-        self.instance.machine.publish_steal(&mut self.processor, timer::ticks_to_ns(stolen_ticks));
-        self.processor.switch_counters_in(&self.vcpu);
+        self.instance.machine.publish_steal(&mut self.cpu, timer::ticks_to_ns(stolen_ticks));
+        self.cpu.switch_counters_in(&self.vcpu);
         self.vcpu.load();
     }
 
-    /// Its registers leave the calling processor; `is_preempted` if it would rather go on.
+    /// Its registers leave the calling CPU; `is_preempted` if it would rather go on.
     pub fn switch_out(&mut self, is_preempted: bool) {
         self.vcpu.unload();
-        self.processor.switch_counters_out(&self.vcpu);
+        self.cpu.switch_counters_out(&self.vcpu);
         if is_preempted {
-            self.instance.machine.mark_preempted(&self.processor);
+            self.instance.machine.mark_preempted(&self.cpu);
         }
     }
 
@@ -176,20 +176,20 @@ impl Task {
         }
     }
 
-    /// Its guest's console looks for what has been typed.
+    /// Its guest's console searches for what has been typed.
     pub fn console_input(&mut self) {
         self.context().console_input();
     }
 
     /// It lets go of its guest.
     pub fn let_go(self) {
-        let Self { instance, vcpu, processor, .. } = self;
-        drop((vcpu, processor));
+        let Self { instance, vcpu, cpu, .. } = self;
+        drop((vcpu, cpu));
         Instance::let_go(instance);
     }
 
     #[inline]
     fn context(&mut self) -> VcpuContext<'_, Vcpu, GuestRam, TaskHost> {
-        self.instance.machine.context(&mut self.vcpu, &mut self.processor, &mut self.host)
+        self.instance.machine.context(&mut self.vcpu, &mut self.cpu, &mut self.host)
     }
 }

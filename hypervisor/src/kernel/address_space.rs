@@ -15,8 +15,8 @@ use crate::arch::cpu_local;
 use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
-use crate::arch::percpu::MAX_PROCESSORS;
-use crate::arch::{apic, crossing, ioapic, power, stack, timer};
+use crate::arch::percpu::MAX_CPUS;
+use crate::arch::{apic, ioapic, power, stack, switch_pages, timer};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{inherited, ledger};
@@ -31,26 +31,28 @@ pub fn build_memory(info: &BootInfo, options: &Options) {
     if has_epitaph {
         ending::allow_epitaph();
     }
-    timeline::settle(inherited::timelines());
+    timeline::adopt(inherited::timelines());
     ledger::furnish(info, options, &tables, inherited::is_update());
 }
 
-/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the crossing.
-pub fn build_memory_on_trial(info: &BootInfo, options: &Options, advance: PhysRange, crossing: PhysRange) {
+/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the switch pages.
+pub fn build_memory_on_trial(info: &BootInfo, options: &Options, staging_memory: PhysRange, switch_pages: PhysRange) {
     let mut tables = FIRMWARE.lock();
     read_firmware(info, &mut tables);
     choose_apic(options.apic);
-    ledger::open_on_trial(advance);
-    enter_address_space(info, &tables, Some(crossing));
+    ledger::open_on_trial(staging_memory);
+    enter_address_space(info, &tables, Some(switch_pages));
 }
 
 /// An image that has taken over owns all memory, but for what guests have and what is still to be read.
 pub fn take_all_memory() {
-    let (Some((info, options)), Ok((advance, crossing_frames))) = (BOOT.get(), inherited::on_trial()) else { return };
-    if ledger::take_all(info, options, advance, inherited::record().as_ref()) {
+    let (Some((info, options)), Ok((staging_memory, switch_frames))) = (BOOT.get(), inherited::on_trial()) else {
+        return;
+    };
+    if ledger::take_all(info, options, staging_memory, inherited::record().as_ref()) {
         ending::allow_epitaph();
     }
-    crossing::hide(crossing_frames.bytes());
+    switch_pages::hide(switch_frames.bytes());
     stack::give_back_boot_stack();
 }
 
@@ -61,11 +63,11 @@ pub fn furnish_memory() {
     ledger::background::guest_starts();
 }
 
-fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRange>) {
+fn enter_address_space(info: &BootInfo, tables: &Tables, switch_pages: Option<PhysRange>) {
     let devices = device_pages(tables);
     let mapping = timeline::span(Name::PageTables, 0);
-    let show = |tables: &mut _, frames: &mut _| match crossing {
-        Some(crossing) => crossing::show_inherited(tables, frames, crossing),
+    let show = |tables: &mut _, frames: &mut _| match switch_pages {
+        Some(switch_pages) => switch_pages::show_inherited(tables, frames, switch_pages),
         None => Ok(()),
     };
     if let Err(error) = memory::enter(info.memory_map.usable(), &devices, show) {
@@ -80,7 +82,7 @@ fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRa
     }
     // The boot CPU's area is part of the image. Whether it is among those that the firmware names is known only once
     // its local APIC is enabled.
-    let named = tables.processors.iter().filter(|processor| processor.enabled).count().min(MAX_PROCESSORS - 1);
+    let named = tables.cpus.iter().filter(|cpu| cpu.enabled).count().min(MAX_CPUS - 1);
     assert!(cpu_local::add_areas(named as u32), "no memory for per-CPU data; give the machine more memory");
 }
 

@@ -15,7 +15,7 @@
 //! | [`outcome`] | how long the restart that led to this image took |
 //! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
 //! | [`platform`] | what loader, operator and firmware state, as plain data |
-//! | [`processors`] | bringing CPUs up, and which are online |
+//! | [`cpus`] | bringing CPUs up, and which are online |
 //! | [`storm`] | a load of log records, for a measurement |
 //! | [`timeline`] | spans and instants of each CPU |
 //! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
@@ -23,6 +23,7 @@
 pub mod address_space;
 pub mod clock;
 pub mod console;
+pub mod cpus;
 #[cfg(feature = "faults")]
 pub mod faults;
 pub mod hooks;
@@ -32,7 +33,6 @@ pub mod ledger;
 pub mod outcome;
 pub mod places;
 pub mod platform;
-pub mod processors;
 pub mod storm;
 pub mod timeline;
 pub mod trial_pages;

@@ -8,8 +8,8 @@ use ::update::trial::{STAMPS, Stamp, TrialPage};
 
 use crate::arch::cpu;
 use crate::arch::cpu_local::cpu_local;
-use crate::arch::crossing::trial;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::percpu::{self, BOOT_CPU};
+use crate::arch::switch_pages::trial;
 
 cpu_local! {
     /// The address of the CPU's page; 0 unless this image is on trial.
@@ -25,7 +25,7 @@ pub fn note_page(index: u32, at: u64) {
 
 /// The calling CPU's page; `None` unless this image is on trial.
 pub fn page() -> Option<&'static TrialPage> {
-    page_of(percpu::number().unwrap_or(BOOT_PROCESSOR))
+    page_of(percpu::number().unwrap_or(BOOT_CPU))
 }
 
 /// The page of the CPU `index`; `None` unless this image is on trial.
@@ -51,7 +51,7 @@ pub fn note_entered(index: u32) {
 
 /// Whether this image is on trial, or has just taken over and shares the machine with the old one.
 pub fn is_on_trial() -> bool {
-    PAGE.of(BOOT_PROCESSOR).is_some_and(|page| page.load(Ordering::Relaxed) != 0)
+    PAGE.of(BOOT_CPU).is_some_and(|page| page.load(Ordering::Relaxed) != 0)
 }
 
 /// Ends the trial: this image is the one that runs.

@@ -18,18 +18,18 @@ use crate::arch::percpu::PerCpu;
 use crate::arch::probe::Refused;
 use crate::arch::trap::vector;
 use crate::arch::{apic, cpu, heap, virt};
+use crate::kernel::cpus;
 use crate::kernel::faults::{is_asked_for_in, self_tests};
-use crate::kernel::processors;
 use crate::kernel::timeline::{self, Name};
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;
-/// How long one processor waits for the other: far longer than it takes, in pauses.
+/// How long one CPU waits for the other: far longer than it takes, in pauses.
 const PATIENCE: u32 = 1_000_000_000;
 /// In the code of a staged image.
 const SPOILT_AT: u64 = 0x8000;
 
-/// Processors that have come to their loop.
+/// CPUs that have come to their loop.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static IS_ARMED: AtomicBool = AtomicBool::new(false);
 
@@ -75,14 +75,14 @@ fn fail(test: SelfTest) {
             cpu::take_pending_interrupts();
         }
         SelfTest::RefusedRegister => match faults::write_reserved_bits() {
-            Err(Refused) => log::info!("self-test: the processor has refused a write, and the host goes on"),
-            Ok(()) => log::error!("self-test: the processor has taken a write that it was to refuse"),
+            Err(Refused) => log::info!("self-test: the CPU has refused a write, and the host goes on"),
+            Ok(()) => log::error!("self-test: the CPU has taken a write that it was to refuse"),
         },
         SelfTest::PanicInLog => log::info!("{Bomb}"),
         SelfTest::PanicInHeap => heap::while_locked(|| panic!("self-test, while the heap is locked")),
         SelfTest::PanicInReport => panic!("{Bomb}"),
         SelfTest::PanicWhenAsked => IS_ARMED.store(true, Ordering::Relaxed),
-        // These wait for the other processors.
+        // These wait for the other CPUs.
         _ => {}
     }
 }
@@ -122,7 +122,7 @@ fn to_test(step: Step) -> Option<EndStep> {
 
 /// Whether the calling CPU, which has this number, does not park in the first restart: the last one.
 pub fn is_unresponsive_at_parking(index: u32) -> bool {
-    processors::online().last() == Some(&index) && is_asked_for_in(1, SelfTest::DeafAtParking)
+    cpus::online().last() == Some(&index) && is_asked_for_in(1, SelfTest::UnresponsiveAtParking)
 }
 
 /// The first image writes to the image that is staged in this memory.
@@ -134,7 +134,7 @@ pub fn spoil_staged(slot: PhysRange) {
     }
 }
 
-/// A processor is about to enter its loop, everything enabled.
+/// A CPU is about to enter its loop, everything enabled.
 pub fn before_the_loop() {
     logging::before_the_loop();
     let Some(tests) = self_tests() else { return };
@@ -143,14 +143,14 @@ pub fn before_the_loop() {
         match (test, me) {
             (SelfTest::PanicOnTwo, _) => {
                 meet();
-                panic!("self-test, on two processors at once");
+                panic!("self-test, on two CPUs at once");
             }
             (SelfTest::PanicBesideMasked, 1) => be_busy(),
-            (SelfTest::PanicBesideDeaf, 1) => {
+            (SelfTest::PanicBesideUnresponsive, 1) => {
                 virt::block_all_interrupts();
                 be_busy();
             }
-            (SelfTest::PanicBesideMasked | SelfTest::PanicBesideDeaf, 0) => {
+            (SelfTest::PanicBesideMasked | SelfTest::PanicBesideUnresponsive, 0) => {
                 meet();
                 panic!("self-test, beside one that does not listen");
             }
@@ -159,7 +159,7 @@ pub fn before_the_loop() {
     }
 }
 
-/// Waits, interrupts masked, until processors 0 and 1 have both come here.
+/// Waits, interrupts masked, until CPUs 0 and 1 have both come here.
 fn meet() {
     ARRIVED.fetch_add(1, Ordering::AcqRel);
     for _ in 0..PATIENCE {

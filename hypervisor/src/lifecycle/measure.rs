@@ -7,7 +7,7 @@ mod logging;
 
 use boot::options::Measurement;
 
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::kernel::platform::BOOT;
 use crate::kernel::storm;
 
@@ -18,9 +18,9 @@ pub fn begin() {
     }
 }
 
-/// Measures, on the boot processor, which is about to enter its loop.
+/// Measures, on the boot CPU, which is about to enter its loop.
 pub fn before_the_loop() {
-    if PerCpu::current().index != BOOT_PROCESSOR {
+    if PerCpu::current().index != BOOT_CPU {
         return;
     }
     if is_asked_for(Measurement::Log) {

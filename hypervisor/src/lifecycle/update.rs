@@ -2,51 +2,53 @@
 //! Replacing the running image while guests run.
 //!
 //! ```text
-//! old image  stage, pack ─▶ lend the boot processor, in slices ─▶ gap: stop, save ─┐            ┌─▶ back, and on as
+//! old image  stage, pack ─▶ lend the boot CPU, in slices ─▶ blackout: stop, save ─┐            ┌─▶ back, and on as
 //! before new image                  prepare                                               └▶ restore ──┤
 //! └─▶ commit, enter, settle
 //! ```
 //!
 //! | module | side | what |
 //! |---|---|---|
-//! | [`baggage`] | old | the guests' share of the hand-over state, and memory for it |
+//! | [`hand_over_state`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`departing`] | old | a CPU leaves its guests, saves them, and goes |
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
-//! | [`gap`] | old | what all CPUs share while they stop, save and go, or stay |
+//! | [`blackout`] | old | what all CPUs share while they stop, save and go, or stay |
 //! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
 //! | [`problem`] | old | the first problem of a CPU, in words |
 //! | [`blocks`] | old | where guests are saved |
-//! | [`candidate`] | new | it makes everything that it will need |
+//! | [`on_trial`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
 //! | [`arriving`] | new | a CPU restores its vCPUs, waits for the others, and enters |
 //! | [`leaving`] | new | a CPU goes back to the old image for good |
 //! | [`faults`] | new | failures on purpose |
-//! | [`picture`] | new | the gap on the timeline |
+//! | [`picture`] | new | the blackout on the timeline |
 //! | [`settling`] | new | what is left to do once guests run |
 //!
-//! Until every processor has restored its guests the old image is whole, and every trap in the new one leads back to
+//! Until every CPU has restored its guests the old image is whole, and every trap in the new one leads back to
 //! it.
 
 pub mod adoption;
 mod arriving;
-pub mod baggage;
+mod blackout;
 mod blocks;
-pub mod candidate;
 mod departing;
 mod drafts;
-mod gap;
+pub mod hand_over_state;
 pub mod leaving;
 pub mod machine;
+pub mod on_trial;
 mod picture;
 mod preparing;
 mod problem;
 mod settling;
 
 pub use arriving::take_over;
-pub use departing::{draft, go_over};
+pub use blackout::{
+    close as close_blackout, current as current_blackout, is_open as is_blackout_open, open as open_blackout, takes_nmi,
+};
+pub use departing::{draft, switch_over};
 pub use drafts::is_wanted as is_draft_wanted;
-pub use gap::{close as close_gap, current as current_gap, is_open as is_gap_open, open as open_gap, takes_nmi};
 pub use preparing::{Preparing, guests_have_changed};
 pub use problem::take as take_problem;
 pub use settling::Settling;

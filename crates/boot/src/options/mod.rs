@@ -7,10 +7,10 @@
 
 mod choices;
 mod complaint;
+mod cpu_list;
 mod measurement;
 mod memory;
 mod nearest;
-mod processor_list;
 mod table;
 mod values;
 mod wanted;
@@ -20,9 +20,9 @@ pub use choices::{
     ApicMode, Console, GuestStart, KickTime, LogBuffer, PanicAction, Smp, Transmit, TscSync, UpdateLimit,
 };
 pub use complaint::{Complaint, Complaints, MAXIMUM_COMPLAINTS};
+pub use cpu_list::{CpuList, NUMBERS};
 pub use measurement::{MAXIMUM_MEASUREMENTS, Measurement};
 pub use memory::{BadMemory, FramePolicy, HugeFrames, MAXIMUM_BAD_RANGES};
-pub use processor_list::{NUMBERS, ProcessorList};
 pub use table::{OPTIONS, OptionSpec};
 pub use wanted::Options;
 pub use word::UnknownValue;

@@ -34,9 +34,9 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "log-buffer",
-        accepted: "<KiB> or <KiB of the boot processor>,<KiB of each other>, from 4 to 16384",
+        accepted: "<KiB> or <KiB of the boot CPU>,<KiB of each other>, from 4 to 16384",
         default: "64,16",
-        what: "how much log is kept: the newest records of each processor that fit",
+        what: "how much log is kept: the newest records of each CPU that fit",
         examples: &["4", "256", "1024,4", "16384,16384"],
         apply: |options, value| values::log_buffer(value).map(|buffer| options.log_buffer = buffer),
     },
@@ -68,7 +68,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "cpus",
         accepted: "all or a number from 1 to 1024",
         default: "all",
-        what: "processors to use at most",
+        what: "CPUs to use at most",
         examples: &["all", "1", "1024"],
         apply: |options, value| values::cpus(value).map(|cpus| options.cpus = cpus),
     },
@@ -76,7 +76,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "cpu",
         accepted: "all, or numbers from 0 to 1023 and rising ranges of them, joined by commas: 0-3,8",
         default: "all",
-        what: "which processors to use from the start, by number; 0, which boots, always is",
+        what: "which CPUs to use from the start, by number; 0, which boots, always is",
         examples: &["all", "0", "0-3,8", "1023"],
         apply: |options, value| values::cpu(value).map(|list| options.cpu = list),
     },
@@ -84,7 +84,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "smp",
         accepted: "serial, parallel or park",
         default: "park",
-        what: "how the other processors are brought up: one by one (the baseline), all at once, or, where the image \
+        what: "how the other CPUs are brought up: one by one (the baseline), all at once, or, where the image \
                before has parked them, from their mailboxes (else all at once)",
         examples: &["serial", "parallel", "park"],
         apply: |options, value| value.parse().ok().map(|smp| options.smp = smp),
@@ -93,7 +93,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "kick",
         accepted: "early or late",
         default: "early",
-        what: "when the other processors are told to start: as soon as they can be, or right before they are waited \
+        what: "when the other CPUs are told to start: as soon as they can be, or right before they are waited \
                for",
         examples: &["early", "late"],
         apply: |options, value| value.parse().ok().map(|kick| options.kick = kick),
@@ -102,7 +102,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "tsc",
         accepted: "auto, skip or measure",
         default: "auto",
-        what: "whether the processors' clocks are compared: unless proven needless, never, or always",
+        what: "whether the CPUs' clocks are compared: unless proven needless, never, or always",
         examples: &["auto", "skip", "measure"],
         apply: |options, value| value.parse().ok().map(|tsc| options.tsc = tsc),
     },
@@ -163,7 +163,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "pmu",
         accepted: "soft or hardware",
         default: "soft",
-        what: "what guests' performance counters count with: the time that they run, or the processor's own counters \
+        what: "what guests' performance counters count with: the time that they run, or the CPU's own counters \
                where they can be used",
         examples: &["soft", "hardware"],
         apply: |options, value| value.parse().ok().map(|choice| options.pmu = choice),
@@ -190,7 +190,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         accepted: "reprogram or direct",
         default: "direct",
         what: "what follows when a guest changes what its performance counters count: each change releases an event of \
-               the processor's and creates one (the baseline), or events are kept, and changes go to their counters",
+               the CPU's and creates one (the baseline), or events are kept, and changes go to their counters",
         examples: &["reprogram", "direct"],
         apply: |options, value| value.parse().ok().map(|policy| options.vpmu = policy),
     },
@@ -199,7 +199,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         accepted: "auto or milliseconds from 1 to 10000",
         default: "auto",
         what: "how long guests may stand still in an update before it is rolled back: auto is 5, and 2000 above a \
-               hypervisor or an emulator, which may keep a processor away for that long",
+               hypervisor or an emulator, which may keep a CPU away for that long",
         examples: &["auto", "1", "5", "10000"],
         apply: |options, value| values::update_limit(value).map(|limit| options.update_limit = limit),
     },
@@ -224,7 +224,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         accepted: "none, or log, hash and log-storm, joined by commas",
         default: "none",
         what: "what the host measures of itself for the benches: what a log record costs, what hashing costs; or the \
-               load for a measurement, 400 kB of log from all processors while guests run",
+               load for a measurement, 400 kB of log from all CPUs while guests run",
         examples: &["none", "log", "hash", "log-storm", "log,hash"],
         apply: |options, value| values::measurements(value).map(|measurements| options.measurements = measurements),
     },

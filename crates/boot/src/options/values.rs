@@ -5,12 +5,12 @@ use arrayvec::ArrayVec;
 use klog::Level;
 
 use super::choices::{ApicMode, Console, GuestStart, LogBuffer, PanicAction, Transmit, UpdateLimit};
+use super::cpu_list::CpuList;
 use super::measurement::{MAXIMUM_MEASUREMENTS, Measurement};
-use super::processor_list::ProcessorList;
 use super::word::number;
 
 const FASTEST_BAUD: u32 = 115_200;
-const MOST_PROCESSORS: u32 = 1024;
+const MOST_CPUS: u32 = 1024;
 const MOST_GENERATIONS: u32 = 1_000_000;
 const SMALLEST_LOG_KIB: u32 = 4;
 const LARGEST_LOG_KIB: u32 = 16 * 1024;
@@ -88,12 +88,12 @@ pub(super) fn panic(value: &str) -> Option<PanicAction> {
 pub(super) fn cpus(value: &str) -> Option<Option<u32>> {
     match value {
         "all" => Some(None),
-        _ => number(value, 1, MOST_PROCESSORS).map(Some),
+        _ => number(value, 1, MOST_CPUS).map(Some),
     }
 }
 
 /// The outer `Option` is the refusal, the inner one the absence of a choice.
-pub(super) fn cpu(value: &str) -> Option<Option<ProcessorList>> {
+pub(super) fn cpu(value: &str) -> Option<Option<CpuList>> {
     match value {
         "all" => Some(None),
         _ => value.parse().ok().map(Some),

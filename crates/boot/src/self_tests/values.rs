@@ -14,9 +14,9 @@ pub(super) fn self_test(word: &str) -> Option<SelfTest> {
     match word.split_once(':')? {
         ("madt", damage) => madt_damage(damage).map(SelfTest::Madt),
         ("stop", stop) => {
-            let (processor, phase) = stop.split_once(':')?;
-            let processor = number(processor, 1, LAST_CPU)?;
-            Some(SelfTest::Stop { processor, phase: stop_phase(phase)? })
+            let (cpu, phase) = stop.split_once(':')?;
+            let cpu = number(cpu, 1, LAST_CPU)?;
+            Some(SelfTest::Stop { cpu, phase: stop_phase(phase)? })
         }
         ("update", fault) => {
             let (fault, step) = fault.split_once(':')?;

@@ -6,8 +6,8 @@ use std::string::{String, ToString};
 
 use super::*;
 use crate::options::{
-    ApicMode, Console, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS, Measurement,
-    NUMBERS, PanicAction, ProcessorList, Smp, Transmit, TscSync, UpdateLimit,
+    ApicMode, Console, CpuList, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS,
+    Measurement, NUMBERS, PanicAction, Smp, Transmit, TscSync, UpdateLimit,
 };
 
 fn complaints(line: &str) -> Vec<String> {
@@ -57,7 +57,7 @@ fn the_options_are_these() {
     let table: Vec<_> = OPTIONS.iter().map(|option| (option.name, option.accepted, option.default)).collect();
     let expected = [
         ("log", "error, warn, info, debug or trace", "info"),
-        ("log-buffer", "<KiB> or <KiB of the boot processor>,<KiB of each other>, from 4 to 16384", "64,16"),
+        ("log-buffer", "<KiB> or <KiB of the boot CPU>,<KiB of each other>, from 4 to 16384", "64,16"),
         (
             "console",
             "ttyS0[,<baud>[n8]][,byte or ,fifo] with a baud that divides 115200; byte, fifo, or none",
@@ -220,11 +220,11 @@ fn an_unknown_option_gets_the_nearest_name() {
 }
 
 #[test]
-fn a_list_of_processors_holds_its_numbers_and_no_others() {
-    let list: ProcessorList = "8,0-3,2,1023".parse().expect("a list");
+fn a_list_of_cpus_holds_its_numbers_and_no_others() {
+    let list: CpuList = "8,0-3,2,1023".parse().expect("a list");
     assert_eq!(list.numbers().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 1023]);
     assert!(list.contains(8) && !list.contains(4) && !list.contains(1024) && !list.contains(u32::MAX));
-    let whole: ProcessorList = "0-1023".parse().expect("a list");
+    let whole: CpuList = "0-1023".parse().expect("a list");
     assert_eq!(whole.numbers().count(), NUMBERS as usize);
 }
 

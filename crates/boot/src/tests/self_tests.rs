@@ -50,7 +50,7 @@ fn tests_are_kept_in_their_order_and_the_last_option_counts() {
     let line = "selftest=nmi selftest=panic,madt:absurd,stop:2:online log=debug";
     let (options, tests, complaints) = Options::parse_with_self_tests(line);
     assert_eq!((options.log, complaints.kept().len()), (klog::Level::Debug, 0));
-    let stop = SelfTest::Stop { processor: 2, phase: StopPhase::Online };
+    let stop = SelfTest::Stop { cpu: 2, phase: StopPhase::Online };
     assert_eq!(tests.all(), [SelfTest::Panic, SelfTest::Madt(MadtDamage::Absurd), stop]);
     assert_eq!((tests.madt_damage(), read("panic").madt_damage()), (Some(MadtDamage::Absurd), None));
     assert_eq!([1, 2].map(|cpu| tests.stop(cpu)), [None, Some(StopPhase::Online)]);

@@ -5,23 +5,23 @@ use alloc::vec::Vec;
 
 use crate::state::Phase;
 
-/// How bring-up went. What each processor waited for is in its cell ([`crate::Waits`]).
+/// How bring-up went. What each CPU waited for is in its cell ([`crate::Waits`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Processors online, the boot processor not counted.
+    /// CPUs online, the boot CPU not counted.
     pub online: u32,
     /// Those given up, with what they were waited for.
     pub dead: Vec<(u32, Phase)>,
     /// When the first was kicked.
     pub began: u64,
-    /// When the boot processor had nothing left to do but wait; sending the start-up interrupts, where they were left
+    /// When the boot CPU had nothing left to do but wait; sending the start-up interrupts, where they were left
     /// until then, is part of it.
     pub wait_began: u64,
     /// Ticks spent kicking, what was left of the delay after INIT included.
     pub kick_ticks: u64,
     /// Ticks spent waiting.
     pub wait_ticks: u64,
-    /// Ticks from the first kick until no processor was waited for: more than the two before where the boot processor
+    /// Ticks from the first kick until no CPU was waited for: more than the two before where the boot CPU
     /// did something else in between.
     pub total_ticks: u64,
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for a batch of processors: answering those that ask for the time, giving up those that stand still.
+//! Waiting for a batch of CPUs: answering those that ask for the time, giving up those that stand still.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::summary::Summary;
-use crate::cell::ProcessorCell;
+use crate::cell::CpuCell;
 use crate::crew::{Crew, permission};
 use crate::hardware::Kick;
 use crate::plan::Policy;
 use crate::relatives::{release, tell_relatives};
 use crate::state::{Phase, State};
 
-/// Processors looked at per look: few, so that whoever asks for the time is not kept waiting by looks at lines that
+/// CPUs checked per look: few, so that whoever asks for the time is not kept waiting by checks lines that
 /// others have just written.
 const LOOKS: usize = 64;
 
-/// What is known about a processor that is waited for.
+/// What is known about a CPU that is waited for.
 #[derive(Clone, Copy)]
 struct Seen {
     awaited: Phase,
@@ -33,16 +33,26 @@ pub(super) struct Watch<'a> {
     newcomers: u32,
     dead: u32,
     next: usize,
-    /// When the next look at those that are silent is due.
-    next_look: u64,
-    /// Settled processors seen in a row.
-    settled_in_a_row: usize,
+    /// When the next sample of those that are silent is due.
+    next_poll: u64,
+    /// Settled CPUs seen in a row.
+    final_clocks_in_a_row: usize,
 }
 
 impl<'a> Watch<'a> {
     pub(super) fn new(crew: Crew<'a>, members: &'a [u32], online_before: u32, newcomers: u32, now: u64) -> Self {
         let seen = vec![Seen { awaited: Phase::FirstSign, since: now, was_kicked_again: false }; members.len()];
-        Self { crew, members, seen, online_before, newcomers, dead: 0, next: 0, next_look: now, settled_in_a_row: 0 }
+        Self {
+            crew,
+            members,
+            seen,
+            online_before,
+            newcomers,
+            dead: 0,
+            next: 0,
+            next_poll: now,
+            final_clocks_in_a_row: 0,
+        }
     }
 
     pub(super) fn wait(mut self, hardware: &mut impl Kick, summary: &mut Summary) {
@@ -54,7 +64,7 @@ impl<'a> Watch<'a> {
             }
             own_cell.lie_down();
             if !self.is_over() && !self.attend(hardware, summary) {
-                hardware.sleep(self.next_look);
+                hardware.sleep(self.next_poll);
             }
             if self.is_over() {
                 return own_cell.get_up();
@@ -64,7 +74,7 @@ impl<'a> Watch<'a> {
 
     fn is_over(&self) -> bool {
         let online = self.crew.online().saturating_sub(self.online_before);
-        online + self.dead >= self.newcomers || self.settled_in_a_row >= self.seen.len()
+        online + self.dead >= self.newcomers || self.final_clocks_in_a_row >= self.seen.len()
     }
 
     /// Does what there is to do; whether that was anything.
@@ -75,13 +85,13 @@ impl<'a> Watch<'a> {
         }
         let now = hardware.now();
         let is_serial = self.crew.plan().policy == Policy::Serial;
-        let is_due = now.wrapping_sub(self.next_look) as i64 >= 0;
+        let is_due = now.wrapping_sub(self.next_poll) as i64 >= 0;
         if is_due {
-            self.next_look = now.wrapping_add(self.crew.plan().limits.look);
+            self.next_poll = now.wrapping_add(self.crew.plan().limits.look);
         }
         if is_due || is_serial {
             for _ in 0..LOOKS.min(self.seen.len()) {
-                has_done |= self.look_at_next(hardware, summary);
+                has_done |= self.probe_next(hardware, summary);
             }
         }
         has_done
@@ -109,14 +119,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether it went a step.
-    fn look_at_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
+    fn probe_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
         let position = self.next;
         self.next = (position + 1) % self.seen.len();
         let Some(&index) = self.members.get(position) else { return false };
         let Some(cell) = self.crew.cell(index) else { return false };
         let state = cell.state();
-        self.settled_in_a_row = if state.is_settled() { self.settled_in_a_row + 1 } else { 0 };
-        if state.is_settled() {
+        self.final_clocks_in_a_row = if state.has_final_clock() { self.final_clocks_in_a_row + 1 } else { 0 };
+        if state.has_final_clock() {
             return false;
         }
         let awaited = state.awaited().unwrap_or(Phase::FirstSign);
@@ -140,12 +150,12 @@ impl<'a> Watch<'a> {
         is_news
     }
 
-    /// Kicks a silent processor once more; gives up one that stands still. Returns what that one was waited for.
+    /// Kicks a silent CPU once more; gives up one that stands still. Returns what that one was waited for.
     fn watch(
         &mut self,
         position: usize,
         index: u32,
-        (cell, state, awaited): (&ProcessorCell, State, Phase),
+        (cell, state, awaited): (&CpuCell, State, Phase),
         hardware: &mut impl Kick,
     ) -> Option<Phase> {
         let limits = &self.crew.plan().limits;
@@ -174,7 +184,7 @@ impl<'a> Watch<'a> {
 }
 
 /// In the serial policy each step is permitted once the one before has been seen.
-fn permit_next_step(cell: &ProcessorCell, awaited: Phase) {
+fn permit_next_step(cell: &CpuCell, awaited: Phase) {
     match awaited {
         Phase::FirstSign => {}
         Phase::Initialisation => cell.permit(permission::INITIALISE),
@@ -183,7 +193,7 @@ fn permit_next_step(cell: &ProcessorCell, awaited: Phase) {
     }
 }
 
-/// The second start-up interrupt, for a processor that gave no sign; one that has started ignores it. A parked one
+/// The second start-up interrupt, for a CPU that gave no sign; one that has started ignores it. A parked one
 /// whose parent did not wake it is released directly.
 fn kick_again(crew: &Crew<'_>, index: u32, hardware: &mut impl Kick) {
     if crew.plan().is_relayed() {

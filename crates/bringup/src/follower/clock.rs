@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A woken processor's clock: compared with its parent's or the boot processor's, and corrected where it can be.
+//! A woken CPU's clock: compared with its parent's or the boot CPU's, and corrected where it can be.
 
 use super::{Follower, Next, Step};
 use crate::cell::{ClockSync, SyncOutcome};
@@ -12,7 +12,7 @@ impl Follower<'_> {
     pub(super) fn begin_sync(&mut self, since: Option<u64>, station: &mut impl Station) -> Next {
         let is_same_package = self.crew.is_in_boot_package(self.index);
         if decide(&self.crew.plan().sync, is_same_package, station.tsc_adjust()) == Decision::Skip {
-            return self.settle(SyncOutcome::Skipped, 0, 0, station);
+            return self.conclude(SyncOutcome::Skipped, 0, 0, station);
         }
         let now = station.now();
         let since = since.unwrap_or(now);
@@ -32,7 +32,7 @@ impl Follower<'_> {
         if self.crew.stays_to_answer() { self.crew.tree().parent(self.index) } else { 0 }
     }
 
-    /// Whether this processor's parent answers questions; `None` while it may do so later.
+    /// Whether this CPU's parent answers questions; `None` while it may do so later.
     fn parent_answers(&self) -> Option<bool> {
         match self.crew.state(self.parent()) {
             _ if self.parent() == 0 => Some(true),
@@ -88,11 +88,11 @@ impl Follower<'_> {
                 }
                 Next::Sleep { until }
             }
-            Progress::Unanswered => self.settle(SyncOutcome::Unmeasured, corrected.unwrap_or(0), 0, station),
+            Progress::Unanswered => self.conclude(SyncOutcome::Unmeasured, corrected.unwrap_or(0), 0, station),
         }
     }
 
-    /// Whether the processor that was asked does not answer any more.
+    /// Whether the CPU that was asked does not answer any more.
     fn is_left_by(&self, whom: u32) -> bool {
         whom != 0 && self.parent_answers() == Some(false)
     }
@@ -100,23 +100,25 @@ impl Follower<'_> {
     /// Believes, corrects and looks again, or reports.
     fn judge(&mut self, found: Estimate, whom: u32, corrected: Option<i64>, station: &mut impl Station) -> Next {
         match (corrected, station.tsc_adjust()) {
-            (None, _) if found.is_agreement() => self.settle(SyncOutcome::Agrees, 0, found.error, station),
+            (None, _) if found.is_agreement() => self.conclude(SyncOutcome::Agrees, 0, found.error, station),
             (None, Some(adjust)) => {
                 station.set_tsc_adjust(adjust.wrapping_add_signed(found.offset));
                 self.ask(whom, Some(found.offset), station);
                 Next::Again
             }
-            (None, None) => self.settle(SyncOutcome::Differs, found.offset, found.error, station),
-            (Some(skew), _) if found.is_agreement() => self.settle(SyncOutcome::Corrected, skew, found.error, station),
+            (None, None) => self.conclude(SyncOutcome::Differs, found.offset, found.error, station),
+            (Some(skew), _) if found.is_agreement() => {
+                self.conclude(SyncOutcome::Corrected, skew, found.error, station)
+            }
             (Some(skew), _) => {
                 // The counter did move by what was written; what is left is reported.
                 self.cell.shift_early_stamps(skew);
-                self.settle(SyncOutcome::Differs, found.offset, found.error, station)
+                self.conclude(SyncOutcome::Differs, found.offset, found.error, station)
             }
         }
     }
 
-    fn settle(&mut self, outcome: SyncOutcome, skew: i64, error: u64, station: &mut impl Station) -> Next {
+    fn conclude(&mut self, outcome: SyncOutcome, skew: i64, error: u64, station: &mut impl Station) -> Next {
         self.cell.set_sync(ClockSync { outcome, skew, error });
         self.cell.shift_early_stamps(skew);
         if outcome == SyncOutcome::Differs {

@@ -43,8 +43,8 @@ numbered! {
         None = 3,
     }
 
-    /// Where the old image left a processor.
-    pub enum ProcessorState since 1 {
+    /// Where the old image left a CPU.
+    pub enum CpuState since 1 {
         /// It runs the new image.
         HandsOver = 1,
         /// It waits at its mailbox.
@@ -59,14 +59,14 @@ numbered! {
         Image = 1,
         /// The record itself: until it has been read.
         Record = 2,
-        /// Pages where processors wait, and page tables: until every processor has left them.
-        Crossing = 3,
+        /// Pages where CPUs wait, and page tables: until every CPU has left them.
+        SwitchPages = 3,
         /// The old image's log: until it has been read.
         Log = 4,
         /// Blocks ([`crate::block`]): until they have been read.
         Blocks = 5 since 2,
         /// Memory for the new image alone while the old one still owns the rest.
-        Advance = 6 since 2,
+        Staging = 6 since 2,
         /// The file that the new image was made from, its seal included, and in the last eight bytes its length: for as
         /// long as an image that came from it may be gone back to.
         File = 7 since 2,

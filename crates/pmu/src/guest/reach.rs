@@ -18,8 +18,8 @@ impl<B: Backend> VirtualPmu<B> {
     }
 
     /// Those of these counters that have the guest's event of the same number.
-    pub fn seated(&self, of: CounterSet) -> CounterSet {
-        let is_seated = |&counter: &Counter| slot_of(counter).is_some_and(|slot| self.bank.is_on(slot, counter));
-        of.filter(is_seated).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
+    pub fn assigned(&self, of: CounterSet) -> CounterSet {
+        let is_assigned = |&counter: &Counter| slot_of(counter).is_some_and(|slot| self.bank.is_on(slot, counter));
+        of.filter(is_assigned).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
     }
 }

@@ -46,12 +46,12 @@ impl<B: Backend> VirtualPmu<B> {
         if setting == 0 {
             self.bank.rest(slot);
         } else if self.counted[slot] != setting || !self.bank.resume(slot) {
-            self.count_anew(slot, setting);
+            self.recount(slot, setting);
         }
     }
 
     #[inline(never)]
-    fn count_anew(&mut self, slot: usize, setting: u64) {
+    fn recount(&mut self, slot: usize, setting: u64) {
         match self.event(slot) {
             None => self.bank.rest(slot),
             Some(event) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counters of an Intel processor (Intel SDM vol. 3, chapter 20).
+//! The counters of an Intel CPU (Intel SDM vol. 3, chapter 20).
 //!
 //! What counts is said by the global control register alone: a counter that is being set up never does.
 
@@ -45,7 +45,7 @@ impl Description {
     }
 }
 
-/// The counters of one processor, as one of their users reaches them: control registers are shared with the others.
+/// The counters of one CPU, as one of their users reaches them: control registers are shared with the others.
 #[derive(Clone, Debug)]
 pub struct Intel<M> {
     msrs: M,
@@ -66,7 +66,7 @@ pub struct Precise {
 }
 
 impl<M: Msrs> Intel<M> {
-    /// The processor's counters as they are.
+    /// The CPU's counters as they are.
     pub const fn new(msrs: M, description: Description) -> Self {
         let precise = Precise { own: [None; SLOTS], adaptive: CounterSet::EMPTY };
         Self { msrs, description, precise, counting: CounterSet::EMPTY, runs: true }

@@ -8,7 +8,7 @@ use crate::vmcb::{VirtualInterrupt, Vmcb, VmcbSegment, tlb};
 
 /// PAUSEs in a row that mean that a lock's holder does not run (section 15.14.4): far more than one takes that does.
 const PAUSES_OF_A_SPIN: u16 = 4096;
-/// PAUSEs further apart, in cycles, are not of one spin. Processors without the threshold ignore it.
+/// PAUSEs further apart, in cycles, are not of one spin. CPUs without the threshold ignore it.
 const CYCLES_BETWEEN_PAUSES: u16 = 128;
 /// Bits of DR6 and DR7 that always read as one.
 const DR6_AFTER_RESET: u64 = 0xffff_0ff0;

@@ -2,7 +2,7 @@
 //! How an instruction that exited ends: with its results behind it, or with an exception.
 
 use super::context::VcpuContext;
-use super::{Fault, Outcome, Processor, Stop};
+use super::{Cpu, Fault, Outcome, Stop};
 use crate::exit::{Exit, PortAccess};
 use crate::machine::emulate::Refused;
 use crate::machine::instruction::{self, Usual};
@@ -43,7 +43,7 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
         match refused {
             Refused::Exception(exception) => raise(self.vcpu, exception),
             Refused::Changed => {
-                self.processor.is_executed_again = true;
+                self.cpu.is_executed_again = true;
                 Outcome::Resume
             }
             Refused::Unsupported(_) => match instruction::fetch(self.vcpu, &self.machine.memory) {
@@ -70,7 +70,7 @@ pub(super) fn raise(vcpu: &mut impl VcpuState, exception: Exception) -> Outcome 
     Outcome::Resume
 }
 
-impl Processor {
+impl Cpu {
     /// The guest has raised an exception that is intercepted (#DB, #AC); it gets it. Both are benign (AMD APM vol. 2,
     /// section 8.2.9): raised while another event was being delivered, they make no double fault. They go before that
     /// event: its instruction raises an exception again, an interrupt or NMI waits for its turn.

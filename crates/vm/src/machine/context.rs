@@ -4,7 +4,7 @@
 //! [`VcpuContext`] is the argument of exits and entries. Accesses to devices and interrupt messages need all of it but
 //! the architectural state: an [`Initiator`]. So an instruction can change that state while its operands are accessed.
 
-use super::{Machine, Processor};
+use super::{Cpu, Machine};
 use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
@@ -14,27 +14,22 @@ pub struct VcpuContext<'a, V, M, H> {
     /// Its architectural state.
     pub(super) vcpu: &'a mut V,
     /// What belongs to it beside that state.
-    pub(super) processor: &'a mut Processor,
+    pub(super) cpu: &'a mut Cpu,
     pub(super) host: &'a mut H,
 }
 
 /// A vCPU that accesses a device or sends an interrupt message.
 pub(super) struct Initiator<'a, M, H> {
     pub(super) machine: &'a Machine<M>,
-    pub(super) processor: &'a mut Processor,
+    pub(super) cpu: &'a mut Cpu,
     pub(super) host: &'a mut H,
 }
 
 impl<M> Machine<M> {
     /// Returns the context of one of this machine's vCPUs.
     #[inline(always)]
-    pub fn context<'a, V, H>(
-        &'a self,
-        vcpu: &'a mut V,
-        processor: &'a mut Processor,
-        host: &'a mut H,
-    ) -> VcpuContext<'a, V, M, H> {
-        VcpuContext { machine: self, vcpu, processor, host }
+    pub fn context<'a, V, H>(&'a self, vcpu: &'a mut V, cpu: &'a mut Cpu, host: &'a mut H) -> VcpuContext<'a, V, M, H> {
+        VcpuContext { machine: self, vcpu, cpu, host }
     }
 }
 
@@ -45,13 +40,13 @@ impl<V, M, H> VcpuContext<'_, V, M, H> {
     /// of: this way the context is stored only where such a function is called, not at every exit.
     #[inline(always)]
     pub(super) fn reborrow(&mut self) -> VcpuContext<'_, V, M, H> {
-        self.machine.context(self.vcpu, self.processor, self.host)
+        self.machine.context(self.vcpu, self.cpu, self.host)
     }
 
     /// Returns the vCPU as the initiator of an access or a message.
     #[inline(always)]
     pub(super) fn initiator(&mut self) -> Initiator<'_, M, H> {
-        Initiator { machine: self.machine, processor: self.processor, host: self.host }
+        Initiator { machine: self.machine, cpu: self.cpu, host: self.host }
     }
 }
 
@@ -59,7 +54,7 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
     /// Brings the local APIC up to date with what the guest has done to it without an exit.
     #[inline]
     pub(super) fn settle(&mut self) {
-        self.processor.settle(self.vcpu, &self.machine.memory);
+        self.cpu.sync_apic(self.vcpu, &self.machine.memory);
     }
 }
 
@@ -67,6 +62,6 @@ impl<M, H> Initiator<'_, M, H> {
     /// The same as [`VcpuContext::reborrow`], for the same reason.
     #[inline(always)]
     pub(super) fn reborrow(&mut self) -> Initiator<'_, M, H> {
-        Initiator { machine: self.machine, processor: self.processor, host: self.host }
+        Initiator { machine: self.machine, cpu: self.cpu, host: self.host }
     }
 }

@@ -2,9 +2,9 @@
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
 //! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
-//! processor. Nothing tells when one overflows, so the host's alarm is set for the earliest moment at which that can
+//! CPU. Nothing tells when one overflows, so the host's alarm is set for the earliest moment at which that can
 //! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
-//! early, and is set again. A processor's counters interrupt the host by themselves, which then looks as it does after
+//! early, and is set again. A CPU's counters interrupt the host by themselves, which then looks as it does after
 //! an alarm.
 
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use pmu::{SLOTS, Source, VcpuCounters};
 
 use super::completion::{raise, usual};
 use super::context::VcpuContext;
-use super::{CountersSwitch, Host, Machine, NEVER, Outcome, Processor};
+use super::{CountersSwitch, Cpu, Host, Machine, NEVER, Outcome};
 use crate::cpu::msr::number::{DEBUG_CTL, PERF_CTL0, PERF_CTR3};
 use crate::devices::lapic::Acceptance;
 use crate::memory::GuestMemory;
@@ -24,7 +24,7 @@ use crate::vcpu::{Exception, Gpr, VcpuState, cr4};
 /// twice.
 const LATE_TICKS: u64 = 512;
 
-/// An overflow that is farther away than this, minutes, is looked for again by then.
+/// An overflow that is farther away than this, minutes, is searched for again by then.
 const FAR_TICKS: u64 = 1 << 40;
 /// When the next counter overflows: farther away than that.
 const FAR: u64 = u64::MAX - 1;
@@ -49,7 +49,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         let ticks = self.vcpu.guest_ticks();
         let is_idle = number == DEBUG_CTL || self.machine.is_idle_counter(number);
         let nothing = if is_idle { Ok(0) } else { Err(Refused) };
-        match self.processor.read_counter_msr(number, ticks).or(nothing) {
+        match self.cpu.read_counter_msr(number, ticks).or(nothing) {
             Ok(value) => self.done(usual::RDMSR, |vcpu| set_result(vcpu, value)),
             Err(Refused) => raise(self.vcpu, Exception::GeneralProtection(0)),
         }
@@ -58,15 +58,15 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// WRMSR of one.
     #[cold]
     pub(super) fn counter_msr_write(&mut self, number: u32, value: u64) -> Outcome {
-        let (ticks, was_counting) = (self.vcpu.guest_ticks(), self.processor.counts());
-        let is_taken = self.processor.write_counter_msr(number, value, ticks).is_ok();
+        let (ticks, was_counting) = (self.vcpu.guest_ticks(), self.cpu.counts());
+        let is_taken = self.cpu.write_counter_msr(number, value, ticks).is_ok();
         if !is_taken && (number, value) != (DEBUG_CTL, 0) && !self.machine.is_idle_counter(number) {
             return raise(self.vcpu, Exception::GeneralProtection(0));
         }
-        if is_taken && self.processor.follow_counters(ticks, || self.host.tsc()) {
-            self.processor.arm(self.host);
+        if is_taken && self.cpu.follow_counters(ticks, || self.host.tsc()) {
+            self.cpu.arm(self.host);
         }
-        let is_counting = self.processor.counts();
+        let is_counting = self.cpu.counts();
         match self.done(usual::WRMSR, |_| ()) {
             Outcome::Resume if is_counting != was_counting => {
                 self.vcpu.count_time(is_counting);
@@ -80,7 +80,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     pub(super) fn counter_read(&mut self) -> Outcome {
         let is_allowed = self.vcpu.cpl() == 0 || self.vcpu.cr4() & cr4::PCE != 0;
         let (counter, ticks) = (self.vcpu.gpr(Gpr::Rcx) as u32, self.vcpu.guest_ticks());
-        let found = if is_allowed { self.processor.read_counter(counter, ticks) } else { Err(Refused) };
+        let found = if is_allowed { self.cpu.read_counter(counter, ticks) } else { Err(Refused) };
         match found {
             Ok(value) => self.done(usual::RDPMC, |vcpu| set_result(vcpu, value)),
             _ => raise(self.vcpu, Exception::GeneralProtection(0)),
@@ -91,14 +91,14 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// [`Self::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be
     /// interrupted.
     #[inline]
-    pub fn settle_counters(&mut self) {
-        if self.processor.counts() {
-            self.processor.settle_counters(self.vcpu.guest_ticks(), self.host.tsc());
+    pub fn raise_overflows(&mut self) {
+        if self.cpu.counts() {
+            self.cpu.raise_overflows(self.vcpu.guest_ticks(), self.host.tsc());
         }
     }
 }
 
-impl Processor {
+impl Cpu {
     /// Gives it performance counters, after power-on.
     pub fn set_counters(&mut self, config: &Config, source: Source) {
         self.pmu = Some(VcpuCounters::new(config, source));
@@ -125,7 +125,7 @@ impl Processor {
         self.counts
     }
 
-    /// It is switched in on a processor, all of whose counters are its own meanwhile.
+    /// It is switched in on a CPU, all of whose counters are its own meanwhile.
     #[inline]
     pub fn switch_counters_in(&mut self, vcpu: &impl VcpuState) {
         if self.counters_switch.opens {
@@ -141,10 +141,10 @@ impl Processor {
         self.note_counters();
     }
 
-    /// It has been restored, and is on no processor yet.
-    pub(super) fn settle_down_counters(&mut self, ticks: u64) {
+    /// It has been restored, and is on no CPU yet.
+    pub(super) fn open_private_counters(&mut self, ticks: u64) {
         if let Some(pmu) = &mut self.pmu {
-            pmu.settle_down(ticks);
+            pmu.open_if_private(ticks);
         }
         self.note_counters();
     }
@@ -180,7 +180,7 @@ impl Processor {
         Ok(())
     }
 
-    /// What exits and switches look at; after whatever may have changed it.
+    /// What exits and switches check; after whatever may have changed it.
     #[inline(always)]
     fn note_counters(&mut self) {
         if let Some(pmu) = &self.pmu {
@@ -195,7 +195,7 @@ impl Processor {
     }
 
     #[cold]
-    fn settle_counters(&mut self, ticks: u64, now: u64) {
+    fn raise_overflows(&mut self, ticks: u64, now: u64) {
         if let Some(pmu) = &mut self.pmu {
             pmu.run_until(ticks);
             self.overflow_at = NEVER;

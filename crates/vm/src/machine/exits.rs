@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one `match` over why a processor left its guest.
+//! The one `match` over why a CPU left its guest.
 
 use super::completion::{raise, usual};
 use super::context::VcpuContext;
@@ -20,10 +20,10 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     // exit, and save all registers besides.
     #[inline(always)]
     pub fn handle(&mut self, exit: Exit) -> Outcome {
-        self.processor.counters.count(kind_of(&exit));
-        let exit = match self.processor.step {
+        self.cpu.exits.count(kind_of(&exit));
+        let exit = match self.cpu.step {
             None => exit,
-            Some(_) => match self.processor.end_step(exit, self.vcpu) {
+            Some(_) => match self.cpu.end_step(exit, self.vcpu) {
                 Some(exit) => exit,
                 None => return Outcome::Resume,
             },
@@ -31,7 +31,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         let rip = self.vcpu.rip();
         let outcome = self.answer(exit);
         if self.vcpu.rflags().contains(Rflags::TRAP) {
-            self.processor.trap(&exit, rip, self.vcpu);
+            self.cpu.trap(&exit, rip, self.vcpu);
         }
         outcome
     }
@@ -47,7 +47,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             Exit::Halt => self.reborrow().halt(),
             Exit::InterruptWindow => Outcome::Resume,
             Exit::InterruptReturn => {
-                self.processor.nmi.returns(self.vcpu.rip());
+                self.cpu.nmi.returns(self.vcpu.rip());
                 self.vcpu.watch_interrupt_return(false);
                 Outcome::Resume
             }
@@ -56,7 +56,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
                 other => other,
             },
             Exit::HostInterrupt | Exit::HostNmi => self.reborrow().host_interrupt(),
-            Exit::Exception(exception) => self.processor.raise_again(self.vcpu, exception),
+            Exit::Exception(exception) => self.cpu.raise_again(self.vcpu, exception),
             Exit::MachineCheck => Outcome::MachineCheck,
             Exit::Hypercall => self.reborrow().hypercall(),
             Exit::Xsetbv => self.reborrow().xsetbv(),
@@ -78,7 +78,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 
     #[inline]
     fn cpuid(&mut self) -> Outcome {
-        let lapic = &self.processor.lapic;
+        let lapic = &self.cpu.lapic;
         let has_no_apic = lapic.mode() == Mode::Disabled;
         let (cr4, xcr0) = (self.vcpu.cr4(), self.vcpu.xcr0());
         let view = CpuidView { apic_id: lapic.id(), cr4, xcr0, has_no_apic };
@@ -94,22 +94,22 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     }
 
     fn halt(&mut self) -> Outcome {
-        let is_deaf = !self.vcpu.rflags().contains(Rflags::INTERRUPT);
+        let is_masked = !self.vcpu.rflags().contains(Rflags::INTERRUPT);
         if let Err(exception) = instruction::skip(self.vcpu, &self.machine.memory, usual::HLT) {
             return raise(self.vcpu, exception);
         }
         let is_single_stepped = self.vcpu.rflags().contains(Rflags::TRAP);
-        let nmi = &mut self.processor.nmi;
+        let nmi = &mut self.cpu.nmi;
         if is_single_stepped || nmi.is_pending() && nmi.is_open(self.vcpu.rip()) {
             return Outcome::Resume;
         }
-        self.machine.set_activity(self.processor, if is_deaf { Activity::Deaf } else { Activity::Halted });
+        self.machine.set_activity(self.cpu, if is_masked { Activity::HaltedForGood } else { Activity::Halted });
         let can_be_woken = self.machine.is_anyone_alive();
         if can_be_woken { Outcome::Idle } else { Outcome::Stop(Stop::Fault(Fault::HaltedForever)) }
     }
 
     /// The guest was interrupted for the host. If that was between its STI and the HLT that it shadows, the HLT is
-    /// carried out here: an interrupt must not come between the two, and not every processor keeps the shadow across an
+    /// carried out here: an interrupt must not come between the two, and not every CPU keeps the shadow across an
     /// entry (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
     fn host_interrupt(&mut self) -> Outcome {
         if self.vcpu.is_in_interrupt_shadow()
@@ -117,7 +117,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             && !self.vcpu.event_pending()
             && instruction::skip_if(self.vcpu, &self.machine.memory, usual::HLT)
         {
-            self.machine.set_activity(self.processor, Activity::Halted);
+            self.machine.set_activity(self.cpu, Activity::Halted);
         }
         Outcome::HostInterrupt
     }

@@ -6,7 +6,7 @@ use crate::devices::pvpanic::PanicEvent;
 
 /// What a machine needs of the hypervisor while it answers an exit.
 pub trait Host {
-    /// The processor's time stamp counter.
+    /// The CPU's time stamp counter.
     fn tsc(&self) -> u64;
     /// Wall clock: seconds since 1970.
     fn unix_seconds(&self) -> u64;
@@ -14,12 +14,12 @@ pub trait Host {
     fn console(&mut self, byte: u8);
     /// The next byte that the operator has typed on the guest's console.
     fn console_input(&mut self) -> Option<u8>;
-    /// Makes another virtual processor of the guest look at its interrupts: it leaves the guest, or wakes up.
+    /// Makes another vCPU of the guest check its interrupts: it leaves the guest, or wakes up.
     fn kick(&mut self, vcpu: usize);
-    /// Makes the processor leave the guest after its next entry has delivered an event, before the guest executes
+    /// Makes the CPU leave the guest after its next entry has delivered an event, before the guest executes
     /// anything.
     fn leave_at_once(&mut self);
-    /// Interrupts the processor when its time stamp counter reaches `deadline`; `None`: not at all.
+    /// Interrupts the CPU when its time stamp counter reaches `deadline`; `None`: not at all.
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);

@@ -22,33 +22,33 @@ use core::sync::atomic::Ordering;
 
 use super::context::VcpuContext;
 use super::mailbox::{Mail, Mailbox};
-use super::{Activity, Host, Machine, Processor};
+use super::{Activity, Cpu, Host, Machine};
 use crate::devices::GuestTsc;
 use crate::exit::Exit;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Event, VcpuState};
 
 impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
-    /// Prepares the next entry: what other processors have sent, then the highest pending interrupt, or an exit as soon
-    /// as the guest can take it. Says whether the processor may run; otherwise it waits for an interrupt.
+    /// Prepares the next entry: what other CPUs have sent, then the highest pending interrupt, or an exit as soon
+    /// as the guest can take it. Says whether the CPU may run; otherwise it waits for an interrupt.
     #[inline]
     pub fn prepare_entry(&mut self) -> bool {
         self.settle();
-        if self.machine.has_mail(self.processor) {
+        if self.machine.has_mail(self.cpu) {
             self.reborrow().take_mail();
         }
-        let (vcpu, processor) = (&mut *self.vcpu, &mut *self.processor);
-        let has_nmis = processor.nmi.wants_care();
+        let (vcpu, cpu) = (&mut *self.vcpu, &mut *self.cpu);
+        let has_nmis = cpu.nmi.wants_care();
         if has_nmis {
-            processor.offer_nmi(vcpu);
+            cpu.offer_nmi(vcpu);
         }
-        if processor.lapic.pending().is_some() {
-            processor.offer_highest(vcpu);
+        if cpu.lapic.pending().is_some() {
+            cpu.offer_highest(vcpu);
         }
-        vcpu.request_interrupt_window(processor.lapic.pending().is_some());
-        vcpu.watch_task_priority(processor.lapic.waits_for_task_priority());
-        processor.offer_to_skip_eoi(&self.machine.memory);
-        let runs = processor.activity == Activity::Running || self.reborrow().wakes_up();
+        vcpu.request_interrupt_window(cpu.lapic.pending().is_some());
+        vcpu.watch_task_priority(cpu.lapic.waits_for_task_priority());
+        cpu.offer_to_skip_eoi(&self.machine.memory);
+        let runs = cpu.activity == Activity::Running || self.reborrow().wakes_up();
         if has_nmis && runs {
             self.reborrow().wait_for_nmi();
         }
@@ -58,28 +58,28 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// The entry that was prepared does not come.
     #[cold]
     pub fn cancel_entry(&mut self) {
-        if self.processor.step.is_some() {
-            let _ = self.processor.end_step(Exit::HostInterrupt, self.vcpu);
+        if self.cpu.step.is_some() {
+            let _ = self.cpu.end_step(Exit::HostInterrupt, self.vcpu);
         }
     }
 
     #[cold]
     fn take_mail(&mut self) {
-        let Some(mailbox) = self.machine.mailbox_of(self.processor) else { return };
+        let Some(mailbox) = self.machine.mailbox_of(self.cpu) else { return };
         // Whoever halts meanwhile is to see the news, or what comes of them, or this.
         self.machine.alive.fetch_add(1, Ordering::AcqRel);
-        let mail = mailbox.take(&mut self.processor.lapic);
+        let mail = mailbox.take(&mut self.cpu.lapic);
         if mail != Mail::default() {
             self.open(mail);
         }
         self.machine.alive.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// A halted processor goes on with the event that is about to be delivered.
+    /// A halted CPU goes on with the event that is about to be delivered.
     fn wakes_up(&mut self) -> bool {
-        let wakes = self.processor.activity != Activity::WaitingForStartup && self.vcpu.event_pending();
+        let wakes = self.cpu.activity != Activity::WaitingForStartup && self.vcpu.event_pending();
         if wakes {
-            self.machine.set_activity(self.processor, Activity::Running);
+            self.machine.set_activity(self.cpu, Activity::Running);
         }
         wakes
     }
@@ -88,52 +88,52 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// of the handler of the one before it, the instruction in a shadow.
     #[cold]
     fn wait_for_nmi(&mut self) {
-        let (vcpu, processor) = (&mut *self.vcpu, &mut *self.processor);
-        let (is_returning, has_event) = (processor.nmi.is_returning(), vcpu.event_pending());
+        let (vcpu, cpu) = (&mut *self.vcpu, &mut *self.cpu);
+        let (is_returning, has_event) = (cpu.nmi.is_returning(), vcpu.event_pending());
         if is_returning && has_event {
-            processor.nmi.stays();
+            cpu.nmi.stays();
             vcpu.watch_interrupt_return(true);
-        } else if processor.nmi.is_in_handler() || !is_returning && !processor.nmi.is_pending() {
+        } else if cpu.nmi.is_in_handler() || !is_returning && !cpu.nmi.is_pending() {
             // Its IRET exits, or none waits.
         } else if has_event {
             self.host.leave_at_once();
-        } else if !processor.begin_step(vcpu, &self.machine.memory) {
-            processor.nmi.look_soon(self.host.tsc());
-            processor.arm(self.host);
+        } else if !cpu.begin_step(vcpu, &self.machine.memory) {
+            cpu.nmi.poll_soon(self.host.tsc());
+            cpu.arm(self.host);
         }
     }
 
-    /// The processor's alarm has gone off: its timer may be due.
+    /// The CPU's alarm has gone off: its timer may be due.
     pub fn alarm(&mut self) {
-        let now = self.processor.now(self.host);
-        self.processor.lapic.expire_timer(now);
-        self.processor.nmi.looked();
-        self.processor.arm(self.host);
+        let now = self.cpu.now(self.host);
+        self.cpu.lapic.expire_timer(now);
+        self.cpu.nmi.looked();
+        self.cpu.arm(self.host);
     }
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// Whether other processors have sent something that waits.
+    /// Whether other CPUs have sent something that waits.
     #[inline]
-    pub fn has_mail(&self, processor: &Processor) -> bool {
-        self.mailbox_of(processor).is_some_and(Mailbox::has_news)
+    pub fn has_mail(&self, cpu: &Cpu) -> bool {
+        self.mailbox_of(cpu).is_some_and(Mailbox::has_news)
     }
 
-    /// Other processors learn what messages this one answers to.
+    /// Other CPUs learn what messages this one answers to.
     #[inline]
-    pub(super) fn publish_addressing(&self, processor: &Processor) {
-        if let Some(mailbox) = self.mailbox_of(processor) {
-            mailbox.publish(processor.lapic.addressing());
+    pub(super) fn publish_addressing(&self, cpu: &Cpu) {
+        if let Some(mailbox) = self.mailbox_of(cpu) {
+            mailbox.publish(cpu.lapic.addressing());
         }
     }
 
     #[inline]
-    fn mailbox_of(&self, processor: &Processor) -> Option<&Mailbox> {
-        self.mailboxes.get(processor.lapic.id() as usize)
+    fn mailbox_of(&self, cpu: &Cpu) -> Option<&Mailbox> {
+        self.mailboxes.get(cpu.lapic.id() as usize)
     }
 }
 
-impl Processor {
+impl Cpu {
     /// A vector waits, and is above all that the guest has taken. It comes now, where the guest can take it.
     #[inline]
     fn offer_highest(&mut self, vcpu: &mut impl VcpuState) {
@@ -176,9 +176,9 @@ impl Processor {
 
     /// Brings the local APIC up to date with what the guest has done to it without an exit.
     #[inline]
-    pub(super) fn settle(&mut self, vcpu: &impl VcpuState, memory: &impl GuestMemory) {
+    pub(super) fn sync_apic(&mut self, vcpu: &impl VcpuState, memory: &impl GuestMemory) {
         self.follow_task_priority(vcpu);
-        self.settle_eoi(memory);
+        self.sync_eoi(memory);
     }
 
     /// The guest writes CR8 without an exit; the local APIC learns of it here, before it is asked anything.
@@ -193,7 +193,7 @@ impl Processor {
     /// Takes back the offer to skip the EOI; if the guest has used it, the interrupt has ended. (KVM's paravirtual EOI,
     /// Linux Documentation/virt/kvm/x86/msr.rst: the guest clears the flag instead of writing the register.)
     #[inline]
-    pub(super) fn settle_eoi(&mut self, memory: &impl GuestMemory) {
+    pub(super) fn sync_eoi(&mut self, memory: &impl GuestMemory) {
         if !self.eoi_flag_is_set {
             return;
         }

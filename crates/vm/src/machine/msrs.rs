@@ -3,7 +3,7 @@
 
 use super::completion::{raise, usual};
 use super::context::VcpuContext;
-use super::{Host, Machine, Outcome, Processor};
+use super::{Cpu, Host, Machine, Outcome};
 use crate::cpu::kvmclock::{ClockTime, SharedArea, write_wall_clock};
 use crate::cpu::msr::{DE_CFG_LFENCE_SERIALIZES, MsrClass, PlainMsr, check_efer, check_pat, check_spec_ctrl, classify};
 use crate::devices::lapic::MSR_X2APIC_FIRST;
@@ -61,23 +61,23 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 
     #[inline]
     fn read(&mut self, class: MsrClass) -> Result<u64, GeneralProtection> {
-        let processor = &mut *self.processor;
+        let cpu = &mut *self.cpu;
         match class {
             MsrClass::X2Apic(register) => {
-                processor.settle(self.vcpu, &self.machine.memory);
-                processor.lapic.read_msr(MSR_X2APIC_FIRST + u32::from(register), processor.now(self.host))
+                cpu.sync_apic(self.vcpu, &self.machine.memory);
+                cpu.lapic.read_msr(MSR_X2APIC_FIRST + u32::from(register), cpu.now(self.host))
             }
-            MsrClass::TscDeadline => Ok(processor.lapic.tsc_deadline(processor.now(self.host))),
-            MsrClass::ApicBase => Ok(processor.lapic.apic_base()),
-            MsrClass::Tsc => Ok(processor.now(self.host).0),
+            MsrClass::TscDeadline => Ok(cpu.lapic.tsc_deadline(cpu.now(self.host))),
+            MsrClass::ApicBase => Ok(cpu.lapic.apic_base()),
+            MsrClass::Tsc => Ok(cpu.now(self.host).0),
             MsrClass::Efer => Ok(self.vcpu.efer()),
             MsrClass::Pat => Ok(self.vcpu.pat()),
-            MsrClass::SystemTime => Ok(processor.clock.read_msr()),
+            MsrClass::SystemTime => Ok(cpu.clock.read_msr()),
             MsrClass::WallClock => Ok(0),
-            MsrClass::StealTime => Ok(processor.steal.read_msr()),
-            MsrClass::PvEoi => Ok(processor.eoi_flag.msr()),
+            MsrClass::StealTime => Ok(cpu.steal.read_msr()),
+            MsrClass::PvEoi => Ok(cpu.eoi_flag.msr()),
             MsrClass::Plain(PlainMsr::MiscEnable) if !self.machine.has_misc_enable => Err(GeneralProtection),
-            MsrClass::Plain(register) => Ok(processor.msrs.read(register)),
+            MsrClass::Plain(register) => Ok(cpu.msrs.read(register)),
             MsrClass::SpecCtrl => self.reborrow().spec_ctrl_read(),
             MsrClass::DeCfg => Ok(self.machine.de_cfg()),
             MsrClass::OwnedByGuest | MsrClass::Counters | MsrClass::Absent => Err(GeneralProtection),
@@ -89,15 +89,15 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         match class {
             MsrClass::X2Apic(register) => {
                 self.settle();
-                let now = self.processor.now(self.host);
-                let action = self.processor.lapic.write_msr(MSR_X2APIC_FIRST + u32::from(register), value, now)?;
+                let now = self.cpu.now(self.host);
+                let action = self.cpu.lapic.write_msr(MSR_X2APIC_FIRST + u32::from(register), value, now)?;
                 self.initiator().act(action);
-                self.vcpu.set_task_priority(self.processor.lapic.task_priority());
+                self.vcpu.set_task_priority(self.cpu.lapic.task_priority());
                 Ok(())
             }
             MsrClass::TscDeadline => {
-                let now = self.processor.now(self.host);
-                let action = self.processor.lapic.set_tsc_deadline(value, now);
+                let now = self.cpu.now(self.host);
+                let action = self.cpu.lapic.set_tsc_deadline(value, now);
                 self.initiator().act(action);
                 Ok(())
             }
@@ -114,9 +114,9 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
                 if value.checked_shr(machine.cpuid.physical_bits()).unwrap_or(0) != 0 {
                     return Err(GeneralProtection);
                 }
-                let action = self.processor.lapic.set_apic_base(value)?;
+                let action = self.cpu.lapic.set_apic_base(value)?;
                 self.initiator().act(action);
-                machine.publish_addressing(self.processor);
+                machine.publish_addressing(self.cpu);
             }
             MsrClass::Efer => {
                 let supported = machine.cpuid.supported_efer();
@@ -128,21 +128,21 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             }
             MsrClass::Tsc => self.set_tsc(value),
             MsrClass::SystemTime => {
-                self.processor.clock.write_msr(value)?;
-                machine.publish_clock(self.processor);
+                self.cpu.clock.write_msr(value)?;
+                machine.publish_clock(self.cpu);
             }
             // An area outside of memory is the guest's loss: it asked for the time to be put where it can never read
             // it.
             MsrClass::WallClock => {
                 let _ = write_wall_clock(&machine.memory, crate::addr::Gpa(value), machine.boot_unix_ns);
             }
-            MsrClass::StealTime => self.processor.steal.write_msr(&machine.memory, value)?,
+            MsrClass::StealTime => self.cpu.steal.write_msr(&machine.memory, value)?,
             MsrClass::PvEoi => {
-                self.processor.settle_eoi(&machine.memory);
-                self.processor.eoi_flag = SharedArea::from_msr(value)?;
+                self.cpu.sync_eoi(&machine.memory);
+                self.cpu.eoi_flag = SharedArea::from_msr(value)?;
             }
             MsrClass::Plain(PlainMsr::MiscEnable) if !machine.has_misc_enable => return Err(GeneralProtection),
-            MsrClass::Plain(register) => self.processor.msrs.write(register, value)?,
+            MsrClass::Plain(register) => self.cpu.msrs.write(register, value)?,
             // As every constant: what is there may be written.
             MsrClass::DeCfg if value == machine.de_cfg() => {}
             _ => return Err(GeneralProtection),
@@ -151,12 +151,12 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     }
 
     fn set_tsc(&mut self, value: u64) {
-        let now = self.processor.now(self.host);
-        self.processor.lapic.follow_tsc(now, GuestTsc(value));
-        self.processor.tsc_offset = value.wrapping_sub(self.host.tsc());
-        self.vcpu.set_tsc_offset(self.processor.tsc_offset);
-        self.machine.publish_clock(self.processor);
-        self.processor.arm(self.host);
+        let now = self.cpu.now(self.host);
+        self.cpu.lapic.follow_tsc(now, GuestTsc(value));
+        self.cpu.tsc_offset = value.wrapping_sub(self.host.tsc());
+        self.vcpu.set_tsc_offset(self.cpu.tsc_offset);
+        self.machine.publish_clock(self.cpu);
+        self.cpu.arm(self.host);
     }
 }
 
@@ -168,14 +168,14 @@ impl<M: GuestMemory> Machine<M> {
 
     /// Tells the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which
     /// serves until it sets the counter.
-    fn publish_clock(&self, processor: &mut Processor) {
+    fn publish_clock(&self, cpu: &mut Cpu) {
         let time = ClockTime {
-            tsc: GuestTsc(processor.tsc_at_start.wrapping_add(processor.tsc_offset)),
+            tsc: GuestTsc(cpu.tsc_at_start.wrapping_add(cpu.tsc_offset)),
             system_time_ns: 0,
             scale: self.scale,
             is_stable: true,
             was_paused: false,
         };
-        let _ = processor.clock.publish(&self.memory, &time);
+        let _ = cpu.clock.publish(&self.memory, &time);
     }
 }

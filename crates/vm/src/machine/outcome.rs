@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::instruction::Bytes;
 
-/// What becomes of the virtual processor after an exit.
+/// What becomes of the vCPU after an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It runs on.
@@ -15,9 +15,9 @@ pub enum Outcome {
     /// It runs on, but by another way in and out: whether its time is counted (see
     /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
     CountsOtherwise,
-    /// It spins, and runs on: it would rather that whoever it waits for had its processor.
+    /// It spins, and runs on: it would rather that whoever it waits for had its CPU.
     Yield,
-    /// The hypervisor has to look at its own interrupts; then it runs on.
+    /// The hypervisor has to check its own interrupts; then it runs on.
     HostInterrupt,
     /// The hypervisor has to handle a machine check, and to decide whether the guest runs on.
     MachineCheck,
@@ -43,7 +43,7 @@ pub enum Stop {
 /// What a guest did that no machine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Its processor state is one that cannot run, for this reason if it is known.
+    /// Its CPU state is one that cannot run, for this reason if it is known.
     BadState(Option<&'static str>),
     /// It used an instruction on a device's registers that this hypervisor does not carry out.
     Instruction(Bytes),
@@ -73,8 +73,8 @@ impl fmt::Display for Stop {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadState(None) => f.write_str("its processor is in a state that cannot run"),
-            Self::BadState(Some(reason)) => write!(f, "its processor is in a state that cannot run: {reason}"),
+            Self::BadState(None) => f.write_str("its CPU is in a state that cannot run"),
+            Self::BadState(Some(reason)) => write!(f, "its CPU is in a state that cannot run: {reason}"),
             Self::Instruction(bytes) => {
                 write!(f, "it used an instruction on device registers that is not supported: {:02x?}", bytes.as_slice())
             }
@@ -83,7 +83,7 @@ impl fmt::Display for Fault {
                 write!(f, "its interrupt table, descriptor tables or stack are at {gpa}, where it has no memory")
             }
             Self::HaltedForever => f.write_str("it halted with interrupts off: nothing can wake it"),
-            Self::UnknownExit(code) => write!(f, "its processor left for an unknown reason, {code:#x}"),
+            Self::UnknownExit(code) => write!(f, "its CPU left for an unknown reason, {code:#x}"),
         }
     }
 }

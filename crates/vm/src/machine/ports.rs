@@ -30,7 +30,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 
     /// One step of INS or OUTS. Its operand may be memory, device registers, or both.
     fn port_string(&mut self, access: &PortAccess) -> Outcome {
-        self.processor.is_executed_again = false;
+        self.cpu.is_executed_again = false;
         let memory = &self.machine.memory;
         let step = match emulate::port_string(self.vcpu, memory, access) {
             Ok(Some(step)) => step,
@@ -47,7 +47,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             let value = step.load(memory, &mut RegisterBus { initiator: self.initiator(), stop: &mut stop });
             self.initiator().port_access(access, value as u32, &mut stop);
         }
-        self.vcpu.set_task_priority(self.processor.lapic.task_priority());
+        self.vcpu.set_task_priority(self.cpu.lapic.task_priority());
         step.finish(self.vcpu);
         stop.map_or(Outcome::Resume, Outcome::Stop)
     }

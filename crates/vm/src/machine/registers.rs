@@ -15,7 +15,7 @@ use crate::vcpu::{Exception, VcpuState};
 
 const PAGE: u64 = 4096;
 
-/// The machine's device registers as one instruction of one processor sees them.
+/// The machine's device registers as one instruction of one CPU sees them.
 pub(super) struct RegisterBus<'a, M, H> {
     pub(super) initiator: Initiator<'a, M, H>,
     /// Set if the guest ends by an access.
@@ -29,29 +29,29 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             return Outcome::Stop(Stop::Fault(Fault::PageTables(fault.gpa)));
         }
         if fault.access == MemoryAccess::Execute {
-            // Nothing drives the bus there: a processor fetches all ones, which is no instruction.
+            // Nothing drives the bus there: a CPU fetches all ones, which is no instruction.
             return raise(self.vcpu, Exception::InvalidOpcode);
         }
         if self.vcpu.was_delivering() {
             // It was not the instruction at RIP that touched the address, but the delivery of that event.
             return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
         }
-        self.processor.is_executed_again = false;
+        self.cpu.is_executed_again = false;
         self.settle();
         let mut stop = None;
         let outcome = match self.emulate_access(fault.gpa, &mut stop) {
             Ok(()) => stop.map_or(Outcome::Resume, Outcome::Stop),
             Err(refused) => self.refuse(refused),
         };
-        self.vcpu.set_task_priority(self.processor.lapic.task_priority());
+        self.vcpu.set_task_priority(self.cpu.lapic.task_priority());
         outcome
     }
 
     #[inline]
     fn emulate_access(&mut self, gpa: Gpa, stop: &mut Option<Stop>) -> Result<(), Refused> {
-        let VcpuContext { machine, vcpu, processor, host } = self.reborrow();
-        let access = emulate::decode(vcpu, &machine.memory, &mut processor.recent)?;
-        let mut bus = RegisterBus { initiator: Initiator { machine, processor, host }, stop };
+        let VcpuContext { machine, vcpu, cpu, host } = self.reborrow();
+        let access = emulate::decode(vcpu, &machine.memory, &mut cpu.recent)?;
+        let mut bus = RegisterBus { initiator: Initiator { machine, cpu, host }, stop };
         emulate::access(vcpu, &machine.memory, gpa, &access, &mut bus)
     }
 }
@@ -59,7 +59,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 impl<M: GuestMemory, H: Host> RegisterBus<'_, M, H> {
     /// The offset in the local APIC's registers, if the address is there.
     fn in_local_apic(&self, gpa: Gpa) -> Option<u16> {
-        let lapic = &self.initiator.processor.lapic;
+        let lapic = &self.initiator.cpu.lapic;
         let is_there = lapic.mode() == Mode::XApic && page_of(gpa) == lapic.register_page().0;
         is_there.then_some((gpa.0 % PAGE) as u16)
     }
@@ -85,9 +85,9 @@ impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
     fn load(&mut self, gpa: Gpa, size: AccessSize) -> u64 {
         let value = match self.in_local_apic(gpa) {
             Some(offset) => {
-                let Initiator { processor, host, .. } = &mut self.initiator;
-                let now = processor.now(*host);
-                u64::from(processor.lapic.read_mmio(offset & !3, now)) >> ((gpa.0 % 4) * 8)
+                let Initiator { cpu, host, .. } = &mut self.initiator;
+                let now = cpu.now(*host);
+                u64::from(cpu.lapic.read_mmio(offset & !3, now)) >> ((gpa.0 % 4) * 8)
             }
             None if page_of(gpa) == layout::IOAPIC.0 => {
                 self.initiator.machine.bus.ioapic().lock().read_part((gpa.0 % PAGE) as u16)
@@ -101,11 +101,11 @@ impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
     fn store(&mut self, gpa: Gpa, size: AccessSize, value: u64) {
         match self.in_local_apic(gpa) {
             Some(offset) if size == AccessSize::Dword => {
-                let Initiator { processor, host, .. } = &mut self.initiator;
-                let now = processor.now(*host);
-                let action = processor.lapic.write_mmio(offset, value as u32, now);
+                let Initiator { cpu, host, .. } = &mut self.initiator;
+                let now = cpu.now(*host);
+                let action = cpu.lapic.write_mmio(offset, value as u32, now);
                 self.initiator.act(action);
-                self.initiator.machine.publish_addressing(self.initiator.processor);
+                self.initiator.machine.publish_addressing(self.initiator.cpu);
             }
             Some(_) => {}
             None => _ = self.access(gpa, size, Some(value & size.mask())),

@@ -3,7 +3,7 @@
 
 use super::context::Initiator;
 use super::mailbox::Mailbox;
-use super::{Host, Processor};
+use super::{Cpu, Host};
 use crate::devices::lapic::{Acceptance, Action};
 use crate::devices::{DeliveryMode, Destination, InterruptMessage};
 use crate::memory::GuestMemory;
@@ -15,7 +15,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
         match action {
             Action::None => {}
             Action::Send(message) => self.send(&message),
-            Action::TimerChanged => self.processor.arm(self.host),
+            Action::TimerChanged => self.cpu.arm(self.host),
             Action::EndOfInterrupt(vector) => {
                 let ioapic = self.machine.bus.ioapic();
                 self.with_device(ioapic, &mut None, |ioapic, context| {
@@ -42,7 +42,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
         for id in 0..self.machine.mailboxes.len() as u32 {
             let is_taken = self.send_to(id, message);
             if is_taken && message.mode == DeliveryMode::LowestPriority {
-                // One is enough; the first is as good as any, since priorities of running processors change meanwhile.
+                // One is enough; the first is as good as any, since priorities of running CPUs change meanwhile.
                 break;
             }
         }
@@ -50,13 +50,13 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
 
     #[inline]
     fn send_to(&mut self, id: u32, message: &InterruptMessage) -> bool {
-        let own = self.processor.lapic.id();
+        let own = self.cpu.lapic.id();
         let Some(mailbox) = self.machine.mailboxes.get(id as usize) else { return false };
         if !mailbox.matches(id, message.destination, own) {
             return false;
         }
         if id == own {
-            self.processor.deliver(message, mailbox);
+            self.cpu.deliver(message, mailbox);
         } else if mailbox.post(message) {
             self.host.kick(id as usize);
         }
@@ -64,8 +64,8 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
     }
 }
 
-impl Processor {
-    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits
+impl Cpu {
+    /// Takes a message that is for this CPU, which causes it itself. What changes more than its local APIC waits
     /// in its mailbox for the next entry.
     fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
         match self.lapic.accept(message) {

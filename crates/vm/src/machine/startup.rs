@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states a virtual processor is in beside running, and how INIT and start-up move it between them
+//! The states a vCPU is in beside running, and how INIT and start-up move it between them
 //! (Intel SDM vol. 3, section 9.4; AMD APM vol. 2, section 14.1).
 
 use core::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 use super::context::VcpuContext;
 use super::mailbox::{Mail, Mailbox};
 use super::nmi::Nmi;
-use super::{Activity, Machine, Processor};
+use super::{Activity, Cpu, Machine};
 use crate::memory::GuestMemory;
 use crate::vcpu::{AccessRights, EntryState, Segment, TableRegister, VcpuState, cr0};
 
@@ -45,20 +45,20 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
         }
         (0..mail.early_nmis).for_each(|_| self.take_nmi());
         if let Some(page) = mail.startup
-            && self.processor.activity == Activity::WaitingForStartup
+            && self.cpu.activity == Activity::WaitingForStartup
         {
             self.vcpu.reset(&EntryState::at_startup_page(page));
-            self.machine.set_activity(self.processor, Activity::Running);
+            self.machine.set_activity(self.cpu, Activity::Running);
         }
         (0..mail.late_nmis).for_each(|_| self.take_nmi());
     }
 
     /// Who waits for a start-up interrupt hears none.
     fn take_nmi(&mut self) {
-        if self.processor.activity != Activity::WaitingForStartup {
-            self.processor.nmi.request();
-            if self.processor.nmi.is_open(self.vcpu.rip()) {
-                self.machine.set_activity(self.processor, Activity::Running);
+        if self.cpu.activity != Activity::WaitingForStartup {
+            self.cpu.nmi.request();
+            if self.cpu.nmi.is_open(self.vcpu.rip()) {
+                self.machine.set_activity(self.cpu, Activity::Running);
             }
         }
     }
@@ -68,33 +68,33 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
         self.vcpu.request_interrupt_window(false);
         self.vcpu.set_task_priority(0);
         self.vcpu.watch_interrupt_return(false);
-        self.processor.nmi = Nmi::new();
-        self.processor.eoi_flag_is_set = false;
-        self.machine.set_activity(self.processor, Activity::WaitingForStartup);
-        self.machine.publish_addressing(self.processor);
+        self.cpu.nmi = Nmi::new();
+        self.cpu.eoi_flag_is_set = false;
+        self.machine.set_activity(self.cpu, Activity::WaitingForStartup);
+        self.machine.publish_addressing(self.cpu);
     }
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// Whether a processor runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
-    /// until they are opened (see `take_mail`), and news are looked for first: so they are not missed in between.
+    /// Whether a CPU runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
+    /// until they are opened (see `take_mail`), and news are searched for first: so they are not missed in between.
     pub(super) fn is_anyone_alive(&self) -> bool {
         self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
     }
 
-    /// Keeps count of the processors that something inside the guest can still wake.
-    pub(super) fn set_activity(&self, processor: &mut Processor, activity: Activity) {
+    /// Keeps count of the CPUs that something inside the guest can still wake.
+    pub(super) fn set_activity(&self, cpu: &mut Cpu, activity: Activity) {
         let is_alive = |activity| matches!(activity, Activity::Running | Activity::Halted);
-        match (is_alive(processor.activity), is_alive(activity)) {
+        match (is_alive(cpu.activity), is_alive(activity)) {
             (true, false) => drop(self.alive.fetch_sub(1, Ordering::AcqRel)),
             (false, true) => drop(self.alive.fetch_add(1, Ordering::AcqRel)),
             _ => {}
         }
-        match (processor.activity == Activity::Deaf, activity == Activity::Deaf) {
-            (true, false) => drop(self.deaf.fetch_sub(1, Ordering::AcqRel)),
-            (false, true) => drop(self.deaf.fetch_add(1, Ordering::AcqRel)),
+        match (cpu.activity == Activity::HaltedForGood, activity == Activity::HaltedForGood) {
+            (true, false) => drop(self.halted_for_good.fetch_sub(1, Ordering::AcqRel)),
+            (false, true) => drop(self.halted_for_good.fetch_add(1, Ordering::AcqRel)),
             _ => {}
         }
-        processor.activity = activity;
+        cpu.activity = activity;
     }
 }

@@ -4,7 +4,7 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// RFLAGS bits that handlers look at.
+    /// RFLAGS bits that handlers check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Rflags: u64 {
         /// Trap flag: single step.

@@ -38,22 +38,22 @@ impl Delivery {
     }
 }
 
-/// Sends a fixed interrupt to one processor.
+/// Sends a fixed interrupt to one CPU.
 pub fn send(apic_id: u32, vector: u8) {
     command(apic_id, Delivery::Fixed(vector).bits());
 }
 
-/// Sends INIT to one processor.
+/// Sends INIT to one CPU.
 pub fn send_init(apic_id: u32) {
     command(apic_id, Delivery::Init.bits());
 }
 
-/// Sends INIT to all processors but this one, in whichever mode the firmware left this one's APIC: it is
+/// Sends INIT to all CPUs but this one, in whichever mode the firmware left this one's APIC: it is
 /// software-disabled perhaps, and sends all the same (Intel SDM vol. 3, section 11.4.7.2). For the boot page tables,
 /// before anything is chosen. Whether it was sent.
 pub fn broadcast_init_at_boot() -> bool {
     const INIT_TO_OTHERS: u32 = ALL_BUT_SELF | Delivery::Init.bits();
-    // SAFETY: every x86-64 processor has the register; reading it has no effect.
+    // SAFETY: every x86-64 CPU has the register; reading it has no effect.
     let base = unsafe { cpu::read_msr(MSR_APIC_BASE) };
     let page = base & 0x000f_ffff_ffff_f000;
     if base & APIC_BASE_ENABLE == 0 || page >= address::BOOT_MAPPED_BYTES {
@@ -77,22 +77,22 @@ pub fn send_startup(apic_id: u32, page: u8) {
     command(apic_id, Delivery::Startup(page).bits());
 }
 
-/// Sends INIT to all processors but this one.
+/// Sends INIT to all CPUs but this one.
 pub fn broadcast_init() {
     command(0, ALL_BUT_SELF | Delivery::Init.bits());
 }
 
-/// Sends a start-up interrupt to all processors but this one.
+/// Sends a start-up interrupt to all CPUs but this one.
 pub fn broadcast_startup(page: u8) {
     command(0, ALL_BUT_SELF | Delivery::Startup(page).bits());
 }
 
-/// Sends an NMI to one processor, and says whether it was sent.
+/// Sends an NMI to one CPU, and says whether it was sent.
 pub fn send_nmi(apic_id: u32) -> bool {
     try_command(apic_id, Delivery::Nmi.bits())
 }
 
-/// Sends an NMI to one processor from an NMI's handler, which may have interrupted who was about to send something:
+/// Sends an NMI to one CPU from an NMI's handler, which may have interrupted who was about to send something:
 /// that one finds the command register as it left it.
 pub fn send_nmi_from_nmi(apic_id: u32) {
     let is_shared = mode() == Mode::Xapic;
@@ -103,7 +103,7 @@ pub fn send_nmi_from_nmi(apic_id: u32) {
     }
 }
 
-/// Sends a fixed interrupt to one processor, and says whether it was sent: for the end of the host, which must not log.
+/// Sends a fixed interrupt to one CPU, and says whether it was sent: for the end of the host, which must not log.
 pub fn try_send(apic_id: u32, vector: u8) -> bool {
     try_command(apic_id, Delivery::Fixed(vector).bits())
 }
@@ -121,7 +121,7 @@ pub fn wake_self_from_anywhere(vector: u8) {
 
 fn command(apic_id: u32, low: u32) {
     if !try_command(apic_id, low) {
-        log::error!("local APIC: interrupt {low:#x} to processor {apic_id} was not sent");
+        log::error!("local APIC: interrupt {low:#x} to CPU {apic_id} was not sent");
     }
 }
 

@@ -103,7 +103,7 @@ pub fn release(range: FrameRange) {
     }
 }
 
-/// Zeroed frames in the direct map, for ever: what the processor itself reads or writes.
+/// Zeroed frames in the direct map, for ever: what the CPU itself reads or writes.
 pub fn permanent_frames(bytes: u64) -> Option<PhysAddr> {
     let range = FRAMES.lock().allocate(bytes, PageSize::Kib4).ok()?.leak();
     // SAFETY: the frames were just allocated: nobody else uses them, and the direct map shows them.
@@ -111,7 +111,7 @@ pub fn permanent_frames(bytes: u64) -> Option<PhysAddr> {
     Some(range.start())
 }
 
-/// Zeroed frames in the direct map, for ever, as words that any processor may read and write; and where they are.
+/// Zeroed frames in the direct map, for ever, as words that any CPU may read and write; and where they are.
 pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
     let start = permanent_frames(bytes)?;
     // SAFETY: whole frames, aligned and mapped for ever, which nobody else was given; every bit pattern is a word.
@@ -119,7 +119,7 @@ pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
     Some((start, words))
 }
 
-/// Kept frames as words that any processor may read and write, for as long as this image runs.
+/// Kept frames as words that any CPU may read and write, for as long as this image runs.
 pub fn adopted_words(frames: FrameRange) -> &'static [AtomicU64] {
     let range = frames.leak();
     // SAFETY: whole frames that the image before kept and nobody else is given (they are leaked here), aligned and

@@ -7,14 +7,14 @@ use units::PageSize;
 
 use crate::arch::cpu;
 
-/// The largest pages that this processor has.
+/// The largest pages that this CPU has.
 pub fn largest_page() -> PageSize {
     let has_gib_pages = cpu::cpuid(0x8000_0001, 0).edx & (1 << 26) != 0;
     if has_gib_pages { PageSize::Gib1 } else { PageSize::Mib2 }
 }
 
-/// Turns on what the calling processor has of WP, NX, global pages, SMEP, SMAP and machine checks.
-pub fn protect_this_processor() {
+/// Turns on what the calling CPU has of WP, NX, global pages, SMEP, SMAP and machine checks.
+pub fn protect_this_cpu() {
     const MCE: u64 = 1 << 6;
     const PGE: u64 = 1 << 7;
     const OSXSAVE: u64 = 1 << 18;
@@ -30,7 +30,7 @@ pub fn protect_this_processor() {
         | if features & (1 << 7) != 0 { SMEP } else { 0 }
         | if features & (1 << 20) != 0 { SMAP } else { 0 }
         | if has_xsave { OSXSAVE } else { 0 };
-    // SAFETY: the processor has each feature; no page is a user page, so SMEP and SMAP forbid nothing that is done.
+    // SAFETY: the CPU has each feature; no page is a user page, so SMEP and SMAP forbid nothing that is done.
     // OSFXSR and OSXSAVE let guests' registers be saved and restored; the hypervisor itself uses none of them.
     unsafe {
         asm!("mov {t}, cr4", "or {t}, {b}", "mov cr4, {t}", t = out(reg) _, b = in(reg) bits, options(nostack));
@@ -39,9 +39,9 @@ pub fn protect_this_processor() {
     }
 }
 
-/// The calling processor forgets every translation, global ones too: they go when CR4.PGE changes (AMD APM vol. 2,
+/// The calling CPU flushes every translation, global ones too: they go when CR4.PGE changes (AMD APM vol. 2,
 /// section 5.5.3).
-pub fn forget_translations() {
+pub fn flush_translations() {
     const PGE: u64 = 1 << 7;
     // SAFETY: the bit is put back as it was, and page tables show the same memory with and without it.
     unsafe {

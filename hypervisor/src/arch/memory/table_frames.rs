@@ -40,7 +40,7 @@ impl TableMemory for TableFrames {
     }
 
     fn write(&mut self, table: PhysAddr, index: usize, value: u64) {
-        // SAFETY: as in `read`; tables are changed by one processor at a time (their owner's lock).
+        // SAFETY: as in `read`; tables are changed by one CPU at a time (their owner's lock).
         unsafe { core::ptr::write_volatile(entry(table, index), value) }
     }
 

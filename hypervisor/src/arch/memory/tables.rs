@@ -8,7 +8,7 @@ use spin::Mutex;
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
 use super::frames::FRAMES;
-use super::protection::{largest_page, protect_this_processor};
+use super::protection::{largest_page, protect_this_cpu};
 use super::table_frames::TableFrames;
 use crate::arch::address::{self, DIRECT_MAP};
 use crate::arch::image;
@@ -34,7 +34,7 @@ impl From<MapError> for MemoryError {
 /// Device pages to map: virtual address, physical address.
 pub type DevicePage = (u64, u64);
 
-/// Builds the host's own page tables and goes over to them: the direct map of `memory`, the image with its rights, the
+/// Builds the host's own page tables and switches to them: the direct map of `memory`, the image with its rights, the
 /// device pages, and what `show` adds. W^X holds from here on.
 pub fn enter(
     memory: impl Iterator<Item = PhysRange>,
@@ -88,7 +88,7 @@ fn switch_to(root: PhysAddr) {
     // SAFETY: the new tables show the running code, its data, the boot stack and (through the direct map) all frames at
     // the addresses the old ones did.
     unsafe { asm!("mov cr3, {}", in(reg) root.0, options(nostack, preserves_flags)) };
-    protect_this_processor();
+    protect_this_cpu();
 }
 
 /// The physical address of the host's top page table, for CR3; 0 while there is none.

@@ -20,19 +20,19 @@ const SHUTDOWN_JUMP: u8 = 0x0a;
 pub struct Machine {
     /// Identifiers by number.
     apic_ids: &'static [u32],
-    /// When the calling processor's timer wakes it; setting it costs more than a sleep that ends too soon.
+    /// When the calling CPU's timer wakes it; setting it costs more than a sleep that ends too soon.
     alarm: Option<u64>,
     is_virtual: bool,
 }
 
 impl Machine {
-    /// The machine as the calling processor sees it.
+    /// The machine as the calling CPU sees it.
     pub fn new(apic_ids: &'static [u32]) -> Self {
         Self { apic_ids, alarm: None, is_virtual: is_virtual() }
     }
 
-    /// One turn of a short waiting loop. PAUSE is for the sibling thread of a real processor; under a hypervisor it may
-    /// end the processor's turn, and in QEMU's emulator it takes a lock that the partner needs in order to wake.
+    /// One turn of a short waiting loop. PAUSE is for the sibling thread of a real CPU; under a hypervisor it may
+    /// end the CPU's turn, and in QEMU's emulator it takes a lock that the partner needs in order to wake.
     pub fn relax(&self) {
         if self.is_virtual { cpu::idle_a_moment() } else { cpu::pause() }
     }
@@ -51,7 +51,7 @@ impl Machine {
         cpu::wait_for_interrupt();
     }
 
-    /// Sleeps no more. Whoever had set the timer for something else before looks at it again.
+    /// Sleeps no more. Whoever had set the timer for something else before checks it again.
     pub fn stay_awake(&mut self) {
         if self.alarm.take().is_some() {
             timer::clear_alarm();
@@ -124,7 +124,7 @@ impl Station for Machine {
     }
 
     fn set_tsc_adjust(&mut self, value: u64) {
-        // SAFETY: called only where the register exists; it moves this processor's counter to agree with the others.
+        // SAFETY: called only where the register exists; it moves this CPU's counter to agree with the others.
         unsafe { cpu::write_msr(MSR_TSC_ADJUST, value) };
     }
 
@@ -133,12 +133,12 @@ impl Station for Machine {
     }
 }
 
-/// Whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which processors keep clear).
+/// Whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which CPUs keep clear).
 pub fn is_virtual() -> bool {
     cpu::cpuid(1, 0).ecx & (1 << 31) != 0
 }
 
-/// IA32_TSC_ADJUST of the calling processor, where it exists.
+/// IA32_TSC_ADJUST of the calling CPU, where it exists.
 pub fn tsc_adjust() -> Option<u64> {
     let exists = cpu::cpuid(0, 0).eax >= 7 && cpu::cpuid(7, 0).ebx & (1 << 1) != 0;
     // SAFETY: CPUID says that the register exists; reading it has no effect.

@@ -16,8 +16,8 @@ pub fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
     *PARKED.get()?.mailboxes.get(index as usize)?
 }
 
-/// Lets a parked processor go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
-/// find the processor on its way.
+/// Lets a parked CPU go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
+/// find the CPU on its way.
 pub fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
     let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
@@ -30,9 +30,9 @@ pub fn release(index: u32) -> bool {
     }
 }
 
-/// Processors that the image before has parked.
+/// CPUs that the image before has parked.
 pub struct Adoption {
-    /// Identifier and mailbox by number; nothing where no processor is parked.
+    /// Identifier and mailbox by number; nothing where no CPU is parked.
     pub mailboxes: Vec<Option<(u32, &'static ParkSlot)>>,
     /// Page tables that show their mailboxes and this image.
     pub root: u64,
@@ -43,12 +43,12 @@ pub struct Adoption {
 
 static PARKED: spin::Once<Adoption> = spin::Once::new();
 
-/// Processors come from their mailboxes.
+/// CPUs come from their mailboxes.
 pub fn adopt(adoption: Adoption) {
     PARKED.call_once(|| adoption);
 }
 
-/// Whether processors come from mailboxes.
+/// Whether CPUs come from mailboxes.
 pub fn is_adopting() -> bool {
     PARKED.get().is_some()
 }

@@ -30,7 +30,7 @@ pub fn own_vmcb() -> u64 {
     HOST_VMCB.mine().load(Ordering::Relaxed)
 }
 
-/// The frame whose address a processor keeps here, made when it first needs it.
+/// The frame whose address a CPU keeps here, made when it first needs it.
 fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
     let known = at.load(Ordering::Relaxed);
     if known != 0 {

@@ -108,7 +108,7 @@ impl SvmVcpu {
         // (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         unsafe { (self.switch)(self.state.switched_mut(), guest_vmcb, host_state::own_vmcb()) };
         if self.traits.may_lose_requests {
-            cpu::look_at_pending_interrupts();
+            cpu::poll_pending_interrupts();
         }
         let exit = self.state.after_exit();
         if matches!(exit, Exit::Cpuid) {

@@ -13,10 +13,10 @@ const FIRST_LOOK_FEMTOSECONDS: u64 = 1_000_000_000_000;
 /// Readings of which the closest counts.
 const CLOSEST_OF: u32 = 8;
 
-/// The clock to refine by, and the first look at it; nothing where the processor itself tells its rate.
+/// The clock to refine by, and the first sample of it; nothing where the CPU itself tells its rate.
 static FIRST: Mutex<Option<(Reference, Moment)>> = Mutex::new(None);
 
-/// Measures the time stamp counter and the calling processor's APIC timer against `reference`, or believes CPUID where
+/// Measures the time stamp counter and the calling CPU's APIC timer against `reference`, or believes CPUID where
 /// it tells the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
 pub fn calibrate(reference: Option<Reference>) -> Result<(u64, &'static str), NoReference> {
     let has_deadline = detect_deadline();

@@ -7,15 +7,15 @@ pub const NMI: u8 = 2;
 pub const MACHINE_CHECK: u8 = 18;
 /// The local APIC's timer.
 pub const TIMER: u8 = 0x40;
-/// Another processor has work for this one.
+/// Another CPU has work for this one.
 pub const WAKE: u8 = 0x41;
-/// A virtual processor of this one has mail.
+/// A vCPU of this one has mail.
 pub const KICK: u8 = 0x43;
 /// The control channel's UART.
 pub const CONTROL_UART: u8 = 0x42;
 /// The log's self-test.
 #[cfg(feature = "faults")]
-pub const LOG_TRIAL: u8 = 0x4e;
+pub const LOG_SELF_TEST: u8 = 0x4e;
 /// A self-test whose handler fails.
 #[cfg(feature = "faults")]
 pub const SELF_TEST: u8 = 0x4f;

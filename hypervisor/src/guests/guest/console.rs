@@ -44,18 +44,18 @@ impl Guest {
         self.control.lock()
     }
 
-    /// The same where nobody holds them: a processor that was stopped may, for good.
+    /// The same where nobody holds them: a CPU that was stopped may, for good.
     pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
         self.control.try_lock()
     }
 
-    /// Something was typed on its console: its first virtual processor is to look.
+    /// Something was typed on its console: its first vCPU is to look.
     pub fn type_on(&self) {
         self.is_typed_on.store(true, Ordering::Release);
-        percpu::wake(self.processor_to_tell(0));
+        percpu::wake(self.cpu_to_tell(0));
     }
 
-    /// Whether that is so, once. For the processor that holds the first virtual one.
+    /// Whether that is so, once. For the CPU that holds the first virtual one.
     pub fn take_typed_on(&self) -> bool {
         self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
     }
@@ -65,7 +65,7 @@ impl Guest {
         self.control.lock().gather();
     }
 
-    /// Saves what waits on the console, while no virtual processor runs. It stays here as well.
+    /// Saves what waits on the console, while no vCPU runs. It stays here as well.
     ///
     /// # Errors
     /// It finds no room.

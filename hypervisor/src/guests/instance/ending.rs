@@ -21,7 +21,7 @@ pub enum Ending {
     Reset,
     /// Its kernel is not well, and the operator wants it stopped then.
     GivenUp,
-    /// No processor can hold another virtual one.
+    /// No CPU can hold another virtual one.
     Crowded,
     /// The hardware has lost some of its state or its memory: how.
     Damaged(String),
@@ -39,7 +39,7 @@ pub(super) fn finish(guest: &'static Guest, ending: Ending) {
         Ending::Own(stop @ (Stop::Fault(_) | Stop::TripleFault)) => return fail(guest, stop.to_string()),
         Ending::Damaged(reason) => return fail(guest, reason),
         Ending::Crowded => {
-            let reason = "each processor that is online holds as many virtual processors as it can: give the host more";
+            let reason = "each CPU that is online holds as many vCPUs as it can: give the host more";
             return fail(guest, reason.to_string());
         }
         Ending::Own(Stop::DebugExit(code)) => {

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use handover::state;
 use spin::Mutex;
-use vm::machine::{Machine, Processor};
+use vm::machine::{Cpu, Machine};
 use vm::memory::GuestMemory;
 use vm::platform::loader::{self, Module};
 use vm::platform::{acpi, layout, reset_vector};
@@ -27,7 +27,7 @@ use crate::kernel::platform::FIRMWARE;
 use crate::kernel::timeline::{self, Name};
 
 impl Instance {
-    /// Loads a guest from the bundle; gives its virtual processors. The error has the reason and a hint.
+    /// Loads a guest from the bundle; gives its vCPUs. The error has the reason and a hint.
     pub fn load(virt: Virt, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
@@ -84,19 +84,19 @@ impl Instance {
         });
         let start = cpu::tsc();
         let counters_given = counters_of(guest);
-        let tasks = states.into_iter().zip(guest.counters.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
-            let mut processor = Processor::new(index as u32, index == 0, start, 0, counters.clone());
-            vcpu.set_tsc_offset(processor.tsc_offset());
+        let tasks = states.into_iter().zip(guest.exits.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
+            let mut cpu = Cpu::new(index as u32, index == 0, start, 0, counters.clone());
+            vcpu.set_tsc_offset(cpu.tsc_offset());
             if let Some(given) = &counters_given {
-                processor.set_counters(given, counters::source());
+                cpu.set_counters(given, counters::source());
             }
-            Task::new(instance.clone(), index, vcpu, processor)
+            Task::new(instance.clone(), index, vcpu, cpu)
         });
         let tasks = tasks.collect();
         Ok((instance, tasks))
     }
 
-    /// A guest that another image has started, with the memory that it has there. Its virtual processors are to be
+    /// A guest that another image has started, with the memory that it has there. Its vCPUs are to be
     /// restored before they run.
     ///
     /// # Errors
@@ -126,15 +126,15 @@ impl Instance {
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
             space,
         });
-        let states = states.map_err(exhausted)?.into_iter().zip(guest.counters.iter()).enumerate();
+        let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
         // Whatever a bundle says now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));
         let tasks = states.map(|(index, (vcpu, counters))| {
-            let mut processor = Processor::new(index as u32, index == 0, 0, 0, counters.clone());
+            let mut cpu = Cpu::new(index as u32, index == 0, 0, 0, counters.clone());
             if let Some(given) = &counters_given {
-                processor.set_counters(given, counters::source());
+                cpu.set_counters(given, counters::source());
             }
-            Task::new(instance.clone(), index, vcpu, processor)
+            Task::new(instance.clone(), index, vcpu, cpu)
         });
         let tasks = tasks.collect();
         Ok((instance, tasks))

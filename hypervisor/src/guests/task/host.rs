@@ -11,10 +11,10 @@ use crate::guests::guest::Guest;
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
 const NEAREST_ALARM_US: u64 = 2;
 
-/// What a virtual processor reaches of the host.
+/// What a vCPU reaches of the host.
 pub(super) struct TaskHost {
     pub(super) guest: &'static Guest,
-    /// When the host's timer must fire whatever this virtual processor wants: the end of its slice, others' alarms.
+    /// When the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     pub(super) others_alarm: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Host for TaskHost {
 
     #[inline]
     fn kick(&mut self, vcpu: usize) {
-        percpu::kick(self.guest.processor_to_tell(vcpu));
+        percpu::kick(self.guest.cpu_to_tell(vcpu));
     }
 
     fn leave_at_once(&mut self) {

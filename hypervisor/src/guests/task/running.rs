@@ -21,16 +21,16 @@ impl Task {
             self.note_first(me.index);
         }
         self.host.others_alarm = others_alarm;
-        self.context().settle_counters();
+        self.context().raise_overflows();
         self.context().alarm();
         loop {
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
                 if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {
-                    // Its own is looked at when it is run again.
+                    // Its own is checked when it is run again.
                     return Pause::Alarm;
                 }
-                self.context().settle_counters();
+                self.context().raise_overflows();
                 self.context().alarm();
             }
             if !self.context().prepare_entry() {
@@ -44,7 +44,7 @@ impl Task {
             let exit = self.vcpu.run();
             match self.context().handle(exit) {
                 Outcome::Resume => {}
-                Outcome::Idle => self.context().settle_counters(),
+                Outcome::Idle => self.context().raise_overflows(),
                 Outcome::CountsOtherwise => self.vcpu.choose_switch(),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
@@ -67,18 +67,18 @@ impl Task {
 
     /// It runs for the first time.
     #[cold]
-    fn note_first(&mut self, processor: u32) {
+    fn note_first(&mut self, cpu: u32) {
         match self.first.take() {
             Some(First::OfItsGuest) => {
                 pci::note_guest_runs();
                 timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
             }
-            Some(First::InThisImage) => trial_pages::note_entered(processor),
+            Some(First::InThisImage) => trial_pages::note_entered(cpu),
             None => {}
         }
     }
 
-    /// A guest that did not end of its own will: what its processor did goes to the log.
+    /// A guest that did not end of its own will: what its CPU did goes to the log.
     #[cold]
     fn tell_of_end(&self, stop: &Stop) {
         if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {

@@ -33,7 +33,7 @@ struct Spare {
     line: [u8; LINE_BYTES],
 }
 
-/// Logs and prints though another processor (or this one, before it failed) may hold the output's lock: it is tried a
+/// Logs and prints though another CPU (or this one, before it failed) may hold the output's lock: it is tried a
 /// bounded time, then done without. For the end of the host only.
 pub fn emergency(text: fmt::Arguments<'_>) {
     log::write(Level::Error, "panic", text);
@@ -49,7 +49,7 @@ pub fn emergency(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Whoever holds the lock has stopped or is this processor: printing through a second handle on the same UART can at
+/// Whoever holds the lock has stopped or is this CPU: printing through a second handle on the same UART can at
 /// worst mix two lines.
 fn print_beside() {
     let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };

@@ -14,8 +14,8 @@ use ::update::blackout::Blackout;
 use ::update::trial::{FAULT_POINTS, TrialPage};
 use boot::self_tests::{SelfTest, UpdateFault, UpdateStep};
 
-use crate::arch::crossing::Crossing;
 use crate::arch::faults::{self, Provocation};
+use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{cpu, timer};
 use crate::kernel::faults::self_tests;
 use crate::kernel::inherited;
@@ -76,11 +76,11 @@ pub fn is_astray() -> bool {
 
 /// Makes all of these CPUs but the last wait on their way. On the last one the new image fails, so that it brings the
 /// others back by NMIs.
-pub fn wait_on_the_way(crossing: &Crossing, cpus: impl ExactSizeIterator<Item = u32>, blackout: &mut Blackout) {
+pub fn wait_on_the_way(switch_pages: &SwitchPages, cpus: impl ExactSizeIterator<Item = u32>, blackout: &mut Blackout) {
     let Some(tests) = self_tests().filter(|tests| tests.update_wait(0).is_some()) else { return };
     let Some(point) = tests.update_wait(UPDATES.fetch_add(1, Ordering::Relaxed)) else { return };
     let waiting = cpus.len().saturating_sub(1).max(1);
-    cpus.take(waiting).for_each(|index| crossing.wait_at(index, point as u64, timer::us_to_ticks(WAIT_US)));
+    cpus.take(waiting).for_each(|index| switch_pages.wait_at(index, point as u64, timer::us_to_ticks(WAIT_US)));
     blackout.set_first_nmi_us(FIRST_NMI_US);
 }
 

@@ -17,12 +17,12 @@ pub fn measure() {
     let rows = [
         ("literal", median(|| log::info!("the control channel answers"))),
         ("string", median(|| log::info!("guest {name} has been started"))),
-        ("two", median(|| log::info!("guest {name}: processor {number} is online"))),
+        ("two", median(|| log::info!("guest {name}: CPU {number} is online"))),
         ("hex", median(|| log::info!("address {address:#x} is not mapped"))),
-        ("four", median(|| log::info!("guest {name}: {number} of {} processors, {address:#x}", 128))),
+        ("four", median(|| log::info!("guest {name}: {number} of {} CPUs, {address:#x}", 128))),
         ("long", median(|| log::info!("{long}"))),
         ("timeline", median(|| timeline::instant(Name::SelfTests, 0))),
-        ("disabled", median(|| log::trace!("guest {name}: processor {number} is online"))),
+        ("disabled", median(|| log::trace!("guest {name}: CPU {number} is online"))),
     ];
     for (row, ticks) in rows {
         log::info!("log-cost: {row} {}", ticks.saturating_sub(empty));

@@ -27,10 +27,10 @@ pub enum StageError {
     BundleSeal(SealError),
     /// The image is older than this host admits.
     Downgrade(Downgrade),
-    /// A guest cannot go over.
+    /// A guest cannot be handed over.
     Guests(String),
-    /// This processor is unresponsive.
-    Deaf(u32),
+    /// This CPU is unresponsive.
+    Unresponsive(u32),
     /// There is no memory for it.
     OutOfMemory(&'static str),
 }
@@ -41,7 +41,7 @@ impl StageError {
         match self {
             Self::OutOfMemory(_) => RefusalCode::Exhausted,
             Self::Guests(_) => RefusalCode::WrongState,
-            Self::Deaf(_) => RefusalCode::Failed,
+            Self::Unresponsive(_) => RefusalCode::Failed,
             _ => RefusalCode::Invalid,
         }
     }
@@ -50,22 +50,22 @@ impl StageError {
     pub fn refusal(&self) -> Refusal {
         let reason = self.to_string();
         let reason = wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string();
-        Refusal { code: self.code(), reason, mend: self.mend().into() }
+        Refusal { code: self.code(), reason, hint: self.hint().into() }
     }
 
     /// What to do about it.
-    fn mend(&self) -> &'static str {
+    fn hint(&self) -> &'static str {
         match self {
             Self::NoBundle => "give the host a bundle",
             Self::NoImage => "build the bundle with an image ([host] image in host.toml)",
             Self::NoPrevious => "send an image: `baton update --image FILE`",
             Self::Bundle(_) => "make the bundle again with `baton bundle`",
             Self::Image(_) => "use an image of this host's release",
-            Self::Seal(error) => error.mend(),
-            Self::BundleSeal(error) => error.mend_of_bundle(),
-            Self::Downgrade(downgrade) => downgrade.mend(),
+            Self::Seal(error) => error.hint(),
+            Self::BundleSeal(error) => error.hint_of_bundle(),
+            Self::Downgrade(downgrade) => downgrade.hint(),
             Self::Guests(_) => "try again in a moment, or stop that guest",
-            Self::Deaf(_) => "try again in a moment; `baton cpu list` shows the processors",
+            Self::Unresponsive(_) => "try again in a moment; `baton cpu list` shows the CPUs",
             Self::OutOfMemory(_) => "stop a guest, or give the host more memory",
         }
     }
@@ -85,7 +85,7 @@ impl fmt::Display for StageError {
             Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
             Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
             Self::Guests(problem) => f.write_str(problem),
-            Self::Deaf(processor) => write!(f, "processor {processor} is unresponsive"),
+            Self::Unresponsive(cpu) => write!(f, "CPU {cpu} is unresponsive"),
             Self::OutOfMemory(what) => write!(f, "no memory in one piece below 4 GiB for {what}"),
         }
     }

@@ -28,21 +28,21 @@ use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
 
-/// What each processor restores.
-static SEATS: Once<Box<[Mutex<Vec<Seat>>]>> = Once::new();
+/// What each CPU restores.
+static SLOTS: Once<Box<[Mutex<Vec<Slot>>]>> = Once::new();
 
-/// Something that a processor restores.
-enum Seat {
+/// Something that a CPU restores.
+enum Slot {
     Vcpu(Option<Box<Task>>, BlockPlace),
     Devices(Arc<Instance>, BlockPlace),
 }
 
-/// Where each virtual processor belongs, and is. Before the guests are anybody's.
+/// Where each vCPU belongs, and is. Before the guests are anybody's.
 pub fn place_vcpus(guests: &mut Guests) {
     let Some(record) = inherited::record() else { return };
     for place in record.blocks.iter().filter(|place| place.kind.get() == BlockKind::Vcpu as u32) {
         if let Some(guest) = guests.all.get_mut(place.guest.get() as usize) {
-            guest.belongs(place.vcpu.get() as usize, place.own_processor.get(), place.processor.get());
+            guest.belongs(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
         }
     }
 }
@@ -94,68 +94,68 @@ fn adopt(virt: Virt, record: &Record<'_>, from: &GuestRecord, guest: &'static Gu
         leases::inherit(guest);
     }
     guest.set_run(Arc::downgrade(&instance));
-    seat_all(record, number, &instance, tasks)
+    fill_slots(record, number, &instance, tasks)
 }
 
-fn seat_all(record: &Record<'_>, number: u32, instance: &Arc<Instance>, tasks: Vec<Task>) -> Result<(), String> {
+fn fill_slots(record: &Record<'_>, number: u32, instance: &Arc<Instance>, tasks: Vec<Task>) -> Result<(), String> {
     for mut task in tasks {
-        task.comes_over();
+        task.note_handed_over();
         let place = record.block_of(BlockKind::Vcpu, number, task.index() as u32);
-        let place = place.ok_or("a virtual processor has no state")?;
-        places::seat(place.processor.get(), task.weight());
-        seat(place.processor.get(), Seat::Vcpu(Some(Box::new(task)), place));
+        let place = place.ok_or("a vCPU has no state")?;
+        places::occupy(place.cpu.get(), task.weight());
+        fill_slot(place.cpu.get(), Slot::Vcpu(Some(Box::new(task)), place));
     }
     let place = record.block_of(BlockKind::Devices, number, 0).ok_or("its devices have no state")?;
-    seat(place.processor.get(), Seat::Devices(instance.clone(), place));
+    fill_slot(place.cpu.get(), Slot::Devices(instance.clone(), place));
     Ok(())
 }
 
-fn seat(processor: u32, what: Seat) {
-    let all = SEATS.call_once(|| (0..cpu_local::count()).map(|_| Mutex::default()).collect());
-    if let Some(seats) = all.get(processor as usize) {
-        seats.lock().push(what);
+fn fill_slot(cpu: u32, what: Slot) {
+    let all = SLOTS.call_once(|| (0..cpu_local::count()).map(|_| Mutex::default()).collect());
+    if let Some(slots) = all.get(cpu as usize) {
+        slots.lock().push(what);
     }
 }
 
-/// Restores each virtual processor once from what was saved while guests went on, and sees whether it would go on so.
+/// Restores each vCPU once from what was saved while guests went on, and sees whether it would go on so.
 ///
 /// # Errors
 /// What cannot be restored, or would be another one.
 pub fn verify() -> Result<(), String> {
-    for seats in SEATS.get().into_iter().flatten() {
-        for seat in seats.lock().iter_mut() {
-            seat.verify()?;
+    for slots in SLOTS.get().into_iter().flatten() {
+        for slot in slots.lock().iter_mut() {
+            slot.verify()?;
         }
     }
     Ok(())
 }
 
-/// Processors that carry something.
+/// CPUs that carry something.
 pub fn carriers() -> impl Iterator<Item = u32> {
-    let all = SEATS.get().map_or(&[][..], |all| all);
-    (0..).zip(all).filter(|(_, seats)| !seats.lock().is_empty()).map(|(index, _)| index)
+    let all = SLOTS.get().map_or(&[][..], |all| all);
+    (0..).zip(all).filter(|(_, slots)| !slots.lock().is_empty()).map(|(index, _)| index)
 }
 
-/// Restores all that the processor `index` carries; `take` takes its virtual processors.
+/// Restores all that the CPU `index` carries; `take` takes its vCPUs.
 ///
 /// # Errors
 /// What cannot be restored.
 pub fn restore(index: u32, mut take: impl FnMut(Box<Task>)) -> Result<(), String> {
-    let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
-    for seat in seats.lock().iter_mut() {
-        seat.restore()?;
-        if let Seat::Vcpu(task, _) = seat {
+    let Some(slots) = SLOTS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
+    for slot in slots.lock().iter_mut() {
+        slot.restore()?;
+        if let Slot::Vcpu(task, _) = slot {
             task.take().into_iter().for_each(&mut take);
         }
     }
     Ok(())
 }
 
-/// A virtual processor that was only tried is restored again, in earnest.
-pub fn seat_again(processor: u32, task: Box<Task>) {
-    let Some(seats) = SEATS.get().and_then(|all| all.get(processor as usize)) else { return };
-    for seat in seats.lock().iter_mut() {
-        if let Seat::Vcpu(empty @ None, place) = seat
+/// A vCPU that was only tried is restored again, in earnest.
+pub fn refill_slot(cpu: u32, task: Box<Task>) {
+    let Some(slots) = SLOTS.get().and_then(|all| all.get(cpu as usize)) else { return };
+    for slot in slots.lock().iter_mut() {
+        if let Slot::Vcpu(empty @ None, place) = slot
             && (place.guest.get(), place.vcpu.get()) == (task.owner().guest, task.owner().vcpu)
         {
             *empty = Some(task);
@@ -164,14 +164,14 @@ pub fn seat_again(processor: u32, task: Box<Task>) {
     }
 }
 
-/// Everything has been restored, and is its processors'.
-pub fn forget_seats() {
-    for seats in SEATS.get().into_iter().flatten() {
-        drop(core::mem::take(&mut *seats.lock()));
+/// Everything has been restored, and is its CPUs'.
+pub fn drop_slots() {
+    for slots in SLOTS.get().into_iter().flatten() {
+        drop(core::mem::take(&mut *slots.lock()));
     }
 }
 
-impl Seat {
+impl Slot {
     fn restore(&mut self) -> Result<(), String> {
         match self {
             Self::Vcpu(None, _) => Ok(()),
@@ -215,7 +215,7 @@ fn shown(place: &BlockPlace, restore: impl FnOnce(&[u8]) -> Result<(), String>) 
 }
 
 fn told(guest: &str, vcpu: u32, problem: &str) -> String {
-    format!("guest '{guest}', virtual processor {vcpu}: {problem}")
+    format!("guest '{guest}', vCPU {vcpu}: {problem}")
 }
 
 fn status(number: u32, since_ns: u64, from: &GuestRecord) -> Status {

@@ -10,7 +10,7 @@ use ::update::trial::TrialPage;
 use super::machine::Machine;
 use super::settling::Settling;
 use super::{adoption, leaving};
-use crate::arch::crossing::trial;
+use crate::arch::switch_pages::trial;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, descriptor, fault, timer, trap};
 use crate::guests::executive::Executive;
@@ -40,7 +40,7 @@ pub fn rehearse(virt: Virt, index: u32, page: &TrialPage) -> Result<(), String> 
         drop(Settling::begin());
     }
     // Those that have arrived depart, whatever became of the others.
-    executive.take_all(|task| adoption::seat_again(index, task));
+    executive.take_all(|task| adoption::refill_slot(index, task));
     arrived.map(drop)
 }
 
@@ -65,7 +65,7 @@ fn arrive(
             }
             Act::Pause => cpu::pause(),
             Act::TakeOver => {
-                settle_in(executive, index, page, role);
+                enter_guests(executive, index, page, role);
                 return Ok(Verdict::Committed);
             }
             Act::GoBack => return Ok(Verdict::RolledBack),
@@ -82,14 +82,14 @@ fn restore(executive: &mut Executive, index: u32) -> Result<(), String> {
 }
 
 /// From here on the CPU is this image's alone.
-fn settle_in(executive: &Executive, index: u32, page: &TrialPage, role: Role) {
+fn enter_guests(executive: &Executive, index: u32, page: &TrialPage, role: Role) {
     if role == Role::Successor {
         // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
         // and the own TSS follows.
         trial::name_own_stacks(page, index);
         trap::load();
         descriptor::load(index);
-        timer::prepare_this_processor();
+        timer::prepare_this_cpu();
         if let Ok(virt) = executive.virt()
             && let Err(unavailable) = virt.enable()
         {

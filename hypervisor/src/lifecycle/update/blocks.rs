@@ -8,21 +8,21 @@ use handover::block::Owner;
 use handover::layout::Stamps;
 use handover::state::BlockKind;
 
-use super::baggage::{Baggage, Block};
+use super::hand_over_state::{Block, HandOverState};
 use crate::kernel::inherited::Conversation;
 
 /// Where guests are saved, and how.
 #[derive(Clone)]
 pub struct Blocks {
-    baggage: Arc<Baggage>,
+    hand_over_state: Arc<HandOverState>,
     /// The version that the reader wants.
     pub version: u32,
 }
 
 impl Blocks {
-    /// Those of this baggage.
-    pub fn new(baggage: &Arc<Baggage>, version: u32) -> Self {
-        Self { baggage: baggage.clone(), version }
+    /// Those of this hand-over state.
+    pub fn new(hand_over_state: &Arc<HandOverState>, version: u32) -> Self {
+        Self { hand_over_state: hand_over_state.clone(), version }
     }
 
     /// Saves what the host itself knows last.
@@ -30,11 +30,11 @@ impl Blocks {
     /// # Errors
     /// It finds no room.
     pub fn save_host(&self, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
-        self.baggage.save_host(self.version, stamps, conversation)
+        self.hand_over_state.save_host(self.version, stamps, conversation)
     }
 
     /// Where this is saved.
     pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
-        self.baggage.block(kind, owner)
+        self.hand_over_state.block(kind, owner)
     }
 }

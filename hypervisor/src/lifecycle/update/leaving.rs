@@ -7,17 +7,17 @@ use core::panic::PanicInfo;
 use ::update::trial::{REASON_BYTES, word};
 use arrayvec::ArrayString;
 
-use crate::arch::crossing::trial;
+use crate::arch::switch_pages::trial;
 use crate::kernel::trial_pages::page;
 
-/// The calling processor goes back to the old image, for good.
+/// The calling CPU goes back to the old image, for good.
 pub fn go_back() -> ! {
     loop {
         trial::speak(word::GOES_BACK, 0);
     }
 }
 
-/// The calling processor says why it cannot go on, and goes back for good.
+/// The calling CPU says why it cannot go on, and goes back for good.
 pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     if let Some(page) = page() {
         let mut text = ArrayString::<REASON_BYTES>::new();
@@ -30,7 +30,7 @@ pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// What an image on trial has to say when it panics, it says to the old one, which takes the processor back for good.
+/// What an image on trial has to say when it panics, it says to the old one, which takes the CPU back for good.
 pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     if page().is_some() {
         give_up(format_args!("{}", info.message()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An update on the timeline: each processor's way through the gap, from the stamps that both images have left on its
+//! An update on the timeline: each CPU's way through the blackout, from the stamps that both images have left on its
 //! page. The image that goes on draws it, beside its guests.
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +7,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use ::update::trial::{STAMPS, Stamp};
 
 use crate::arch::cpu;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 
 /// What lies between a stamp and the one after it.
 const STEPS: [(Name, Stamp, Stamp); 7] = [
-    (Name::UpdateGap, Stamp::Left, Stamp::Entered),
+    (Name::UpdateBlackout, Stamp::Left, Stamp::Entered),
     (Name::UpdateSave, Stamp::Left, Stamp::Saved),
     (Name::UpdateWaitSaved, Stamp::Saved, Stamp::Gone),
     (Name::UpdateCross, Stamp::Gone, Stamp::Arrived),
@@ -30,7 +30,7 @@ pub fn note_entered(entered_at: u64) {
     ENTERED_AT.store(entered_at, Ordering::Relaxed);
 }
 
-/// The gap, once this image goes on in the rings of the one before.
+/// The blackout, once this image goes on in the rings of the one before.
 pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
     timeline::entered(ENTERED_AT.load(Ordering::Relaxed), inherited::generation());
     for (index, stamps) in stamps {
@@ -42,7 +42,7 @@ pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
 
 /// What was left to do once guests ran is done.
 pub fn end(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
-    let own = stamps.iter().find(|(index, _)| *index == BOOT_PROCESSOR);
+    let own = stamps.iter().find(|(index, _)| *index == BOOT_CPU);
     let entered = own.map_or(0, |(_, stamps)| stamps[Stamp::Entered as usize]);
     timeline::spent(Name::UpdateSettle, generation, entered, cpu::tsc());
 }

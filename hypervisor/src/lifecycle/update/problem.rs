@@ -7,18 +7,18 @@ use alloc::string::{String, ToString};
 use ::update::trial::{REASON_BYTES, TrialPage};
 use spin::Mutex;
 
-use crate::arch::crossing::trial::{Exception, Return};
+use crate::arch::switch_pages::trial::{Exception, Return};
 use crate::lifecycle::exceptions::exception_name;
 
-/// Why the first processor that failed in the gap did.
+/// Why the first CPU that failed in the blackout did.
 static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
 
-/// A processor cannot go over.
+/// A CPU cannot switch over.
 pub fn note(index: u32, problem: &str) {
-    PROBLEM.lock().get_or_insert_with(|| format!("processor {index}: {problem}"));
+    PROBLEM.lock().get_or_insert_with(|| format!("CPU {index}: {problem}"));
 }
 
-/// A processor came back from the new image for this reason.
+/// A CPU came back from the new image for this reason.
 pub fn note_failure(index: u32, back: Option<Return>, page: Option<&TrialPage>) {
     note(index, &reason_of(back, page));
 }

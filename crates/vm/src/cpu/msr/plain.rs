@@ -59,7 +59,7 @@ pub(super) const fn classify(msr: u32) -> Option<PlainMsr> {
     })
 }
 
-/// The values of one processor's plain registers, as they are carried to the next image.
+/// The values of one CPU's plain registers, as they are carried to the next image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct MsrState {
@@ -71,7 +71,7 @@ pub struct MsrState {
     pub nb_cfg: u64,
 }
 
-/// One processor's plain registers.
+/// One CPU's plain registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainMsrs {
     state: MsrState,

@@ -6,12 +6,12 @@ use pmu::guest::{BadState, INTEL_GENERAL, State};
 use pmu::{SLOTS, VcpuCounters};
 
 use crate::devices::StateError;
-use crate::machine::Processor;
+use crate::machine::Cpu;
 
 // The hand-over has room for them.
 const _: () = assert!(INTEL_GENERAL == state::COUNTER_SELECTS && SLOTS == state::COUNTER_VALUES);
 
-impl Processor {
+impl Cpu {
     /// Fills the hand-over's words; all zero without counters.
     pub(super) fn save_counters(&self, ticks: u64, into: &mut state::Pmu) {
         let Some(pmu) = &self.pmu else { return };

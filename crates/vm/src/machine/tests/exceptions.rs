@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exceptions that the guest raises by itself and leaves for: it gets them, and the host gets its processor in between.
+//! Exceptions that the guest raises by itself and leaves for: it gets them, and the host gets its CPU in between.
 use super::interrupts::{edge, nmi};
 use super::*;
 
@@ -33,7 +33,7 @@ fn the_frame_of_a_fault_has_the_resume_flag_and_that_of_a_debug_exception_what_i
 }
 
 #[test]
-fn a_single_step_that_is_the_processors_own_is_not_followed_by_another() {
+fn a_single_step_that_is_the_cpus_own_is_not_followed_by_another() {
     let mut lab = Lab::new();
     lab.vcpu.rflags = Rflags::TRAP.bits();
     lab.handle(Exit::Exception(DEBUG));

@@ -31,7 +31,7 @@ fn a_guest_interrupts_itself() {
 }
 
 #[test]
-fn an_interrupt_for_another_processor_is_nobodys() {
+fn an_interrupt_for_another_cpu_is_nobodys() {
     let mut lab = Lab::new();
     lab.wrmsr(0x830, 7 << 32 | 0x42).unwrap();
     assert_eq!(lab.take_interrupt(), None);
@@ -114,9 +114,9 @@ fn an_entry_that_is_prepared_twice_is_prepared_once() {
     let mut lab = with(&[0x31, 0x52]);
     lab.set_interrupts(true);
     assert!(lab.context().prepare_entry());
-    let state = lab.processor.lapic.state();
+    let state = lab.cpu.lapic.state();
     assert!(lab.context().prepare_entry());
-    assert_eq!((lab.vcpu.injected, lab.processor.lapic.state()), (Some(Event::Interrupt(0x52)), state));
+    assert_eq!((lab.vcpu.injected, lab.cpu.lapic.state()), (Some(Event::Interrupt(0x52)), state));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn an_exit_on_another_register_does_not_undo_cr8() {
     lab.vcpu.task_priority = 6;
     lab.load(Gpa(0xfec0_0000));
     assert_eq!(lab.vcpu.task_priority, 6);
-    assert_eq!(lab.rdmsr(0x80a), Ok(0x60), "the processor's priority has followed");
+    assert_eq!(lab.rdmsr(0x80a), Ok(0x60), "the CPU's priority has followed");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn the_resume_flag_lasts_for_one_instruction() {
 }
 
 #[test]
-fn a_guest_that_spins_yields_its_processor_and_goes_on_behind_the_pause() {
+fn a_guest_that_spins_yields_its_cpu_and_goes_on_behind_the_pause() {
     let mut lab = Lab::new();
     assert_eq!(lab.executed(&[0xf3, 0x90], Exit::Pause), Outcome::Yield);
     assert!(lab.context().prepare_entry(), "it does not wait");

@@ -82,12 +82,12 @@ proptest! {
             let (left, right) = (plain.step(step), paravirtual.step(step));
             prop_assert_eq!(left, right, "{:?}", step);
             if matches!(step, Step::Enter(_) | Step::EnterAndAgain) {
-                prop_assert_eq!(plain.processor.lapic.state(), paravirtual.processor.lapic.state());
+                prop_assert_eq!(plain.cpu.lapic.state(), paravirtual.cpu.lapic.state());
                 prop_assert_eq!(plain.vcpu.window_requested, paravirtual.vcpu.window_requested);
             }
         }
-        let writes = |lab: &Lab| lab.processor.counters.get(ExitKind::MsrWrite);
-        prop_assert!(writes(&paravirtual) <= writes(&plain) + 1, "one more, to switch it on");
+        let writes = |lab: &Lab| lab.cpu.exits.get(ExitKind::MsrWrite);
+        prop_assert!(writes(&paravirtual) <= writes(&plain) + 1, "one more, to enable it");
     }
 
     #[test]

@@ -37,23 +37,23 @@ fn an_nmi_that_is_on_its_way_ends_even_that_halt() {
     assert_eq!(lab.vcpu.injected, Some(Event::Nmi));
 }
 
-/// A machine with a second processor, which waits for its start-up.
-fn two() -> (Lab, Processor, FakeVcpu) {
+/// A machine with a second CPU, which waits for its start-up.
+fn two() -> (Lab, Cpu, FakeVcpu) {
     let mut lab = Lab::with_vcpus(2, false);
     lab.wrmsr(0x1b, 0xfee0_0c00).unwrap();
     lab.wrmsr(SPURIOUS, ENABLED).unwrap();
-    let second = Processor::new(1, false, START, 0x1234, Arc::new(Counters::new()));
+    let second = Cpu::new(1, false, START, 0x1234, Arc::new(ExitStatistics::new()));
     (lab, second, FakeVcpu::default())
 }
 
-/// Starts the second processor at 0x3000.
+/// Starts the second CPU at 0x3000.
 fn start_second(lab: &mut Lab) {
     lab.wrmsr(0x830, 1 << 32 | 5 << 8 | 1 << 14).unwrap();
     lab.wrmsr(0x830, 1 << 32 | 6 << 8 | 1 << 14 | 3).unwrap();
 }
 
 #[test]
-fn a_processor_may_halt_for_good_as_soon_as_it_has_started_another() {
+fn a_cpu_may_halt_for_good_as_soon_as_it_has_started_another() {
     let (mut lab, mut second, mut vcpu) = two();
     assert!(!lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
     start_second(&mut lab);
@@ -66,13 +66,13 @@ fn a_processor_may_halt_for_good_as_soon_as_it_has_started_another() {
 }
 
 #[test]
-fn a_processor_may_halt_for_good_as_soon_as_it_has_sent_another_an_nmi() {
+fn a_cpu_may_halt_for_good_as_soon_as_it_has_sent_another_an_nmi() {
     let (mut lab, mut second, mut vcpu) = two();
     start_second(&mut lab);
     lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry();
     lab.machine.memory().write(Gpa(0x3000), &[0xf4]).unwrap();
     assert_eq!(lab.machine.context(&mut vcpu, &mut second, &mut lab.host).handle(Exit::Halt), Outcome::Idle);
-    assert_eq!(second.activity(), Activity::Deaf);
+    assert_eq!(second.activity(), Activity::HaltedForGood);
     lab.wrmsr(0x830, 1 << 32 | 4 << 8 | 1 << 14).unwrap();
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
     assert!(lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
@@ -86,7 +86,7 @@ fn the_host_never_comes_between_sti_and_the_halt_it_shadows() {
     lab.vcpu.rflags |= Rflags::INTERRUPT.bits();
     lab.vcpu.is_in_interrupt_shadow = true;
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
-    assert_eq!((lab.vcpu.rip, lab.processor.activity()), (RIP + 1, Activity::Halted));
+    assert_eq!((lab.vcpu.rip, lab.cpu.activity()), (RIP + 1, Activity::Halted));
     assert!(!lab.context().prepare_entry(), "it waits");
     lab.send(&interrupts::edge(0x40));
     assert!(lab.context().prepare_entry(), "and wakes");
@@ -99,5 +99,5 @@ fn any_other_instruction_in_the_shadow_is_the_guests() {
     lab.at(&[0x90]);
     lab.vcpu.is_in_interrupt_shadow = true;
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
-    assert_eq!((lab.vcpu.rip, lab.processor.activity()), (RIP, Activity::Running));
+    assert_eq!((lab.vcpu.rip, lab.cpu.activity()), (RIP, Activity::Running));
 }

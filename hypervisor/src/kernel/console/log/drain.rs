@@ -9,7 +9,7 @@ use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Ring};
 use super::cursors::CpuCursors;
 use super::rings::ring;
 use crate::arch::cpu_local::cpu_local;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 
 /// Bytes that the longest line takes, its end included: every character of a record may print as an escape.
 pub const LINE_BYTES: usize = 2048;
@@ -21,7 +21,7 @@ cpu_local! {
 
 /// Nothing that `ring` holds now is to be printed. Called before anybody reads it.
 pub fn begin_with(ring: &Ring<'_>) {
-    if let Some(printed) = PRINTED.of(ring.processor()) {
+    if let Some(printed) = PRINTED.of(ring.cpu()) {
         printed.store(Cursor::newest(ring).to_word(), Ordering::Relaxed);
     }
 }
@@ -29,7 +29,7 @@ pub fn begin_with(ring: &Ring<'_>) {
 /// The boot CPU's records move into `ring`, where they have the same numbers and other places. Called before `ring` is
 /// that CPU's.
 pub fn follow_move(ring: &Ring<'_>) {
-    let Some(printed) = PRINTED.of(BOOT_PROCESSOR) else { return };
+    let Some(printed) = PRINTED.of(BOOT_CPU) else { return };
     let sequence = Cursor::from_word(printed.load(Ordering::Relaxed)).sequence();
     printed.store(Cursor::at(ring, sequence).to_word(), Ordering::Relaxed);
 }

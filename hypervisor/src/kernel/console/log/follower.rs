@@ -7,7 +7,7 @@ use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Record};
 
 use super::rings::{count, ring};
 
-/// All processors' records, in the order of time.
+/// All CPUs' records, in the order of time.
 pub struct Follower {
     merge: Merge<Vec<Cursor>>,
     copied: Copied,

@@ -45,7 +45,7 @@ pub fn count() -> usize {
     cpu_local::count() as usize
 }
 
-/// The ring of processor `index`.
+/// The ring of CPU `index`.
 #[inline]
 pub fn ring(index: usize) -> Option<&'static Ring<'static>> {
     let in_frames = in_frames(index as u32).map(|placed| &placed.ring);
@@ -67,7 +67,7 @@ pub fn memory() -> impl Iterator<Item = PhysRange> {
 #[derive(Clone, Copy, Debug)]
 pub struct Legacy {
     /// Whose.
-    pub processor: u32,
+    pub cpu: u32,
     /// Whole frames.
     pub range: PhysRange,
     /// The number that its next record gets.
@@ -76,14 +76,14 @@ pub struct Legacy {
 
 /// The rings, for the next image.
 pub fn legacies() -> impl Iterator<Item = Legacy> {
-    RING.all().filter_map(|(processor, place)| {
+    RING.all().filter_map(|(cpu, place)| {
         let Placed { ring, range } = place.get()?;
         let range = PhysRange::from_start(range.start(), range.bytes().next_multiple_of(PAGE_BYTES))?;
-        Some(Legacy { processor, range, records: ring.written() })
+        Some(Legacy { cpu, range, records: ring.written() })
     })
 }
 
-/// Whether processor `index` has a ring of its own.
+/// Whether CPU `index` has a ring of its own.
 pub fn has_ring(index: u32) -> bool {
     in_frames(index).is_some()
 }
@@ -100,8 +100,8 @@ pub fn copy(copied: &Copied, ring: &Ring<'_>) {
     ring.write(record.level, record.module, format_args!("{}", record.text), || copied.ticks());
 }
 
-/// Writes a record into the calling processor's ring. In any context: nothing here waits, allocates, or takes a lock.
-/// What a processor without a ring says is gone: nobody writes another's.
+/// Writes a record into the calling CPU's ring. In any context: nothing here waits, allocates, or takes a lock.
+/// What a CPU without a ring says is gone: nobody writes another's.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {

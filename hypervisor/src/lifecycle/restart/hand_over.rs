@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes over to the next image, and the way there.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::files::Files;
+use super::source::Source;
+use super::staged_image::Trusted;
+use crate::arch::memory::OwnedFrames;
+use crate::arch::switch_pages::SwitchPages;
+use crate::kernel::cpus::Member;
+use crate::lifecycle::update::hand_over_state::HandOverState;
+
+/// A restart that only has to be gone through with. Dropped, it gives everything back.
+pub struct Staged {
+    /// What is handed over.
+    pub hand_over: Box<HandOver>,
+    /// The way.
+    pub switch_pages: SwitchPages,
+}
+
+/// What is handed over to the new image.
+pub struct HandOver {
+    /// How many images will have run.
+    pub generation: u64,
+    /// The new image.
+    pub next: Box<Trusted>,
+    /// The file that it comes from.
+    pub source: Source,
+    /// For the record.
+    pub record: OwnedFrames,
+    /// The hand-over version that is written for it.
+    pub version: u32,
+    /// In an update, the new image's memory while this one still owns the rest.
+    pub staging_memory: Option<OwnedFrames>,
+    /// In an update, the files of the new image and of this one, as far as there is one.
+    pub files: Option<Files>,
+    /// The hand-over state of the host and, in an update, of guests.
+    pub hand_over_state: Arc<HandOverState>,
+    /// Every CPU that takes part, this one first.
+    pub members: Vec<Member>,
+}

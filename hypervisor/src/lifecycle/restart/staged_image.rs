@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices while
+//! guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
+
+use alloc::boxed::Box;
+
+use handover::Image;
+use seal::{Check, Origin, Seal, Verify};
+use units::{ByteSize, PageSize, PhysAddr, PhysRange};
+
+use super::error::StageError;
+use super::trust;
+use crate::arch::address::BOOT_MAPPED_BYTES;
+use crate::arch::lock::{LockError, LockedFrames};
+use crate::arch::memory::{self, OwnedFrames};
+use crate::arch::sha256::Engine;
+use crate::arch::{cpu, timer};
+use crate::kernel::platform::BOOT;
+
+/// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this CPU
+/// wait.
+const SLICE_BYTES: u64 = 2 * 1024;
+
+/// An image that is being checked.
+pub struct StagedImage {
+    image: Image,
+    slot: Slot,
+    policy: Verify,
+    check: Check<Engine>,
+    ticks: u64,
+}
+
+/// An image that may run, as far as the policy wants to know.
+pub struct Trusted {
+    /// What its file says.
+    pub image: Image,
+    /// Where it lies.
+    pub slot: Slot,
+    /// When it is checked.
+    pub policy: Verify,
+    /// What has been hashed so far.
+    pub hashed: Hashed,
+}
+
+/// What a check took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hashed {
+    /// Bytes.
+    pub bytes: u64,
+    /// Ticks, waiting not counted.
+    pub ticks: u64,
+}
+
+/// Where an image lies.
+pub enum Slot {
+    /// In frames that can be written.
+    Open(OwnedFrames),
+    /// In frames that cannot.
+    Locked(LockedFrames),
+}
+
+impl Slot {
+    /// Where it is.
+    pub fn range(&self) -> PhysRange {
+        match self {
+            Self::Open(frames) => frames.range(),
+            Self::Locked(frames) => frames.range(),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Open(frames) => frames.bytes(),
+            Self::Locked(frames) => frames.bytes(),
+        }
+    }
+}
+
+impl StagedImage {
+    /// Puts the image in `file` into a slot. `is_downgrade`: the operator asks for an older image, if this is one.
+    pub fn place(file: &[u8], is_downgrade: bool) -> Result<Box<Self>, StageError> {
+        let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
+        let policy = wanted.on_a_host_with_keys(!trust::keys().is_empty());
+        if policy != wanted {
+            log::warn!("option verify={wanted}: this host has keys, so images are checked ({policy})");
+        }
+        let image = Image::parse(file).map_err(StageError::Image)?;
+        admit(&image, is_downgrade)?;
+        let sealed_bytes = match Seal::split(file) {
+            Ok((sealed, _)) => sealed.len(),
+            Err(error) if policy.checks_when_staged() => return Err(StageError::Seal(error)),
+            Err(_) => 0,
+        };
+        let mut frames = allocate_slot(image.memory_bytes())?;
+        image.place(file, frames.bytes_mut());
+        let slot = if policy.locks() { Slot::Locked(lock(frames)?) } else { Slot::Open(frames) };
+        let check = Check::new(Engine::best(), sealed_bytes as u64);
+        Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
+    }
+
+    /// Hashes a slice; says whether nothing is left to hash.
+    pub fn step(&mut self, file: &[u8]) -> bool {
+        if !self.policy.checks_when_staged() {
+            return true;
+        }
+        let began = cpu::tsc();
+        let is_over = self.check.step(SLICE_BYTES, |at| self.image.placed(file, self.slot.bytes(), at));
+        self.ticks += cpu::tsc().wrapping_sub(began);
+        is_over
+    }
+
+    /// Whether it may run. Everything has been hashed.
+    pub fn judge(self: Box<Self>, file: &[u8]) -> Result<Box<Trusted>, StageError> {
+        let Self { image, slot, policy, check, ticks } = *self;
+        let hashed = Hashed { bytes: check.bytes(), ticks };
+        if policy.checks_when_staged() {
+            let origin = judge(check, file)?;
+            tell(&image, origin, hashed);
+        } else {
+            log::warn!("option verify=none: image {} is not checked", image.note().version());
+        }
+        Ok(Box::new(Trusted { image, slot, policy, hashed }))
+    }
+}
+
+impl Trusted {
+    /// Checks it once more where the policy wants that, by its digest alone: no guest runs. Allocates nothing.
+    pub fn check_in_blackout(&self, file: &[u8]) -> Result<Hashed, StageError> {
+        if !self.policy.checks_in_blackout() {
+            return Ok(Hashed::default());
+        }
+        let began = cpu::tsc();
+        let (sealed, seal) = Seal::split(file).map_err(StageError::Seal)?;
+        let mut check = Check::new(Engine::best(), sealed.len() as u64);
+        while !check.step(u64::MAX, |at| self.image.placed(file, self.slot.bytes(), at)) {}
+        let bytes = check.bytes();
+        seal.compare(&check.digest()).map_err(StageError::Seal)?;
+        Ok(Hashed { bytes, ticks: cpu::tsc().wrapping_sub(began) })
+    }
+}
+
+fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {
+    let (_, seal) = Seal::split(file).map_err(StageError::Seal)?;
+    seal.judge(&check.digest(), trust::trust()).map_err(StageError::Seal)
+}
+
+/// Refuses an image that is older than this host admits.
+fn admit(image: &Image, is_downgrade: bool) -> Result<(), StageError> {
+    let (version, floor) = (image.security_version(), trust::floor());
+    floor.admit(version, is_downgrade).map_err(StageError::Downgrade)?;
+    if version < floor.own {
+        log::warn!("image {} {}: a downgrade to security version {version}", image.note().version(), image.build());
+    }
+    Ok(())
+}
+
+fn tell(image: &Image, origin: Origin, hashed: Hashed) {
+    let (version, build) = (image.note().version(), image.build());
+    let (us, means) = (timer::ticks_to_ns(hashed.ticks) / 1000, Engine::best().means());
+    let whole = format_args!("image {version} {build}: whole ({us} us, by {means})");
+    match origin {
+        Origin::Signed(key) => log::info!("{whole}, signed by {}", key.id()),
+        Origin::Unsigned => log::info!("{whole}, not signed; no key is configured"),
+    }
+}
+
+fn lock(frames: OwnedFrames) -> Result<LockedFrames, StageError> {
+    LockedFrames::lock(frames).map_err(|error| match error {
+        LockError::OutOfMemory => StageError::OutOfMemory("locking the image"),
+        LockError::Unresponsive(cpu) => StageError::Unresponsive(cpu),
+    })
+}
+
+fn allocate_slot(memory_bytes: u64) -> Result<OwnedFrames, StageError> {
+    let slot_bytes = memory_bytes.next_multiple_of(handover::record::SLOT_ALIGNMENT);
+    log::debug!("a slot of {} for the new image", ByteSize(slot_bytes));
+    let frames = memory::FRAMES.lock().allocate_below(slot_bytes, PageSize::Mib2, PhysAddr(BOOT_MAPPED_BYTES));
+    frames.map(OwnedFrames::new).map_err(|_| StageError::OutOfMemory("the new image"))
+}
