@@ -40,9 +40,9 @@ const CHOICES: &[Choice] = &[
 ];
 /// Sizes that are booted unless the command line names others.
 const GIBIBYTES: &[u64] = &[1, 16, 64, 256, 512];
-const PROCESSORS: &[u32] = &[2, 8, 32];
+const CPUS: &[u32] = &[2, 8, 32];
 const QUICK_GIBIBYTES: &[u64] = &[1, 512];
-const QUICK_PROCESSORS: &[u32] = &[8];
+const QUICK_CPUS: &[u32] = &[8];
 /// The sizes (GiB, CPUs) at which each improvement is measured alone, and at which goals are.
 const ALONE: (u64, u32) = (256, 8);
 const SMALL: (u64, u32) = (1, 8);
@@ -73,18 +73,17 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 /// Measures every size with all baselines and with all improvements.
 fn sizes(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let chosen = &context.sizes;
-    let (gibibytes, processors) =
-        if chosen.quick { (QUICK_GIBIBYTES, QUICK_PROCESSORS) } else { (GIBIBYTES, PROCESSORS) };
+    let (gibibytes, cpus) = if chosen.quick { (QUICK_GIBIBYTES, QUICK_CPUS) } else { (GIBIBYTES, CPUS) };
     let gibibytes = if chosen.gibibytes.is_empty() { gibibytes } else { &chosen.gibibytes };
-    let processors = if chosen.processors.is_empty() { processors } else { &chosen.processors };
+    let cpus = if chosen.cpus.is_empty() { cpus } else { &chosen.cpus };
     let variants = [("baseline", options(|_| false)), ("improved", options(|_| true))];
-    for &count in processors {
+    for &count in cpus {
         // All memory sizes of one run stand side by side, so that their quotients are of neighbours.
         let mut measured = vec![[Vec::new(), Vec::new()]; gibibytes.len()];
         for run in 1..=context.runs {
             for (&size, of_size) in gibibytes.iter().zip(&mut measured) {
                 for ((name, options), boots) in variants.iter().zip(of_size) {
-                    context.step(&format!("boot: {size} GiB, {count} processors, run {run}, {name}"));
+                    context.step(&format!("boot: {size} GiB, {count} CPUs, run {run}, {name}"));
                     boots.push(boot(context, (size, count), Clock::Instructions, options)?);
                 }
             }
@@ -105,9 +104,9 @@ fn sizes(context: &Context, report: &mut Report<'_>) -> Result<()> {
 }
 
 /// Compares the largest memory with the smallest.
-fn compare_memory(report: &mut Report<'_>, sizes: &[u64], processors: u32, measured: &[[Vec<Boot>; 2]]) -> Result<()> {
+fn compare_memory(report: &mut Report<'_>, sizes: &[u64], cpus: u32, measured: &[[Vec<Boot>; 2]]) -> Result<()> {
     let of = |(size, count): (u64, u32)| {
-        let place = sizes.iter().position(|candidate| *candidate == size).filter(|_| count == processors)?;
+        let place = sizes.iter().position(|candidate| *candidate == size).filter(|_| count == cpus)?;
         measured.get(place).map(|[_, improved]| improved)
     };
     if let (Some(small), Some(large)) = (of(SMALL), of(LARGE)) {
@@ -149,14 +148,14 @@ fn alone(context: &Context, report: &mut Report<'_>) -> Result<()> {
 
 fn beside_linux(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let (mut boots, mut kernels) = (Vec::new(), Vec::new());
-    let (gibibytes, processors) = BESIDE_LINUX;
+    let (gibibytes, cpus) = BESIDE_LINUX;
     for run in 1..=context.runs {
         context.step(&format!("boot: beside Linux, run {run} of {}, Baton", context.runs));
         boots.push(boot(context, BESIDE_LINUX, Clock::Wall, &options(|_| true))?);
         context.step(&format!("boot: beside Linux, run {run} of {}, Linux 6.12", context.runs));
-        kernels.push(linux::boot(context, gibibytes, processors)?);
+        kernels.push(linux::boot(context, gibibytes, cpus)?);
     }
-    let variant = format!("{gibibytes}G {processors}");
+    let variant = format!("{gibibytes}G {cpus}");
     report_boots(report, &format!("improved {variant}, wall clock"), &boots)?;
     report.figure(Figure::measured(
         format!("linux 6.12 {variant}"),
@@ -200,11 +199,9 @@ mod tests {
 
     #[test]
     fn the_goals_sizes_are_among_those_that_are_booted() {
-        for (gibibytes, processors) in [ALONE, SMALL, LARGE] {
-            assert!(GIBIBYTES.contains(&gibibytes) && PROCESSORS.contains(&processors));
+        for (gibibytes, cpus) in [ALONE, SMALL, LARGE] {
+            assert!(GIBIBYTES.contains(&gibibytes) && CPUS.contains(&cpus));
         }
-        assert!(
-            QUICK_GIBIBYTES.contains(&SMALL.0) && QUICK_GIBIBYTES.contains(&LARGE.0) && QUICK_PROCESSORS.contains(&8)
-        );
+        assert!(QUICK_GIBIBYTES.contains(&SMALL.0) && QUICK_GIBIBYTES.contains(&LARGE.0) && QUICK_CPUS.contains(&8));
     }
 }

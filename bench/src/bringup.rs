@@ -4,7 +4,7 @@
 //! Five parts: one after the other against all at once; woken against parked across a warm restart; kicked early
 //! against kicked when they are waited for; Baton against stock Linux on the same machine; and a model for sizes that
 //! no machine here has. Hosts boot without guests (but for one that ends at once, where they restart), variants
-//! alternating. An emulator that shows more processors than it has is slowed by each that executes: what it shows of 32
+//! alternating. An emulator that shows more CPUs than it has is slowed by each that executes: what it shows of 32
 //! is less than what a machine would.
 
 mod boot;
@@ -20,7 +20,7 @@ use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
     name: "bringup",
-    about: "cycles until every processor of a host is online: one after the other, all at once, parked across a \
+    about: "cycles until every CPU of a host is online: one after the other, all at once, parked across a \
             restart, and under Linux",
     goals: &[
         Goal::at_most("parallel_vs_serial_32", 0.1, "ratio"),
@@ -38,36 +38,36 @@ const POLICIES: [(&str, &str); 2] = [("serial", "smp=serial"), ("parallel", "smp
 const RESTARTED: [(&str, &str); 2] =
     [("restarted parallel", "smp=parallel kick=late"), ("restarted park", "smp=park kick=late")];
 const KICKS: [(&str, &str); 2] = [("late kick", "kick=late"), ("early kick", "kick=early")];
-const PROCESSORS: [u32; 4] = [2, 8, 32, 128];
-const RESTARTED_PROCESSORS: [u32; 4] = [2, 8, 32, 128];
-const KICK_PROCESSORS: [u32; 2] = [8, 32];
+const CPUS: [u32; 4] = [2, 8, 32, 128];
+const RESTARTED_CPUS: [u32; 4] = [2, 8, 32, 128];
+const KICK_CPUS: [u32; 2] = [8, 32];
 /// The number of CPUs of the goals for policies.
-const GOAL_PROCESSORS: u32 = 32;
+const GOAL_CPUS: u32 = 32;
 /// Pairs of boots with that number at least: their ratios spread, so that the goal is held against a bound of their
 /// median.
 const GOAL_RUNS: usize = 9;
-const KICK_GOAL_PROCESSORS: u32 = 8;
+const KICK_GOAL_CPUS: u32 = 8;
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    for processors in PROCESSORS {
-        let [serial, parallel] = alternate(context, report, processors, POLICIES, boot::measure)?;
-        let bound = ratio_of_totals(report, &format!("parallel/serial {processors}"), [&parallel, &serial])?;
-        if processors == GOAL_PROCESSORS {
+    for cpus in CPUS {
+        let [serial, parallel] = alternate(context, report, cpus, POLICIES, boot::measure)?;
+        let bound = ratio_of_totals(report, &format!("parallel/serial {cpus}"), [&parallel, &serial])?;
+        if cpus == GOAL_CPUS {
             report.goal("parallel_vs_serial_32", bound)?;
         }
     }
-    for processors in RESTARTED_PROCESSORS {
-        let [parallel, park] = alternate(context, report, processors, RESTARTED, boot::measure_restarted)?;
-        let bound = ratio_of_totals(report, &format!("park/parallel {processors}"), [&park, &parallel])?;
-        if processors == GOAL_PROCESSORS {
+    for cpus in RESTARTED_CPUS {
+        let [parallel, park] = alternate(context, report, cpus, RESTARTED, boot::measure_restarted)?;
+        let bound = ratio_of_totals(report, &format!("park/parallel {cpus}"), [&park, &parallel])?;
+        if cpus == GOAL_CPUS {
             report.goal("park_vs_parallel_32", bound)?;
         }
     }
-    for processors in KICK_PROCESSORS {
-        let [late, early] = alternate(context, report, processors, KICKS, boot::measure)?;
+    for cpus in KICK_CPUS {
+        let [late, early] = alternate(context, report, cpus, KICKS, boot::measure)?;
         let of = |run: &BringUp| run.last_first_sign;
-        let ratio = ratio(report, &format!("early/late {processors}"), "first_wait_ratio", [&early, &late], of)?;
-        if processors == KICK_GOAL_PROCESSORS {
+        let ratio = ratio(report, &format!("early/late {cpus}"), "first_wait_ratio", [&early, &late], of)?;
+        if cpus == KICK_GOAL_CPUS {
             report.goal("early_kick_first_wait", ratio)?;
         }
     }
@@ -79,20 +79,20 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 fn alternate(
     context: &Context,
     report: &mut Report<'_>,
-    processors: u32,
+    cpus: u32,
     variants: [(&str, &str); 2],
     measure: fn(&Context, u32, &str) -> Result<BringUp>,
 ) -> Result<[Vec<BringUp>; 2]> {
     let mut runs = [Vec::new(), Vec::new()];
-    let times = if processors == GOAL_PROCESSORS { context.runs.max(GOAL_RUNS) } else { context.runs };
+    let times = if cpus == GOAL_CPUS { context.runs.max(GOAL_RUNS) } else { context.runs };
     for run in 1..=times {
         for ((name, options), measured) in variants.iter().zip(&mut runs) {
-            context.step(&format!("bringup: {processors} processors, run {run} of {times}, {name}"));
-            measured.push(measure(context, processors, options)?);
+            context.step(&format!("bringup: {cpus} CPUs, run {run} of {times}, {name}"));
+            measured.push(measure(context, cpus, options)?);
         }
     }
     for ((name, _), measured) in variants.iter().zip(&runs) {
-        report_variant(report, &format!("{name} {processors}"), measured)?;
+        report_variant(report, &format!("{name} {cpus}"), measured)?;
     }
     Ok(runs)
 }

@@ -43,7 +43,7 @@ pub struct Sizes {
     /// Memory, in GiB.
     pub gibibytes: Vec<u64>,
     /// Numbers of CPUs.
-    pub processors: Vec<u32>,
+    pub cpus: Vec<u32>,
 }
 
 impl Context {

@@ -36,7 +36,7 @@ pub fn arguments(socket: &Path) -> Vec<OsString> {
     ["-S", "-chardev", &device, "-gdb", "chardev:debugger"].map(OsString::from).to_vec()
 }
 
-/// Registers by their numbers in this protocol, for this processor.
+/// Registers by their numbers in this protocol, for this CPU.
 const STACK_POINTER: u8 = 7;
 const INSTRUCTION_POINTER: u8 = 16;
 
@@ -83,7 +83,7 @@ impl Debugger {
         }
     }
 
-    /// Lets the machine run until a processor is about to execute the instruction at the linear address `address`,
+    /// Lets the machine run until a CPU is about to execute the instruction at the linear address `address`,
     /// whatever mode or world it is in. [`Self::wait_stopped`] waits for that.
     pub fn run_to(&mut self, address: u64) -> Result<()> {
         self.order(&format!("Z1,{address:x},1"))?;

@@ -81,7 +81,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
         ("faults", "ways to fail", tally.faults.len()),
         ("points", "points of the way", tally.points.len()),
     ] {
-        report.figure(Figure::measured("3 processors", metric, unit, [value as f64]))?;
+        report.figure(Figure::measured("3 CPUs", metric, unit, [value as f64]))?;
     }
     report.goal("rollback_nmi_survived", (tally.survived * ROLL_BACKS) as f64 / wanted as f64)
 }
@@ -89,7 +89,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 /// Rolls back on one machine until `until` have been tried.
 fn roll_back(context: &Context, fault: &'static str, until: usize, tally: &mut Tally) -> Result<()> {
     let options = format!("tsc=skip selftest=update:{fault},update:wait:each");
-    let setup = Setup { processors: 3, vcpus: 3, memory_mib: 16, options, ..Setup::default() };
+    let setup = Setup { cpus: 3, vcpus: 3, memory_mib: 16, options, ..Setup::default() };
     let mut hosted = Hosted::start(context, &setup)?;
     let before = hosted.generation_and_free_bytes()?;
     let mut unchecked = 0;

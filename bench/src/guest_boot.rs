@@ -2,7 +2,7 @@
 //! `guest-boot`: how much longer a stock kernel takes to reach its userspace under Baton than directly in the same
 //! emulator.
 //!
-//! Kernel, initial RAM disk, command line, memory and number of processors (one) are the same, and so is the emulator's
+//! Kernel, initial RAM disk, command line, memory and number of CPUs (one) are the same, and so is the emulator's
 //! `-cpu`. Both clocks are the tool's, and both start at the same instruction: the kernel's 64-bit entry (`startup_64`
 //! of its decompressor, 0x200 bytes into the protected-mode part), where the emulator's debugger stub stops the machine
 //! and lets it go again ([`super::debugger`]). So firmware, boot loader and Baton's own start count on neither side;

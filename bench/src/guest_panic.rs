@@ -2,7 +2,7 @@
 //! `guest-panic`: how soon a host notices a guest that has panicked, what such a guest costs the one beside it, and
 //! whether busy guests are ever taken for panicked ones.
 //!
-//! - **Neighbour.** A machine of one processor, in instructions (`-icount shift=0`), so that other load does not count.
+//! - **Neighbour.** A machine of one CPU, in instructions (`-icount shift=0`), so that other load does not count.
 //!   A guest has panicked and is throttled; another computes and says how much it got done, first beside it, then
 //!   alone.
 //! - **Watch.** Busy guests for some minutes (`--minutes`, 3 if not said): spin loops, user space that polls the clock,

@@ -61,7 +61,7 @@ pub(super) struct Hosted {
 }
 
 impl Hosted {
-    /// Starts Baton on a machine of one processor, its guest not yet running; `extra` is added to the emulator's
+    /// Starts Baton on a machine of one CPU, its guest not yet running; `extra` is added to the emulator's
     /// command line.
     pub fn start(context: &Context, plan: &Plan, extra: impl FnOnce(&TempDir) -> Vec<OsString>) -> Result<Self> {
         let folder = temporary_folder()?;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `panic`: the cost of a machine whose host has panicked.
 //!
-//! Hosts of 1, 2 and 8 processors, all in their loops, are made to panic through the control channel
+//! Hosts of 1, 2 and 8 CPUs, all in their loops, are made to panic through the control channel
 //! (`selftest=panic-when-asked`), `panic=spin` and `panic=halt` alternating. Beside them stock Linux directly in the
 //! same emulator, panicked by its agent through sysrq with `panic=0`, and the emulator's own floor: a machine whose
 //! boot sector halts it with interrupts off.
 //!
-//! - `processor_seconds`: CPU time of the emulator's process over 60 s, from a second after the report's last line on,
+//! - `cpu_seconds`: CPU time of the emulator's process over 60 s, from a second after the report's last line on,
 //!   by the scheduler's account in nanoseconds.
-//! - `instructions`: how many instructions the machine's processors execute in 10 s after their end, counted by the
-//!   emulator itself (`-icount shift=0`, asked for with QMP's `query-replay`). Counting, it runs all processors in one
+//! - `instructions`: how many instructions the machine's CPUs execute in 10 s after their end, counted by the
+//!   emulator itself (`-icount shift=0`, asked for with QMP's `query-replay`). Counting, it runs all CPUs in one
 //!   thread.
 
 use std::thread;
@@ -30,7 +30,7 @@ mod linux;
 
 pub(super) static BENCH: Bench = Bench {
     name: "panic",
-    about: "a machine after its host's panic: processor time and instructions, spinning, halted, and stock Linux",
+    about: "a machine after its host's panic: CPU time and instructions, spinning, halted, and stock Linux",
     goals: &[
         Goal::at_most("halt_vs_spin_events", 1.0 / 961.0, "ratio"),
         Goal::at_most("halt_vs_linux_cpu", 1.0 / 50.0, "ratio"),
@@ -38,7 +38,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-const PROCESSORS: [u32; 3] = [1, 2, 8];
+const CPUS: [u32; 3] = [1, 2, 8];
 const MEMORY: Size = Size::mebibytes(512);
 /// For how long instructions are counted.
 const SPAN: Duration = Duration::from_secs(10);
@@ -64,26 +64,26 @@ struct Runs {
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let (mut events, mut cpu) = (Vec::new(), Vec::new());
-    for processors in PROCESSORS {
+    for cpus in CPUS {
         let mut runs = Runs::default();
         for run in 1..=context.runs {
             let step = |what: &str| {
-                context.step(&format!("panic: {processors} processors, run {run} of {}, {what}", context.runs));
+                context.step(&format!("panic: {cpus} CPUs, run {run} of {}, {what}", context.runs));
             };
             step("spin");
-            runs.spin.push(seconds_of_host(context, processors, "spin")?);
+            runs.spin.push(seconds_of_host(context, cpus, "spin")?);
             step("halt");
-            runs.halt.push(seconds_of_host(context, processors, "halt")?);
+            runs.halt.push(seconds_of_host(context, cpus, "halt")?);
             step("Linux");
-            runs.linux.push(linux::seconds(context, processors)?);
+            runs.linux.push(linux::seconds(context, cpus)?);
             step("the emulator's floor");
-            runs.floor.push(floor::seconds(context, processors)?);
+            runs.floor.push(floor::seconds(context, cpus)?);
             step("spin, instructions");
-            runs.spin_instructions.push(instructions(context, processors, "spin")?);
+            runs.spin_instructions.push(instructions(context, cpus, "spin")?);
             step("halt, instructions");
-            runs.halt_instructions.push(instructions(context, processors, "halt")?);
+            runs.halt_instructions.push(instructions(context, cpus, "halt")?);
         }
-        let (of_events, of_cpu) = report_size(report, processors, runs)?;
+        let (of_events, of_cpu) = report_size(report, cpus, runs)?;
         events.push(of_events);
         cpu.push(of_cpu);
     }
@@ -93,42 +93,42 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 }
 
 /// Reports one size; returns the two ratios that the goals are held against.
-fn report_size(report: &mut Report<'_>, processors: u32, runs: Runs) -> Result<(f64, f64)> {
+fn report_size(report: &mut Report<'_>, cpus: u32, runs: Runs) -> Result<(f64, f64)> {
     let figure = |variant: &str, metric: &str, unit, runs: &[f64]| {
-        Figure::measured(format!("{variant} {processors}"), metric, unit, runs)
+        Figure::measured(format!("{variant} {cpus}"), metric, unit, runs)
     };
     if median(&runs.spin_instructions) == Some(0.0) || median(&runs.linux) == Some(0.0) {
         bail!("the baseline did nothing at all: what it is compared with would look infinitely worse");
     }
     let cpu = report.compared(
-        figure("halt", "processor_seconds", "s", &runs.halt),
-        figure("linux", "processor_seconds", "s", &runs.linux),
-        &format!("halt/linux {processors}"),
+        figure("halt", "cpu_seconds", "s", &runs.halt),
+        figure("linux", "cpu_seconds", "s", &runs.linux),
+        &format!("halt/linux {cpus}"),
         "processor_seconds_ratio",
     )?;
-    report.figure(figure("spin", "processor_seconds", "s", &runs.spin))?;
-    report.figure(figure("floor", "processor_seconds", "s", &runs.floor))?;
+    report.figure(figure("spin", "cpu_seconds", "s", &runs.spin))?;
+    report.figure(figure("floor", "cpu_seconds", "s", &runs.floor))?;
     let events = report.compared(
         figure("halt", "instructions", "instructions", &runs.halt_instructions),
         figure("spin", "instructions", "instructions", &runs.spin_instructions),
-        &format!("halt/spin {processors}"),
+        &format!("halt/spin {cpus}"),
         "instructions_ratio",
     )?;
     Ok((events, cpu))
 }
 
 /// Returns the CPU seconds that a host takes after its panic.
-fn seconds_of_host(context: &Context, processors: u32, action: &str) -> Result<f64> {
+fn seconds_of_host(context: &Context, cpus: u32, action: &str) -> Result<f64> {
     let folder = temporary_folder()?;
-    let lab = panicked(context, setup(processors, action).start_in(context, folder.path())?)?;
+    let lab = panicked(context, setup(cpus, action).start_in(context, folder.path())?)?;
     seconds(lab.pid())
 }
 
 /// Returns the instructions that a host executes after its panic.
-fn instructions(context: &Context, processors: u32, action: &str) -> Result<f64> {
+fn instructions(context: &Context, cpus: u32, action: &str) -> Result<f64> {
     let folder = temporary_folder()?;
     let socket = folder.path().join("qmp.sock");
-    let mut setup = setup(processors, action);
+    let mut setup = setup(cpus, action);
     // Without sleep=off: what is counted is how many instructions fit into a span of the wall clock.
     setup.extra.extend(["-icount", "shift=0", "-cpu", "max,-x2apic"].map(Into::into));
     setup.extra.extend(qmp::arguments(&socket));

@@ -9,7 +9,7 @@
 //! | `warm` | the first guest is stopped | the same, both by the host's own clock |
 //! | `linux to linux` | as `linux to baton` | /init's first word |
 //!
-//! The machine is the same (two processors), and so is the guest, a program that starts at once. Where the tool's clock
+//! The machine is the same (two CPUs), and so is the guest, a program that starts at once. Where the tool's clock
 //! is the watch, an end is the line with which the host logs the guest's start, just before its first instruction.
 
 use anyhow::Result;
@@ -39,7 +39,7 @@ pub(super) fn linux_to_linux_ms(context: &Context) -> Result<f64> {
 
 /// Milliseconds, a value for each run.
 #[derive(Default)]
-struct Gaps {
+struct Blackouts {
     cold: Vec<f64>,
     to_baton: Vec<f64>,
     to_linux: Vec<f64>,
@@ -48,32 +48,32 @@ struct Gaps {
 }
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    let mut gaps = Gaps::default();
+    let mut blackouts = Blackouts::default();
     for run in 1..=context.runs {
         let step = |what: &str| context.step(&format!("restart: run {run} of {}, {what}", context.runs));
         step("warm");
         let warm = hosted::warm(context)?;
-        gaps.warm.push(warm.gap_ms);
-        gaps.asked.push(warm.asked_ms);
+        blackouts.warm.push(warm.blackout_ms);
+        blackouts.asked.push(warm.asked_ms);
         step("Linux to Linux");
-        gaps.to_linux.push(replaced::measure(context, Follower::Linux)?);
+        blackouts.to_linux.push(replaced::measure(context, Follower::Linux)?);
         step("cold");
-        gaps.cold.push(hosted::cold(context)?);
+        blackouts.cold.push(hosted::cold(context)?);
         step("Linux to Baton");
-        gaps.to_baton.push(replaced::measure(context, Follower::Baton)?);
+        blackouts.to_baton.push(replaced::measure(context, Follower::Baton)?);
     }
-    report_times(report, gaps)
+    report_times(report, blackouts)
 }
 
-fn report_times(report: &mut Report<'_>, gaps: Gaps) -> Result<()> {
-    let figure = |variant: &str, runs: &[f64]| Figure::measured(variant, "gap", "ms", runs);
-    let linux = figure("linux to linux", &gaps.to_linux);
-    let ratio = report.compared(figure("warm", &gaps.warm), linux, "warm/linux to linux", "gap_ratio")?;
-    report.figure(Figure::measured("warm", "asked_to_answer", "ms", gaps.asked))?;
-    for (variant, runs) in [("cold", &gaps.cold), ("linux to baton", &gaps.to_baton)] {
+fn report_times(report: &mut Report<'_>, blackouts: Blackouts) -> Result<()> {
+    let figure = |variant: &str, runs: &[f64]| Figure::measured(variant, "blackout", "ms", runs);
+    let linux = figure("linux to linux", &blackouts.to_linux);
+    let ratio = report.compared(figure("warm", &blackouts.warm), linux, "warm/linux to linux", "blackout_ratio")?;
+    report.figure(Figure::measured("warm", "asked_to_answer", "ms", blackouts.asked))?;
+    for (variant, runs) in [("cold", &blackouts.cold), ("linux to baton", &blackouts.to_baton)] {
         report.figure(figure(variant, runs))?;
-        let ratios = super::statistics::ratios(runs, &gaps.to_linux);
-        report.figure(Figure::measured(format!("{variant}/linux to linux"), "gap_ratio", "ratio", ratios))?;
+        let ratios = super::statistics::ratios(runs, &blackouts.to_linux);
+        report.figure(Figure::measured(format!("{variant}/linux to linux"), "blackout_ratio", "ratio", ratios))?;
     }
     report.goal(GOAL, ratio)
 }

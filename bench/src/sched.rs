@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `sched`: the cost of a switch from one vCPU to another on one CPU, and the fairness of the CPU's shares.
 //!
-//! - A switch: two virtual processors of the guest `turns` on one processor that both compute. A sample is the time
+//! - A switch: two vCPUs of the guest `turns` on one CPU that both compute. A sample is the time
 //!   from the last instruction of the one to the first of the other when a slice ends, with `-icount shift=0` in
 //!   instructions: everything in between, the timer's interrupt and its exit, the scheduler, both sides' extended
 //!   state, and the entry; and up to one turn of the guest's loop on either side.
-//! - Fairness: four guests of weights 1:1:2:4 on one processor count the work they get done in the same second of the
+//! - Fairness: four guests of weights 1:1:2:4 on one CPU count the work they get done in the same second of the
 //!   wall clock. The error is the largest distance of a share from its weight's share, relative to the latter. The
 //!   emulator's clock advances by 8 ns with each instruction (`-icount shift=3`), so that other work of the machine it
 //!   runs on does not count, and a second is 125 million instructions.
@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 
 pub(super) static BENCH: Bench = Bench {
     name: "sched",
-    about: "instructions of a virtual processor's switch, and the fairness of four that share a processor",
+    about: "instructions of a vCPU's switch, and the fairness of four that share a CPU",
     goals: &[
         Goal::at_most("vcpu_switch_instructions", 1500.0, INSTRUCTIONS),
         Goal::at_most("fairness_error", 0.02, RATIO),
@@ -62,7 +62,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.goal("fairness_error", value)
 }
 
-/// Two virtual processors of one guest take turns.
+/// Two vCPUs of one guest take turns.
 fn switch(context: &Context) -> Result<f64> {
     let guest = Guest { vcpus: 2, ..turns(context, "turns", &format!("do=switch n={SAMPLES}"))? };
     let consoles = run_guests(context, vec![guest], "0", "mitigations=off", TIMEOUT)?;
@@ -146,6 +146,6 @@ mod tests {
     #[test]
     fn a_switch_is_the_median_of_its_row() {
         assert_eq!(median_switch("x\nturns: switch min=900 median=1200 n=200\r\n").unwrap(), 1200.0);
-        assert!(median_switch("turns: switch WRONG: there is no second processor").is_err());
+        assert!(median_switch("turns: switch WRONG: there is no second CPU").is_err());
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! | variant | what |
 //! |---|---|
-//! | `2 processors` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and as the host states it |
+//! | `2 CPUs` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and as the host states it |
 //! | `icount, …` | in instructions, which repeat: from the first CPU that leaves its guests to the last one back |
 //! | `rolled back` | from the order to leave the guests to the last CPU back, when the new image fails |
 //! | `linux to linux` | what a host of stock Linux takes for kexec, at least: no guest and no state |
-//! | `128 processors` | modelled from the instructions of each step and the latencies of real CPUs |
+//! | `128 CPUs` | modelled from the instructions of each step and the latencies of real CPUs |
 //!
 //! An update in which a CPU waited too long is rolled back, and guests stood still all the same: its blackout counts as
 //! every other. Hosts that are updated and Linux's kexec alternate, and are compared by what is seen from outside: by
@@ -84,31 +84,32 @@ fn by_the_clock(context: &Context, report: &mut Report<'_>) -> Result<()> {
         context.step(&format!("update: run {run} of {}, Linux to Linux", context.runs));
         linux.push(linux_to_linux_ms(context)?);
     }
-    report.figure(Figure::measured("2 processors", "away_without_an_update", "us", all.rest))?;
-    report.figure(Figure::measured("2 processors", "gap_seen_by_guests", "us", all.seen))?;
-    report.figure(Figure::measured("2 processors", "updates_refused", "updates", [all.refused as f64]))?;
+    report.figure(Figure::measured("2 CPUs", "away_without_an_update", "us", all.rest))?;
+    report.figure(Figure::measured("2 CPUs", "blackout_seen_by_guests", "us", all.seen))?;
+    report.figure(Figure::measured("2 CPUs", "updates_refused", "updates", [all.refused as f64]))?;
     let max = all.stated.iter().copied().fold(0.0, f64::max);
-    let median_us = report.figure(Figure::measured("2 processors", "gap", "us", all.stated))?;
-    report.figure(Figure::measured("2 processors", "gap_max_of_100", "us", [max]))?;
+    let median_us = report.figure(Figure::measured("2 CPUs", "blackout", "us", all.stated))?;
+    report.figure(Figure::measured("2 CPUs", "blackout_max_of_100", "us", [max]))?;
     report.goal("gap_median_us", median_us)?;
     report.goal("gap_max_of_100_us", max)?;
-    report.figure(Figure::measured("linux to linux", "gap", "ms", &*linux))?;
+    report.figure(Figure::measured("linux to linux", "blackout", "ms", &*linux))?;
     let quotients = ratios(&medians, &linux);
-    let quotient = report.figure(Figure::measured("seen by guests/linux to linux", "gap_ratio", "ratio", quotients))?;
+    let quotient =
+        report.figure(Figure::measured("seen by guests/linux to linux", "blackout_ratio", "ratio", quotients))?;
     report.goal("gap_vs_linux_kexec", quotient)
 }
 
 /// Updates one host this many times.
 fn updates(context: &Context, times: usize) -> Result<Blackouts> {
-    let mut hosted = Hosted::start(context, &Setup { processors: 2, vcpus: 2, ..Setup::default() })?;
+    let mut hosted = Hosted::start(context, &Setup { cpus: 2, vcpus: 2, ..Setup::default() })?;
     let mut found = Blackouts::default();
     for update in 1..=times {
         context.step(&format!("update: {update} of {times}"));
         found.rest.push(hosted.longest_away_us()?);
         match hosted.attempt()? {
             Attempt::Updated(report) => {
-                show_steps(context, "2 processors", &report);
-                found.stated.push(report.gap_ns as f64 / 1e3);
+                show_steps(context, "2 CPUs", &report);
+                found.stated.push(report.blackout_ns as f64 / 1e3);
             }
             Attempt::WaitedTooLong(us) => {
                 found.refused += 1;
@@ -129,9 +130,9 @@ fn roll_backs(context: &Context, report: &mut Report<'_>) -> Result<()> {
     for fault in ["panic:restore", "exception:restore", "damage:restore", "panic:meet"] {
         context.step(&format!("update: rolled back after {fault}"));
         let options = format!("tsc=skip selftest=update:{fault}");
-        let hosted = Hosted::start(context, &Setup { processors: 2, vcpus: 2, options, ..Setup::default() })?;
+        let hosted = Hosted::start(context, &Setup { cpus: 2, vcpus: 2, options, ..Setup::default() })?;
         let runs = (0..FAILURES).map(|_| hosted.rolled_back_us()).collect::<Result<Vec<f64>>>()?;
-        worst = worst.max(report.figure(Figure::measured(format!("rolled back, {fault}"), "gap", "us", runs))?);
+        worst = worst.max(report.figure(Figure::measured(format!("rolled back, {fault}"), "blackout", "us", runs))?);
     }
     report.goal("rollback_us", worst)
 }
@@ -144,10 +145,10 @@ fn by_instructions(context: &Context, report: &mut Report<'_>) -> Result<()> {
     count(context, report, "1 vCPU, idle", &Setup { is_idle: true, ..counted.clone() })?;
     count(context, report, "4 guests", &Setup { guests: 4, memory_mib: 64, ..counted.clone() })?;
     for count_of in [2, 4] {
-        let setup = Setup { processors: count_of, vcpus: count_of, ..counted.clone() };
+        let setup = Setup { cpus: count_of, vcpus: count_of, ..counted.clone() };
         count(context, report, &format!("{count_of} vCPUs"), &setup)?;
     }
-    let eight = count(context, report, "8 vCPUs", &Setup { processors: 8, vcpus: 8, ..counted })?;
+    let eight = count(context, report, "8 vCPUs", &Setup { cpus: 8, vcpus: 8, ..counted })?;
     if eight > small {
         report.modelled_goal("gap_instructions_per_cpu", eight)?;
     } else {
@@ -155,11 +156,11 @@ fn by_instructions(context: &Context, report: &mut Report<'_>) -> Result<()> {
     }
     report.goal("gap_8g_vs_256m", large / small)?;
     report.modelled_goal("gap_8vcpu_vs_1", eight / small)?;
-    let modelled_us = model::gap_us(small, 128);
-    report.figure(Figure::modelled("128 processors, 64 guests", "gap", "us", [modelled_us])).map(drop)
+    let modelled_us = model::blackout_us(small, 128);
+    report.figure(Figure::modelled("128 CPUs, 64 guests", "blackout", "us", [modelled_us])).map(drop)
 }
 
-/// Instructions in the gap: measured of one CPU; of several, all of them shared by their number, which is a model.
+/// Instructions in the blackout: measured of one CPU; of several, all of them shared by their number, which is a model.
 fn count(context: &Context, report: &mut Report<'_>, what: &str, setup: &Setup) -> Result<f64> {
     context.step(&format!("update: instructions, {what}"));
     let mut hosted = Hosted::start(context, setup)?;
@@ -168,18 +169,18 @@ fn count(context: &Context, report: &mut Report<'_>, what: &str, setup: &Setup) 
         let Attempt::Updated(update) = hosted.attempt()? else {
             bail!("an update was refused on a machine that counts instructions, where nothing else takes time");
         };
-        runs.push(hosted.ticks(update.gap_ns)? / f64::from(setup.processors));
+        runs.push(hosted.ticks(update.blackout_ns)? / f64::from(setup.cpus));
         show_steps(context, what, &update);
     }
     // The first update is from the image that a loader put there.
-    let figure = Figure::measured(format!("icount, {what}"), "gap_per_processor", INSTRUCTIONS, &*runs);
-    let value = report.figure(Figure { is_modelled: setup.processors > 1, ..figure })?;
-    median(&runs).filter(|_| value > 0.0).context("there was no gap")
+    let figure = Figure::measured(format!("icount, {what}"), "blackout_per_cpu", INSTRUCTIONS, &*runs);
+    let value = report.figure(Figure { is_modelled: setup.cpus > 1, ..figure })?;
+    median(&runs).filter(|_| value > 0.0).context("there was no blackout")
 }
 
 /// Shows the parts of the time as a step of the bench's progress.
 fn show_steps(context: &Context, what: &str, update: &UpdateReport) {
-    let Some(first) = update.processors.first() else { return };
+    let Some(first) = update.cpus.first() else { return };
     let steps = [
         ("saved", first.left_ns, first.saved_ns),
         ("gone", first.saved_ns, first.gone_ns),
@@ -189,7 +190,7 @@ fn show_steps(context: &Context, what: &str, update: &UpdateReport) {
     ];
     let steps: Vec<String> =
         steps.iter().map(|(name, from, to)| format!("{name} {}", to.saturating_sub(*from))).collect();
-    context.step(&format!("update: {what}: ns on the first processor: {}", steps.join(", ")));
+    context.step(&format!("update: {what}: ns on the first CPU: {}", steps.join(", ")));
 }
 
 /// Reads the time of a roll-back from its reason.

@@ -3,7 +3,7 @@
 //!
 //! - Rows: the guest `counters` times each access a thousand times; four counters count meanwhile. `vpmu=reprogram` and
 //!   `vpmu=direct` alternate; a ratio is between neighbouring runs.
-//! - A switch: as `sched` has it, two virtual processors of one guest on one processor: without counters, with counters
+//! - A switch: as `sched` has it, two vCPUs of one guest on one CPU: without counters, with counters
 //!   that none uses, and with four that count on each.
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ const POLICIES: [&str; 2] = ["reprogram", "direct"];
 const REPETITIONS: u32 = 1000;
 /// Samples of a switch.
 const SAMPLES: u32 = 200;
-/// Counters that count on each virtual processor while switches are timed.
+/// Counters that count on each vCPU while switches are timed.
 const COUNTERS: u32 = 4;
 const TIMEOUT: Duration = Duration::from_secs(180);
 /// One access each, of which the most expensive is held against the goal.

@@ -130,7 +130,7 @@ pub enum Command {
         #[command(subcommand)]
         command: KeyCommand,
     },
-    /// Draw where a running host spends its time: a flame graph of its processors, guests' and idle time included
+    /// Draw where a running host spends its time: a flame graph of its CPUs, guests' and idle time included
     Perf(PerfArgs),
     /// Show how long each part of a running host's boot and restarts took, or of a Linux boot
     Timeline(TimelineArgs),

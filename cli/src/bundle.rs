@@ -52,7 +52,7 @@ pub fn signed(mut bundle: Vec<u8>, key: &SecretKey) -> Vec<u8> {
 pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
     let keys = image::keys_of(host)?;
     let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(&keys) };
-    seal::judge_bundle(file, image::digest, trust).map_err(|error| anyhow!("{error}; {}", error.mend_of_bundle()))?;
+    seal::judge_bundle(file, image::digest, trust).map_err(|error| anyhow!("{error}; {}", error.hint_of_bundle()))?;
     let bundle = Bundle::parse(file)?;
     let name = bundle.manifest().host.image.as_deref();
     let name = name.context("it holds no image to restart with; build it with one ([host] image in host.toml)")?;
@@ -166,7 +166,7 @@ mod tests {
     /// The bundle of a host.toml with these lines, and its image of this security version, which key 1 has signed.
     fn bundle_with(lines: &str, security_version: u32) -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder");
-        let image = image::seal_anew(&test_image(security_version, 3, 4), Some(&key(1))).expect("an image");
+        let image = image::seal_new(&test_image(security_version, 3, 4), Some(&key(1))).expect("an image");
         fs::write(folder.path().join("next.elf"), image).expect("written");
         fs::write(folder.path().join("vmlinuz"), b"kernel").expect("written");
         let text = format!("{lines}\n[[guest]]\nname='a'\nkernel='vmlinuz'\nmemory='2MiB'\n");

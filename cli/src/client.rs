@@ -84,7 +84,7 @@ impl Client {
                 return Ok(response);
             }
             if !self.receive(deadline)? {
-                bail!("the host did not answer within {timeout:?}; look at its log in the terminal of `baton up`");
+                bail!("the host did not answer within {timeout:?}; see its log in the terminal of `baton up`");
             }
         }
     }

@@ -9,7 +9,7 @@
 //!                            elf: header, notes, what is where                        ────────►┘
 //! ```
 //!
-//! The file is ELF's ET_CORE (System V ABI, chapters 4 and 5): a note per processor with its registers, and a PT_LOAD
+//! The file is ELF's ET_CORE (System V ABI, chapters 4 and 5): a note per CPU with its registers, and a PT_LOAD
 //! for each piece of memory, by physical address. Where the guest pages in 64-bit mode, each run of mapped pages has
 //! another PT_LOAD over the same bytes, so that gdb finds what a kernel's symbols name. Memory that is zero is a hole
 //! in the file.
@@ -60,7 +60,7 @@ pub struct Dumped {
 #[error("interrupted: the core file is removed, and the guest goes on")]
 pub struct Interrupted;
 
-/// Writes the core of a guest with `vcpus` processors to `path`. One that runs is held meanwhile: the host lets it go
+/// Writes the core of a guest with `vcpus` CPUs to `path`. One that runs is held meanwhile: the host lets it go
 /// on when this end is gone. The file has its name once it is whole. `progress` gets the bytes of memory that are
 /// done, and of all memory; `is_interrupted` is called all the while.
 pub fn dump(
@@ -151,7 +151,7 @@ fn is_still(client: &mut Client, name: &str) -> Result<bool> {
     }
 }
 
-/// A processor's registers, once it stands still.
+/// A CPU's registers, once it stands still.
 fn registers(client: &mut Client, name: &str, vcpu: u32) -> Result<VcpuRegisters> {
     let deadline = Instant::now() + STILL_TIMEOUT;
     loop {

@@ -94,10 +94,10 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
 
 /// The file's image with a new seal, signed where there is a key. An image that is not what its seal says is refused: a
 /// signature would vouch for bytes that somebody or something has changed.
-pub fn seal_anew(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
+pub fn seal_new(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     if let Ok((image, seal)) = Seal::split(file) {
-        const MEND: &str = "copy the image again, or sign what is there with --reseal";
-        seal.compare(&digest(image)).map_err(|error| anyhow!("{error}; {MEND}"))?;
+        const HINT: &str = "copy the image again, or sign what is there with --reseal";
+        seal.compare(&digest(image)).map_err(|error| anyhow!("{error}; {HINT}"))?;
     }
     reseal(file, key)
 }
@@ -107,7 +107,7 @@ pub fn reseal(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     let image = match Seal::split(file) {
         Ok((image, _)) => image,
         Err(SealError::Missing) => file,
-        Err(error) => bail!("{error}; {}", error.mend()),
+        Err(error) => bail!("{error}; {}", error.hint()),
     };
     Image::describe(image).map_err(|error| anyhow::anyhow!("it is no image of Baton: {error}"))?;
     Ok(append(image, key))
@@ -124,7 +124,7 @@ pub fn verify(file: &[u8], keys: &[PublicKey]) -> Result<Origin, SealError> {
 pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
     let image = Seal::split(file).map_or(file, |(image, _)| image);
     let said = Image::describe(image).map_err(|error| anyhow!("it is no image of Baton: {error}"))?;
-    verify(file, &keys_of(host)?).map_err(|error| anyhow!("{error}; {}", error.mend()))?;
+    verify(file, &keys_of(host)?).map_err(|error| anyhow!("{error}; {}", error.hint()))?;
     let (oldest, newest) = (said.note().oldest.get(), said.note().newest.get());
     if newest.min(host.newest_handover) < oldest.max(host.oldest_handover) {
         bail!(
@@ -137,7 +137,7 @@ pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()>
     let floor = Floor { own: host.security_version, permits_downgrade: host.permits_downgrade };
     floor
         .admit(said.security_version(), is_downgrade)
-        .map_err(|downgrade| anyhow!("it is too old: {downgrade}; {}", downgrade.mend()))
+        .map_err(|downgrade| anyhow!("it is too old: {downgrade}; {}", downgrade.hint()))
 }
 
 /// Returns the keys that a host trusts.
@@ -214,7 +214,7 @@ mod tests {
         let key = SecretKey::from_seed([1; 32]);
         let mut spoilt = sealed(test_image(0, 1, 1));
         spoilt[0x1010] ^= 1;
-        let error = seal_anew(&spoilt, Some(&key)).expect_err("spoilt").to_string();
+        let error = seal_new(&spoilt, Some(&key)).expect_err("spoilt").to_string();
         assert!(error.contains("it is not what was sealed") && error.contains("--reseal"), "{error}");
         let signed = reseal(&spoilt, Some(&key)).expect("asked for");
         assert_eq!(verify(&signed, &[key.public()]), Ok(Origin::Signed(key.public())));
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_is_no_image_is_not_signed() {
-        let error = seal_anew(b"#!/bin/sh", None).expect_err("no image").to_string();
+        let error = seal_new(b"#!/bin/sh", None).expect_err("no image").to_string();
         assert!(error.contains("no image of Baton") && error.contains("no usable ELF file"), "{error}");
     }
 }

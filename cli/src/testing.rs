@@ -13,7 +13,7 @@ pub fn host_info() -> HostInfo {
     HostInfo {
         version: "0.1.0".to_owned(),
         image_bytes: 512 << 10,
-        processors: 2,
+        cpus: 2,
         memory_total_bytes: 2 << 30,
         memory_free_bytes: 1 << 30,
         host_overhead_bytes: 9 << 20,

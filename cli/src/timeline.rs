@@ -18,7 +18,7 @@ pub mod page;
 
 use serde::{Deserialize, Serialize};
 
-/// One or several runs, to be looked at side by side.
+/// One or several runs, to be checked side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
     /// Its title.
@@ -36,7 +36,7 @@ pub struct Run {
     pub tracks: Vec<Track>,
 }
 
-/// Spans that belong on one line: a processor's, a phase's.
+/// Spans that belong on one line: a CPU's, a phase's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Track {
     /// Its name.

@@ -22,7 +22,7 @@ fn span(name: &str, start_us: f64, length_us: f64) -> Span {
     Span { name: name.to_owned(), start_us, length_us, note: (name == "guest loaded").then(|| "load less".to_owned()) }
 }
 
-/// Two runs: one of two processors with a moment, one of twelve spans.
+/// Two runs: one of two CPUs with a moment, one of twelve spans.
 fn picture() -> Picture {
     let boot = vec![span("console", 0.0, 10.0), span("guest loaded", 20.0, 400.0), span("host ready", 15.0, 0.0)];
     let other = vec![span("wake-up", 5.0, 40.0)];
@@ -30,8 +30,8 @@ fn picture() -> Picture {
     let many = (0..12)
         .map(|number| span(&format!("step {number} </script>"), f64::from(number) * 50.0, f64::from(number) + 1.0));
     let runs = vec![
-        Run { name: "boot".to_owned(), tracks: vec![track("processor 0", boot), track("processor 1", other)] },
-        Run { name: "restart".to_owned(), tracks: vec![track("processor 0", many.collect())] },
+        Run { name: "boot".to_owned(), tracks: vec![track("CPU 0", boot), track("CPU 1", other)] },
+        Run { name: "restart".to_owned(), tracks: vec![track("CPU 0", many.collect())] },
     ];
     Picture { title: "two runs".to_owned(), runs }
 }
@@ -81,10 +81,8 @@ fn the_page_zooms_hovers_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(browser) = browser().filter(|browser| runs(browser, folder.path())) else {
         // Past the test harness's capture: whoever runs the tests is to know.
-        let _ = writeln!(
-            std::io::stderr(),
-            "test: no Chromium runs here: the timeline's page is not looked at in a browser"
-        );
+        let _ =
+            writeln!(std::io::stderr(), "test: no Chromium runs here: the timeline's page is not checked in a browser");
         return;
     };
     // From here on whatever is missing is the page's fault, or its script's.

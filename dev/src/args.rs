@@ -125,7 +125,7 @@ pub struct BenchArgs {
     pub memory: Vec<u64>,
     /// CPUs of the machines to boot, as 2,8 (boot)
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
-    pub processors: Vec<u32>,
+    pub cpus: Vec<u32>,
     /// Exit with status 1 if a goal is missed
     #[arg(long)]
     pub check: bool,

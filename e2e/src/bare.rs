@@ -100,7 +100,7 @@ impl BareHost {
     }
 
     /// Drops answers that are still on their way, until the host answers a question of now.
-    pub fn settle(&mut self) -> Result<()> {
+    pub fn drain_answers(&mut self) -> Result<()> {
         let end = Instant::now() + ANSWER_LIMIT;
         while Instant::now() < end {
             if self.client.request_within(ANSWER_LIMIT, RequestBody::Info).is_ok() {

@@ -205,7 +205,7 @@ impl Host {
         Ok(())
     }
 
-    /// Asks the host to switch off, and sees it do so.
+    /// Asks the host to power off, and sees it do so.
     pub fn powers_off(mut self) -> Result<()> {
         // The answer may be cut off by the end.
         let _ = self.client()?.request(RequestBody::PowerOff);

@@ -68,8 +68,8 @@ impl TypedHost {
         bail!("no line with {part:?} came within {LINE_LIMIT:?}: {:#?}", self.seen)
     }
 
-    /// Seconds of processor time that the emulator takes while `time` passes.
-    pub fn processor_seconds(&self, time: Duration) -> Result<f64> {
+    /// Seconds of CPU time that the emulator takes while `time` passes.
+    pub fn cpu_seconds(&self, time: Duration) -> Result<f64> {
         let before = lab::CpuTime::of(self.process.id())?;
         thread::sleep(time);
         let after = lab::CpuTime::of(self.process.id())?;

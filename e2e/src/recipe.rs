@@ -21,9 +21,9 @@ const LINUX_MEMORY: Size = Size::mebibytes(256);
 /// Memory of a guest of ours that is only a program.
 const TINY_MEMORY: Size = Size::mebibytes(16);
 
-/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several processors execute it at once,
+/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several CPUs execute it at once,
 /// and Linux 6.12 crashes of that, with or without a hypervisor below.
-const PROCESSOR: &str = "max,-cx16";
+const CPU: &str = "max,-cx16";
 
 /// A host to start.
 #[derive(Clone, Debug)]
@@ -32,8 +32,8 @@ pub struct Recipe {
     pub emulator: Emulator,
     /// How that runs instructions: one thread for all CPUs, unless [`Recipe::concurrent`].
     pub accelerator: Accelerator,
-    /// Its processor, for `-cpu`.
-    pub processor: &'static str,
+    /// Its CPU, for `-cpu`.
+    pub cpu: &'static str,
     /// How many.
     pub cpus: u32,
     /// Its memory.
@@ -55,12 +55,12 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// A machine of two processors without guests; the host stays when they have ended.
+    /// A machine of two CPUs without guests; the host stays when they have ended.
     pub fn new() -> Self {
         Self {
             emulator: Emulator::System,
             accelerator: Accelerator::TcgSingle,
-            processor: PROCESSOR,
+            cpu: CPU,
             cpus: 2,
             memory: Size::mebibytes(1024),
             options: String::new(),
@@ -94,7 +94,7 @@ impl Recipe {
         Self { accelerator: Accelerator::Tcg, ..self }
     }
 
-    /// So many processors.
+    /// So many CPUs.
     pub fn cpus(self, cpus: u32) -> Self {
         Self { cpus, ..self }
     }
@@ -109,7 +109,7 @@ impl Recipe {
         Self { options: options.to_owned(), ..self }
     }
 
-    /// When no guest is left running, the host switches off.
+    /// When no guest is left running, the host powers off.
     pub fn powers_off(self) -> Self {
         Self { when_done: WhenDone::PowerOff, ..self }
     }
@@ -189,7 +189,7 @@ impl Recipe {
             fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
         }
         // The last -cpu counts.
-        let mut extra: Vec<OsString> = vec!["-cpu".into(), self.processor.into()];
+        let mut extra: Vec<OsString> = vec!["-cpu".into(), self.cpu.into()];
         extra.extend(self.devices.iter().cloned());
         Ok(Machine {
             qemu: self.emulator.program()?,

@@ -221,7 +221,7 @@ pub fn handover(data: &[u8]) {
         0 => open_record(input.0),
         1 => open_record(&record(&mut input)),
         _ => {
-            look_at_head(input.0);
+            check_head(input.0);
             if let Ok(image) = handover::Image::parse(input.0) {
                 let bytes = image.memory_bytes().min(1 << 22) as usize;
                 let mut slot = vec![0; bytes];
@@ -234,7 +234,7 @@ pub fn handover(data: &[u8]) {
 }
 
 /// The first bytes of a good file are never refused.
-fn look_at_head(file: &[u8]) {
+fn check_head(file: &[u8]) {
     let is_good = handover::Image::describe(file).is_ok();
     for bytes in [0, 63, 64, file.len() / 2, file.len()] {
         let head = handover::Image::describe_head(&file[..bytes.min(file.len())], file.len() as u64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole guest that another image hands over: its policy, a virtual processor, its devices. What is accepted must be
+//! A whole guest that another image hands over: its policy, a vCPU, its devices. What is accepted must be
 //! able to go on and to be handed over again, the same.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use handover::state::{BlockState, Console, CpuidLeaf, Devices, Late, PciFunction
 use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
 use vm::cpuid::{CpuidConfig, CpuidTable};
 use vm::kvmclock::TscScale;
-use vm::machine::{Machine, MachineConfig, Processor, check_area};
+use vm::machine::{Cpu, Machine, MachineConfig, check_area};
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -19,9 +19,9 @@ use crate::machine::{host_cpuid, next};
 const MEMORY_BYTES: usize = 0x1_0000;
 const OWNER: Owner = Owner { guest: 1, vcpu: 0 };
 
-/// What goes over of one guest, less its memory.
+/// One guest's hand-over state, less its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Parcel {
+struct HandOver {
     policy: Policy,
     leaves: Vec<u8>,
     vcpu: Vcpu,
@@ -37,31 +37,31 @@ pub fn guest_states(data: &[u8]) {
     if input.bool() {
         return blocks(&mut input);
     }
-    let mut parcel = fresh(&mut input);
+    let mut hand_over = fresh(&mut input);
     for _ in 0..input.u8() & 0xf {
-        change(&mut parcel, &mut input);
+        change(&mut hand_over, &mut input);
     }
-    area(&parcel, &mut input);
-    let Some((machine, mut vcpu, mut processor)) = opened(&parcel) else { return };
+    area(&hand_over, &mut input);
+    let Some((machine, mut vcpu, mut cpu)) = opened(&hand_over) else { return };
     let mut host = FakeHost::default();
     while !input.is_empty() {
         let exit = next(&mut vcpu, &mut input, machine.memory());
-        let _ = machine.handle(exit, &mut vcpu, &mut processor, &mut host);
+        let _ = machine.handle(exit, &mut vcpu, &mut cpu, &mut host);
         host.tsc = host.tsc.wrapping_add(input.number());
-        machine.alarm(&mut processor, &mut host);
-        machine.prepare_entry(&mut vcpu, &mut processor, &mut host);
+        machine.alarm(&mut cpu, &mut host);
+        machine.prepare_entry(&mut vcpu, &mut cpu, &mut host);
         if input.bool() {
             vcpu.injected = None;
         }
     }
-    let after = saved(&machine, &vcpu, &processor, parcel.version);
-    // XCR0 and PAT of the fake processor are whatever the input says; a real one's are checked as they are written.
-    if let Some((machine, vcpu, processor)) = opened(&after) {
-        assert_eq!(saved(&machine, &vcpu, &processor, parcel.version), after, "restored and saved again");
+    let after = saved(&machine, &vcpu, &cpu, hand_over.version);
+    // XCR0 and PAT of the fake CPU are whatever the input says; a real one's are checked as they are written.
+    if let Some((machine, vcpu, cpu)) = opened(&after) {
+        assert_eq!(saved(&machine, &vcpu, &cpu, hand_over.version), after, "restored and saved again");
     }
 }
 
-fn fresh(input: &mut Input<'_>) -> Parcel {
+fn fresh(input: &mut Input<'_>) -> HandOver {
     let config = MachineConfig {
         vcpus: 1 + u32::from(input.u8() & 3),
         cpuid: CpuidTable::new(&host_cpuid, &CpuidConfig { vcpus: 2, tsc_khz: 3_000_000, apic_timer_khz: 3_000_000 }),
@@ -71,40 +71,41 @@ fn fresh(input: &mut Input<'_>) -> Parcel {
     };
     let machine = Machine::new(FakeMemory::new(MEMORY_BYTES), config);
     let vcpu = FakeVcpu { xcr0: 1, ..FakeVcpu::default() };
-    let processor = Processor::new(0, true, input.number(), 1, Arc::default());
+    let cpu = Cpu::new(0, true, input.number(), 1, Arc::default());
     let version = if input.bool() { VERSION } else { OLDEST_VERSION };
-    saved(&machine, &vcpu, &processor, version)
+    saved(&machine, &vcpu, &cpu, version)
 }
 
-fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor, version: u32) -> Parcel {
+fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, cpu: &Cpu, version: u32) -> HandOver {
     let (mut policy, mut leaves) = (Policy::new_zeroed(), vec![0; 128 * size_of::<CpuidLeaf>()]);
     let used = machine.save_policy(&mut policy, &mut leaves).expect("no guest is told more");
     leaves.truncate(used);
     let mut state = Vcpu::new_zeroed();
-    machine.save_vcpu(vcpu, processor, &mut state);
+    machine.save_vcpu(vcpu, cpu, &mut state);
     machine.save_mail(0, &mut state);
     let (mut devices, mut tail) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
     let used = machine.save_devices(&mut devices, &mut tail, version).expect("there is room");
     tail.truncate(used);
-    Parcel { version, policy, leaves, vcpu: state, devices, tail }
+    HandOver { version, policy, leaves, vcpu: state, devices, tail }
 }
 
-fn opened(parcel: &Parcel) -> Option<(Machine<FakeMemory>, FakeVcpu, Processor)> {
+fn opened(hand_over: &HandOver) -> Option<(Machine<FakeMemory>, FakeVcpu, Cpu)> {
     let memory = FakeMemory::new(MEMORY_BYTES);
-    let machine = Machine::adopt(memory, &parcel.policy, &parcel.leaves).map_err(|error| error.to_string()).ok()?;
-    let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(0, true, 0, 0, Arc::default()));
-    machine.restore_vcpu(&parcel.vcpu, &mut vcpu, &mut processor).map_err(|error| error.to_string()).ok()?;
-    machine.restore_devices(&parcel.devices, &parcel.tail).map_err(|error| error.to_string()).ok()?;
-    Some((machine, vcpu, processor))
+    let machine =
+        Machine::adopt(memory, &hand_over.policy, &hand_over.leaves).map_err(|error| error.to_string()).ok()?;
+    let (mut vcpu, mut cpu) = (FakeVcpu::default(), Cpu::new(0, true, 0, 0, Arc::default()));
+    machine.restore_vcpu(&hand_over.vcpu, &mut vcpu, &mut cpu).map_err(|error| error.to_string()).ok()?;
+    machine.restore_devices(&hand_over.devices, &hand_over.tail).map_err(|error| error.to_string()).ok()?;
+    Some((machine, vcpu, cpu))
 }
 
-fn change(parcel: &mut Parcel, input: &mut Input<'_>) {
+fn change(hand_over: &mut HandOver, input: &mut Input<'_>) {
     let bytes = match input.u8() % 5 {
-        0 => parcel.policy.as_mut_bytes(),
-        1 => &mut parcel.leaves[..],
-        2 => parcel.devices.as_mut_bytes(),
-        3 => &mut parcel.tail[..],
-        _ => parcel.vcpu.as_mut_bytes(),
+        0 => hand_over.policy.as_mut_bytes(),
+        1 => &mut hand_over.leaves[..],
+        2 => hand_over.devices.as_mut_bytes(),
+        3 => &mut hand_over.tail[..],
+        _ => hand_over.vcpu.as_mut_bytes(),
     };
     let at = usize::from(input.u16()) % bytes.len().max(1);
     for byte in bytes.iter_mut().skip(at).take(usize::from(input.u8() & 7)) {
@@ -113,10 +114,10 @@ fn change(parcel: &mut Parcel, input: &mut Input<'_>) {
 }
 
 /// The area of extended registers that belongs to this state.
-fn area(parcel: &Parcel, input: &mut Input<'_>) {
+fn area(hand_over: &HandOver, input: &mut Input<'_>) {
     let mut area = vec![0; usize::from(input.u16() & 0xfff)];
     area.iter_mut().for_each(|byte| *byte = input.u8());
-    if let Err(error) = check_area(&parcel.vcpu.extended, &area, input.number(), usize::from(input.u16())) {
+    if let Err(error) = check_area(&hand_over.vcpu.extended, &area, input.number(), usize::from(input.u16())) {
         drop(error.to_string());
     }
 }

@@ -35,11 +35,11 @@ impl VectorFile for Registers<'_, '_> {
     }
 }
 
-/// A processor in any mode at any code: what is carried out moves RIP past one instruction at the most.
+/// A CPU in any mode at any code: what is carried out moves RIP past one instruction at the most.
 pub fn instruction(data: &[u8]) {
     let mut input = Input(data);
     let memory = FakeMemory::new(MEMORY_BYTES);
-    let mut vcpu = processor(&mut input, &memory);
+    let mut vcpu = cpu(&mut input, &memory);
     let (operation, gpa) = (input.u8(), Gpa(input.number()));
     let before = vcpu.rip;
     match operation % 3 {
@@ -75,8 +75,8 @@ fn port_string(input: &mut Input<'_>, vcpu: &mut FakeVcpu, memory: &FakeMemory, 
     step.finish(vcpu);
 }
 
-/// A processor's registers, its mode, its page tables and its code.
-pub fn processor(input: &mut Input<'_>, memory: &FakeMemory) -> FakeVcpu {
+/// A CPU's registers, its mode, its page tables and its code.
+pub fn cpu(input: &mut Input<'_>, memory: &FakeMemory) -> FakeVcpu {
     let mut vcpu = FakeVcpu { rip: input.number(), rflags: input.u16().into(), ..FakeVcpu::default() };
     vcpu.gprs = core::array::from_fn(|_| input.number());
     (vcpu.cpl, vcpu.efer) = (input.u8() & 3, input.u16().into());

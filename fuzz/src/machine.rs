@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole machine: any exits of two processors in any state. A fake processor panics at a second event.
+//! A whole machine: any exits of two CPUs in any state. A fake CPU panics at a second event.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use vm::addr::{AccessSize, Gpa};
 use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use vm::kvmclock::TscScale;
-use vm::machine::{Machine, MachineConfig, Outcome, Processor};
+use vm::machine::{Cpu, Machine, MachineConfig, Outcome};
 use vm::memory::GuestMemory;
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
 use vm::vcpu::{Exception, Gpr, VcpuState};
 
 use crate::input::Input;
-use crate::instructions::{moved, processor, transfer};
+use crate::instructions::{cpu, moved, transfer};
 
 const MEMORY_BYTES: usize = 0x1_0000;
 const HERTZ: u64 = 3_000_000_000;
@@ -38,25 +38,25 @@ pub fn machine(data: &[u8]) {
     }
     let machine = Machine::new(FakeMemory::new(MEMORY_BYTES), config);
     let mut host = FakeHost { tsc, ..FakeHost::default() };
-    let mut processors = [0, 1].map(|id| (FakeVcpu::default(), Processor::new(id, id == 0, tsc, 1, Arc::default())));
+    let mut cpus = [0, 1].map(|id| (FakeVcpu::default(), Cpu::new(id, id == 0, tsc, 1, Arc::default())));
     if let Some(vendor) = counters {
         let given = Config { vendor, policy: Policy::Direct, filter: Filter::ALL };
-        processors.iter_mut().for_each(|(_, processor)| processor.set_counters(&given, pmu::Source::Soft));
+        cpus.iter_mut().for_each(|(_, cpu)| cpu.set_counters(&given, pmu::Source::Soft));
     }
     while !input.is_empty() {
-        let (vcpu, processor) = &mut processors[usize::from(input.u8() & 3 == 0)];
+        let (vcpu, cpu) = &mut cpus[usize::from(input.u8() & 3 == 0)];
         let exit = next(vcpu, &mut input, machine.memory());
         let before = vcpu.rip;
-        let outcome = machine.handle(exit, vcpu, processor, &mut host);
+        let outcome = machine.handle(exit, vcpu, cpu, &mut host);
         assert!(moved(vcpu, before) <= 15, "one instruction at a time");
         if let Outcome::Stop(stop) = outcome {
             drop(stop.to_string());
         }
         vcpu.guest_ticks += u64::from(input.u8());
-        machine.settle_counters(vcpu, processor, &host);
-        pass(&machine, processor, &mut host, &mut input);
-        for (vcpu, processor) in &mut processors {
-            machine.prepare_entry(vcpu, processor, &mut host);
+        machine.raise_overflows(vcpu, cpu, &host);
+        pass(&machine, cpu, &mut host, &mut input);
+        for (vcpu, cpu) in &mut cpus {
+            machine.prepare_entry(vcpu, cpu, &mut host);
             // The guest takes the event, unless its delivery is interrupted.
             if input.u8() & 7 != 0 {
                 vcpu.injected = None;
@@ -65,15 +65,15 @@ pub fn machine(data: &[u8]) {
     }
 }
 
-fn pass(machine: &Machine<FakeMemory>, processor: &mut Processor, host: &mut FakeHost, input: &mut Input<'_>) {
+fn pass(machine: &Machine<FakeMemory>, cpu: &mut Cpu, host: &mut FakeHost, input: &mut Input<'_>) {
     host.tsc = host.tsc.wrapping_add(input.number());
     host.unix_seconds = host.unix_seconds.wrapping_add(input.u8().into());
     if host.alarm.is_some_and(|deadline| deadline <= host.tsc) {
-        machine.alarm(processor, host);
+        machine.alarm(cpu, host);
     }
     if input.u8() & 3 == 0 {
         host.typed.extend(input.string());
-        machine.console_input(processor, host);
+        machine.console_input(cpu, host);
     }
 }
 
@@ -86,12 +86,12 @@ pub(crate) fn host_cpuid(leaf: u32, _: u32) -> CpuidResult {
     }
 }
 
-/// The next exit; the processor is put in place for it, sometimes in a new state, sometimes in the last one.
+/// The next exit; the CPU is put in place for it, sometimes in a new state, sometimes in the last one.
 pub(crate) fn next(vcpu: &mut FakeVcpu, input: &mut Input<'_>, memory: &FakeMemory) -> Exit {
     let kind = input.u8();
     if kind & 0x80 != 0 {
         let kept = (vcpu.injected.take(), vcpu.pat, vcpu.tsc_offset, vcpu.task_priority);
-        *vcpu = processor(input, memory);
+        *vcpu = cpu(input, memory);
         (vcpu.injected, vcpu.pat, vcpu.tsc_offset, vcpu.task_priority) = kept;
     }
     vcpu.next_rip = (kind & 0x40 != 0).then(|| vcpu.rip.wrapping_add(2));

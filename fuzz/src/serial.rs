@@ -13,7 +13,7 @@ struct Liar<'a> {
     input: Input<'a>,
     now_ns: u64,
     has_clock: bool,
-    since_look: usize,
+    since_poll: usize,
     depth: usize,
     /// What the scratch register keeps, if there is one.
     scratch: Option<u8>,
@@ -29,7 +29,7 @@ impl Hardware for Liar<'_> {
     fn read(&mut self, register: Register) -> u8 {
         self.step();
         if register == Register::LineStatus {
-            self.since_look = 0;
+            self.since_poll = 0;
         }
         match (register, self.scratch) {
             (Register::Scratch, Some(kept)) => kept,
@@ -43,8 +43,8 @@ impl Hardware for Liar<'_> {
             self.scratch = Some(value);
         }
         if register == Register::Data {
-            self.since_look += 1;
-            assert!(self.since_look <= self.depth, "no more than the FIFO holds behind a look");
+            self.since_poll += 1;
+            assert!(self.since_poll <= self.depth, "no more than the FIFO holds behind a look");
         }
     }
 
@@ -64,10 +64,10 @@ pub fn uart(data: &[u8]) {
     let peer = input.choose(&[Peer::Reads, Peer::Talks]);
     let rate = input.choose(&[115_200, 9600, 300]);
     let scratch = (input.u8() % 8 != 0).then_some(0);
-    let mut uart = Uart::new(Liar { input, now_ns: 0, has_clock: true, since_look: 0, depth: 65, scratch });
+    let mut uart = Uart::new(Liar { input, now_ns: 0, has_clock: true, since_poll: 0, depth: 65, scratch });
     let Ok(found) = uart.start(Rate::from_baud(rate).expect("it divides"), policy, peer) else { return };
     let depth = if policy == Policy::Byte { FifoDepth::None } else { found.depth };
-    (uart.hardware().depth, uart.hardware().since_look) = (depth.bytes(), 0);
+    (uart.hardware().depth, uart.hardware().since_poll) = (depth.bytes(), 0);
     uart.hardware().has_clock = has_clock && rate != 300;
     while !uart.hardware().input.is_empty() {
         let choice = uart.hardware().input.u8();

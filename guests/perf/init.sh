@@ -66,7 +66,7 @@ bare() {
 
 # In an emulator an interrupt takes longer than the kernel allows: it would ask for fewer and fewer.
 echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
-# The kernel's symbols, of which nobody asks here, take a processor a minute to read there.
+# The kernel's symbols, of which nobody asks here, take a CPU a minute to read there.
 echo 2 >/proc/sys/kernel/kptr_restrict
 echo "perf: counters: $(busybox dmesg | busybox grep -m1 -E 'Performance Events' | busybox cut -d: -f2-)"
 for task in $(word perf | busybox tr , ' '); do

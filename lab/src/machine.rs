@@ -58,12 +58,12 @@ impl Machine {
             Accelerator::TcgSingle => "tcg,thread=single",
             Accelerator::Kvm => "kvm",
         };
-        let processor = match self.accelerator {
+        let cpu = match self.accelerator {
             Accelerator::Tcg | Accelerator::TcgSingle => "max",
             Accelerator::Kvm => "host",
         };
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
-        command.args(["-accel", accelerator, "-cpu", processor, "-smp", &self.cpus.to_string()]);
+        command.args(["-accel", accelerator, "-cpu", cpu, "-smp", &self.cpus.to_string()]);
         command.args(["-m", &format!("{}M", self.memory.bytes >> 20)]);
         self.start_with(&mut command);
         command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]);

@@ -200,7 +200,7 @@ impl Router {
     }
 
     fn refuse(&mut self, id: ClientId, request: u32, code: RefusalCode, reason: String) {
-        let refusal = Refusal { code, reason, mend: String::new() };
+        let refusal = Refusal { code, reason, hint: String::new() };
         self.send(id, &Frame::Response(Response { id: request, result: Err(refusal) }));
     }
 

@@ -2,7 +2,7 @@
 //! The output of a lab machine, line by line, each behind the name of its source:
 //!
 //! ```text
-//! host   │ [0.012] 2 processors
+//! host   │ [0.012] 2 CPUs
 //! debian │ Linux version 6.12
 //! ```
 //!

@@ -31,7 +31,7 @@ unpack_kernel() {
 
 # The release's own kernel, which is the default one: it and the release's own QEMU were tested together. (Debian 12's
 # QEMU
-# 7.2 emulates CMPXCHG16B wrongly with several processors: 6 of 15 boots of a 6.12 kernel failed, 0 of 15 without cx16,
+# 7.2 emulates CMPXCHG16B wrongly with several CPUs: 6 of 15 boots of a 6.12 kernel failed, 0 of 15 without cx16,
 # and 0 of 15 under QEMU 10. A 6.1 kernel is not affected.)
 stock_kernel() {
   local meta=linux-image-cloud-amd64
@@ -93,7 +93,7 @@ WRAPPER
 
 qemu_major() { "$1" --version 2>/dev/null | sed -nE '1s/.*version ([0-9]+)\..*/\1/p'; }
 
-# QEMU 10 (the first here whose emulated processors have an x2APIC), beside the one that is installed. Only those
+# QEMU 10 (the first here whose emulated CPUs have an x2APIC), beside the one that is installed. Only those
 # packages are unpacked that the installed QEMU does not bring already.
 newer_qemu() {
   local release folder="$TARGET/qemu-10" packages

@@ -16,8 +16,8 @@ const BEGAN: &str = "first-guest: executed its first instruction";
 const FAILED: &str = "first-guest: no guest runs";
 
 /// Returns the milliseconds from the first line of Linux's log to its guest's first instruction.
-pub(super) fn boot(context: &Context, gibibytes: u64, processors: u32) -> Result<f64> {
-    let mut machine = Direct::start(context, command(context, gibibytes, processors)?)?;
+pub(super) fn boot(context: &Context, gibibytes: u64, cpus: u32) -> Result<f64> {
+    let mut machine = Direct::start(context, command(context, gibibytes, cpus)?)?;
     let mut first = None;
     let last = machine.wait("the first guest's first instruction", |_, line| {
         first = first.or_else(|| time_stamp(line));
@@ -31,8 +31,8 @@ pub(super) fn boot(context: &Context, gibibytes: u64, processors: u32) -> Result
 }
 
 /// The machine is the lab's, with the kernel in Baton's place and the initramfs of `guests/kvm`.
-fn command(context: &Context, gibibytes: u64, processors: u32) -> Result<Command> {
-    let mut command = direct::command(context, processors, &format!("{gibibytes}G"));
+fn command(context: &Context, gibibytes: u64, cpus: u32) -> Result<Command> {
+    let mut command = direct::command(context, cpus, &format!("{gibibytes}G"));
     command.args(lazy_memory(gibibytes));
     command.arg("-kernel").arg(context.made(KERNEL)?);
     command.arg("-initrd").arg(context.made("target/guests/kvm.cpio")?);

@@ -92,7 +92,7 @@ fn read(pages: &[TimelinePage]) -> Result<Boot> {
         bail!("the first guest's first instruction is not on the host's timeline");
     }
     let part = |name: &Name| {
-        let took = span_ms(run, "processor 0", |title| title.starts_with(name.text()));
+        let took = span_ms(run, "CPU 0", |title| title.starts_with(name.text()));
         (name.text().replace([' ', ','], "_"), took)
     };
     Ok(Boot { milliseconds: whole, parts: PARTS.iter().map(part).collect() })
@@ -119,7 +119,7 @@ mod tests {
             point(5000, 3, Name::Firmware),
             point(9000, 1, Name::FirstGuestInstruction),
         ];
-        let page = TimelinePage { processor: 0, ticks_per_second: 1_000_000, points, lost: 0, next: None };
+        let page = TimelinePage { cpu: 0, ticks_per_second: 1_000_000, points, lost: 0, next: None };
         let boot = read(std::slice::from_ref(&page)).unwrap();
         assert_eq!(boot.milliseconds, 8.0);
         assert!(boot.parts.contains(&("ACPI_tables".to_owned(), 3.0)));

@@ -25,7 +25,7 @@ pub(super) struct BringUp {
     pub kicks: f64,
     pub waits: f64,
     pub last_first_sign: f64,
-    /// Each processor's four waits.
+    /// Each CPU's four waits.
     pub phases: Vec<[f64; 4]>,
 }
 
@@ -42,17 +42,17 @@ impl BringUp {
 }
 
 /// Boots a host without guests, and reads its bring-up from its log.
-pub(super) fn measure(context: &Context, processors: u32, options: &str) -> Result<BringUp> {
-    watch(context, &setup(processors, options), 1)
+pub(super) fn measure(context: &Context, cpus: u32, options: &str) -> Result<BringUp> {
+    watch(context, &setup(cpus, options), 1)
 }
 
 /// Boots a host that restarts warm after its guest has ended, and reads the second image's bring-up from its log.
-pub(super) fn measure_restarted(context: &Context, processors: u32, options: &str) -> Result<BringUp> {
+pub(super) fn measure_restarted(context: &Context, cpus: u32, options: &str) -> Result<BringUp> {
     let restarted = HostSetup {
         guests: vec![keeper(context, "do=fresh", GUEST_MEMORY)?],
         when_done: WhenDone::DebugExit,
         image: Image::Usual,
-        ..setup(processors, &format!("{options} restart-after-guests=2"))
+        ..setup(cpus, &format!("{options} restart-after-guests=2"))
     };
     watch(context, &restarted, 2)
 }
@@ -74,7 +74,7 @@ fn watch(context: &Context, setup: &HostSetup, image: usize) -> Result<BringUp> 
     })?
 }
 
-/// The figures, once the last of their lines is there; an error if a processor is missing.
+/// The figures, once the last of their lines is there; an error if a CPU is missing.
 fn read(lines: &[String], others: u32) -> Result<Option<BringUp>> {
     let Some(last) = lines.last().and_then(|line| line.split_once("bring-up: ")) else { return Ok(None) };
     let numbers = numbers(last.1);
@@ -82,7 +82,7 @@ fn read(lines: &[String], others: u32) -> Result<Option<BringUp>> {
         bail!("the host's line {:?} is not understood", last.1)
     };
     if online != f64::from(others) {
-        bail!("{online} of {others} processors came online:\n{}", lines.join("\n"));
+        bail!("{online} of {others} CPUs came online:\n{}", lines.join("\n"));
     }
     let each = lines.iter().filter(|line| line.contains(": first-sign ")).map(|line| read_phases(line));
     let phases = each.collect::<Result<Vec<_>>>()?;
@@ -106,9 +106,9 @@ fn numbers(text: &str) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const EACH: &str = "[ 0.1] cpu0 debug processors: bring-up 1: first-sign 10 initialisation 20 tsc-sync 30 online \
+    const EACH: &str = "[ 0.1] cpu0 debug cpus: bring-up 1: first-sign 10 initialisation 20 tsc-sync 30 online \
                         40 cycles; tsc ClockSync { outcome: Agrees, skew: 0, error: 7 }";
-    const ALL: &str = "[ 0.1] cpu0 info  processors: bring-up: 1 processors in 1000 cycles (3 us), of which kicks 5 \
+    const ALL: &str = "[ 0.1] cpu0 info  cpus: bring-up: 1 CPUs in 1000 cycles (3 us), of which kicks 5 \
                        and waits 900, for the last first sign 90";
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_is_missing_is_an_error() {
-        assert!(read(&[ALL.to_owned()], 2).unwrap_err().to_string().contains("1 of 2 processors"));
+    fn a_cpu_that_is_missing_is_an_error() {
+        assert!(read(&[ALL.to_owned()], 2).unwrap_err().to_string().contains("1 of 2 CPUs"));
     }
 }

@@ -11,7 +11,7 @@ use crate::Context;
 use crate::report::{Figure, Report};
 use crate::statistics::ratios;
 
-const PROCESSORS: [u32; 5] = [28, 96, 128, 1024, 4096];
+const CPUS: [u32; 5] = [28, 96, 128, 1024, 4096];
 const WAYS: [(&str, Policy, Reach); 3] = [
     ("modelled serial", Policy::Serial, Reach::Each),
     ("modelled parallel", Policy::Parallel, Reach::Everyone),
@@ -25,10 +25,10 @@ pub(super) fn compute(context: &Context, report: &mut Report<'_>) -> Result<()> 
     for (name, policy, reach) in WAYS {
         context.step(&format!("bringup: {name}"));
         let mut of_size = Vec::new();
-        for processors in PROCESSORS {
-            let runs: Vec<f64> = seeds(context).map(|seed| total(&machine, processors, policy, reach, seed)).collect();
-            report.figure(Figure::modelled(format!("{name} {processors}"), "total", "cycles", runs.as_slice()))?;
-            of_size.push((processors, runs));
+        for cpus in CPUS {
+            let runs: Vec<f64> = seeds(context).map(|seed| total(&machine, cpus, policy, reach, seed)).collect();
+            report.figure(Figure::modelled(format!("{name} {cpus}"), "total", "cycles", runs.as_slice()))?;
+            of_size.push((cpus, runs));
         }
         let runs_of = |wanted| of_size.iter().find(|(size, _)| *size == wanted).map_or(&[][..], |(_, runs)| runs);
         let growth = ratios(runs_of(4096), runs_of(128));
@@ -37,9 +37,9 @@ pub(super) fn compute(context: &Context, report: &mut Report<'_>) -> Result<()> 
             worst_growth = worst_growth.max(growth);
         }
     }
-    for processors in PROCESSORS {
-        let ticks = linux_serial_ticks(&machine, processors) as f64;
-        report.figure(Figure::modelled(format!("modelled linux 5.10 {processors}"), "total", "cycles", [ticks]))?;
+    for cpus in CPUS {
+        let ticks = linux_serial_ticks(&machine, cpus) as f64;
+        report.figure(Figure::modelled(format!("modelled linux 5.10 {cpus}"), "total", "cycles", [ticks]))?;
     }
     report.modelled_goal("modelled_growth_4096_vs_128", worst_growth)
 }
@@ -48,7 +48,7 @@ fn seeds(context: &Context) -> impl Iterator<Item = u64> {
     1..=context.runs as u64
 }
 
-fn total(machine: &Machine, processors: u32, policy: Policy, reach: Reach, seed: u64) -> f64 {
-    let outcome = simulate(machine, &Setup { seed, ..Setup::new(processors, policy, reach) });
+fn total(machine: &Machine, cpus: u32, policy: Policy, reach: Reach, seed: u64) -> f64 {
+    let outcome = simulate(machine, &Setup { seed, ..Setup::new(cpus, policy, reach) });
     outcome.summary.total_ticks as f64
 }

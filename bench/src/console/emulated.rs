@@ -30,7 +30,7 @@ const MEMORY: &str = "512M";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Printed {
     pub accesses: Accesses,
-    /// Printed by the processors' loops, and what they spent on it. A nanosecond is an instruction.
+    /// Printed by the CPUs' loops, and what they spent on it. A nanosecond is an instruction.
     pub bytes: f64,
     pub spent_ns: f64,
     pub longest_off_accesses: f64,

@@ -12,11 +12,11 @@ use crate::report::{Figure, Report};
 
 /// 12 TiB: the machine of the published figures for huge frames.
 const LARGEST_KNOWN: u64 = 12 << 40;
-/// Nodes and processors of the machine of the published figures.
+/// Nodes and CPUs of the machine of the published figures.
 const NODES: f64 = 2.0;
-/// Published: one processor writes the records of 512 GB in 1.7 s.
+/// Published: one CPU writes the records of 512 GB in 1.7 s.
 const RECORD_NS: f64 = 1.7e9 / (LARGEST_GIB * GIB / 4096) as f64;
-/// Published: all of them, each node's by its own processors, in 88 ms. That is what two nodes' memory takes.
+/// Published: all of them, each node's by its own CPUs, in 88 ms. That is what two nodes' memory takes.
 const NODE_BYTES_PER_NS: f64 = (LARGEST_GIB * GIB / 4096 * 64) as f64 / 88e6 / NODES;
 /// Huge frames of 1 GiB that are set aside on the machine of 12 TiB.
 const HUGE_FRAMES: u64 = 12_000;

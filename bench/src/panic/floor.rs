@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulator's floor: a machine whose processors all halt with interrupts off.
+//! The emulator's floor: a machine whose CPUs all halt with interrupts off.
 
 use std::fs;
 
@@ -19,11 +19,11 @@ const DISK_BYTES: usize = 1 << 20;
 const SECTOR_BYTES: usize = 512;
 
 /// Returns the CPU seconds of such a machine.
-pub(super) fn seconds(context: &Context, processors: u32) -> Result<f64> {
+pub(super) fn seconds(context: &Context, cpus: u32) -> Result<f64> {
     let folder = temporary_folder()?;
     let disk = folder.path().join("disk");
     fs::write(&disk, disk_image())?;
-    let mut command = direct::command(context, processors, &format!("{}M", MEMORY.bytes >> 20));
+    let mut command = direct::command(context, cpus, &format!("{}M", MEMORY.bytes >> 20));
     // The emulator's option parser wants commas doubled.
     let path = disk.to_string_lossy().replace(',', ",,");
     command.args(["-drive", &format!("file={path},format=raw,if=ide,readonly=off")]);

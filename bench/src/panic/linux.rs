@@ -11,8 +11,8 @@ use crate::direct::{self, Direct};
 const PANICKED: &str = "end Kernel panic";
 
 /// Returns the CPU seconds that Linux takes after its panic.
-pub(super) fn seconds(context: &Context, processors: u32) -> Result<f64> {
-    let mut command = direct::command(context, processors, &format!("{}M", MEMORY.bytes >> 20));
+pub(super) fn seconds(context: &Context, cpus: u32) -> Result<f64> {
+    let mut command = direct::command(context, cpus, &format!("{}M", MEMORY.bytes >> 20));
     command.arg("-kernel").arg(context.made("target/kernels/default/vmlinuz")?);
     command.arg("-initrd").arg(context.made("target/guests/initramfs.cpio")?);
     command.args(["-append", "console=ttyS0 panic=0 agent=panic"]);

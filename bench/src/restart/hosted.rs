@@ -21,14 +21,14 @@ use crate::statistics::median;
 pub(super) const STARTED: &str = "keeper started";
 /// The number of restarts of one host: each takes little beside a Linux's start.
 const TIMES: usize = 5;
-const PROCESSORS: u32 = 2;
+const CPUS: u32 = 2;
 const MEMORY: Size = Size::mebibytes(1024);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
 
 /// A warm restart, in milliseconds.
 pub(super) struct Warm {
     /// From the stop of the first guest to its first instruction, by the host's clock.
-    pub gap_ms: f64,
+    pub blackout_ms: f64,
     /// From the request to its answer, by the tool's clock.
     pub asked_ms: f64,
 }
@@ -38,21 +38,21 @@ pub(super) fn warm(context: &Context) -> Result<Warm> {
     let folder = temporary_folder()?;
     let mut lab = start(context, folder.path(), Vec::new())?;
     wait_running(&mut lab, context.timeout)?;
-    let (mut gaps, mut asked) = (Vec::new(), Vec::new());
+    let (mut blackouts, mut asked) = (Vec::new(), Vec::new());
     for _ in 0..TIMES {
         let restart = warm_once(context, &lab)?;
-        gaps.push(restart.gap_ms);
+        blackouts.push(restart.blackout_ms);
         asked.push(restart.asked_ms);
     }
-    Ok(Warm { gap_ms: median_of(&gaps)?, asked_ms: median_of(&asked)? })
+    Ok(Warm { blackout_ms: median_of(&blackouts)?, asked_ms: median_of(&asked)? })
 }
 
 fn warm_once(context: &Context, lab: &Lab) -> Result<Warm> {
     let asked = lab.elapsed();
     match lab.client()?.request_within(context.timeout, RequestBody::Restart)? {
         ReplyBody::Restarted(report) => {
-            let gap = report.machine_gap_ns.context("no guest was started again")?;
-            Ok(Warm { gap_ms: gap as f64 / 1e6, asked_ms: milliseconds(lab.elapsed() - asked) })
+            let blackout = report.machine_blackout_ns.context("no guest was started again")?;
+            Ok(Warm { blackout_ms: blackout as f64 / 1e6, asked_ms: milliseconds(lab.elapsed() - asked) })
         }
         other => bail!("not the answer to a restart: {other:?}"),
     }
@@ -68,13 +68,13 @@ pub(super) fn cold(context: &Context) -> Result<f64> {
     let mut lab = start(context, folder.path(), extra)?;
     wait_line(&mut lab, context.timeout, STARTED)?;
     let mut monitor = Monitor::connect(&socket)?;
-    let mut gaps = Vec::new();
+    let mut blackouts = Vec::new();
     for _ in 0..TIMES {
         let from = lab.elapsed();
         monitor.reset()?;
-        gaps.push(milliseconds(wait_line(&mut lab, context.timeout, STARTED)?.saturating_sub(from)));
+        blackouts.push(milliseconds(wait_line(&mut lab, context.timeout, STARTED)?.saturating_sub(from)));
     }
-    median_of(&gaps)
+    median_of(&blackouts)
 }
 
 fn median_of(runs: &[f64]) -> Result<f64> {
@@ -101,7 +101,7 @@ fn start(context: &Context, folder: &Path, extra: Vec<OsString>) -> Result<Lab> 
 
 fn setup(context: &Context) -> Result<HostSetup> {
     let guest = keeper(context, "rounds=2000000000 do=registers", GUEST_MEMORY)?;
-    Ok(HostSetup { cpus: PROCESSORS, guests: vec![guest], image: Image::Usual, ..HostSetup::new(MEMORY) })
+    Ok(HostSetup { cpus: CPUS, guests: vec![guest], image: Image::Usual, ..HostSetup::new(MEMORY) })
 }
 
 /// The machine of all variants, which starts this kernel.
@@ -109,7 +109,7 @@ pub(super) fn machine(context: &Context, image: PathBuf) -> Machine {
     Machine {
         qemu: context.qemu.clone(),
         accelerator: Accelerator::Tcg,
-        cpus: PROCESSORS,
+        cpus: CPUS,
         memory: MEMORY,
         image,
         bundle: None,

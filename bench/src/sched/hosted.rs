@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several guests on a host of one processor, until each has said its last line.
+//! Several guests on a host of one CPU, until each has said its last line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const DONE: &str = "turns: done";
 const GUEST_MEMORY: Size = Size::mebibytes(16);
 const HOST_MEMORY: Size = Size::mebibytes(512);
 
-/// A guest of one virtual processor that does this.
+/// A guest of one vCPU that does this.
 pub(crate) fn turns(context: &Context, name: &str, cmdline: &str) -> Result<Guest> {
     Ok(Guest {
         cmdline: cmdline.to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn turns(context: &Context, name: &str, cmdline: &str) -> Result<Gues
     })
 }
 
-/// Runs the guests beside each other on one processor of a machine that counts instructions (a tick is 2^`shift` ns);
+/// Runs the guests beside each other on one CPU of a machine that counts instructions (a tick is 2^`shift` ns);
 /// returns what each wrote on its console. The host's local APIC is the memory-mapped one: see `exits`.
 pub(crate) fn run_guests(
     context: &Context,

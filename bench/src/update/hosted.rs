@@ -30,7 +30,7 @@ const TOO_LONG: &str = "waited too long";
 /// A machine and its guests.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
-    pub processors: u32,
+    pub cpus: u32,
     pub guests: u32,
     /// Of each guest.
     pub vcpus: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let options = "tsc=skip".to_owned();
-        Self { processors: 1, guests: 1, vcpus: 1, memory_mib: 256, is_idle: false, clock: Clock::Cycles, options }
+        Self { cpus: 1, guests: 1, vcpus: 1, memory_mib: 256, is_idle: false, clock: Clock::Cycles, options }
     }
 }
 
@@ -55,7 +55,7 @@ impl Setup {
         // A large guest's memory is in two pieces, and below 4 GiB the machine's own is in pieces, too.
         let spare = if guests.bytes < HOLE.bytes { HOST_MEMORY } else { HOLE };
         Ok(HostSetup {
-            cpus: self.processors,
+            cpus: self.cpus,
             guests: (0..self.guests).map(|number| self.guest(context, number)).collect::<Result<_>>()?,
             image: Image::Usual,
             options: self.options.clone(),
@@ -67,7 +67,7 @@ impl Setup {
     fn guest(&self, context: &Context, number: u32) -> Result<Guest> {
         let tasks = match self.is_idle {
             true => "do=wait".to_owned(),
-            false => format!("seed=1 processors={} do=watch", self.vcpus),
+            false => format!("seed=1 cpus={} do=watch", self.vcpus),
         };
         let guest = keeper(context, &tasks, Size::mebibytes(self.memory_mib))?;
         Ok(Guest { name: name_of(number), vcpus: self.vcpus, ..guest })
@@ -154,7 +154,7 @@ impl Hosted {
         Ok((nanoseconds as f64 * self.tsc_hz / 1e9).round())
     }
 
-    /// The longest that a processor of the guest was away from its work, in microseconds: since this was last asked
+    /// The longest that a CPU of the guest was away from its work, in microseconds: since this was last asked
     /// for.
     pub fn longest_away_us(&mut self) -> Result<f64> {
         self.listen_until(LINE, LINES)?;

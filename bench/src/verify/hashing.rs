@@ -15,8 +15,8 @@ const PREFIX: &str = "hash-cost: ";
 const MEMORY: Size = Size::mebibytes(64);
 
 /// The host's engines with the cycles (counted instructions) that each takes for a byte.
-pub(super) fn measure(context: &Context, processor: &str, is_counted: bool) -> Result<Vec<(String, f64)>> {
-    let extra = machine_options(processor, is_counted);
+pub(super) fn measure(context: &Context, cpu: &str, is_counted: bool) -> Result<Vec<(String, f64)>> {
+    let extra = machine_options(cpu, is_counted);
     let setup = HostSetup { options: "selftest=hash-cost".to_owned(), extra, ..HostSetup::new(MEMORY) };
     let mut rows: Vec<String> = Vec::new();
     setup.start(context)?.wait(context.timeout, "the speed of hashing", |what| {
@@ -29,9 +29,9 @@ pub(super) fn measure(context: &Context, processor: &str, is_counted: bool) -> R
 }
 
 /// A second `-cpu` replaces the first.
-pub(super) fn machine_options(processor: &str, is_counted: bool) -> Vec<OsString> {
+pub(super) fn machine_options(cpu: &str, is_counted: bool) -> Vec<OsString> {
     let clock: &[&str] = if is_counted { &["-icount", "shift=0,sleep=off"] } else { &[] };
-    clock.iter().copied().chain(["-cpu", processor]).map(Into::into).collect()
+    clock.iter().copied().chain(["-cpu", cpu]).map(Into::into).collect()
 }
 
 /// A row: the engine, bytes, cycles.

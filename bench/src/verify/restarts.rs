@@ -36,24 +36,24 @@ impl fmt::Display for GuestDoes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Restarted {
     /// From the first stop of a guest until the host answers again.
-    pub gap: f64,
-    pub hashing_in_gap: f64,
+    pub blackout: f64,
+    pub hashing_in_blackout: f64,
     pub hashing_before: f64,
-    pub bytes_in_gap: f64,
+    pub bytes_in_blackout: f64,
 }
 
-/// Restarts a host on one processor whose instructions are counted: one takes a nanosecond.
-pub(super) fn measure(context: &Context, processor: &str, policy: &str) -> Result<Restarted> {
-    let options = machine_options(processor, true);
+/// Restarts a host on one CPU whose instructions are counted: one takes a nanosecond.
+pub(super) fn measure(context: &Context, cpu: &str, policy: &str) -> Result<Restarted> {
+    let options = machine_options(cpu, true);
     let host = start(context, GuestDoes::Wait, &format!("verify={policy}"), options)?;
     let mut client = host.lab.client()?;
     let reply = client.request_within(context.timeout, RequestBody::Restart)?;
     let ReplyBody::Restarted(report) = reply else { bail!("the host answered something else ({reply:?})") };
     Ok(Restarted {
-        gap: report.host_gap_ns as f64,
-        hashing_in_gap: report.hashing_in_gap_ns as f64,
+        blackout: report.host_blackout_ns as f64,
+        hashing_in_blackout: report.hashing_in_blackout_ns as f64,
         hashing_before: report.hashing_before_ns as f64,
-        bytes_in_gap: report.bytes_hashed_in_gap as f64,
+        bytes_in_blackout: report.bytes_hashed_in_blackout as f64,
     })
 }
 

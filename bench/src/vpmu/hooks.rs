@@ -3,7 +3,7 @@
 //! each of its hooks begins, and steps until it is left. Nothing is built into the host for that.
 //!
 //! ```text
-//! switch out: close_counters        switch in: open_counters (where it is called), settle_counters
+//! switch out: close_counters        switch in: open_counters (where it is called), raise_overflows
 //! ```
 
 use std::fs;
@@ -39,7 +39,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 struct Hooks {
     close: u64,
     open: u64,
-    settle: u64,
+    raise: u64,
 }
 
 /// Instructions of some switches.
@@ -83,12 +83,12 @@ fn steps_of(context: &Context, policy: &str, hooks: &Hooks) -> Result<Steps> {
             continue;
         }
         out.push(debugger.steps_to_return(MOST_STEPS)? as f64);
-        // Direct leaves them open where they go with their virtual processor: there the hook is passed by.
+        // Direct leaves them open where they go with their vCPU: there the hook is passed by.
         let opened = match policy {
             "reprogram" => stop_and_step(&mut debugger, hooks.open)?,
             _ => 0,
         };
-        back.push((opened + stop_and_step(&mut debugger, hooks.settle)?) as f64);
+        back.push((opened + stop_and_step(&mut debugger, hooks.raise)?) as f64);
     }
     lab.kill();
     Ok(Steps { out, back })
@@ -114,14 +114,14 @@ impl Hooks {
         let of = |name: &str| {
             address_of(&names, name).with_context(|| format!("{SYMBOLS} has no function {name}: build it again"))
         };
-        Ok(Self { close: of("close_counters")?, open: of("open_counters")?, settle: of("settle_counters")? })
+        Ok(Self { close: of("close_counters")?, open: of("open_counters")?, raise: of("raise_overflows")? })
     }
 }
 
-/// The only function of a processor of this name, by its mangled name: length and name.
+/// The only function of a CPU of this name, by its mangled name: length and name.
 fn address_of(symbols: &[(&str, u64)], name: &str) -> Option<u64> {
     let mangled = format!("{}{name}17h", name.len());
-    let mut found = symbols.iter().filter(|(symbol, _)| symbol.contains(&mangled) && symbol.contains("Processor"));
+    let mut found = symbols.iter().filter(|(symbol, _)| symbol.contains(&mangled) && symbol.contains("Cpu"));
     let (_, address) = found.next()?;
     found.next().is_none().then_some(*address)
 }
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn a_hook_is_found_by_its_whole_name_or_not_at_all() {
         let symbols = [
-            ("_ZN2vm7machine8counting..Processor$GT$14close_counters17h0123E", 16),
-            ("_ZN2vm7machine8counting..Processor$GT$20mostly_close_counters17h0123E", 32),
+            ("_ZN2vm7machine8counting..Cpu$GT$14close_counters17h0123E", 16),
+            ("_ZN2vm7machine8counting..Cpu$GT$20mostly_close_counters17h0123E", 32),
             ("_ZN2vm7machine8counting..Machine$GT$13open_counters17h0123E", 48),
         ];
         assert_eq!(address_of(&symbols, "close_counters"), Some(16));

@@ -3,8 +3,8 @@
 //!
 //! | scenario | what |
 //! |---|---|
-//! | `alone` | a guest has the machine's processor; the program runs without perf, too |
-//! | `shared` | a guest with Intel's registers and one with AMD's take turns on the processor, both profiled at the same time |
+//! | `alone` | a guest has the machine's CPU; the program runs without perf, too |
+//! | `shared` | a guest with Intel's registers and one with AMD's take turns on the CPU, both profiled at the same time |
 //! | `updates` | the host is replaced fifty times while the guest is profiled |
 //!
 //! Each guest of `guests/perf` runs the program `shares`, whose functions do 5, 3 and 2 parts of the same work, under
@@ -34,7 +34,7 @@ const UPDATES: usize = 50;
 const INTEL: (&str, Pmu) = ("intel", Pmu::Intel);
 const AMD: (&str, Pmu) = ("amd", Pmu::Amd);
 /// Tasks of guests/perf and how long the program computes, in milliseconds of the guest's clock: which runs on while
-/// another guest has the processor, or the host is replaced.
+/// another guest has the CPU, or the host is replaced.
 const SCENARIOS: [Scenario; 5] = [
     Scenario { name: "alone", guests: &[INTEL], tasks: "bare,record", computes_ms: 30_000, updates: 0 },
     Scenario { name: "alone", guests: &[AMD], tasks: "bare,record", computes_ms: 30_000, updates: 0 },

@@ -18,8 +18,8 @@ impl Client {
     /// Returns figures of a machine's vCPU, sampled after this call.
     pub fn figures(&mut self, name: &str, vcpu: u32) -> Result<VcpuPerf> {
         let question = RequestBody::VmPerf { name: name.to_owned(), vcpu };
-        let whose = format!("virtual processor {vcpu} of {name}");
-        self.taken_anew(&question, &whose, |reply| match reply {
+        let whose = format!("vCPU {vcpu} of {name}");
+        self.taken_again(&question, &whose, |reply| match reply {
             ReplyBody::Perf { asked_ns, latest } => Ok((asked_ns, latest.map(|latest| (latest.at_ns, *latest)))),
             other => bail!(unexpected(&other)),
         })
@@ -27,14 +27,14 @@ impl Client {
 
     /// Returns the host's own counters of a CPU, sampled after this call.
     pub fn cpu_figures(&mut self, index: u32) -> Result<CpuPerf> {
-        self.taken_anew(&RequestBody::CpuPerf { index }, &format!("processor {index}"), |reply| match reply {
+        self.taken_again(&RequestBody::CpuPerf { index }, &format!("CPU {index}"), |reply| match reply {
             ReplyBody::CpuPerf { asked_ns, latest } => Ok((asked_ns, latest.map(|latest| (latest.at_ns, latest)))),
             other => bail!(unexpected(&other)),
         })
     }
 
     /// Repeats the request until its figures are newer than the first request.
-    fn taken_anew<T>(
+    fn taken_again<T>(
         &mut self,
         question: &RequestBody,
         whose: &str,
@@ -49,7 +49,7 @@ impl Client {
             }
             ensure!(
                 Instant::now() < end,
-                "nobody has looked at {whose} for {TIMEOUT:?}; `baton cpu list` shows where it is"
+                "nobody has checked {whose} for {TIMEOUT:?}; `baton cpu list` shows where it is"
             );
             thread::sleep(INTERVAL);
         }

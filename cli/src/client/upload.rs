@@ -29,7 +29,7 @@ impl Client {
         while there < file.len() as u64 {
             progress(there);
             tries = if self.send_from(there, file, &mut progress)? > there { 0 } else { tries + 1 };
-            ensure!(tries < MAX_TRIES, "the host takes no more of the file after {there} bytes; look at its log");
+            ensure!(tries < MAX_TRIES, "the host takes no more of the file after {there} bytes; see its log");
             there = self.received(begin.clone())?;
         }
         progress(there);

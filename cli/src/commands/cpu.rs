@@ -60,7 +60,7 @@ fn order(client: &mut Client, cpu: &CpuOrder, body: RequestBody, done: &str) -> 
     }
     match cpu.format.json {
         true => println!("{}", serde_json::json!({ "cpu": cpu.cpu, "done": done })),
-        false => println!("processor {} is {done}", cpu.cpu),
+        false => println!("CPU {} is {done}", cpu.cpu),
     }
     Ok(DONE)
 }

@@ -33,7 +33,7 @@ pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
     }
     let Some((tool, emulator)) = running::pids_of(name) else { return Ok(DONE) };
     let reason = match asked {
-        Ok(_) => format!("did not switch off within {timeout_seconds} s"),
+        Ok(_) => format!("did not power off within {timeout_seconds} s"),
         Err(error) => format!("did not take the order ({error:#})"),
     };
     // The folder is locked, so these processes are still the ones that were recorded.
@@ -43,7 +43,7 @@ pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
         let _ = kill(Pid::from_raw(tool), Signal::SIGKILL);
     }
     if !has_ended(name, FORCE_TIMEOUT) {
-        bail!("host {name:?} {reason}, and cannot be ended by force; look at processes {tool} and {emulator}");
+        bail!("host {name:?} {reason}, and cannot be ended by force; see processes {tool} and {emulator}");
     }
     println!("host {name:?} {reason}; it was ended by force");
     Ok(DONE)

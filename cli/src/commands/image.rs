@@ -77,7 +77,7 @@ fn verify(path: &Path, words: &[String]) -> Result<u8> {
     let keys = words.iter().map(|word| keys::public(word, Path::new("")).map_err(|error| anyhow!(error)));
     let keys = keys.collect::<Result<Vec<_>>>()?;
     let origin = image::verify(&image::read(path)?, &keys)
-        .map_err(|error| anyhow!("{}: {error}; {}", path.display(), error.mend()))?;
+        .map_err(|error| anyhow!("{}: {error}; {}", path.display(), error.hint()))?;
     match origin {
         Origin::Signed(key) if keys.is_empty() => {
             println!("{}: whole, signed by {} (no --key was given to trust)", path.display(), key.id());
@@ -91,7 +91,7 @@ fn verify(path: &Path, words: &[String]) -> Result<u8> {
 fn sign(path: &Path, key: &Path, output: &Path, is_reseal: bool) -> Result<u8> {
     let key = keys::secret(key)?;
     let file = image::read(path)?;
-    let sealed = if is_reseal { image::reseal(&file, Some(&key)) } else { image::seal_anew(&file, Some(&key)) };
+    let sealed = if is_reseal { image::reseal(&file, Some(&key)) } else { image::seal_new(&file, Some(&key)) };
     let signed = sealed.with_context(|| path.display().to_string())?;
     // Renamed, so that a concurrent reader finds either the old file or the new one.
     let part = output.with_extension("part");

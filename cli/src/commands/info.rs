@@ -49,7 +49,7 @@ fn text(info: &HostInfo) -> String {
         ("security", security(info)),
         ("generation", info.generation.to_string()),
         ("up for", format!("{:.1} s", seconds(info.uptime_ns))),
-        ("processors", info.processors.to_string()),
+        ("CPUs", info.cpus.to_string()),
         ("memory", format!("{} ({} free)", size(info.memory_total_bytes), size(info.memory_free_bytes))),
         ("host's own", format!("{} (image {})", size(info.host_overhead_bytes), size(info.image_bytes))),
         ("guests by", virtualization.to_owned()),
@@ -101,7 +101,7 @@ mod tests {
             "version      0.1.0 (0123456789ab)\n\
              security     version 5, older images are refused without --allow-downgrade; no key is trusted, so no \
              signature is wanted\n\
-             generation   3\nup for       1.2 s\nprocessors   2\nmemory       2 GiB (1 GiB free)\n\
+             generation   3\nup for       1.2 s\nCPUs         2\nmemory       2 GiB (1 GiB free)\n\
              host's own   9 MiB (image 512.0 KiB)\nguests by    AMD SVM with nested paging\nfeatures\n\
              interrupts   xAPIC\nunclaimed    0 NMIs, no interrupt\ntime stamps  1000.000 MHz\n"
         );

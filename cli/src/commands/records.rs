@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `baton log` and `baton events`: the records so far, and with `--follow` new ones as they come.
 //!
-//! Records are numbered without gaps, those of the log by each processor. So a number that is missing is a record that
+//! Records are numbered without gaps, those of the log by each CPU. So a number that is missing is a record that
 //! was overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown
 //! again.
 
@@ -43,7 +43,7 @@ impl Record for LogRecord<'static> {
     }
 
     fn counter(&self) -> u32 {
-        self.processor
+        self.cpu
     }
 
     fn level(&self) -> Option<Level> {
@@ -52,7 +52,7 @@ impl Record for LogRecord<'static> {
 
     fn text(&self) -> String {
         let time = seconds(self.time_ns);
-        format!("[{time:>12.6}] cpu{} {:<5} {}: {}", self.processor, self.level, self.module, self.text)
+        format!("[{time:>12.6}] cpu{} {:<5} {}: {}", self.cpu, self.level, self.module, self.text)
     }
 
     fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)> {
@@ -210,7 +210,7 @@ mod tests {
         let record = LogRecord {
             sequence: 7,
             time_ns: 1_500_000_000,
-            processor: 1,
+            cpu: 1,
             level: Level::Warn,
             module: "svm".into(),
             text: "no next-RIP save".into(),
@@ -221,14 +221,14 @@ mod tests {
         let json = serde_json::to_string(&event).expect("JSON");
         assert_eq!(json, r#"{"sequence":1,"time_ns":5,"kind":{"vm-started":{"name":"a"}}}"#);
     }
-    fn record(processor: u32, sequence: u64, level: Level) -> LogRecord<'static> {
-        LogRecord { sequence, time_ns: 0, processor, level, module: "m".into(), text: sequence.to_string().into() }
+    fn record(cpu: u32, sequence: u64, level: Level) -> LogRecord<'static> {
+        LogRecord { sequence, time_ns: 0, cpu, level, module: "m".into(), text: sequence.to_string().into() }
     }
 
     #[test]
     fn a_record_is_shown_once_and_what_is_missing_before_it_is_counted() {
         let mut printer = Printer { level: None, json: false, next: BTreeMap::new() };
-        let mut lines = |processor, sequence| printer.lines(&record(processor, sequence, Level::Info)).expect("lines");
+        let mut lines = |cpu, sequence| printer.lines(&record(cpu, sequence, Level::Info)).expect("lines");
         assert_eq!(lines(0, 0), ["[    0.000000] cpu0 info  m: 0"]);
         assert_eq!(lines(1, 2), ["… 2 records lost of cpu1", "[    0.000000] cpu1 info  m: 2"]);
         assert_eq!(lines(0, 1), ["[    0.000000] cpu0 info  m: 1"]);

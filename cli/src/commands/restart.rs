@@ -41,9 +41,9 @@ fn text(report: &RestartReport) -> String {
     let new = with_build(&report.new_version, &report.new_build);
     let rows = [
         ("generation", format!("{} ({old} -> {new})", report.generation)),
-        ("host's gap", milliseconds(report.host_gap_ns)),
-        ("guests' gap", report.machine_gap_ns.map_or("no guest was started".to_owned(), milliseconds)),
-        ("processors", format!("{} ({} lost)", report.processors, report.processors_lost)),
+        ("host paused", milliseconds(report.host_blackout_ns)),
+        ("VMs paused", report.machine_blackout_ns.map_or("no guest was started".to_owned(), milliseconds)),
+        ("CPUs", format!("{} ({} lost)", report.cpus, report.cpus_lost)),
         ("image", checked(report)),
     ];
     rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
@@ -55,8 +55,8 @@ fn checked(report: &RestartReport) -> String {
         bytes => format!("{} hashed in {:.1} ms", Size { bytes }, ns as f64 / 1e6),
     };
     let before = took(report.bytes_hashed_before, report.hashing_before_ns);
-    let gap = took(report.bytes_hashed_in_gap, report.hashing_in_gap_ns);
-    format!("verify={}: {before} before guests stopped, {gap} in the gap", report.verify)
+    let blackout = took(report.bytes_hashed_in_blackout, report.hashing_in_blackout_ns);
+    format!("verify={}: {before} before guests stopped, {blackout} in the blackout", report.verify)
 }
 
 #[cfg(test)]
@@ -71,29 +71,29 @@ mod tests {
             generation: 2,
             old_version: "0.1.0".to_owned(),
             new_version: "0.2.0".to_owned(),
-            host_gap_ns: 3_250_000,
-            machine_gap_ns: Some(71_000_000),
-            processors: 3,
-            processors_lost: 1,
+            host_blackout_ns: 3_250_000,
+            machine_blackout_ns: Some(71_000_000),
+            cpus: 3,
+            cpus_lost: 1,
             verify: Verify::Sha256,
             bytes_hashed_before: 800 << 10,
             hashing_before_ns: 1_500_000,
-            bytes_hashed_in_gap: 800 << 10,
-            hashing_in_gap_ns: 1_400_000,
+            bytes_hashed_in_blackout: 800 << 10,
+            hashing_in_blackout_ns: 1_400_000,
             old_build: "a1b2c3".to_owned(),
             new_build: "d4e5f6-dirty".to_owned(),
         };
-        let expected = "generation   2 (0.1.0 (a1b2c3) -> 0.2.0 (d4e5f6-dirty))\nhost's gap   3.2 ms\nguests' gap  \
-                        71.0 ms\nprocessors   3 (1 lost)\n\
+        let expected = "generation   2 (0.1.0 (a1b2c3) -> 0.2.0 (d4e5f6-dirty))\nhost paused  3.2 ms\nVMs paused   \
+                        71.0 ms\nCPUs         3 (1 lost)\n\
              image        verify=sha256: 800.0 KiB hashed in 1.5 ms before guests stopped, 800.0 KiB hashed in 1.4 ms \
-             in the gap\n";
+             in the blackout\n";
         assert_eq!(text(&report), expected);
-        let early = RestartReport { verify: Verify::Early, bytes_hashed_in_gap: 0, ..report.clone() };
+        let early = RestartReport { verify: Verify::Early, bytes_hashed_in_blackout: 0, ..report.clone() };
         assert!(
             text(&early)
-                .ends_with("verify=early: 800.0 KiB hashed in 1.5 ms before guests stopped, nothing in the gap\n")
+                .ends_with("verify=early: 800.0 KiB hashed in 1.5 ms before guests stopped, nothing in the blackout\n")
         );
-        let none = RestartReport { machine_gap_ns: None, ..report };
-        assert!(text(&none).contains("guests' gap  no guest was started\n"));
+        let none = RestartReport { machine_blackout_ns: None, ..report };
+        assert!(text(&none).contains("VMs paused   no guest was started\n"));
     }
 }

@@ -81,7 +81,7 @@ fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
 /// Returns the difference of two samples.
 fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
     if after.began_ns != before.began_ns {
-        bail!("the counters of processor {cpu} were reset: it was offline, or the host was replaced; ask again");
+        bail!("the counters of CPU {cpu} were reset: it was offline, or the host was replaced; ask again");
     }
     let had = |guest: u32, vcpu: u32| before.guests.iter().find(|had| (had.guest, had.vcpu) == (guest, vcpu));
     let guests = after.guests.iter().map(|now| {
@@ -122,7 +122,7 @@ fn table(spans: &[Span]) -> Table {
             0 => {}
             gone => row("guests that left", gone, gone),
         }
-        // A processor that waits has no cycles.
+        // A CPU that waits has no cycles.
         row("idle", 0, span.idle_ticks);
     }
     table

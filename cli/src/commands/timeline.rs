@@ -17,7 +17,7 @@ use crate::timeline::{Picture, Run, bars, chrome, dmesg, host, page};
 const LINUX: View =
     View { draws: |track| track == dmesg::PHASES, lists: |track| track == dmesg::GAPS, listed: dmesg::GAPS };
 /// All CPUs of a host are drawn.
-const HOST: View = View { draws: |_| true, lists: |track| track != host::OVERVIEW, listed: "all processors" };
+const HOST: View = View { draws: |_| true, lists: |track| track != host::OVERVIEW, listed: "all CPUs" };
 
 /// Collects the runs, and shows them in the formats of the arguments: without any, on the terminal.
 pub(super) fn run(args: &TimelineArgs) -> Result<u8> {

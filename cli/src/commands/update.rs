@@ -51,23 +51,23 @@ pub fn text(report: &UpdateReport) -> String {
     let new = with_build(&report.new_version, &report.new_build);
     let (all, busy) = (milliseconds(report.preparation_ns), milliseconds(report.preparation_busy_ns));
     let mut text = format!("generation   {} ({old} -> {new})\n", report.generation);
-    text += &format!("preparation  {all}, of which {busy} on a processor\n");
+    text += &format!("preparation  {all}, of which {busy} on a CPU\n");
     text += &format!("memory       {} KiB\n", report.memory_bytes / 1024);
     if report.is_dry_run {
-        text + "a trial: the new image could go on from here; nothing was replaced\n"
+        text + "dry run: the new image could go on from here; nothing was replaced\n"
     } else {
-        text + &gap(report)
+        text + &blackout(report)
     }
 }
 
 /// Formats the blackout, and a line for each CPU: microseconds from the order to leave the guests.
-fn gap(report: &UpdateReport) -> String {
+fn blackout(report: &UpdateReport) -> String {
     const STEPS: [&str; 7] = ["left", "saved", "gone", "arrived", "restored", "committed", "entered"];
-    let mut text = format!("gap          {:.1} us\nprocessor", report.gap_ns as f64 / 1e3);
+    let mut text = format!("blackout     {:.1} us\nCPU      ", report.blackout_ns as f64 / 1e3);
     for step in STEPS {
         let _ = write!(text, " {step:>10}");
     }
-    for steps in &report.processors {
+    for steps in &report.cpus {
         let times = [
             steps.left_ns,
             steps.saved_ns,
@@ -106,20 +106,20 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_says_that_it_was_one() {
+    fn a_dry_run_states_that_it_was_one() {
         let expected = "generation   2 (0.1.0 -> 0.1.0 (a1b2c3))\n\
-                        preparation  40.2 ms, of which 20.0 ms on a processor\n\
+                        preparation  40.2 ms, of which 20.0 ms on a CPU\n\
                         memory       10240 KiB\n\
-                        a trial: the new image could go on from here; nothing was replaced\n";
+                        dry run: the new image could go on from here; nothing was replaced\n";
         assert_eq!(text(&trial()), expected);
     }
 
     #[test]
-    fn an_update_has_a_line_for_each_processor() {
+    fn an_update_has_a_line_for_each_cpu() {
         let steps = UpdateSteps { index: 3, left_ns: 1_500, entered_ns: 99_950, ..UpdateSteps::default() };
-        let report = UpdateReport { is_dry_run: false, gap_ns: 98_450, processors: vec![steps], ..trial() };
-        let expected = "gap          98.5 us\n\
-             processor       left      saved       gone    arrived   restored  committed    entered\n\
+        let report = UpdateReport { is_dry_run: false, blackout_ns: 98_450, cpus: vec![steps], ..trial() };
+        let expected = "blackout     98.5 us\n\
+             CPU             left      saved       gone    arrived   restored  committed    entered\n\
              3                1.5        0.0        0.0        0.0        0.0        0.0      100.0\n";
         assert!(text(&report).ends_with(expected), "{}", text(&report));
     }

@@ -62,13 +62,13 @@ fn table(vms: &[VmInfo], uptime_ns: u64) -> Table {
     table.load_style(presets::NOTHING);
     table.set_header(["NAME", "STATE", "FOR", "VCPUS", "ON", "MEMORY", "EXITS", "REASON"]);
     for vm in vms {
-        let processors: Vec<String> = vm.processors.iter().map(u32::to_string).collect();
+        let cpus: Vec<String> = vm.cpus.iter().map(u32::to_string).collect();
         table.add_row([
             vm.name.clone(),
             state(vm),
             format!("{:.0} s", seconds(uptime_ns.saturating_sub(vm.since_ns))),
             vm.vcpus.to_string(),
-            processors.join(","),
+            cpus.join(","),
             Size { bytes: vm.memory_bytes }.to_string(),
             vm.exits_total.to_string(),
             vm.reason.clone().unwrap_or_default(),
@@ -108,7 +108,7 @@ fn dump(client: &mut Client, name: &str, output: Option<&Path>) -> Result<u8> {
         dumped => dumped?,
     };
     let [memory, fetched] = [dumped.memory_bytes, dumped.fetched_bytes].map(|bytes| Size { bytes });
-    println!("{}: {memory} of memory ({fetched} not zero), {} processors", path.display(), dumped.vcpus);
+    println!("{}: {memory} of memory ({fetched} not zero), {} CPUs", path.display(), dumped.vcpus);
     Ok(DONE)
 }
 

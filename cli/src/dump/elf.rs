@@ -39,7 +39,7 @@ fn notes_offset() -> u64 {
     HEADER_BYTES + PROGRAM_HEADER_BYTES * (1 + MOST_PIECES + MOST_RUNS as u64)
 }
 
-/// Of one processor: two notes with their heads and names.
+/// Of one CPU: two notes with their heads and names.
 fn note_bytes() -> usize {
     2 * (12 + 8) + PRSTATUS_BYTES + QEMU_STATE_BYTES
 }
@@ -105,7 +105,7 @@ fn note(into: &mut Vec<u8>, name: &[u8; 8], kind: u32, content: &[u8]) {
     into.extend(content);
 }
 
-/// `elf_prstatus`: a processor is a thread, whose number counts from 1.
+/// `elf_prstatus`: a CPU is a thread, whose number counts from 1.
 fn status(vcpu: usize, registers: &VcpuRegisters) -> Vec<u8> {
     let mut status = vec![0; PRSTATUS_BYTES];
     status[PRSTATUS_PID..][..4].copy_from_slice(&(vcpu as u32 + 1).to_le_bytes());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a guest maps, as its own page tables say (AMD APM vol. 2, section 5.3), read from the image of its memory.
 //!
-//! The tables are the guest's: they may lead anywhere, and round in circles. So the depth is the processor's, what lies
+//! The tables are the guest's: they may lead anywhere, and round in circles. So the depth is the CPU's, what lies
 //! outside memory is skipped, and the number of tables and of runs is bounded. The upper half comes first: that is
 //! where kernels are.
 
@@ -35,7 +35,7 @@ struct Walk<'a> {
     tables_left: usize,
 }
 
-/// The runs mapped where a processor stands; none unless it pages in 64-bit mode.
+/// The runs mapped where a CPU stands; none unless it pages in 64-bit mode.
 pub fn of(image: &Image, registers: &VcpuRegisters) -> Vec<Run> {
     if registers.cr0 & CR0_PG == 0 || registers.efer & EFER_LMA == 0 {
         return Vec::new();

@@ -2,12 +2,12 @@
 //! Known causes of gaps in a Linux boot log, and advice to shorten them.
 //!
 //! A gap is known by the lines around it. The work that lies before a line is often announced by nothing: so most rules
-//! look at the line that ends the gap, some at the one that begins it.
+//! check the line that ends the gap, some at the one that begins it.
 
 /// A cause for which a boot took time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Processors woken, one after the other or at once.
+    /// CPUs woken, one after the other or at once.
     BringUp,
     /// Records of all page frames written.
     StructPages,
@@ -17,7 +17,7 @@ pub enum Cause {
     Console,
     /// Tables' byte code run.
     Acpi,
-    /// Devices looked for.
+    /// Devices searched for.
     Pci,
     /// Clocks compared with a slower one.
     Clocks,
@@ -85,7 +85,7 @@ impl Cause {
     /// Returns its name on the picture.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::BringUp => "processor bring-up",
+            Self::BringUp => "CPU bring-up",
             Self::StructPages => "page metadata",
             Self::HugePages => "huge pages",
             Self::Console => "serial console",
@@ -101,7 +101,7 @@ impl Cause {
     /// Returns advice that shortens it.
     pub const fn cure(self) -> &'static str {
         match self {
-            Self::BringUp => "bring processors up in parallel: Linux 6.5 or later, where cpuhp.parallel is on",
+            Self::BringUp => "bring CPUs up in parallel: Linux 6.5 or later, where cpuhp.parallel is on",
             Self::StructPages => {
                 "write page metadata later and in parallel: a kernel with CONFIG_DEFERRED_STRUCT_PAGE_INIT; fewer page \
                  records"

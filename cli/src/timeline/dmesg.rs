@@ -15,7 +15,7 @@ pub const GAPS: &str = "gaps";
 pub const PHASES: &str = "phases";
 /// A log with less than this is not one of a boot.
 const FEWEST_LINES: usize = 2;
-/// Lines that are looked at.
+/// Lines that are checked.
 const MOST_LINES: usize = 1_000_000;
 /// Characters of a line that are shown.
 const SHOWN_CHARACTERS: usize = 120;
@@ -50,7 +50,7 @@ pub fn read(name: &str, log: &str) -> Result<Run, DmesgError> {
     if lines.len() < FEWEST_LINES {
         return Err(DmesgError::NoTimes { lines: lines.len() });
     }
-    // Processors' lines may come out of order by a little.
+    // CPUs' lines may come out of order by a little.
     lines.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
     if let Some(init) = lines.iter().position(|line| advice::is_init(&line.text)) {
         lines.truncate(init + 1);
@@ -61,7 +61,7 @@ pub fn read(name: &str, log: &str) -> Result<Run, DmesgError> {
     Ok(Run { name: name.to_owned(), tracks })
 }
 
-/// `[    0.123456] text`, with or without a priority `<6>` before and a processor or thread `[    T1]` behind the time.
+/// `[    0.123456] text`, with or without a priority `<6>` before and a CPU or thread `[    T1]` behind the time.
 fn line(text: &str) -> Option<Line> {
     let text = text.trim_start();
     let text = if text.starts_with('<') { text.split_once('>')?.1 } else { text };

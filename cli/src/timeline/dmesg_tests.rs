@@ -36,7 +36,7 @@ fn the_longest_gaps_are_named_with_what_would_shorten_them() {
 fn phases_join_what_belongs_together_and_cover_the_boot() {
     let run = read("log", LOG).unwrap();
     let names: Vec<&str> = track(&run, PHASES).iter().map(|span| span.name.as_str()).collect();
-    assert_eq!(names, ["other", "page metadata", "other", "processor bring-up", "PCI", "other"]);
+    assert_eq!(names, ["other", "page metadata", "other", "CPU bring-up", "PCI", "other"]);
     let sum: f64 = track(&run, PHASES).iter().map(|span| span.length_us).sum();
     assert!((sum - 3_500_000.0).abs() < 1.0);
 }
@@ -47,7 +47,7 @@ fn user_space_is_not_the_kernels_boot() {
 }
 
 #[test]
-fn a_log_without_times_is_refused_with_the_mend() {
+fn a_log_without_times_is_refused_with_the_hint() {
     let error = read("log", "[ok] one\ntwo\n").unwrap_err();
     assert_eq!(error, DmesgError::NoTimes { lines: 0 });
     assert!(error.to_string().contains("printk.time=1"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host's timeline as runs: one for each image that has run since the machine was switched on, a track for each
-//! processor.
+//! A host's timeline as runs: one for each image that has run since the machine was powered on, a track for each
+//! CPU.
 //!
 //! Begins and ends are put together by name and argument. A span that nothing ends lasts to the end of what is shown,
 //! and one whose beginning is gone began with it. What lies between the last thing that the old image did and the first
@@ -34,9 +34,9 @@ struct Record {
     argument: u32,
 }
 
-/// One processor's records in the order of time.
+/// One CPU's records in the order of time.
 struct Lane {
-    processor: u32,
+    cpu: u32,
     records: Vec<Record>,
     lost: u64,
 }
@@ -50,26 +50,26 @@ pub fn runs(pages: &[TimelinePage], known: &Known) -> Vec<Run> {
     bounds.iter().map(|(start, end)| run(&lanes, *start, *end, known)).collect()
 }
 
-/// An update's gap alone: what each processor did from when the first one left its guests until the last one was back.
-pub fn gap_of(run: &Run) -> Option<Run> {
+/// An update's blackout alone: what each CPU did from when the first one left its guests until the last one was back.
+pub fn blackout_of(run: &Run) -> Option<Run> {
     let overview = run.tracks.iter().find(|track| track.name == OVERVIEW)?;
-    let gap = overview.spans.iter().find(|span| span.name == STILL)?;
+    let blackout = overview.spans.iter().find(|span| span.name == STILL)?;
     let inside = |span: &&Span| {
         span.length_us > 0.0
-            && span.start_us >= gap.start_us
-            && span.start_us + span.length_us <= gap.start_us + gap.length_us
-            && span.name != Name::UpdateGap.text()
+            && span.start_us >= blackout.start_us
+            && span.start_us + span.length_us <= blackout.start_us + blackout.length_us
+            && span.name != Name::UpdateBlackout.text()
     };
     let short = |name: &str| name.strip_prefix("update: ").unwrap_or(name).to_owned();
     let shifted =
-        |span: &Span| Span { name: short(&span.name), start_us: span.start_us - gap.start_us, ..span.clone() };
+        |span: &Span| Span { name: short(&span.name), start_us: span.start_us - blackout.start_us, ..span.clone() };
     let track = |track: &Track| Track {
         name: track.name.clone(),
         spans: track.spans.iter().filter(inside).map(shifted).collect(),
     };
     let tracks = run.tracks.iter().filter(|track| track.name != OVERVIEW).map(track);
     Some(Run {
-        name: format!("{}, the gap", run.name),
+        name: format!("{}, the blackout", run.name),
         tracks: tracks.filter(|track| !track.spans.is_empty()).collect(),
     })
 }
@@ -89,12 +89,12 @@ fn lanes(pages: &[TimelinePage]) -> Vec<Lane> {
             let kind = Kind::from_number(point.kind)?;
             Some(Record { at_us: to_us(point.ticks), kind, name: point.name, argument: point.argument })
         });
-        match lanes.last_mut().filter(|lane| lane.processor == page.processor) {
+        match lanes.last_mut().filter(|lane| lane.cpu == page.cpu) {
             Some(lane) => {
                 lane.records.extend(records);
                 lane.lost += page.lost;
             }
-            None => lanes.push(Lane { processor: page.processor, records: records.collect(), lost: page.lost }),
+            None => lanes.push(Lane { cpu: page.cpu, records: records.collect(), lost: page.lost }),
         }
     }
     lanes.retain(|lane| !lane.records.is_empty());
@@ -133,10 +133,10 @@ fn run(lanes: &[Lane], start: Start, end_us: f64, known: &Known) -> Run {
     let inside = |at: f64| (start.at_us..end_us).contains(&at);
     let last = lanes.iter().flat_map(|lane| &lane.records).map(|record| record.at_us).filter(|at| inside(*at));
     let last = last.fold(start.at_us, f64::max);
-    let gap = gap(lanes, start.generation).filter(|(from, _)| inside(*from));
-    let overview = gap.map(|gap| update_overview(start, gap)).or_else(|| overview(lanes, start, last));
+    let blackout = blackout(lanes, start.generation).filter(|(from, _)| inside(*from));
+    let overview = blackout.map(|blackout| update_overview(start, blackout)).or_else(|| overview(lanes, start, last));
     let name = match start.generation {
-        generation if gap.is_some() => format!("update to generation {generation}"),
+        generation if blackout.is_some() => format!("update to generation {generation}"),
         0 => "end of the timeline".to_owned(),
         1 => "boot".to_owned(),
         generation => format!("restart to generation {generation}"),
@@ -146,11 +146,11 @@ fn run(lanes: &[Lane], start: Start, end_us: f64, known: &Known) -> Run {
     Run { name, tracks: tracks.collect() }
 }
 
-/// From the first processor that left its guests in the update to this generation until the last one was back.
-fn gap(lanes: &[Lane], generation: u32) -> Option<(f64, f64)> {
-    let is_gap = |record: &&Record| (record.name, record.argument) == (Name::UpdateGap as u16, generation);
+/// From the first CPU that left its guests in the update to this generation until the last one was back.
+fn blackout(lanes: &[Lane], generation: u32) -> Option<(f64, f64)> {
+    let is_blackout = |record: &&Record| (record.name, record.argument) == (Name::UpdateBlackout as u16, generation);
     let times = |kind: Kind| {
-        let records = lanes.iter().flat_map(|lane| &lane.records).filter(is_gap);
+        let records = lanes.iter().flat_map(|lane| &lane.records).filter(is_blackout);
         records.filter(move |record| record.kind == kind).map(|record| record.at_us)
     };
     Some((times(Kind::Begin).min_by(f64::total_cmp)?, times(Kind::End).max_by(f64::total_cmp)?))
@@ -192,7 +192,7 @@ fn overview(lanes: &[Lane], start: Start, end_us: f64) -> Option<Track> {
     Some(Track { name: OVERVIEW.to_owned(), spans })
 }
 
-/// The spans of one processor between two moments; those that cross them are cut there.
+/// The spans of one CPU between two moments; those that cross them are cut there.
 fn track(lane: &Lane, start_us: f64, end_us: f64, known: &Known) -> Track {
     let mut open: Vec<Record> = Vec::new();
     let mut spans: Vec<Span> = Vec::new();
@@ -223,7 +223,7 @@ fn track(lane: &Lane, start_us: f64, end_us: f64, known: &Known) -> Track {
     open.iter().for_each(|begin| add(begin, begin.at_us, f64::INFINITY, Some("it has not ended")));
     spans.retain(|span| span.start_us <= end_us - start_us);
     spans.sort_by(|a, b| a.start_us.total_cmp(&b.start_us).then(b.length_us.total_cmp(&a.length_us)));
-    Track { name: format!("processor {}", lane.processor), spans }
+    Track { name: format!("CPU {}", lane.cpu), spans }
 }
 
 /// What a span or an instant is called; one that this release does not know has its number.
@@ -237,7 +237,7 @@ fn title(record: &Record, known: &Known) -> String {
             None => format!("{}: guest {}", name.text(), record.argument),
         },
         Argument::Count => format!("{} ({})", name.text(), record.argument),
-        Argument::Nothing | Argument::Processor | Argument::Generation => name.text().to_owned(),
+        Argument::Nothing | Argument::Cpu | Argument::Generation => name.text().to_owned(),
     }
 }
 

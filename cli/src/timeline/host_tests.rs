@@ -12,8 +12,8 @@ fn point(ticks: u64, kind: u8, name: Name, argument: u32) -> TimelinePoint {
 }
 
 /// A page of a clock of one tick per microsecond.
-fn page(processor: u32, points: Vec<TimelinePoint>) -> TimelinePage {
-    TimelinePage { processor, ticks_per_second: 1_000_000, points, lost: 0, next: None }
+fn page(cpu: u32, points: Vec<TimelinePoint>) -> TimelinePage {
+    TimelinePage { cpu, ticks_per_second: 1_000_000, points, lost: 0, next: None }
 }
 
 fn known() -> Known {
@@ -40,7 +40,7 @@ fn begins_and_ends_are_put_together_by_name_and_argument() {
     let runs = runs(&[page(0, points)], &known());
     assert_eq!(runs.len(), 1);
     assert_eq!(
-        spans(&runs[0], "processor 0"),
+        spans(&runs[0], "CPU 0"),
         [("first instruction", 0.0, 0.0), ("guest loaded: debian", 10.0, 20.0), ("guest loaded: guest 1", 20.0, 30.0)]
     );
 }
@@ -62,19 +62,19 @@ fn stamps_written_afterwards_lie_where_they_belong() {
         ("initialisation", 40.0, 0.0),
         ("host ready", 200.0, 0.0),
     ];
-    assert_eq!(spans(&runs[0], "processor 0"), expected);
+    assert_eq!(spans(&runs[0], "CPU 0"), expected);
 }
 
 #[test]
-fn a_restart_is_a_run_of_its_own_and_its_gap_is_on_it() {
+fn a_restart_is_a_run_of_its_own_and_its_blackout_is_on_it() {
     let first = vec![
         point(0, INSTANT, Name::FirstInstruction, 1),
         point(50, INSTANT, Name::FirstGuestInstruction, 0),
         point(1000, BEGIN, Name::Stage, 2),
         point(1100, END, Name::Stage, 2),
         point(1200, INSTANT, Name::GuestsStopped, 2),
-        point(1300, BEGIN, Name::Crossing, 2),
-        point(1400, END, Name::Crossing, 2),
+        point(1300, BEGIN, Name::SwitchPages, 2),
+        point(1400, END, Name::SwitchPages, 2),
         point(1400, INSTANT, Name::FirstInstruction, 2),
         point(1700, INSTANT, Name::FirstGuestInstruction, 0),
     ];
@@ -84,8 +84,8 @@ fn a_restart_is_a_run_of_its_own_and_its_gap_is_on_it() {
     assert_eq!(names, ["boot", "restart to generation 2"]);
     assert_eq!(spans(&runs[0], OVERVIEW), [("first instruction to first guest instruction", 0.0, 50.0)]);
     assert_eq!(spans(&runs[1], OVERVIEW), [("prepared while guests run", 0.0, 200.0), ("no guest runs", 200.0, 500.0)]);
-    assert_eq!(spans(&runs[1], "processor 1"), [("parked", 250.0, 250.0)]);
-    assert!(spans(&runs[1], "processor 0").contains(&("restart: crossing", 300.0, 100.0)));
+    assert_eq!(spans(&runs[1], "CPU 1"), [("parked", 250.0, 250.0)]);
+    assert!(spans(&runs[1], "CPU 0").contains(&("restart: switch", 300.0, 100.0)));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_name_of_a_later_release_is_shown_by_its_number() {
     let strange = TimelinePoint { ticks: 7, name: 4000, kind: INSTANT, argument: 9 };
     let unreadable = TimelinePoint { kind: 0, ..strange };
     let runs = runs(&[page(0, vec![strange, unreadable])], &known());
-    assert_eq!(spans(&runs[0], "processor 0"), [("name 4000 (9)", 0.0, 0.0)]);
+    assert_eq!(spans(&runs[0], "CPU 0"), [("name 4000 (9)", 0.0, 0.0)]);
 }
 
 #[test]
@@ -115,38 +115,43 @@ fn a_host_that_has_recorded_nothing_has_no_run() {
 }
 
 #[test]
-fn an_update_is_a_run_of_its_own_whose_gap_is_told_apart() {
-    let gap = |from, to| vec![point(from, BEGIN, Name::UpdateGap, 2), point(to, END, Name::UpdateGap, 2)];
+fn an_update_is_a_run_of_its_own_whose_blackout_is_told_apart() {
+    let blackout =
+        |from, to| vec![point(from, BEGIN, Name::UpdateBlackout, 2), point(to, END, Name::UpdateBlackout, 2)];
     let mut first = vec![
         point(100, INSTANT, Name::FirstInstruction, 1),
         point(200, BEGIN, Name::Stage, 2),
         point(210, END, Name::Stage, 2),
         point(220, INSTANT, Name::FirstInstruction, 2),
     ];
-    first.extend(gap(310, 350));
-    let runs = runs(&[page(0, first), page(1, gap(300, 340))], &known());
+    first.extend(blackout(310, 350));
+    let runs = runs(&[page(0, first), page(1, blackout(300, 340))], &known());
     assert_eq!(runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>(), ["boot", "update to generation 2"]);
     assert_eq!(
         spans(&runs[1], OVERVIEW),
         [("prepared while guests run", 0.0, 100.0), ("guests stand still", 100.0, 50.0)]
     );
-    assert_eq!(spans(&runs[1], "processor 1"), [("update: gap", 100.0, 40.0)]);
-    let gap = gap_of(&runs[1]).expect("an update has one");
-    assert_eq!((gap.name.as_str(), gap.tracks.len()), ("update to generation 2, the gap", 0), "no step is told");
-    assert!(gap_of(&runs[0]).is_none());
+    assert_eq!(spans(&runs[1], "CPU 1"), [("update: blackout", 100.0, 40.0)]);
+    let blackout = blackout_of(&runs[1]).expect("an update has one");
+    assert_eq!(
+        (blackout.name.as_str(), blackout.tracks.len()),
+        ("update to generation 2, the blackout", 0),
+        "no step is told"
+    );
+    assert!(blackout_of(&runs[0]).is_none());
 }
 
 #[test]
-fn a_gaps_steps_begin_with_it() {
+fn a_blackouts_steps_begin_with_it() {
     let step = |name, from, to| vec![point(from, BEGIN, name, 2), point(to, END, name, 2)];
     let points = [
         vec![point(100, INSTANT, Name::FirstInstruction, 2)],
-        step(Name::UpdateGap, 300, 340),
+        step(Name::UpdateBlackout, 300, 340),
         step(Name::UpdateSave, 300, 310),
         step(Name::UpdateRestore, 320, 340),
         step(Name::UpdateSettle, 340, 390),
     ];
-    let gap = gap_of(&runs(&[page(0, points.concat())], &known())[0]).expect("an update");
+    let blackout = blackout_of(&runs(&[page(0, points.concat())], &known())[0]).expect("an update");
     let expected = [("all stop, guests saved", 0.0, 10.0), ("guests restored", 20.0, 20.0)];
-    assert_eq!(spans(&gap, "processor 0"), expected);
+    assert_eq!(spans(&blackout, "CPU 0"), expected);
 }

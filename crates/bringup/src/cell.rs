@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the boot processor and another one share about it: where it stands, and when it got there.
+//! What the boot CPU and another one share about it: where it stands, and when it got there.
 
 use crate::state::{Phase, State};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new, fence};
 use crate::tsc::Exchange;
 
-/// When a processor got where, in ticks of the boot processor's clock as far as the difference is known. 0 is "not
+/// When a CPU got where, in ticks of the boot CPU's clock as far as the difference is known. 0 is "not
 /// yet".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
@@ -15,7 +15,7 @@ pub struct Stamps {
     pub alive: u64,
     /// It had prepared itself.
     pub initialised: u64,
-    /// Its clock was settled.
+    /// Its clock was determined.
     pub synchronised: u64,
     /// It took work.
     pub online: u64,
@@ -23,7 +23,7 @@ pub struct Stamps {
     pub dead: u64,
 }
 
-/// How a processor's clock was settled.
+/// How a CPU's clock was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncOutcome {
     /// Not yet.
@@ -45,14 +45,14 @@ impl SyncOutcome {
         [Self::Pending, Self::Skipped, Self::Agrees, Self::Corrected, Self::Differs, Self::Unmeasured];
 }
 
-/// What is known about a processor's clock.
+/// What is known about a CPU's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSync {
-    /// How it was settled.
+    /// How it was determined.
     pub outcome: SyncOutcome,
-    /// How many ticks it was behind the boot processor's; with [`SyncOutcome::Differs`], how many it is.
+    /// How many ticks it was behind the boot CPU's; with [`SyncOutcome::Differs`], how many it is.
     pub skew: i64,
-    /// How wrong that can be: half the quickest round trip. Along a chain of processors that asked each other these add
+    /// How wrong that can be: half the quickest round trip. Along a chain of CPUs that asked each other these add
     /// up.
     pub error: u64,
 }
@@ -64,10 +64,10 @@ const SYNCHRONISED: usize = 3;
 const ONLINE: usize = 4;
 const DEAD: usize = 5;
 
-/// One processor, as all others see it. Lines of its own: a neighbour's progress does not disturb it.
+/// One CPU, as all others see it. Lines of its own: a neighbour's progress does not disturb it.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct ProcessorCell {
+pub struct CpuCell {
     state: AtomicU32,
     permitted: AtomicU32,
     /// 1 while it sleeps or is about to.
@@ -79,9 +79,9 @@ pub struct ProcessorCell {
     pub(crate) exchange: Exchange,
 }
 
-impl ProcessorCell {
+impl CpuCell {
     const_new! {
-        /// An offline processor. All its bytes are zero, so that a table of them costs nothing to make.
+        /// An offline CPU. All its bytes are zero, so that a table of them costs nothing to make.
         {
             Self {
                 state: AtomicU32::new(State::Offline.to_word()),
@@ -103,7 +103,7 @@ impl ProcessorCell {
         }
     }
 
-    /// Where the processor stands. Its stamps up to this state can be read after this.
+    /// Where the CPU stands. Its stamps up to this state can be read after this.
     pub fn state(&self) -> State {
         State::from_word(self.state.load(Ordering::Acquire))
     }
@@ -137,14 +137,14 @@ impl ProcessorCell {
         self.sync_outcome.store(sync.outcome as u32, Ordering::Release);
     }
 
-    /// Moves what it wrote down before its clock was settled to the boot processor's clock.
+    /// Moves what it wrote down before its clock was determined to the boot CPU's clock.
     pub(crate) fn shift_early_stamps(&self, ticks: i64) {
         for stamp in [&self.stamps[ALIVE], &self.stamps[INITIALISED]] {
             stamp.store(stamp.load(Ordering::Relaxed).wrapping_add_signed(ticks), Ordering::Relaxed);
         }
     }
 
-    /// Moves the processor on, if it still stands at `from` and the step is legal.
+    /// Moves the CPU on, if it still stands at `from` and the step is legal.
     ///
     /// # Errors
     /// Where it stands instead.
@@ -169,7 +169,7 @@ impl ProcessorCell {
         moved.map(|_| ()).map_err(State::from_word)
     }
 
-    /// Notes that the processor is about to be told to start. `false` if it was already, or may not be.
+    /// Notes that the CPU is about to be told to start. `false` if it was already, or may not be.
     pub(crate) fn kick(&self, now: u64) -> bool {
         match self.state() {
             from @ (State::Offline | State::Parked) => self.advance(from, State::Kicked, now).is_ok(),
@@ -177,7 +177,7 @@ impl ProcessorCell {
         }
     }
 
-    /// Gives the processor up, if it still stands where it was seen.
+    /// Gives the CPU up, if it still stands where it was seen.
     ///
     /// # Errors
     /// Where it stands instead: it has moved after all.
@@ -193,19 +193,19 @@ impl ProcessorCell {
         self.advance(seen, State::Dead(phase), now).map(|()| phase)
     }
 
-    /// Notes that the processor waits at its mailbox: the image before has parked it. `false` if the cell is in use.
+    /// Notes that the CPU waits at its mailbox: the image before has parked it. `false` if the cell is in use.
     pub fn mark_parked(&self) -> bool {
         self.advance(State::Offline, State::Parked, 0).is_ok()
     }
 
-    /// Notes that the processor runs already: the image before has handed it over. `false` if the cell is in use.
+    /// Notes that the CPU runs already: the image before has handed it over. `false` if the cell is in use.
     pub fn mark_online(&self, sync: SyncOutcome) -> bool {
         self.sync_outcome.store(sync as u32, Ordering::Release);
         let (offline, online) = (State::Offline.to_word(), State::Online.to_word());
         self.state.compare_exchange(offline, online, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The processor leaves the host for its mailbox or for good; only one that is online can.
+    /// The CPU leaves the host for its mailbox or for good; only one that is online can.
     ///
     /// # Errors
     /// Where it stands instead.
@@ -213,7 +213,7 @@ impl ProcessorCell {
         self.advance(State::Online, to, 0)
     }
 
-    /// The processor is about to sleep: it looks once more at what it waits for, and then does.
+    /// The CPU is about to sleep: it checks once more what it waits for, and then does.
     ///
     /// Whoever changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of the
     /// two, one sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between write
@@ -224,14 +224,14 @@ impl ProcessorCell {
         fence(Ordering::SeqCst);
     }
 
-    /// The processor does not sleep any more. A wake-up under way finds it awake, which it may.
+    /// The CPU does not sleep any more. A wake-up under way finds it awake, which it may.
     pub(crate) fn get_up(&self) {
         if self.asleep.load(Ordering::Relaxed) == 1 {
             self.asleep.swap(0, Ordering::Relaxed);
         }
     }
 
-    /// Whether the caller has to wake the processor. Of several, one is told so.
+    /// Whether the caller has to wake the CPU. Of several, one is told so.
     pub(crate) fn must_be_woken(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asleep.load(Ordering::Relaxed) == 1 && self.asleep.swap(0, Ordering::Relaxed) == 1
@@ -246,7 +246,7 @@ impl ProcessorCell {
     }
 }
 
-impl Default for ProcessorCell {
+impl Default for CpuCell {
     fn default() -> Self {
         Self::new()
     }

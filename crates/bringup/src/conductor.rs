@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boot processor's part: kick, then wait.
+//! The boot CPU's part: kick, then wait.
 //!
 //! [`BringUp::begin`] kicks and returns at once, so that the rest of the boot goes on while the others wake;
 //! [`BringUp::wait`] waits. Waiting is sleeping: whoever asks for the time, and the last to arrive, wakes the boot
-//! processor. Now and then it looks at some processors for one that stands still. What it looks at per turn does not
+//! CPU. Now and then it checks some CPUs for one that stands still. What it checks per turn does not
 //! grow with their number.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::cell::ProcessorCell;
+use crate::cell::CpuCell;
 use crate::crew::{Crew, Policy, permission};
 use crate::follower::{release, tell_relatives};
 use crate::hardware::Kick;
 use crate::state::{Phase, State};
 
-/// Processors looked at per look: few, so that whoever asks for the time is not kept waiting by looks at lines that
+/// CPUs checked per look: few, so that whoever asks for the time is not kept waiting by checks lines that
 /// others have just written.
 const LOOKS: usize = 64;
 
-/// How bring-up went. What each processor waited for is in its cell ([`crate::Waits`]).
+/// How bring-up went. What each CPU waited for is in its cell ([`crate::Waits`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Processors online, the boot processor not counted.
+    /// CPUs online, the boot CPU not counted.
     pub online: u32,
     /// Those given up, with what they were waited for.
     pub dead: Vec<(u32, Phase)>,
     /// When the first was kicked.
     pub began: u64,
-    /// When the boot processor had nothing left to do but wait; sending the start-up interrupts, where they were left
+    /// When the boot CPU had nothing left to do but wait; sending the start-up interrupts, where they were left
     /// until then, is part of it.
     pub wait_began: u64,
     /// Ticks spent kicking, what was left of the delay after INIT included.
     pub kick_ticks: u64,
     /// Ticks spent waiting.
     pub wait_ticks: u64,
-    /// Ticks from the first kick until no processor was waited for: more than the two before where the boot processor
+    /// Ticks from the first kick until no CPU was waited for: more than the two before where the boot CPU
     /// did something else in between.
     pub total_ticks: u64,
 }
 
-/// Brings up every processor of the crew but the calling one, which is number 0. Returns within
+/// Brings up every CPU of the crew but the calling one, which is number 0. Returns within
 /// [`Limits::total`](crate::startup::Limits::total) per batch, whatever the others do.
 pub fn bring_up(crew: &Crew<'_>, hardware: &mut impl Kick) -> Summary {
     let all: Vec<u32> = (1..crew.count()).collect();
     bring_up_some(crew, &all, hardware)
 }
 
-/// Brings up these processors of the crew, in this order; the others are left as they are. Numbers of nobody and of the
-/// calling processor are passed over. May be called again, for processors that have left meanwhile
-/// ([`ProcessorCell::leave`]): with a plan that resets them by name, not with one that wakes all.
+/// Brings up these CPUs of the crew, in this order; the others are left as they are. Numbers of nobody and of the
+/// calling CPU are passed over. May be called again, for CPUs that have left meanwhile
+/// ([`CpuCell::leave`]): with a plan that resets them by name, not with one that wakes all.
 pub fn bring_up_some(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Summary {
     BringUp::begin(crew, members, hardware).wait(hardware)
 }
@@ -70,7 +70,7 @@ pub struct BringUp<'a> {
 }
 
 impl<'a> BringUp<'a> {
-    /// Kicks these processors, and waits for nobody. Serially, nothing can be done before it is waited.
+    /// Kicks these CPUs, and waits for nobody. Serially, nothing can be done before it is waited.
     pub fn begin(crew: &Crew<'a>, members: &[u32], hardware: &mut impl Kick) -> Self {
         let began = hardware.now();
         let summary = Summary { began, ..Summary::default() };
@@ -95,7 +95,7 @@ impl<'a> BringUp<'a> {
         }
     }
 
-    /// Waits until every processor is online or given up.
+    /// Waits until every CPU is online or given up.
     pub fn wait(mut self, hardware: &mut impl Kick) -> Summary {
         let is_serial = self.crew.plan().policy == Policy::Serial;
         let batch = self.crew.plan().policy.batch(self.crew.count()).max(1) as usize;
@@ -126,7 +126,7 @@ impl<'a> BringUp<'a> {
     fn kick(&mut self, places: Range<usize>, hardware: &mut impl Kick) {
         let began = hardware.now();
         let members = &self.members[places];
-        self.newcomers = members.iter().filter(|index| !self.crew.state(**index).is_settled()).count() as u32;
+        self.newcomers = members.iter().filter(|index| !self.crew.state(**index).has_final_clock()).count() as u32;
         self.crew.expect(members);
         hardware.set_reset_vector(self.crew.plan().startup_page);
         self.startup_due = kick(&self.crew, members, hardware);
@@ -153,7 +153,7 @@ impl<'a> BringUp<'a> {
 fn kick(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Option<u64> {
     let plan = crew.plan();
     if plan.is_relayed() {
-        // The boot processor's children, and those whose parent does not come.
+        // The boot CPU's children, and those whose parent does not come.
         let has_parent =
             |index: &u32| !matches!(crew.state(crew.tree().parent(*index)), State::Offline | State::Dead(_));
         let is_mine = |index: &&u32| crew.tree().parent(**index) == 0 || !has_parent(index);
@@ -198,7 +198,7 @@ fn start(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) {
     }
 }
 
-/// What is known about a processor that is waited for.
+/// What is known about a CPU that is waited for.
 #[derive(Clone, Copy)]
 struct Seen {
     awaited: Phase,
@@ -215,16 +215,26 @@ struct Watch<'a> {
     newcomers: u32,
     dead: u32,
     next: usize,
-    /// When the next look at those that are silent is due.
-    next_look: u64,
-    /// Settled processors seen in a row.
-    settled_in_a_row: usize,
+    /// When the next sample of those that are silent is due.
+    next_poll: u64,
+    /// Settled CPUs seen in a row.
+    final_clocks_in_a_row: usize,
 }
 
 impl<'a> Watch<'a> {
     fn new(crew: Crew<'a>, members: &'a [u32], online_before: u32, newcomers: u32, now: u64) -> Self {
         let seen = vec![Seen { awaited: Phase::FirstSign, since: now, was_kicked_again: false }; members.len()];
-        Self { crew, members, seen, online_before, newcomers, dead: 0, next: 0, next_look: now, settled_in_a_row: 0 }
+        Self {
+            crew,
+            members,
+            seen,
+            online_before,
+            newcomers,
+            dead: 0,
+            next: 0,
+            next_poll: now,
+            final_clocks_in_a_row: 0,
+        }
     }
 
     fn wait(mut self, hardware: &mut impl Kick, summary: &mut Summary) {
@@ -236,7 +246,7 @@ impl<'a> Watch<'a> {
             }
             own_cell.lie_down();
             if !self.is_over() && !self.attend(hardware, summary) {
-                hardware.sleep(self.next_look);
+                hardware.sleep(self.next_poll);
             }
             if self.is_over() {
                 return own_cell.get_up();
@@ -246,7 +256,7 @@ impl<'a> Watch<'a> {
 
     fn is_over(&self) -> bool {
         let online = self.crew.online().saturating_sub(self.online_before);
-        online + self.dead >= self.newcomers || self.settled_in_a_row >= self.seen.len()
+        online + self.dead >= self.newcomers || self.final_clocks_in_a_row >= self.seen.len()
     }
 
     /// Does what there is to do; whether that was anything.
@@ -257,13 +267,13 @@ impl<'a> Watch<'a> {
         }
         let now = hardware.now();
         let is_serial = self.crew.plan().policy == Policy::Serial;
-        let is_due = now.wrapping_sub(self.next_look) as i64 >= 0;
+        let is_due = now.wrapping_sub(self.next_poll) as i64 >= 0;
         if is_due {
-            self.next_look = now.wrapping_add(self.crew.plan().limits.look);
+            self.next_poll = now.wrapping_add(self.crew.plan().limits.look);
         }
         if is_due || is_serial {
             for _ in 0..LOOKS.min(self.seen.len()) {
-                has_done |= self.look_at_next(hardware, summary);
+                has_done |= self.probe_next(hardware, summary);
             }
         }
         has_done
@@ -291,14 +301,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether it went a step.
-    fn look_at_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
+    fn probe_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
         let position = self.next;
         self.next = (position + 1) % self.seen.len();
         let Some(&index) = self.members.get(position) else { return false };
         let Some(cell) = self.crew.cell(index) else { return false };
         let state = cell.state();
-        self.settled_in_a_row = if state.is_settled() { self.settled_in_a_row + 1 } else { 0 };
-        if state.is_settled() {
+        self.final_clocks_in_a_row = if state.has_final_clock() { self.final_clocks_in_a_row + 1 } else { 0 };
+        if state.has_final_clock() {
             return false;
         }
         let awaited = state.awaited().unwrap_or(Phase::FirstSign);
@@ -322,12 +332,12 @@ impl<'a> Watch<'a> {
         is_news
     }
 
-    /// Kicks a silent processor once more; gives up one that stands still. Returns what that one was waited for.
+    /// Kicks a silent CPU once more; gives up one that stands still. Returns what that one was waited for.
     fn watch(
         &mut self,
         position: usize,
         index: u32,
-        (cell, state, awaited): (&ProcessorCell, State, Phase),
+        (cell, state, awaited): (&CpuCell, State, Phase),
         hardware: &mut impl Kick,
     ) -> Option<Phase> {
         let limits = &self.crew.plan().limits;
@@ -356,7 +366,7 @@ impl<'a> Watch<'a> {
 }
 
 /// In the serial policy each step is permitted once the one before has been seen.
-fn permit_next_step(cell: &ProcessorCell, awaited: Phase) {
+fn permit_next_step(cell: &CpuCell, awaited: Phase) {
     match awaited {
         Phase::FirstSign => {}
         Phase::Initialisation => cell.permit(permission::INITIALISE),
@@ -365,7 +375,7 @@ fn permit_next_step(cell: &ProcessorCell, awaited: Phase) {
     }
 }
 
-/// The second start-up interrupt, for a processor that gave no sign; one that has started ignores it. A parked one
+/// The second start-up interrupt, for a CPU that gave no sign; one that has started ignores it. A parked one
 /// whose parent did not wake it is released directly.
 fn kick_again(crew: &Crew<'_>, index: u32, hardware: &mut impl Kick) {
     if crew.plan().is_relayed() {

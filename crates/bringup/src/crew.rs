@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all processors share during bring-up. Everything in it is either constant or atomic, and starts as zero bytes.
+//! What all CPUs share during bring-up. Everything in it is either constant or atomic, and starts as zero bytes.
 
 use core::fmt;
 
-use crate::cell::ProcessorCell;
+use crate::cell::CpuCell;
 use crate::hardware::Wake;
 use crate::startup::{Limits, Reach};
 use crate::state::State;
@@ -11,17 +11,17 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::tree::Tree;
 use crate::tsc::SyncPlan;
 
-/// Processors whose arrival is counted in one line.
-pub const GROUP_PROCESSORS: usize = 64;
+/// CPUs whose arrival is counted in one line.
+pub const GROUP_CPUS: usize = 64;
 
-/// How processors are brought up.
+/// How CPUs are brought up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// One after the other, each waited for four times: the baseline.
     Serial,
     /// All are kicked, then waited for.
     Parallel,
-    /// All wait at mailboxes where the previous image parked them: no processor is reset.
+    /// All wait at mailboxes where the previous image parked them: no CPU is reset.
     Park,
 }
 
@@ -42,11 +42,11 @@ pub struct Plan {
     pub policy: Policy,
     /// Whether one interrupt may wake all. Used by [`Policy::Parallel`] only.
     pub reach: Reach,
-    /// The page below 1 MiB, divided by 4,096, where processors start.
+    /// The page below 1 MiB, divided by 4,096, where CPUs start.
     pub startup_page: u8,
     /// How long what may take.
     pub limits: Limits,
-    /// How clocks are settled.
+    /// How clocks are determined.
     pub sync: SyncPlan,
     /// When INIT was sent to all others already, where that has been done. Concerns broadcasts only.
     pub reset_at: Option<u64>,
@@ -58,7 +58,7 @@ impl Plan {
         self.policy == Policy::Parallel && self.reach == Reach::Everyone
     }
 
-    /// Whether processors wake each other.
+    /// Whether CPUs wake each other.
     pub(crate) fn is_relayed(&self) -> bool {
         self.policy == Policy::Park
     }
@@ -74,13 +74,13 @@ pub struct Shared {
     kicked_at: AtomicU64,
 }
 
-/// What [`GROUP_PROCESSORS`] neighbours tell the boot processor.
+/// What [`GROUP_CPUS`] neighbours tell the boot CPU.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Group {
     /// How many have arrived.
     online: AtomicU32,
-    /// How many of them make the boot processor look.
+    /// How many of them make the boot CPU look.
     expected: AtomicU32,
     /// Who asks it for the time, a bit each.
     asking: AtomicU64,
@@ -116,7 +116,7 @@ impl Default for Group {
     }
 }
 
-/// Steps that a processor does only when permitted.
+/// Steps that a CPU does only when permitted.
 pub(crate) mod permission {
     pub const INITIALISE: u32 = 1;
     pub const SYNCHRONISE: u32 = 2;
@@ -126,19 +126,19 @@ pub(crate) mod permission {
 /// The tables do not fit each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrewError {
-    /// There is not even the boot processor.
+    /// There is not even the boot CPU.
     Empty,
-    /// More processors than cells.
+    /// More CPUs than cells.
     TooFewCells {
-        /// Processors.
-        processors: usize,
+        /// CPUs.
+        cpus: usize,
         /// Cells.
         cells: usize,
     },
-    /// Not a group for every 64 processors.
+    /// Not a group for every 64 CPUs.
     TooFewGroups {
-        /// Processors.
-        processors: usize,
+        /// CPUs.
+        cpus: usize,
         /// Groups.
         groups: usize,
     },
@@ -147,12 +147,12 @@ pub enum CrewError {
 impl fmt::Display for CrewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("the list of processors is empty: it begins with the boot processor"),
-            Self::TooFewCells { processors, cells } => {
-                write!(f, "{processors} processors, but cells for {cells}: use fewer (option cpus=)")
+            Self::Empty => f.write_str("the list of CPUs is empty: it begins with the boot CPU"),
+            Self::TooFewCells { cpus, cells } => {
+                write!(f, "{cpus} CPUs, but cells for {cells}: use fewer (option cpus=)")
             }
-            Self::TooFewGroups { processors, groups } => {
-                write!(f, "{processors} processors need {} groups, not {groups}", processors.div_ceil(GROUP_PROCESSORS))
+            Self::TooFewGroups { cpus, groups } => {
+                write!(f, "{cpus} CPUs need {} groups, not {groups}", cpus.div_ceil(GROUP_CPUS))
             }
         }
     }
@@ -160,10 +160,10 @@ impl fmt::Display for CrewError {
 
 impl core::error::Error for CrewError {}
 
-/// All processors, the boot processor as number 0.
+/// All CPUs, the boot CPU as number 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Crew<'a> {
-    cells: &'a [ProcessorCell],
+    cells: &'a [CpuCell],
     groups: &'a [Group],
     shared: &'a Shared,
     apic_ids: &'a [u32],
@@ -172,36 +172,35 @@ pub struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// Processor `i` has the identifier `apic_ids[i]`, the boot processor being the first.
+    /// CPU `i` has the identifier `apic_ids[i]`, the boot CPU being the first.
     ///
     /// # Errors
     /// [`CrewError`] where a table is too small.
     pub fn new(
         apic_ids: &'a [u32],
-        cells: &'a [ProcessorCell],
+        cells: &'a [CpuCell],
         groups: &'a [Group],
         shared: &'a Shared,
         plan: Plan,
     ) -> Result<Self, CrewError> {
-        let processors = apic_ids.len();
-        if processors == 0 {
+        let cpus = apic_ids.len();
+        if cpus == 0 {
             return Err(CrewError::Empty);
         }
-        let too_few_cells = CrewError::TooFewCells { processors, cells: cells.len() };
-        let cells = cells.get(..processors).ok_or(too_few_cells)?;
-        let too_few_groups = CrewError::TooFewGroups { processors, groups: groups.len() };
-        let groups = groups.get(..processors.div_ceil(GROUP_PROCESSORS)).ok_or(too_few_groups)?;
+        let too_few_cells = CrewError::TooFewCells { cpus, cells: cells.len() };
+        let cells = cells.get(..cpus).ok_or(too_few_cells)?;
+        let too_few_groups = CrewError::TooFewGroups { cpus, groups: groups.len() };
+        let groups = groups.get(..cpus.div_ceil(GROUP_CPUS)).ok_or(too_few_groups)?;
         let package = plan.sync.package(apic_ids[0]);
         let is_one_package = apic_ids.iter().all(|apic_id| plan.sync.package(*apic_id) == package);
-        // Serially, those already settled are online before the next one asks. Processors that share fewer real ones
+        // Serially, those already settled are online before the next one asks. CPUs that share fewer real ones
         // cannot all execute at the same time, so they had better not try.
-        let stays_to_answer = plan.policy != Policy::Serial
-            && !plan.sync.shares_processors
-            && plan.sync.expects_exchanges(is_one_package);
+        let stays_to_answer =
+            plan.policy != Policy::Serial && !plan.sync.shares_cpus && plan.sync.expects_exchanges(is_one_package);
         Ok(Self { cells, groups, shared, apic_ids, plan, stays_to_answer })
     }
 
-    /// How many processors there are, the boot processor included.
+    /// How many CPUs there are, the boot CPU included.
     pub fn count(&self) -> u32 {
         self.cells.len() as u32
     }
@@ -211,17 +210,17 @@ impl<'a> Crew<'a> {
         &self.plan
     }
 
-    /// The processor with this number.
-    pub fn cell(&self, index: u32) -> Option<&'a ProcessorCell> {
+    /// The CPU with this number.
+    pub fn cell(&self, index: u32) -> Option<&'a CpuCell> {
         self.cells.get(index as usize)
     }
 
-    /// The identifier of the processor with this number.
+    /// The identifier of the CPU with this number.
     pub fn apic_id(&self, index: u32) -> Option<u32> {
         self.apic_ids.get(index as usize).copied()
     }
 
-    /// The number of the processor with this identifier: how a woken one finds out who it is.
+    /// The number of the CPU with this identifier: how a woken one finds out who it is.
     pub fn index_of(&self, apic_id: u32) -> Option<u32> {
         self.apic_ids.iter().position(|known| *known == apic_id).map(|index| index as u32)
     }
@@ -231,18 +230,18 @@ impl<'a> Crew<'a> {
         Tree { count: self.count() }
     }
 
-    /// Where a processor stands; one that does not exist is offline.
+    /// Where a CPU stands; one that does not exist is offline.
     pub fn state(&self, index: u32) -> State {
-        self.cell(index).map_or(State::Offline, ProcessorCell::state)
+        self.cell(index).map_or(State::Offline, CpuCell::state)
     }
 
-    /// Whether processors answer their children's questions about the time before they go online. Where they do not,
-    /// the boot processor answers all, one after the other.
+    /// Whether CPUs answer their children's questions about the time before they go online. Where they do not,
+    /// the boot CPU answers all, one after the other.
     pub(crate) fn stays_to_answer(&self) -> bool {
         self.stays_to_answer
     }
 
-    /// Whether the processor is in the boot processor's package.
+    /// Whether the CPU is in the boot CPU's package.
     pub(crate) fn is_in_boot_package(&self, index: u32) -> bool {
         let package = |index| self.apic_id(index).map(|apic_id| self.plan.sync.package(apic_id));
         package(index) == package(0)
@@ -252,7 +251,7 @@ impl<'a> Crew<'a> {
         self.shared.permitted.store(permission, Ordering::Release);
     }
 
-    pub(crate) fn is_permitted(&self, cell: &ProcessorCell, permission: u32) -> bool {
+    pub(crate) fn is_permitted(&self, cell: &CpuCell, permission: u32) -> bool {
         self.shared.permitted.load(Ordering::Acquire) >= permission || cell.permitted() >= permission
     }
 
@@ -265,26 +264,26 @@ impl<'a> Crew<'a> {
         self.shared.kicked_at.load(Ordering::Acquire)
     }
 
-    /// The boot processor waits for these; the arrival of the last of a group makes it look.
+    /// The boot CPU waits for these; the arrival of the last of a group makes it look.
     pub(crate) fn expect(&self, members: &[u32]) {
         for group in self.groups {
             group.expected.store(group.online.load(Ordering::Acquire), Ordering::Release);
         }
         for index in members {
-            let group = self.groups.get(*index as usize / GROUP_PROCESSORS);
+            let group = self.groups.get(*index as usize / GROUP_CPUS);
             group.into_iter().for_each(|group| _ = group.expected.fetch_add(1, Ordering::AcqRel));
         }
     }
 
     /// One that was expected does not come.
     pub(crate) fn expect_no_more(&self, index: u32) {
-        let group = self.groups.get(index as usize / GROUP_PROCESSORS);
+        let group = self.groups.get(index as usize / GROUP_CPUS);
         group.into_iter().for_each(|group| _ = group.expected.fetch_sub(1, Ordering::AcqRel));
     }
 
-    /// Counts an arrival; whether it is the last that the boot processor waits for in this group.
+    /// Counts an arrival; whether it is the last that the boot CPU waits for in this group.
     pub(crate) fn count_online(&self, index: u32) -> bool {
-        self.groups.get(index as usize / GROUP_PROCESSORS).is_some_and(|group| {
+        self.groups.get(index as usize / GROUP_CPUS).is_some_and(|group| {
             let online = group.online.fetch_add(1, Ordering::AcqRel) + 1;
             online >= group.expected.load(Ordering::Acquire)
         })
@@ -295,25 +294,25 @@ impl<'a> Crew<'a> {
         self.groups.iter().map(|group| group.online.load(Ordering::Acquire)).sum()
     }
 
-    /// Processor `index` asks the boot processor for its time.
+    /// CPU `index` asks the boot CPU for its time.
     pub(crate) fn raise_hand(&self, index: u32) {
-        if let Some(group) = self.groups.get(index as usize / GROUP_PROCESSORS) {
-            group.asking.fetch_or(1 << (index as usize % GROUP_PROCESSORS), Ordering::AcqRel);
+        if let Some(group) = self.groups.get(index as usize / GROUP_CPUS) {
+            group.asking.fetch_or(1 << (index as usize % GROUP_CPUS), Ordering::AcqRel);
         }
     }
 
-    /// Those that ask the boot processor; each is told once for each time it raised its hand.
+    /// Those that ask the boot CPU; each is told once for each time it raised its hand.
     pub(crate) fn take_hands(&self) -> impl Iterator<Item = u32> + use<'a> {
-        (0..).step_by(GROUP_PROCESSORS).zip(self.groups).flat_map(|(first, group)| {
+        (0..).step_by(GROUP_CPUS).zip(self.groups).flat_map(|(first, group)| {
             let is_asked = group.asking.load(Ordering::Acquire) != 0;
             let hands = if is_asked { group.asking.swap(0, Ordering::AcqRel) } else { 0 };
-            (0..GROUP_PROCESSORS as u32).filter(move |bit| hands >> bit & 1 != 0).map(move |bit| first + bit)
+            (0..GROUP_CPUS as u32).filter(move |bit| hands >> bit & 1 != 0).map(move |bit| first + bit)
         })
     }
 
-    /// What this processor waits for may have changed: wakes it if it sleeps.
+    /// What this CPU waits for may have changed: wakes it if it sleeps.
     pub(crate) fn rouse(&self, index: u32, by: &mut impl Wake) {
-        if self.cell(index).is_some_and(ProcessorCell::must_be_woken) {
+        if self.cell(index).is_some_and(CpuCell::must_be_woken) {
             by.wake(index);
         }
     }

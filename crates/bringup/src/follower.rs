@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A woken processor's own way, as a machine that is polled: each call does what can be done now and never waits, so
-//! that the processor itself can wait as it likes, and a model can step thousands of them.
+//! A woken CPU's own way, as a machine that is polled: each call does what can be done now and never waits, so
+//! that the CPU itself can wait as it likes, and a model can step thousands of them.
 //!
-//! A processor that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
-//! says so and looks once more; whoever changes what it waits for looks whether it sleeps, and wakes it. What changes
+//! A CPU that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
+//! says so and looks once more; whoever changes what it waits for checks whether it sleeps, and wakes it. What changes
 //! is: a permission, the partner's answer, and where parent and children stand.
 //!
 //! ```text
-//! arrive ─▶ (releases its children where parked processors wake each other)
+//! arrive ─▶ (releases its children where parked CPUs wake each other)
 //!        ─▶ poll … ─▶ Next::Initialise: prepare yourself, then call `initialised`
 //!        ─▶ poll … ─▶ Next::Online: take work        (Next::Halt at any time: given up, halt for ever)
 //! ```
 
-use crate::cell::{ClockSync, ProcessorCell, SyncOutcome};
+use crate::cell::{ClockSync, CpuCell, SyncOutcome};
 use crate::crew::{Crew, Policy, permission};
 use crate::hardware::{Station, Wake};
 use crate::state::State;
 use crate::tsc::{Decision, Estimate, Measurement, Patience, Progress, decide};
 
-/// What a polled processor does next.
+/// What a polled CPU does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
     Again,
-    /// Sleep until another processor [wakes](Wake::wake) this one, or until this time by its own clock; then poll
+    /// Sleep until another CPU [wakes](Wake::wake) this one, or until this time by its own clock; then poll
     /// again.
     Sleep {
         /// In ticks.
@@ -37,10 +37,10 @@ pub enum Next {
     Halt,
 }
 
-/// A processor that woke and may not go on: it halts, for ever.
+/// A CPU that woke and may not go on: it halts, for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nobody by this number, or it is the boot processor's.
+    /// Nobody by this number, or it is the boot CPU's.
     Unknown,
     /// It was not kicked, or has been given up.
     NotExpected(State),
@@ -55,21 +55,21 @@ enum Step {
     AwaitOnline,
 }
 
-/// One woken processor.
+/// One woken CPU.
 #[derive(Debug)]
 pub struct Follower<'a> {
     crew: Crew<'a>,
-    cell: &'a ProcessorCell,
+    cell: &'a CpuCell,
     index: u32,
     step: Step,
-    /// What must be added to its clock to get the boot processor's, where that could not be corrected.
+    /// What must be added to its clock to get the boot CPU's, where that could not be corrected.
     clock_offset: i64,
     /// When it last answered a child, by its own clock.
     answered_at: Option<u64>,
 }
 
 impl<'a> Follower<'a> {
-    /// The calling processor gives its first sign of life; where parked processors wake each other, it wakes its
+    /// The calling CPU gives its first sign of life; where parked CPUs wake each other, it wakes its
     /// children.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl<'a> Follower<'a> {
         Next::Sleep { until: station.now().wrapping_add(self.crew.plan().limits.answer) }
     }
 
-    /// The processor has prepared itself.
+    /// The CPU has prepared itself.
     pub fn initialised(&mut self, station: &mut impl Station) -> Next {
         self.step = Step::AwaitSync { since: None };
         self.advance(State::Alive, State::Initialised, station)
@@ -151,7 +151,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Where the boot processor waits for this one's every step, it is woken.
+    /// Where the boot CPU waits for this one's every step, it is woken.
     fn report(&self, station: &mut impl Station) {
         if self.crew.plan().policy == Policy::Serial {
             self.crew.rouse(0, station);
@@ -161,7 +161,7 @@ impl<'a> Follower<'a> {
     fn begin_sync(&mut self, since: Option<u64>, station: &mut impl Station) -> Next {
         let is_same_package = self.crew.is_in_boot_package(self.index);
         if decide(&self.crew.plan().sync, is_same_package, station.tsc_adjust()) == Decision::Skip {
-            return self.settle(SyncOutcome::Skipped, 0, 0, station);
+            return self.conclude(SyncOutcome::Skipped, 0, 0, station);
         }
         let now = station.now();
         let since = since.unwrap_or(now);
@@ -181,7 +181,7 @@ impl<'a> Follower<'a> {
         if self.crew.stays_to_answer() { self.crew.tree().parent(self.index) } else { 0 }
     }
 
-    /// Whether this processor's parent answers questions; `None` while it may do so later.
+    /// Whether this CPU's parent answers questions; `None` while it may do so later.
     fn parent_answers(&self) -> Option<bool> {
         match self.crew.state(self.parent()) {
             _ if self.parent() == 0 => Some(true),
@@ -232,11 +232,11 @@ impl<'a> Follower<'a> {
                 }
                 Next::Sleep { until }
             }
-            Progress::Unanswered => self.settle(SyncOutcome::Unmeasured, corrected.unwrap_or(0), 0, station),
+            Progress::Unanswered => self.conclude(SyncOutcome::Unmeasured, corrected.unwrap_or(0), 0, station),
         }
     }
 
-    /// Whether the processor that was asked does not answer any more.
+    /// Whether the CPU that was asked does not answer any more.
     fn is_left_by(&self, whom: u32) -> bool {
         whom != 0 && self.parent_answers() == Some(false)
     }
@@ -244,23 +244,25 @@ impl<'a> Follower<'a> {
     /// Believes, corrects and looks again, or reports.
     fn judge(&mut self, found: Estimate, whom: u32, corrected: Option<i64>, station: &mut impl Station) -> Next {
         match (corrected, station.tsc_adjust()) {
-            (None, _) if found.is_agreement() => self.settle(SyncOutcome::Agrees, 0, found.error, station),
+            (None, _) if found.is_agreement() => self.conclude(SyncOutcome::Agrees, 0, found.error, station),
             (None, Some(adjust)) => {
                 station.set_tsc_adjust(adjust.wrapping_add_signed(found.offset));
                 self.ask(whom, Some(found.offset), station);
                 Next::Again
             }
-            (None, None) => self.settle(SyncOutcome::Differs, found.offset, found.error, station),
-            (Some(skew), _) if found.is_agreement() => self.settle(SyncOutcome::Corrected, skew, found.error, station),
+            (None, None) => self.conclude(SyncOutcome::Differs, found.offset, found.error, station),
+            (Some(skew), _) if found.is_agreement() => {
+                self.conclude(SyncOutcome::Corrected, skew, found.error, station)
+            }
             (Some(skew), _) => {
                 // The counter did move by what was written; what is left is reported.
                 self.cell.shift_early_stamps(skew);
-                self.settle(SyncOutcome::Differs, found.offset, found.error, station)
+                self.conclude(SyncOutcome::Differs, found.offset, found.error, station)
             }
         }
     }
 
-    fn settle(&mut self, outcome: SyncOutcome, skew: i64, error: u64, station: &mut impl Station) -> Next {
+    fn conclude(&mut self, outcome: SyncOutcome, skew: i64, error: u64, station: &mut impl Station) -> Next {
         self.cell.set_sync(ClockSync { outcome, skew, error });
         self.cell.shift_early_stamps(skew);
         if outcome == SyncOutcome::Differs {
@@ -293,7 +295,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Answers children that ask; whether any of them still may. One that wakes later asks the boot processor.
+    /// Answers children that ask; whether any of them still may. One that wakes later asks the boot CPU.
     fn is_needed(&mut self, station: &mut impl Station) -> bool {
         let mut is_needed = false;
         for child in self.crew.tree().children(self.index) {
@@ -309,7 +311,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Where processors answer their children, those who may wait for a step of this one look: its parent and its children.
+/// Where CPUs answer their children, those who may wait for a step of this one look: its parent and its children.
 pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     if crew.stays_to_answer() {
         let tree = crew.tree();
@@ -317,12 +319,12 @@ pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     }
 }
 
-/// Kicks a parked processor through its mailbox. Whoever comes second does nothing.
+/// Kicks a parked CPU through its mailbox. Whoever comes second does nothing.
 pub(crate) fn release(crew: &Crew<'_>, index: u32, now: u64, release: impl FnOnce(u32) -> bool) {
     if let Some(cell) = crew.cell(index).filter(|cell| cell.state() != State::Offline) {
-        // First the state, so that the processor finds itself expected.
+        // First the state, so that the CPU finds itself expected.
         cell.kick(now);
-        // A mailbox that makes no sense leaves the processor without a sign of life: the boot processor names it.
+        // A mailbox that makes no sense leaves the CPU without a sign of life: the boot CPU names it.
         release(index);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every processor at once.
+//! Every CPU at once.
 //!
-//! Waking a processor and waiting for it are two things. KICK is asynchronous and never waits for an answer; WAIT comes
-//! after all have been kicked, so that a host with 4,096 processors waits about as long as one with two. A processor
-//! goes its own way through the states ([`State`]) and writes down when; the boot processor looks on, answers questions
+//! Waking a CPU and waiting for it are two things. KICK is asynchronous and never waits for an answer; WAIT comes
+//! after all have been kicked, so that a host with 4,096 CPUs waits about as long as one with two. A CPU
+//! goes its own way through the states ([`State`]) and writes down when; the boot CPU looks on, answers questions
 //! about the time, and gives up those that stand still.
 //!
 //! ```text
@@ -13,20 +13,20 @@
 //! ```
 //!
 //! One code path serves the three policies, which differ in two choices ([`Policy`]): how many are kicked before the
-//! first is waited for (serial: one), and what a kick is (an interrupt, or a write to the mailbox of a processor that
+//! first is waited for (serial: one), and what a kick is (an interrupt, or a write to the mailbox of a CPU that
 //! the previous image parked).
 //!
-//! Nothing here grows with the number of processors except what they do at the same time:
+//! Nothing here grows with the number of CPUs except what they do at the same time:
 //!
 //! | step | how it stays short |
 //! |---|---|
-//! | kick | one broadcast where it is sound ([`startup::Reach`]); parked processors release each other, eight each ([`Tree`]) |
+//! | kick | one broadcast where it is sound ([`startup::Reach`]); parked CPUs release each other, eight each ([`Tree`]) |
 //! | permission | one word for all ([`Shared`]); a word for each in the serial policy only |
 //! | TSC | skipped where proven needless ([`tsc::decide`]), else measured in pairs along the tree, all at the same time |
 //! | arrival | counted in groups of 64, so that neither the counter nor its reader is a queue ([`Group`]) |
-//! | waits per processor | worked out afterwards, from the stamps that the processors left ([`Waits`]) |
+//! | waits per CPU | worked out afterwards, from the stamps that the CPUs left ([`Waits`]) |
 //!
-//! Two processors never write the same word without compare-and-exchange: what moves a processor forward and what gives
+//! Two CPUs never write the same word without compare-and-exchange: what moves a CPU forward and what gives
 //! it up race for its state word, and one of them wins. So none is ever both online and dead. The unit tests try every
 //! interleaving of these races (loom).
 //!
@@ -34,13 +34,13 @@
 //! |---|---|
 //! | [`state`] | states, phases, legal transitions |
 //! | [`startup`] | delays after INIT, limits of every wait, with their reasons |
-//! | [`crew`] | what the processors share |
-//! | [`conductor`] | the boot processor's part |
+//! | [`crew`] | what the CPUs share |
+//! | [`conductor`] | the boot CPU's part |
 //! | [`follower`] | everybody else's part |
 //! | [`tsc`] | is measuring needed; the exchange; the estimate |
 //! | [`park`] | the mailbox that survives a restart |
-//! | [`watchdog`] | a timer that gets a processor back which a new image holds with interrupts masked |
-//! | [`waits`] | what the boot processor waited for |
+//! | [`watchdog`] | a timer that gets a CPU back which a new image holds with interrupts masked |
+//! | [`waits`] | what the boot CPU waited for |
 #![no_std]
 
 extern crate alloc;
@@ -61,9 +61,9 @@ pub mod tsc;
 pub mod waits;
 pub mod watchdog;
 
-pub use cell::{ClockSync, ProcessorCell, Stamps, SyncOutcome};
+pub use cell::{ClockSync, CpuCell, Stamps, SyncOutcome};
 pub use conductor::{BringUp, Summary, bring_up, bring_up_some};
-pub use crew::{Crew, CrewError, GROUP_PROCESSORS, Group, Plan, Policy, Shared};
+pub use crew::{Crew, CrewError, GROUP_CPUS, Group, Plan, Policy, Shared};
 pub use follower::{Follower, Next, Refused};
 pub use hardware::{Clock, Kick, Station, Wake};
 pub use park::{Entry, ParkSlot, SlotError};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of the races between the boot processor and the others.
+//! Every interleaving of the races between the boot CPU and the others.
 
 use loom::model;
 use loom::sync::{Arc, Notify};
 use loom::thread;
 
-use crate::cell::ProcessorCell;
+use crate::cell::CpuCell;
 use crate::conductor::bring_up;
 use crate::crew::{Crew, Group, Shared, permission};
 use crate::follower::{Follower, Next};
@@ -16,11 +16,11 @@ use crate::sync::{AtomicU32, Ordering};
 use crate::tsc::Exchange;
 
 #[test]
-fn a_processor_given_up_at_any_moment_is_dead_or_online_and_never_both() {
+fn a_cpu_given_up_at_any_moment_is_dead_or_online_and_never_both() {
     model(|| {
-        let cell = Arc::new(ProcessorCell::new());
+        let cell = Arc::new(CpuCell::new());
         assert!(cell.kick(1));
-        let processor = {
+        let cpu = {
             let cell = cell.clone();
             thread::spawn(move || {
                 let path = [State::Kicked, State::Alive, State::Initialised, State::TscSynchronised, State::Online];
@@ -29,7 +29,7 @@ fn a_processor_given_up_at_any_moment_is_dead_or_online_and_never_both() {
         };
         let seen = cell.state();
         let condemned = cell.condemn(seen, 99);
-        let is_online = processor.join().unwrap();
+        let is_online = cpu.join().unwrap();
         assert_eq!(is_online, condemned.is_err(), "one of them wins");
         match condemned {
             Ok(phase) => assert_eq!(cell.state(), State::Dead(phase)),
@@ -41,8 +41,8 @@ fn a_processor_given_up_at_any_moment_is_dead_or_online_and_never_both() {
 #[test]
 fn whoever_sees_a_state_sees_its_stamp() {
     model(|| {
-        let cell = Arc::new(ProcessorCell::new());
-        let processor = {
+        let cell = Arc::new(CpuCell::new());
+        let cpu = {
             let cell = cell.clone();
             thread::spawn(move || {
                 cell.kick(7);
@@ -54,16 +54,16 @@ fn whoever_sees_a_state_sees_its_stamp() {
             State::Alive => assert_eq!((cell.stamps().kicked, cell.stamps().alive), (7, 8)),
             _ => {}
         }
-        processor.join().unwrap();
+        cpu.join().unwrap();
     });
 }
 
-/// One broadcast wakes all, so a processor notes its own kick while the boot processor may be giving it up.
+/// One broadcast wakes all, so a CPU notes its own kick while the boot CPU may be giving it up.
 #[test]
-fn a_processor_woken_by_broadcast_and_given_up_meanwhile_knows() {
+fn a_cpu_woken_by_broadcast_and_given_up_meanwhile_knows() {
     model(|| {
-        let cell = Arc::new(ProcessorCell::new());
-        let processor = {
+        let cell = Arc::new(CpuCell::new());
+        let cpu = {
             let cell = cell.clone();
             thread::spawn(move || {
                 cell.kick(1);
@@ -72,7 +72,7 @@ fn a_processor_woken_by_broadcast_and_given_up_meanwhile_knows() {
         };
         let seen = cell.state();
         let condemned = cell.condemn(seen, 9);
-        let is_alive = processor.join().unwrap();
+        let is_alive = cpu.join().unwrap();
         match cell.state() {
             State::Alive => assert!(is_alive && condemned.is_err()),
             State::Dead(Phase::FirstSign) => assert!(!is_alive && condemned.is_ok()),
@@ -87,10 +87,10 @@ fn a_processor_woken_by_broadcast_and_given_up_meanwhile_knows() {
 #[test]
 fn no_step_is_made_before_it_is_permitted() {
     model(|| {
-        let cell = Arc::new(ProcessorCell::new());
+        let cell = Arc::new(CpuCell::new());
         let prepared = Arc::new(AtomicU32::new(0));
         cell.kick(1);
-        let processor = {
+        let cpu = {
             let (cell, prepared) = (cell.clone(), prepared.clone());
             thread::spawn(move || {
                 cell.advance(State::Kicked, State::Alive, 2).unwrap();
@@ -106,7 +106,7 @@ fn no_step_is_made_before_it_is_permitted() {
         }
         prepared.store(1, Ordering::Relaxed);
         cell.permit(permission::INITIALISE);
-        processor.join().unwrap();
+        cpu.join().unwrap();
         assert_eq!(cell.state(), State::Initialised);
     });
 }
@@ -116,7 +116,7 @@ fn arrivals_of_neighbours_are_all_counted() {
     model(|| {
         let groups = Arc::new([Group::new()]);
         let shared = Arc::new(Shared::new());
-        let cells = Arc::new([ProcessorCell::new(), ProcessorCell::new(), ProcessorCell::new()]);
+        let cells = Arc::new([CpuCell::new(), CpuCell::new(), CpuCell::new()]);
         let neighbour = {
             let (groups, shared, cells) = (groups.clone(), shared.clone(), cells.clone());
             thread::spawn(move || crate::crew::tests::crew(&cells[..], &groups[..], &shared).count_online(1))
@@ -128,7 +128,7 @@ fn arrivals_of_neighbours_are_all_counted() {
     });
 }
 
-/// A processor turns from its parent to the boot processor while both may be answering.
+/// A CPU turns from its parent to the boot CPU while both may be answering.
 #[test]
 fn a_question_is_answered_once_by_whoever_was_asked_last_or_had_begun() {
     model(|| {
@@ -138,23 +138,23 @@ fn a_question_is_answered_once_by_whoever_was_asked_last_or_had_begun() {
             let exchange = exchange.clone();
             thread::spawn(move || exchange.answer(me, || time))
         };
-        let (parent, boot_processor) = (answer_as(5, 50), answer_as(0, 10));
+        let (parent, boot_cpu) = (answer_as(5, 50), answer_as(0, 10));
         let is_redirected = exchange.redirect(5, 0);
-        let (by_parent, by_boot_processor) = (parent.join().unwrap(), boot_processor.join().unwrap());
+        let (by_parent, by_boot_cpu) = (parent.join().unwrap(), boot_cpu.join().unwrap());
         assert!(!by_parent || !is_redirected, "whoever has begun to answer is not turned away from");
-        assert!(!by_boot_processor || is_redirected, "nobody answers unasked");
-        let expected = if by_parent { Some(50) } else { by_boot_processor.then_some(10) };
+        assert!(!by_boot_cpu || is_redirected, "nobody answers unasked");
+        let expected = if by_parent { Some(50) } else { by_boot_cpu.then_some(10) };
         assert_eq!(exchange.take(), expected);
     });
 }
 
-/// A boot processor without a clock to give anybody up by: loom bounds the waiting.
+/// A boot CPU without a clock to give anybody up by: loom bounds the waiting.
 struct Boot {
     slots: Arc<[ParkSlot; 2]>,
     beds: Arc<[Notify; 2]>,
 }
 
-/// The other processor.
+/// The other CPU.
 struct Other {
     beds: Arc<[Notify; 2]>,
 }
@@ -194,13 +194,13 @@ impl Kick for Boot {
         self.beds[0].wait();
     }
     fn send_init(&mut self, _: u32) {
-        panic!("a parked processor is never reset")
+        panic!("a parked CPU is never reset")
     }
     fn send_startup(&mut self, _: u32, _: u8) {
         panic!("nor started")
     }
     fn broadcast_init(&mut self) {
-        panic!("a parked processor is never reset")
+        panic!("a parked CPU is never reset")
     }
     fn broadcast_startup(&mut self, _: u8) {
         panic!("nor started")
@@ -220,20 +220,20 @@ impl Station for Other {
     }
 }
 
-/// The whole of it: mailbox, kick, permission, arrival, wait. At most two switches between processors that neither
+/// The whole of it: mailbox, kick, permission, arrival, wait. At most two switches between CPUs that neither
 /// asked for.
 #[test]
-fn a_parked_processor_comes_online_and_the_boot_processor_sees_it() {
+fn a_parked_cpu_comes_online_and_the_boot_cpu_sees_it() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
         let slots = Arc::new([ParkSlot::new(), ParkSlot::new()]);
-        let cells = Arc::new([ProcessorCell::new(), ProcessorCell::new()]);
+        let cells = Arc::new([CpuCell::new(), CpuCell::new()]);
         let (groups, shared) = (Arc::new([Group::new()]), Arc::new(Shared::new()));
         let beds = Arc::new([Notify::new(), Notify::new()]);
         slots[1].park(1);
         assert!(cells[1].mark_parked());
-        let processor = {
+        let cpu = {
             let (slots, cells, groups, shared) = (slots.clone(), cells.clone(), groups.clone(), shared.clone());
             let mut other = Other { beds: beds.clone() };
             thread::spawn(move || {
@@ -247,11 +247,11 @@ fn a_parked_processor_comes_online_and_the_boot_processor_sees_it() {
         let crew = crate::crew::tests::parked_pair(&cells[..], &groups[..], &shared);
         let summary = bring_up(&crew, &mut Boot { slots, beds });
         assert_eq!((summary.online, summary.dead.len(), crew.state(1)), (1, 0, State::Online));
-        processor.join().unwrap();
+        cpu.join().unwrap();
     });
 }
 
-/// Processor 1 does what it is told to, asleep in between. A wake-up that is lost is a deadlock, which loom finds.
+/// CPU 1 does what it is told to, asleep in between. A wake-up that is lost is a deadlock, which loom finds.
 fn goes_online(crew: &Crew<'_>, other: &mut Other) {
     let mut follower = Follower::arrive(crew, 1, other).unwrap();
     loop {
@@ -272,7 +272,7 @@ fn no_wake_up_is_lost_between_the_last_look_and_the_sleep() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
-        let tables = Arc::new(([ProcessorCell::new(), ProcessorCell::new()], [Group::new()], Shared::new()));
+        let tables = Arc::new(([CpuCell::new(), CpuCell::new()], [Group::new()], Shared::new()));
         let beds = Arc::new([Notify::new(), Notify::new()]);
         assert!(tables.0[1].kick(1));
         let beside = |does: fn(&Crew<'_>, &mut Other)| {
@@ -303,10 +303,10 @@ fn nobody_oversleeps_when_each_waits_for_the_others_step() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(1);
     builder.check(|| {
-        let cells = Arc::new([ProcessorCell::new(), ProcessorCell::new()]);
+        let cells = Arc::new([CpuCell::new(), CpuCell::new()]);
         let (groups, shared) = (Arc::new([Group::new()]), Arc::new(Shared::new()));
         let beds = Arc::new([Notify::new(), Notify::new()]);
-        let processor = {
+        let cpu = {
             let (cells, groups, shared) = (cells.clone(), groups.clone(), shared.clone());
             let mut other = Other { beds: beds.clone() };
             thread::spawn(move || {
@@ -320,11 +320,11 @@ fn nobody_oversleeps_when_each_waits_for_the_others_step() {
         let crew = crate::crew::tests::serial_pair(&cells[..], &groups[..], &shared);
         let summary = bring_up(&crew, &mut Starter(beds));
         assert_eq!((summary.online, summary.dead.len(), crew.state(1)), (1, 0, State::Online));
-        processor.join().unwrap();
+        cpu.join().unwrap();
     });
 }
 
-/// A boot processor that starts others by interrupts.
+/// A boot CPU that starts others by interrupts.
 struct Starter(Arc<[Notify; 2]>);
 
 impl Clock for Starter {

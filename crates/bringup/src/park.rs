@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The mailbox at which a processor waits for the next image, in a page that both images keep.
+//! The mailbox at which a CPU waits for the next image, in a page that both images keep.
 //!
 //! ```text
 //! Empty ──park──▶ Parked ──release──▶ Releasing ──▶ Released ──take──▶ Taken ──park──▶ …
 //!                    └──────────┴── condemn ───────────┴──▶ Condemned
 //! ```
 //!
-//! The old image parks: each processor writes who it is and waits, by MONITOR and MWAIT on the slot's line, by HLT, or
+//! The old image parks: each CPU writes who it is and waits, by MONITOR and MWAIT on the slot's line, by HLT, or
 //! by PAUSE, reading nothing but its own line. The new image releases it by one write, with the page tables and the
-//! address to go on with. Several may release one processor (its parent in the tree, later the boot processor): one of
+//! address to go on with. Several may release one CPU (its parent in the tree, later the boot CPU): one of
 //! them writes the entry, the others find it done. What was condemned is never taken, what was taken is never
 //! condemned.
 //!
@@ -35,26 +35,26 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BatnPark");
 /// Counts up when the layout or the meaning of a word changes.
 pub const VERSION: u32 = 1;
-/// A slot's size and alignment: one line, so that a processor watches nothing but its own.
+/// A slot's size and alignment: one line, so that a CPU watches nothing but its own.
 pub const SLOT_BYTES: usize = 64;
 
 /// The state words, for code that cannot call this crate: the assembly that waits in the surviving page.
 pub mod word {
     /// Nobody waits here.
     pub const EMPTY: u32 = 0;
-    /// A processor waits here.
+    /// A CPU waits here.
     pub const PARKED: u32 = 1;
     /// Somebody writes the entry.
     pub const RELEASING: u32 = 2;
     /// The entry is there: compare-and-exchange to [`TAKEN`], then go.
     pub const RELEASED: u32 = 3;
-    /// The processor is on its way.
+    /// The CPU is on its way.
     pub const TAKEN: u32 = 4;
-    /// The processor was given up: halt for ever.
+    /// The CPU was given up: halt for ever.
     pub const CONDEMNED: u32 = 5;
 }
 
-/// Where a released processor goes on.
+/// Where a released CPU goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Address of its first instruction.
@@ -73,17 +73,17 @@ pub enum SlotError {
         /// What they begin with.
         found: u64,
     },
-    /// Another version of Baton parked the processor.
+    /// Another version of Baton parked the CPU.
     BadVersion {
         /// Its slots' version.
         found: u32,
     },
-    /// Another processor waits here.
-    WrongProcessor {
+    /// Another CPU waits here.
+    WrongCpu {
         /// Its APIC identifier.
         found: u32,
     },
-    /// No processor waits here.
+    /// No CPU waits here.
     NotParked {
         /// The state word.
         state: u32,
@@ -99,7 +99,7 @@ impl fmt::Display for SlotError {
             Self::BadVersion { found } => {
                 write!(f, "its mailbox has version {found}, this image reads {VERSION}: reset the host once")
             }
-            Self::WrongProcessor { found } => write!(f, "its mailbox belongs to the processor with APIC id {found}"),
+            Self::WrongCpu { found } => write!(f, "its mailbox belongs to the CPU with APIC id {found}"),
             Self::NotParked { state } => write!(f, "it does not wait at its mailbox (state {state})"),
             Self::BadEntry => f.write_str("the entry has no address, or page tables off a page boundary"),
         }
@@ -108,7 +108,7 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// What a parked processor finds in its mailbox.
+/// What a parked CPU finds in its mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mail {
     /// Nothing: wait on.
@@ -119,7 +119,7 @@ pub enum Mail {
     Halt,
 }
 
-/// One processor's mailbox.
+/// One CPU's mailbox.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ParkSlot {
@@ -169,7 +169,7 @@ impl ParkSlot {
         }
     }
 
-    /// The calling processor waits here from now on. Makes a valid slot of any bytes: the page's owner is the old
+    /// The calling CPU waits here from now on. Makes a valid slot of any bytes: the page's owner is the old
     /// image.
     pub fn park(&self, apic_id: u32) {
         self.magic.store(MAGIC, Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl ParkSlot {
         self.state.store(word::PARKED, Ordering::Release);
     }
 
-    /// Readies the slot for a processor that will mark it parked itself: one that must first stand on pages that
+    /// Readies the slot for a CPU that will mark it parked itself: one that must first stand on pages that
     /// survive, and from there on runs code that cannot call this crate.
     pub fn expect(&self, apic_id: u32) {
         self.magic.store(MAGIC, Ordering::Relaxed);
@@ -187,12 +187,12 @@ impl ParkSlot {
         self.state.store(word::EMPTY, Ordering::Release);
     }
 
-    /// Whether a processor waits here, and nobody has let it go.
+    /// Whether a CPU waits here, and nobody has let it go.
     pub fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == word::PARKED
     }
 
-    /// Looks into the mailbox; a parked processor does so whenever its line changes.
+    /// Reads the mailbox; a parked CPU does so whenever its line changes.
     pub fn look(&self) -> Mail {
         match self.state.load(Ordering::Acquire) {
             word::RELEASED if self.step(word::RELEASED, word::TAKEN) => Mail::Go(Entry {
@@ -205,7 +205,7 @@ impl ParkSlot {
         }
     }
 
-    /// Whether the processor with this identifier waits here, or is on its way from here.
+    /// Whether the CPU with this identifier waits here, or is on its way from here.
     ///
     /// # Errors
     /// [`SlotError`], which says what is wrong with the slot.
@@ -217,13 +217,13 @@ impl ParkSlot {
         match state {
             _ if magic != MAGIC => Err(SlotError::BadMagic { found: magic }),
             _ if version != VERSION => Err(SlotError::BadVersion { found: version }),
-            _ if found != apic_id => Err(SlotError::WrongProcessor { found }),
+            _ if found != apic_id => Err(SlotError::WrongCpu { found }),
             word::PARKED..=word::TAKEN => Ok(()),
             state => Err(SlotError::NotParked { state }),
         }
     }
 
-    /// Lets the processor with this identifier go. `Ok(false)` if somebody else did or does.
+    /// Lets the CPU with this identifier go. `Ok(false)` if somebody else did or does.
     ///
     /// # Errors
     /// [`SlotError`]; nothing has changed then.
@@ -242,7 +242,7 @@ impl ParkSlot {
         Ok(self.step(word::RELEASING, word::RELEASED))
     }
 
-    /// Keeps the processor here for ever. `false` if it has gone already.
+    /// Keeps the CPU here for ever. `false` if it has gone already.
     pub fn condemn(&self) -> bool {
         // Each failure means that the state moved on, which it does twice at most before it ends.
         [word::PARKED, word::RELEASING, word::RELEASED].into_iter().any(|state| self.step(state, word::CONDEMNED))

@@ -10,10 +10,10 @@ const ENTRY: Entry = Entry { target: 0x1000, root: 0x2000, argument: 7 };
 const OTHER: Entry = Entry { target: 0x3000, root: 0x4000, argument: 8 };
 
 #[test]
-fn a_parked_processor_goes_where_its_entry_says() {
+fn a_parked_cpu_goes_where_its_entry_says() {
     model(|| {
         let slot = ParkSlot::new();
-        assert_eq!(slot.release(3, ENTRY), Err(SlotError::WrongProcessor { found: 0 }));
+        assert_eq!(slot.release(3, ENTRY), Err(SlotError::WrongCpu { found: 0 }));
         assert_eq!(slot.release(0, ENTRY), Err(SlotError::NotParked { state: word::EMPTY }));
         slot.park(3);
         assert_eq!(slot.look(), Mail::Stay);
@@ -58,7 +58,7 @@ fn the_condemned_halt() {
     });
 }
 
-/// Every interleaving of the parent's release, the boot processor's second release, and the processor itself.
+/// Every interleaving of the parent's release, the boot CPU's second release, and the CPU itself.
 #[test]
 fn of_two_releases_exactly_one_counts_and_its_entry_arrives_whole() {
     model(|| {
@@ -68,21 +68,21 @@ fn of_two_releases_exactly_one_counts_and_its_entry_arrives_whole() {
             let slot = slot.clone();
             thread::spawn(move || slot.release(1, ENTRY).unwrap())
         };
-        let processor = {
+        let cpu = {
             let slot = slot.clone();
             thread::spawn(move || slot.look())
         };
         let is_mine = slot.release(1, OTHER).unwrap();
         let is_parents = parent.join().unwrap();
         assert!(is_mine != is_parents);
-        let seen = processor.join().unwrap();
+        let seen = cpu.join().unwrap();
         let expected = Mail::Go(if is_mine { OTHER } else { ENTRY });
         let later = slot.look();
         assert!([(expected, Mail::Stay), (Mail::Stay, expected)].contains(&(seen, later)));
     });
 }
 
-/// Every interleaving of release, giving up, and the processor's own look.
+/// Every interleaving of release, giving up, and the CPU's own look.
 #[test]
 fn what_is_condemned_is_never_taken_and_what_is_taken_never_condemned() {
     model(|| {
@@ -92,13 +92,13 @@ fn what_is_condemned_is_never_taken_and_what_is_taken_never_condemned() {
             let slot = slot.clone();
             thread::spawn(move || slot.release(1, ENTRY).is_ok_and(|released| released))
         };
-        let processor = {
+        let cpu = {
             let slot = slot.clone();
             thread::spawn(move || slot.look())
         };
         let is_condemned = slot.condemn();
         let is_released = parent.join().unwrap();
-        let seen = processor.join().unwrap();
+        let seen = cpu.join().unwrap();
         let is_taken = matches!(seen, Mail::Go(_));
         assert!(!(is_taken && is_condemned));
         assert!(is_taken || is_condemned, "given up or gone: never neither, so nobody waits for ever");

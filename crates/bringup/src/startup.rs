@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long what may take: the delays that processors need between INIT and start-up interrupt, and the limits of every
+//! How long what may take: the delays that CPUs need between INIT and start-up interrupt, and the limits of every
 //! wait. All in ticks of the time stamp counter; nothing waits without a limit.
 
 use crate::state::Phase;
 
-/// Who made the processor (CPUID leaf 0).
+/// Who made the CPU (CPUID leaf 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     /// `GenuineIntel`.
@@ -40,7 +40,7 @@ pub const UNIVERSAL_AFTER_INIT_US: u64 = 10_000;
 
 /// Microseconds from INIT to start-up interrupt.
 ///
-/// The 10 ms of the MP specification are for processors with an external APIC or of its time. Those that have their
+/// The 10 ms of the MP specification are for CPUs with an external APIC or of its time. Those that have their
 /// APIC inside latch a start-up interrupt that comes right after INIT: Intel's family 6 (since 1995) and what follows
 /// it, AMD's since family 0Fh, Hygon's. Of others nothing is known, so they get the 10 ms.
 pub const fn after_init_us(vendor: Vendor, family: u32) -> u64 {
@@ -55,7 +55,7 @@ pub const fn after_init_us(vendor: Vendor, family: u32) -> u64 {
 pub enum Reach {
     /// Each gets its own INIT and start-up interrupt.
     Each,
-    /// All but the sender get one. Sound only where every processor of the machine is wanted (no limit by the operator,
+    /// All but the sender get one. Sound only where every CPU of the machine is wanted (no limit by the operator,
     /// none disabled by the firmware: those would wake too) and none runs yet (INIT would reset it).
     Everyone,
 }
@@ -73,7 +73,7 @@ pub struct Limits {
     pub initialisation: u64,
     /// One answer in an exchange of time stamps.
     pub answer: u64,
-    /// The first answer of the boot processor, which lets those that ask take turns.
+    /// The first answer of the boot CPU, which lets those that ask take turns.
     pub turn: u64,
     /// Spinning for an answer of a partner that executes; then it is slept.
     pub spell: u64,
@@ -81,11 +81,11 @@ pub struct Limits {
     pub stay: u64,
     /// An error of a clock's difference that is small enough to ask no more.
     pub tight: u64,
-    /// From one look of the boot processor at those that are silent to the next.
+    /// From one look of the boot CPU at those that are silent to the next.
     pub look: u64,
     /// The whole synchronisation.
     pub tsc_sync: u64,
-    /// From there to being online. Longer than `initialisation` and `tsc_sync` together: a processor that answers
+    /// From there to being online. Longer than `initialisation` and `tsc_sync` together: a CPU that answers
     /// others' questions about the time goes online only after these.
     pub online: u64,
 }
@@ -95,15 +95,15 @@ impl Limits {
     ///
     /// | limit | reason |
     /// |---|---|
-    /// | second kick | 10 ms: the slowest first sign measured on real hardware is 4 M cycles (1.5 ms), so the first interrupt was lost; the specification sends it after 200 µs whether needed or not, which a processor that runs ignores |
-    /// | first sign, initialisation | 1 s: 250 times the slowest measured; an emulator with fewer processors than it shows needs some of it |
+    /// | second kick | 10 ms: the slowest first sign measured on real hardware is 4 M cycles (1.5 ms), so the first interrupt was lost; the specification sends it after 200 µs whether needed or not, which a CPU that runs ignores |
+    /// | first sign, initialisation | 1 s: 250 times the slowest measured; an emulator with fewer CPUs than it shows needs some of it |
     /// | answer | 50 ms: more than an emulator's or host's time slice |
-    /// | turn | 600 ms: 300 processors before this one, at an emulator's 2 ms each |
+    /// | turn | 600 ms: 300 CPUs before this one, at an emulator's 2 ms each |
     /// | spell | 10 µs: many times what a line takes. A partner that takes longer does not execute, perhaps because this one spins where it would run |
     /// | stay | 100 µs: what a sleeper needs to wake, in an emulator as well |
-    /// | tight | 125 ns: what a line takes between processors that are far apart; nobody can tell less than that |
+    /// | tight | 125 ns: what a line takes between CPUs that are far apart; nobody can tell less than that |
     /// | look | 5 ms: half of the second kick |
-    /// | TSC | 1 s: the turn, and 16 answers, twice, by a parent or else by the boot processor |
+    /// | TSC | 1 s: the turn, and 16 answers, twice, by a parent or else by the boot CPU |
     /// | online | 2.5 s: the two before it, and a rest |
     pub const fn new(ticks_per_us: u64, after_init_us: u64) -> Self {
         let ms = ticks_per_us.saturating_mul(1000);
@@ -123,7 +123,7 @@ impl Limits {
         }
     }
 
-    /// How long a processor may be waited for in this phase.
+    /// How long a CPU may be waited for in this phase.
     pub const fn of(&self, phase: Phase) -> u64 {
         match phase {
             Phase::FirstSign => self.first_sign,
@@ -133,7 +133,7 @@ impl Limits {
         }
     }
 
-    /// The longest that one processor can hold up the boot processor.
+    /// The longest that one CPU can hold up the boot CPU.
     pub const fn total(&self) -> u64 {
         self.first_sign.saturating_add(self.initialisation).saturating_add(self.tsc_sync).saturating_add(self.online)
     }

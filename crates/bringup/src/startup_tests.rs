@@ -2,7 +2,7 @@
 use super::*;
 
 #[test]
-fn processors_with_their_apic_inside_need_no_delay() {
+fn cpus_with_their_apic_inside_need_no_delay() {
     for (vendor, family, microseconds) in [
         (Vendor::Intel, 5, 10_000),
         (Vendor::Intel, 6, 0),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a processor is, and what it may become.
+//! What a CPU is, and what it may become.
 
 use core::fmt;
 
-/// The four things the boot processor waits for, in order.
+/// The four things the boot CPU waits for, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// The first instruction of ours.
     FirstSign,
     /// Its own tables, stacks and interrupt controller.
     Initialisation,
-    /// Its time stamp counter agrees with the boot processor's, or the difference is known.
+    /// Its time stamp counter agrees with the boot CPU's, or the difference is known.
     TscSync,
     /// It takes work.
     Online,
@@ -32,7 +32,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Where a processor stands.
+/// Where a CPU stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// Nobody has woken it.
@@ -54,7 +54,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether a processor in this state may get into `next`.
+    /// Whether a CPU in this state may get into `next`.
     pub const fn may_become(self, next: Self) -> bool {
         use State::{Alive, Dead, Initialised, Kicked, Offline, Online, Parked, TscSynchronised};
         match (self, next) {
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// What a processor in this state is waited for; `None` where nothing is expected of it.
+    /// What a CPU in this state is waited for; `None` where nothing is expected of it.
     pub const fn awaited(self) -> Option<Phase> {
         match self {
             Self::Kicked => Some(Phase::FirstSign),
@@ -82,7 +82,7 @@ impl State {
     }
 
     /// Whether bring-up has nothing more to do with it.
-    pub const fn is_settled(self) -> bool {
+    pub const fn has_final_clock(self) -> bool {
         matches!(self, Self::Online | Self::Dead(_))
     }
 
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// A word that no state has counts as a processor that never showed up: nothing is built on it.
+    /// A word that no state has counts as a CPU that never showed up: nothing is built on it.
     pub(crate) const fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Offline,

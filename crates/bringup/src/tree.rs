@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who looks after whom: processors as a tree, the boot processor (number 0) at its root.
+//! Who looks after whom: CPUs as a tree, the boot CPU (number 0) at its root.
 
-/// Children of each processor. Eight make five levels of 4,096 processors and three of 128; a parent is done with its
+/// Children of each CPU. Eight make five levels of 4,096 CPUs and three of 128; a parent is done with its
 /// children in the time of eight cache-line transfers.
 pub const FAN_OUT: u32 = 8;
 
-/// The tree of processors `0..count`.
+/// The tree of CPUs `0..count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// How many processors there are.
+    /// How many CPUs there are.
     pub count: u32,
 }
 

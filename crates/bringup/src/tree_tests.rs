@@ -15,7 +15,7 @@ fn depth(tree: Tree, mut index: u32) -> u32 {
 }
 
 #[test]
-fn four_thousand_processors_are_few_steps_from_the_root() {
+fn four_thousand_cpus_are_few_steps_from_the_root() {
     assert_eq!(depth(Tree { count: 128 }, 127), 3);
     assert_eq!(depth(Tree { count: 4096 }, 4095), 4);
 }

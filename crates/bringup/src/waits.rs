@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the boot processor stood waiting for, processor by processor.
+//! What the boot CPU stood waiting for, CPU by CPU.
 //!
-//! The boot processor waits for all at once, so its time must be shared out: it counts as waiting for the processors in
+//! The boot CPU waits for all at once, so its time must be shared out: it counts as waiting for the CPUs in
 //! their order, for each through its four phases, and what has happened by the time it comes to it costs nothing. Where
-//! it does wait for one after the other, that is exactly what it does. Worked out afterwards from what the processors
+//! it does wait for one after the other, that is exactly what it does. Worked out afterwards from what the CPUs
 //! wrote down.
 
-use crate::cell::{ProcessorCell, Stamps};
+use crate::cell::{CpuCell, Stamps};
 use crate::crew::{Crew, Policy};
 use crate::state::{Phase, State};
 
-/// Ticks that the boot processor waited on one processor's account.
+/// Ticks that the boot CPU waited on one CPU's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// For its first sign of life.
@@ -29,7 +29,7 @@ impl Waits {
         self.first_sign.saturating_add(self.initialisation).saturating_add(self.tsc_sync).saturating_add(self.online)
     }
 
-    /// Moves `clock` on past what this processor did. A stamp in the past (one that counters apart made, too) costs
+    /// Moves `clock` on past what this CPU did. A stamp in the past (one that counters apart made, too) costs
     /// nothing.
     fn of(clock: &mut u64, stamps: &Stamps, state: State) -> Self {
         let mut until = |stamp: u64| {
@@ -56,13 +56,13 @@ impl Waits {
     }
 }
 
-/// The waits of each processor of a crew but the first, once bring-up is over. `began` is
+/// The waits of each CPU of a crew but the first, once bring-up is over. `began` is
 /// [`Summary::began`](crate::Summary::began) plus what the kicks took.
 pub fn in_order<'a>(crew: &Crew<'a>, began: u64) -> impl Iterator<Item = (u32, Waits)> + use<'a> {
     let crew = *crew;
     let is_serial = crew.plan().policy == Policy::Serial;
     (1..crew.count()).scan(began, move |clock, index| {
-        let (stamps, state) = crew.cell(index).map(|cell: &ProcessorCell| (cell.stamps(), cell.state()))?;
+        let (stamps, state) = crew.cell(index).map(|cell: &CpuCell| (cell.stamps(), cell.state()))?;
         if is_serial {
             // Waiting for this one began when it was kicked.
             *clock = stamps.kicked.max(*clock);
@@ -71,11 +71,11 @@ pub fn in_order<'a>(crew: &Crew<'a>, began: u64) -> impl Iterator<Item = (u32, W
     })
 }
 
-/// Ticks from `began` until the last of a crew's processors gave its first sign of life; 0 if all had. One that gave
+/// Ticks from `began` until the last of a crew's CPUs gave its first sign of life; 0 if all had. One that gave
 /// none counts until it was given up.
 pub fn last_first_sign(crew: &Crew<'_>, began: u64) -> u64 {
     let of = |index| {
-        let cell: &ProcessorCell = crew.cell(index)?;
+        let cell: &CpuCell = crew.cell(index)?;
         let stamps = cell.stamps();
         Some(if cell.state() == State::Dead(Phase::FirstSign) { stamps.dead } else { stamps.alive })
     };

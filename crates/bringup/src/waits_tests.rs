@@ -20,7 +20,7 @@ fn what_has_happened_already_costs_nothing() {
 }
 
 #[test]
-fn a_dead_processor_costs_until_it_was_given_up_and_in_that_phase() {
+fn a_dead_cpu_costs_until_it_was_given_up_and_in_that_phase() {
     let mut clock = 100;
     let waits = Waits::of(&mut clock, &STAMPS, State::Dead(Phase::Initialisation));
     assert_eq!(waits, Waits { first_sign: 10, initialisation: 889, ..Waits::default() });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A watchdog beside the processors: a timer of the HPET, whose interrupt an I/O APIC sends as an NMI.
+//! A watchdog beside the CPUs: a timer of the HPET, whose interrupt an I/O APIC sends as an NMI.
 //!
-//! While a new image has a processor, nothing of the old one runs there. Another processor can look at the time and
+//! While a new image has a CPU, nothing of the old one runs there. Another CPU can check the time and
 //! send an NMI; but there may be no other one, or all may stand still alike. The HPET counts whatever they do, and no
 //! mask holds an NMI back.
 //!
 //! ```text
-//! HPET timer n ──edge──▶ I/O APIC input, NMI, the boot processor ──▶ the crossing's gate ──▶ old image
+//! HPET timer n ──edge──▶ I/O APIC input, NMI, the boot CPU ──▶ the switch pages' gate ──▶ old image
 //! ```
 //!
 //! Registers: IA-PC HPET Specification 1.0a, section 2.3. Everything is done with 32-bit accesses and the low half of

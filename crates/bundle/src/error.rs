@@ -85,7 +85,7 @@ impl fmt::Display for BundleError {
             "" => write!(f, "bundle, at byte {}: ", self.offset_bytes)?,
             entry => write!(f, "bundle entry {entry:?} at byte {}: ", self.offset_bytes)?,
         }
-        write!(f, "{}; {}", self.problem, self.problem.mend())
+        write!(f, "{}; {}", self.problem, self.problem.hint())
     }
 }
 
@@ -125,7 +125,7 @@ impl fmt::Display for Problem {
 
 impl Problem {
     /// What to do about it.
-    fn mend(&self) -> &'static str {
+    fn hint(&self) -> &'static str {
         match self {
             Self::NoArchive | Self::NoManifest => "make one with `baton bundle host.toml -o FILE`",
             Self::Truncated { .. } | Self::BadChecksum { .. } => "copy the bundle again, or make it again",

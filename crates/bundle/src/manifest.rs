@@ -35,11 +35,11 @@ pub mod limits {
     pub const TRUSTED_KEYS: usize = 16;
     /// Modules of one guest.
     pub const MODULES: usize = 16;
-    /// Virtual processors of one guest.
+    /// vCPUs of one guest.
     pub const VCPUS: u32 = 512;
     /// The largest weight of a guest; the least is 1.
     pub const WEIGHT_MOST: u32 = 1024;
-    /// The longest that a virtual processor may spin with interrupts off before the guest counts as hung, in seconds.
+    /// The longest that a vCPU may spin with interrupts off before the guest counts as hung, in seconds.
     pub const HUNG_MOST_S: u32 = 3600;
     /// Events that a guest may count, where they are named.
     pub const PMU_EVENTS: usize = 16;
@@ -109,7 +109,7 @@ pub enum WhenDone {
     /// It waits for orders.
     #[default]
     Stay,
-    /// It switches the machine off.
+    /// It powers the machine off.
     #[serde(rename = "poweroff")]
     PowerOff,
     /// It leaves the emulator through QEMU's isa-debug-exit, telling whether every guest ended well.
@@ -129,17 +129,17 @@ pub struct GuestConfig {
     pub modules: Vec<String>,
     /// Its kernel's command line.
     pub cmdline: String,
-    /// Its processors.
+    /// Its CPUs.
     pub vcpus: u32,
     /// Its memory.
     pub memory_bytes: u64,
     /// Its optional devices.
     pub devices: Devices,
-    /// Its virtual processors' share where several have one processor, from 1 to [`limits::WEIGHT_MOST`]; 100 is usual.
+    /// Its vCPUs' share where several have one CPU, from 1 to [`limits::WEIGHT_MOST`]; 100 is usual.
     pub weight: u32,
     /// What becomes of it when its kernel has panicked or hangs.
     pub on_panic: OnPanic,
-    /// Seconds with interrupts off after which a virtual processor that spins counts as hung; 0: none does.
+    /// Seconds with interrupts off after which a vCPU that spins counts as hung; 0: none does.
     pub hung_s: u32,
     /// Its performance counters.
     pub pmu: Pmu,
@@ -178,7 +178,7 @@ pub enum OnPanic {
     Ignore,
 }
 
-/// A guest's performance counters: the vendor whose they are is the one that its processor shows.
+/// A guest's performance counters: the vendor whose they are is the one that its CPU shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pmu {

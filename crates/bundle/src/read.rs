@@ -46,7 +46,7 @@ pub struct GuestFiles<'a> {
 }
 
 impl<'a> Bundle<'a> {
-    /// Reads the archive's headers and the manifest. The files' bytes are not looked at: see [`Self::verify`]. Whatever
+    /// Reads the archive's headers and the manifest. The files' bytes are not checked: see [`Self::verify`]. Whatever
     /// follows the trailer is ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BundleError> {
         let mut entries = Entries::new(bytes);

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU32, Ordering};
 pub enum Step {
     /// The reason is noted, so that a step that fails does not take its place in the report.
     Note = 0,
-    /// The other processors are stopped.
+    /// The other CPUs are stopped.
     Stop,
     /// The report is printed.
     Report,
@@ -25,7 +25,7 @@ pub enum Step {
     Rest,
     /// Resting failed: the machine is reset or left where that was asked for, and nothing else is served.
     Leave,
-    /// That failed, too, or was not asked for: the processor halts without serving anything.
+    /// That failed, too, or was not asked for: the CPU halts without serving anything.
     Halt,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who owns the end, who failed as well, and who has stopped.
 
-use crate::set::{ProcessorSet, SharedSet};
+use crate::set::{CpuSet, SharedSet};
 use crate::sync::{AtomicU32, Ordering};
 
 /// Nobody owns the end: the host lives. Else the owner's number plus one.
@@ -14,7 +14,7 @@ pub struct Ending {
     stopped: SharedSet,
 }
 
-/// What a processor that has failed is to do.
+/// What a CPU that has failed is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It is the first: it reports, and ends the host.
@@ -36,14 +36,14 @@ impl Ending {
         }
     }
 
-    /// Processor `processor` has failed. Exactly one is ever told that it is the owner.
-    pub fn claim(&self, processor: u32) -> Role {
-        let mine = processor.saturating_add(1);
+    /// CPU `cpu` has failed. Exactly one is ever told that it is the owner.
+    pub fn claim(&self, cpu: u32) -> Role {
+        let mine = cpu.saturating_add(1);
         match self.owner.compare_exchange(NOBODY, mine, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Role::Owner,
             Err(owner) if owner == mine => Role::Again,
             Err(owner) => {
-                self.failed_too.insert(processor);
+                self.failed_too.insert(cpu);
                 Role::Bystander { owner: owner - 1 }
             }
         }
@@ -54,18 +54,18 @@ impl Ending {
         self.owner.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// The calling processor will do nothing more. What it did before (a claim) is seen by whoever sees it stopped.
-    pub fn has_stopped(&self, processor: u32) {
-        self.stopped.insert(processor);
+    /// The calling CPU will do nothing more. What it did before (a claim) is seen by whoever sees it stopped.
+    pub fn has_stopped(&self, cpu: u32) {
+        self.stopped.insert(cpu);
     }
 
     /// Who has stopped by now.
-    pub fn stopped(&self) -> ProcessorSet {
+    pub fn stopped(&self) -> CpuSet {
         self.stopped.get()
     }
 
     /// Who failed as well, beside the owner. Complete for all that are in an earlier [`Self::stopped`].
-    pub fn failed_too(&self) -> ProcessorSet {
+    pub fn failed_too(&self) -> CpuSet {
         self.failed_too.get()
     }
 }

@@ -8,10 +8,10 @@
 //!   └── in one of these steps: a line, and on with the step after it ───────────────────────────┘
 //! ```
 //!
-//! - [`Ending`]: the first processor to fail owns the end, by one compare-and-swap; all others go quiet.
+//! - [`Ending`]: the first CPU to fail owns the end, by one compare-and-swap; all others go quiet.
 //! - [`stop_others`]: an interrupt for everyone, an NMI for who does not answer it, and a name for who answers neither.
 //! - [`Descent`]: a failure within the end costs the step it came in, and can never start the end again.
-//! - [`Rest`], [`Watch`]: what a processor does for ever, and what the owner still listens to.
+//! - [`Rest`], [`Watch`]: what a CPU does for ever, and what the owner still listens to.
 //! - [`epitaph`]: what the next Baton finds in memory.
 //! - [`stray`]: NMIs and interrupts that nobody claims, which end nothing.
 //!
@@ -36,7 +36,7 @@ pub use descent::{Descent, Fall, Step};
 pub use ending::{Ending, Role};
 pub use notice::{PVPANIC_PORT, pvpanic_event};
 pub use rest::{Action, Rest};
-pub use set::{MAX_PROCESSORS, ProcessorSet};
+pub use set::{CpuSet, MAX_CPUS};
 pub use stop::{Limits, RollCall, Stopper, stop_others};
 pub use watch::{Command, HELP, Watch};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of processors that fail at once, and of one that stops while another looks.
+//! Every interleaving of CPUs that fail at once, and of one that stops while another looks.
 
 use loom::model;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::{Descent, Ending, Limits, ProcessorSet, Role, Step, Stopper, stop_others};
+use crate::{CpuSet, Descent, Ending, Limits, Role, Step, Stopper, stop_others};
 
 #[test]
 fn of_two_that_fail_at_once_one_owns_the_end_and_names_the_other() {
@@ -25,10 +25,10 @@ fn of_two_that_fail_at_once_one_owns_the_end_and_names_the_other() {
         let other = other.join().unwrap();
         match (mine, other) {
             (Role::Owner, Role::Bystander { owner: 0 }) => {
-                assert_eq!(ending.failed_too(), ProcessorSet::from_iter([1]));
+                assert_eq!(ending.failed_too(), CpuSet::from_iter([1]));
             }
             (Role::Bystander { owner: 1 }, Role::Owner) => {
-                assert_eq!(ending.failed_too(), ProcessorSet::from_iter([0]));
+                assert_eq!(ending.failed_too(), CpuSet::from_iter([0]));
             }
             both => panic!("{both:?}"),
         }
@@ -74,14 +74,14 @@ impl Stopper for Looks {
 }
 
 #[test]
-fn a_processor_that_answers_at_any_moment_is_counted_once() {
+fn a_cpu_that_answers_at_any_moment_is_counted_once() {
     model(|| {
         let ending = Arc::new(Ending::new());
         let other = {
             let ending = ending.clone();
             thread::spawn(move || ending.has_stopped(1))
         };
-        let others = ProcessorSet::from_iter([1]);
+        let others = CpuSet::from_iter([1]);
         let call = stop_others(&ending, others, &mut Looks(0), Limits { interrupt_ticks: 2, nmi_ticks: 2, looks: 3 });
         let times = [call.by_interrupt, call.by_nmi, call.silent].iter().filter(|set| set.contains(1)).count();
         assert_eq!(times, 1, "{call:?}");
@@ -90,7 +90,7 @@ fn a_processor_that_answers_at_any_moment_is_counted_once() {
 }
 
 #[test]
-fn a_step_hangs_when_it_is_found_three_times_and_each_step_is_counted_anew() {
+fn a_step_hangs_when_it_is_found_three_times_and_each_step_is_counted_again() {
     model(|| {
         let descent = Descent::new();
         for step in [Step::Stop, Step::Report] {

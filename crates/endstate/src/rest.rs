@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows the report, and what a processor does that has nothing left to do.
+//! What follows the report, and what a CPU does that has nothing left to do.
 
 /// What follows the report of the host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The owner spins in delays, interrupts on: the baseline, what Linux does.
     Spin,
-    /// Every processor halts, interrupts on.
+    /// Every CPU halts, interrupts on.
     Halt,
     /// As [`Self::Halt`], and after this time the machine is reset.
     Reboot {
@@ -17,7 +17,7 @@ pub enum Action {
     Exit,
 }
 
-/// How a processor passes the time until the next interrupt.
+/// How a CPU passes the time until the next interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// It delays.
@@ -27,7 +27,7 @@ pub enum Rest {
 }
 
 impl Action {
-    /// How the owner rests, or another processor. Only the owner ever spins: whoever it stopped halts.
+    /// How the owner rests, or another CPU. Only the owner ever spins: whoever it stopped halts.
     pub fn rest(self, is_owner: bool) -> Rest {
         if self == Self::Spin && is_owner { Rest::Spin } else { Rest::Halt }
     }

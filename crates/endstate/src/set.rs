@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of processors, and sets that several processors add to at once.
+//! Sets of CPUs, and sets that several CPUs add to at once.
 
 use core::fmt;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Processors that can be told apart; numbers from here on are not kept.
-pub const MAX_PROCESSORS: u32 = 256;
-const WORDS: usize = MAX_PROCESSORS as usize / 64;
+/// CPUs that can be told apart; numbers from here on are not kept.
+pub const MAX_CPUS: u32 = 256;
+const WORDS: usize = MAX_CPUS as usize / 64;
 
-/// Some processors, by number.
+/// Some CPUs, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProcessorSet {
+pub struct CpuSet {
     words: [u64; WORDS],
 }
 
-impl ProcessorSet {
+impl CpuSet {
     /// Nobody.
     pub const EMPTY: Self = Self { words: [0; WORDS] };
 
     /// Adds one; a number that is too large is not kept.
-    pub fn insert(&mut self, processor: u32) {
-        if let Some((word, bit)) = place(processor) {
+    pub fn insert(&mut self, cpu: u32) {
+        if let Some((word, bit)) = place(cpu) {
             self.words[word] |= bit;
         }
     }
 
     /// Takes one out.
-    pub fn remove(&mut self, processor: u32) {
-        if let Some((word, bit)) = place(processor) {
+    pub fn remove(&mut self, cpu: u32) {
+        if let Some((word, bit)) = place(cpu) {
             self.words[word] &= !bit;
         }
     }
 
     /// Whether it is in.
-    pub fn contains(&self, processor: u32) -> bool {
-        place(processor).is_some_and(|(word, bit)| self.words[word] & bit != 0)
+    pub fn contains(&self, cpu: u32) -> bool {
+        place(cpu).is_some_and(|(word, bit)| self.words[word] & bit != 0)
     }
 
     /// Whether nobody is in.
@@ -51,7 +51,7 @@ impl ProcessorSet {
     /// Everyone in it, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
         let copy = *self;
-        (0..MAX_PROCESSORS).filter(move |&processor| copy.contains(processor))
+        (0..MAX_CPUS).filter(move |&cpu| copy.contains(cpu))
     }
 
     /// Those in this set that are not in `other`.
@@ -65,26 +65,26 @@ impl ProcessorSet {
     }
 }
 
-impl FromIterator<u32> for ProcessorSet {
-    fn from_iter<I: IntoIterator<Item = u32>>(processors: I) -> Self {
+impl FromIterator<u32> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
         let mut set = Self::EMPTY;
-        processors.into_iter().for_each(|processor| set.insert(processor));
+        cpus.into_iter().for_each(|cpu| set.insert(cpu));
         set
     }
 }
 
 /// As `1, 4, 5`.
-impl fmt::Display for ProcessorSet {
+impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.iter().enumerate().try_for_each(|(at, processor)| {
+        self.iter().enumerate().try_for_each(|(at, cpu)| {
             f.write_str(if at == 0 { "" } else { ", " })?;
-            write!(f, "{processor}")
+            write!(f, "{cpu}")
         })
     }
 }
 
-fn place(processor: u32) -> Option<(usize, u64)> {
-    (processor < MAX_PROCESSORS).then_some((processor as usize / 64, 1 << (processor % 64)))
+fn place(cpu: u32) -> Option<(usize, u64)> {
+    (cpu < MAX_CPUS).then_some((cpu as usize / 64, 1 << (cpu % 64)))
 }
 
 /// A set that everyone may add to.
@@ -101,14 +101,14 @@ impl SharedSet {
     }
 
     /// Adds one. Whoever sees it in sees what the adder did before.
-    pub(crate) fn insert(&self, processor: u32) {
-        if let Some((word, bit)) = place(processor) {
+    pub(crate) fn insert(&self, cpu: u32) {
+        if let Some((word, bit)) = place(cpu) {
             self.words[word].fetch_or(bit, Ordering::AcqRel);
         }
     }
 
     /// Who is in now.
-    pub(crate) fn get(&self) -> ProcessorSet {
-        ProcessorSet { words: core::array::from_fn(|at| self.words[at].load(Ordering::Acquire)) }
+    pub(crate) fn get(&self) -> CpuSet {
+        CpuSet { words: core::array::from_fn(|at| self.words[at].load(Ordering::Acquire)) }
     }
 }

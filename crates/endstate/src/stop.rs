@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stopping the other processors: first an interrupt, which those take that are in their loop or in a guest; then, for
+//! Stopping the other CPUs: first an interrupt, which those take that are in their loop or in a guest; then, for
 //! who has interrupts masked, an NMI; then nothing more than a name.
 
 use crate::ending::Ending;
-use crate::set::ProcessorSet;
+use crate::set::CpuSet;
 
 /// What stopping takes of the hardware.
 pub trait Stopper {
@@ -11,10 +11,10 @@ pub trait Stopper {
     fn now(&mut self) -> u64;
     /// Time passes.
     fn pause(&mut self);
-    /// Sends processor `processor` the interrupt to stop by.
-    fn interrupt(&mut self, processor: u32);
+    /// Sends CPU `cpu` the interrupt to stop by.
+    fn interrupt(&mut self, cpu: u32);
     /// Sends it an NMI.
-    fn nmi(&mut self, processor: u32);
+    fn nmi(&mut self, cpu: u32);
 }
 
 /// How long answers are waited for.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub interrupt_ticks: u64,
     /// Ticks for answers to the NMI.
     pub nmi_ticks: u64,
-    /// Looks at the clock that either wait may take, for a clock that stands still.
+    /// Checks the clock that either wait may take, for a clock that stands still.
     pub looks: u64,
 }
 
@@ -32,26 +32,26 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RollCall {
     /// By the interrupt, or on their own.
-    pub by_interrupt: ProcessorSet,
+    pub by_interrupt: CpuSet,
     /// By the NMI.
-    pub by_nmi: ProcessorSet,
+    pub by_nmi: CpuSet,
     /// Not at all: they may still run.
-    pub silent: ProcessorSet,
+    pub silent: CpuSet,
 }
 
 /// Stops `others` and waits for their answers ([`Ending::has_stopped`]), at most as long as `limits` says.
-pub fn stop_others(ending: &Ending, others: ProcessorSet, stopper: &mut impl Stopper, limits: Limits) -> RollCall {
+pub fn stop_others(ending: &Ending, others: CpuSet, stopper: &mut impl Stopper, limits: Limits) -> RollCall {
     let running = others.without(&ending.stopped());
-    running.iter().for_each(|processor| stopper.interrupt(processor));
+    running.iter().for_each(|cpu| stopper.interrupt(cpu));
     let by_interrupt = wait(ending, others, stopper, limits.interrupt_ticks, limits.looks);
     let masked = others.without(&by_interrupt);
-    masked.iter().for_each(|processor| stopper.nmi(processor));
+    masked.iter().for_each(|cpu| stopper.nmi(cpu));
     let by_nmi = wait(ending, masked, stopper, limits.nmi_ticks, limits.looks);
     RollCall { by_interrupt, by_nmi, silent: masked.without(&by_nmi) }
 }
 
 /// Those of `wanted` that have stopped when all have or the time is over.
-fn wait(ending: &Ending, wanted: ProcessorSet, stopper: &mut impl Stopper, ticks: u64, looks: u64) -> ProcessorSet {
+fn wait(ending: &Ending, wanted: CpuSet, stopper: &mut impl Stopper, ticks: u64, looks: u64) -> CpuSet {
     let start = stopper.now();
     for _ in 0..looks {
         let stopped = wanted.common(&ending.stopped());

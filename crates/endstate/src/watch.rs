@@ -13,7 +13,7 @@ pub enum Command {
     Reboot,
     /// The log is printed from its beginning.
     PrintLog,
-    /// The registers are printed, and where every other processor stood.
+    /// The registers are printed, and where every other CPU stood.
     PrintRegisters,
     /// The keys are printed.
     Help,

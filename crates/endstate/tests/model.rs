@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole ends on a model of processors: some answer, some have interrupts masked, some are gone.
+//! Whole ends on a model of CPUs: some answer, some have interrupts masked, some are gone.
 
-use endstate::{Action, Command, Ending, Limits, ProcessorSet, Rest, Role, Stopper, Watch, pvpanic_event, stop_others};
+use endstate::{Action, Command, CpuSet, Ending, Limits, Rest, Role, Stopper, Watch, pvpanic_event, stop_others};
 use proptest::prelude::*;
 
-/// What a modelled processor answers to.
+/// What a modelled CPU answers to.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     /// An interrupt, after so many ticks.
@@ -45,22 +45,22 @@ impl Stopper for Model<'_> {
     fn pause(&mut self) {
         self.now += 1;
         self.pauses += 1;
-        for (_, processor) in self.due.extract_if(.., |(at, _)| *at <= self.now) {
-            self.ending.has_stopped(processor);
+        for (_, cpu) in self.due.extract_if(.., |(at, _)| *at <= self.now) {
+            self.ending.has_stopped(cpu);
         }
     }
 
-    fn interrupt(&mut self, processor: u32) {
-        self.interrupted.push(processor);
-        if let Manner::Prompt(ticks) = self.manners[processor as usize - 1] {
-            self.due.push((self.now + ticks, processor));
+    fn interrupt(&mut self, cpu: u32) {
+        self.interrupted.push(cpu);
+        if let Manner::Prompt(ticks) = self.manners[cpu as usize - 1] {
+            self.due.push((self.now + ticks, cpu));
         }
     }
 
-    fn nmi(&mut self, processor: u32) {
-        self.woken.push(processor);
-        if let Manner::Masked(ticks) = self.manners[processor as usize - 1] {
-            self.due.push((self.now + ticks, processor));
+    fn nmi(&mut self, cpu: u32) {
+        self.woken.push(cpu);
+        if let Manner::Masked(ticks) = self.manners[cpu as usize - 1] {
+            self.due.push((self.now + ticks, cpu));
         }
     }
 }
@@ -85,25 +85,25 @@ proptest! {
             prop_assert_eq!(ending.claim(at as u32 + 1), Role::Bystander { owner: 0 });
             ending.has_stopped(at as u32 + 1);
         }
-        let others: ProcessorSet = (1..=manners.len() as u32).collect();
+        let others: CpuSet = (1..=manners.len() as u32).collect();
         let mut model = Model::new(&ending, &manners);
         let call = stop_others(&ending, others, &mut model, LIMITS);
         let count = call.by_interrupt.count() + call.by_nmi.count() + call.silent.count();
         prop_assert_eq!(count, others.count(), "each is in one set: {:?}", call);
         prop_assert!(model.now <= LIMITS.interrupt_ticks + LIMITS.nmi_ticks, "it took {}", model.now);
         for (at, manner) in manners.iter().enumerate() {
-            let processor = at as u32 + 1;
+            let cpu = at as u32 + 1;
             match manner {
-                Manner::Prompt(0..=100) => prop_assert!(call.by_interrupt.contains(processor), "{} {:?}", processor, call),
-                Manner::Masked(0..=50) => prop_assert!(call.by_nmi.contains(processor), "{} {:?}", processor, call),
-                Manner::Gone => prop_assert!(call.silent.contains(processor)),
+                Manner::Prompt(0..=100) => prop_assert!(call.by_interrupt.contains(cpu), "{} {:?}", cpu, call),
+                Manner::Masked(0..=50) => prop_assert!(call.by_nmi.contains(cpu), "{} {:?}", cpu, call),
+                Manner::Gone => prop_assert!(call.silent.contains(cpu)),
                 Manner::FailedToo => {
-                    prop_assert!(call.by_interrupt.contains(processor) && !model.interrupted.contains(&processor));
-                    prop_assert!(ending.failed_too().contains(processor));
+                    prop_assert!(call.by_interrupt.contains(cpu) && !model.interrupted.contains(&cpu));
+                    prop_assert!(ending.failed_too().contains(cpu));
                 }
                 Manner::Prompt(_) | Manner::Masked(_) => {}
             }
-            prop_assert!(!(call.by_interrupt.contains(processor) && model.woken.contains(&processor)), "a needless NMI");
+            prop_assert!(!(call.by_interrupt.contains(cpu) && model.woken.contains(&cpu)), "a needless NMI");
         }
     }
 }
@@ -122,7 +122,7 @@ fn a_clock_that_stands_still_ends_the_wait_all_the_same() {
 fn alone_nobody_is_waited_for() {
     let ending = Ending::new();
     let mut model = Model::new(&ending, &[]);
-    stop_others(&ending, ProcessorSet::EMPTY, &mut model, LIMITS);
+    stop_others(&ending, CpuSet::EMPTY, &mut model, LIMITS);
     assert_eq!(model.pauses, 0);
 }
 
@@ -149,8 +149,8 @@ fn of_many_threads_that_fail_at_once_one_owns_the_end() {
 }
 
 #[test]
-fn processors_are_listed_in_order_and_too_large_a_number_is_not_kept() {
-    let set: ProcessorSet = [255, 3, 64, 256, u32::MAX].into_iter().collect();
+fn cpus_are_listed_in_order_and_too_large_a_number_is_not_kept() {
+    let set: CpuSet = [255, 3, 64, 256, u32::MAX].into_iter().collect();
     assert_eq!(set.to_string(), "3, 64, 255");
     let ending = Ending::new();
     assert_eq!((ending.claim(u32::MAX - 1), ending.claim(u32::MAX - 1)), (Role::Owner, Role::Again));

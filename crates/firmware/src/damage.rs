@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory as it is, but with a bad table of processors: for self-tests of a host on machines whose tables are good.
+//! Memory as it is, but with a bad table of CPUs: for self-tests of a host on machines whose tables are good.
 //!
 //! The table is recognised when its name is read, which is the first that anybody reads of it. What is changed has a
 //! good checksum again, so that the table is believed.
@@ -18,16 +18,16 @@ pub enum Damage {
     Missing,
     /// It ends within its second entry.
     Truncated,
-    /// The second processor has the identifier of the first.
+    /// The second CPU has the identifier of the first.
     Duplicate,
-    /// The second processor has an identifier that nobody has, the third one that means all.
+    /// The second CPU has an identifier that nobody has, the third one that means all.
     Absurd,
 }
 
-/// An identifier that no processor of a machine with fewer than 254 has.
+/// An identifier that no CPU of a machine with fewer than 254 has.
 const NOBODY: u8 = 0xfe;
 const EVERYBODY: u8 = 0xff;
-/// Entries that are looked at for processors.
+/// Entries that are checked for CPUs.
 const MOST_ENTRIES: u32 = 512;
 
 /// Memory with a damaged table.
@@ -45,7 +45,7 @@ struct Patches {
 }
 
 impl<'m> Damaged<'m> {
-    /// `memory`, in which the table of processors is damaged in this way.
+    /// `memory`, in which the table of CPUs is damaged in this way.
     pub fn new(memory: &'m dyn PhysicalMemory, damage: Damage) -> Self {
         Self { memory, damage, found: RefCell::new(None) }
     }
@@ -81,7 +81,7 @@ impl<'m> Damaged<'m> {
         patches
     }
 
-    /// Where the first three processors' identifiers stand, and which they are.
+    /// Where the first three CPUs' identifiers stand, and which they are.
     fn identifiers(&self, table: u64, length: u32) -> ArrayVec<(u32, u8), 3> {
         let mut found = ArrayVec::new();
         let mut offset = madt::MINIMUM_BYTES;

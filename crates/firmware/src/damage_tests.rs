@@ -7,13 +7,13 @@ use super::*;
 use crate::testing::{Machine, local_apic, madt, table};
 use crate::{Tables, discover};
 
-/// Identifiers and warnings of a machine with the processors 3, 4, 5, 6 and another table behind their table.
+/// Identifiers and warnings of a machine with the CPUs 3, 4, 5, 6 and another table behind their table.
 fn read(damage: Damage) -> (Vec<u32>, Vec<String>) {
-    let processors: Vec<_> = (3..7).map(|apic_id| local_apic(apic_id, 1)).collect();
-    let machine = Machine::with_tables(&[table(b"WAET", &[1; 4]), madt(1, &processors), table(b"OEM1", b"APIC")]);
+    let cpus: Vec<_> = (3..7).map(|apic_id| local_apic(apic_id, 1)).collect();
+    let machine = Machine::with_tables(&[table(b"WAET", &[1; 4]), madt(1, &cpus), table(b"OEM1", b"APIC")]);
     let mut tables = Box::new(Tables::new());
     discover(&Damaged::new(&machine, damage), None, &mut tables).unwrap();
-    let ids = tables.processors.iter().map(|processor| processor.apic_id).collect();
+    let ids = tables.cpus.iter().map(|cpu| cpu.apic_id).collect();
     let warnings = tables.warnings.iter().map(ToString::to_string).filter(|warning| warning.contains("APIC"));
     (ids, warnings.collect())
 }
@@ -25,14 +25,14 @@ fn a_missing_table_names_nobody() {
 }
 
 #[test]
-fn of_a_truncated_table_the_first_processor_is_left() {
+fn of_a_truncated_table_the_first_cpu_is_left() {
     let (ids, warnings) = read(Damage::Truncated);
     assert_eq!(ids, [3]);
     assert!(warnings[0].contains("cut short"), "{warnings:?}");
 }
 
 #[test]
-fn of_two_processors_of_one_identifier_the_first_is_left() {
+fn of_two_cpus_of_one_identifier_the_first_is_left() {
     let (ids, warnings) = read(Damage::Duplicate);
     assert_eq!(ids, [3, 5, 6]);
     assert!(warnings[0].contains("APIC id 3"), "{warnings:?}");
@@ -46,11 +46,11 @@ fn an_identifier_of_nobody_is_believed_and_one_of_everybody_is_not() {
 }
 
 #[test]
-fn without_enough_processors_nothing_is_changed() {
+fn without_enough_cpus_nothing_is_changed() {
     let machine = Machine::with_tables(&[madt(1, &[local_apic(3, 1)])]);
     for damage in [Damage::Duplicate, Damage::Absurd] {
         let mut tables = Box::new(Tables::new());
         discover(&Damaged::new(&machine, damage), None, &mut tables).unwrap();
-        assert_eq!(tables.processors.len(), 1);
+        assert_eq!(tables.cpus.len(), 1);
     }
 }

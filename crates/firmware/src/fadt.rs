@@ -170,7 +170,7 @@ fn read_dsdt(table: &Table<'_>, tables: &mut Tables) {
     };
     let opened = address.and_then(|at| Table::open(table.memory(), at, Signature::DSDT, HEADER_BYTES));
     let searched = opened.and_then(|dsdt| {
-        tables.look_at_revision(Signature::DSDT, &dsdt);
+        tables.check_revision(Signature::DSDT, &dsdt);
         sleep::find_s5(&dsdt)
     });
     match searched {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host's firmware says of the machine: its ACPI tables, read as bytes.
 //!
-//! A hypervisor wants few facts from ACPI (which processors, where the interrupt controllers and timers are, how to
+//! A hypervisor wants few facts from ACPI (which CPUs, where the interrupt controllers and timers are, how to
 //! reset and power off) and wants them early, before it has a heap or a second stack. So the tables are read as data:
 //!
 //! - every byte comes through [`PhysicalMemory`]; no pointer is ever made from an address that firmware wrote;
@@ -20,13 +20,13 @@
 //! | module | what | source |
 //! |---|---|---|
 //! | [`root`] | root pointer, RSDT and XSDT | ACPI 6.5, sections 5.2.5 to 5.2.8 |
-//! | [`madt`] | processors, I/O APICs, interrupt overrides | 5.2.12 |
+//! | [`madt`] | CPUs, I/O APICs, interrupt overrides | 5.2.12 |
 //! | [`fadt`] | timer, sleep and reset registers | 5.2.9 |
 //! | [`sleep`] | the value that powers the machine off | 7.4.2, 20.2 |
 //! | [`power`] | what is written where to power off and to reset | 4.8.3 |
 //! | [`hpet`] | the high precision event timer | IA-PC HPET 1.0a, section 3.2.4 |
 //! | [`mcfg`] | PCI Express configuration space | PCI Firmware Specification 3.2, section 4.1.2 |
-//! | [`srat`] | which memory and processors are on which NUMA node | ACPI 6.5, section 5.2.16 |
+//! | [`srat`] | which memory and CPUs are on which NUMA node | ACPI 6.5, section 5.2.16 |
 //! | [`table`], [`register`] | one table's checked bytes; a generic address | 5.2.6, 5.2.3.2 |
 //! | [`tables`], [`problem`] | what is found; what was wrong | |
 //! | [`damage`] | bad tables on good machines, for self-tests | |
@@ -60,9 +60,7 @@ pub use memory::{PhysicalMemory, Unreadable};
 pub use problem::{Error, Fault, MAX_TABLES, Problem, Register};
 pub use signature::Signature;
 pub use table::MAX_TABLE_BYTES;
-pub use tables::{
-    Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer, Processor, ResetRegister, SmiCommand, Tables,
-};
+pub use tables::{Cpu, Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer, ResetRegister, SmiCommand, Tables};
 
 use table::Table;
 
@@ -80,7 +78,7 @@ pub fn discover(memory: &impl PhysicalMemory, rsdp: Option<u64>, tables: &mut Ta
     for (kind, address) in KINDS.iter().zip(locate(&root, tables)) {
         match address.ok_or(Fault::Missing).and_then(|at| Table::open(memory, at, kind.signature, kind.minimum_bytes)) {
             Ok(table) => {
-                tables.look_at_revision(kind.signature, &table);
+                tables.check_revision(kind.signature, &table);
                 (kind.read)(&table, tables);
             }
             Err(Fault::Missing) if kind.may_be_missing => {}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Multiple APIC description table: processors and interrupt controllers (ACPI 6.5, section 5.2.12).
+//! Multiple APIC description table: CPUs and interrupt controllers (ACPI 6.5, section 5.2.12).
 //!
 //! After two fixed fields come entries, each with its kind and its length in the first two bytes. Kinds that are not
 //! needed are stepped over by their length, so an entry without one ends the walk.
 
 use crate::table::{Signature, Table};
-use crate::{Fault, IoApic, Override, Processor, Tables};
+use crate::{Cpu, Fault, IoApic, Override, Tables};
 
 /// Where the entries begin.
 pub const MINIMUM_BYTES: u32 = 44;
-/// From this revision on (ACPI 6.3) a flag says that a processor can be enabled later; it was reserved before.
+/// From this revision on (ACPI 6.3) a flag says that a CPU can be enabled later; it was reserved before.
 const ONLINE_CAPABLE_SINCE: u8 = 5;
 /// Bytes of the largest entry that is read.
 const ENTRY_BYTES: usize = 16;
@@ -60,19 +60,19 @@ fn take(kind: u8, entry: &[u8], known_flags: u32, offset: u32, tables: &mut Tabl
 fn take_local_apic(entry: &[u8; 8], known_flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let [_, _, _uid, apic_id, flags @ ..] = *entry;
     let flags = u32::from_le_bytes(flags) & known_flags;
-    take_processor(u32::from(apic_id), u32::from(u8::MAX), flags, offset, tables)
+    take_cpu(u32::from(apic_id), u32::from(u8::MAX), flags, offset, tables)
 }
 
 /// Section 5.2.12.12.
 fn take_x2apic(entry: &[u8; 16], known_flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let [_, _, _, _, i0, i1, i2, i3, f0, f1, f2, f3, ..] = *entry;
     let (apic_id, flags) = (u32::from_le_bytes([i0, i1, i2, i3]), u32::from_le_bytes([f0, f1, f2, f3]));
-    take_processor(apic_id, u32::MAX, flags & known_flags, offset, tables)
+    take_cpu(apic_id, u32::MAX, flags & known_flags, offset, tables)
 }
 
-/// A processor neither enabled nor online capable is a placeholder, to be ignored: its identifier may well be
+/// A CPU neither enabled nor online capable is a placeholder, to be ignored: its identifier may well be
 /// another's.
-fn take_processor(apic_id: u32, broadcast: u32, flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
+fn take_cpu(apic_id: u32, broadcast: u32, flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let enabled = flags & 1 != 0;
     let online_capable = !enabled && flags & 2 != 0;
     if !enabled && !online_capable {
@@ -81,11 +81,11 @@ fn take_processor(apic_id: u32, broadcast: u32, flags: u32, offset: u32, tables:
     if apic_id == broadcast {
         return Err(Fault::BroadcastApicId { apic_id });
     }
-    if tables.processors.iter().any(|known| known.apic_id == apic_id) {
+    if tables.cpus.iter().any(|known| known.apic_id == apic_id) {
         return Err(Fault::DuplicateApicId { apic_id });
     }
-    let processor = Processor { apic_id, enabled, online_capable, node: 0 };
-    tables.processors.try_push(processor).map_err(|_| Fault::NoRoom { offset })
+    let cpu = Cpu { apic_id, enabled, online_capable, node: 0 };
+    tables.cpus.try_push(cpu).map_err(|_| Fault::NoRoom { offset })
 }
 
 /// Section 5.2.12.3.

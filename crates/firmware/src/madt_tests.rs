@@ -3,9 +3,9 @@ use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
 
-use crate::tables::{MAX_IO_APICS, MAX_PROCESSORS, MAX_WARNINGS};
+use crate::tables::{MAX_CPUS, MAX_IO_APICS, MAX_WARNINGS};
 use crate::testing::*;
-use crate::{Fault, IoApic, Override, Processor, Signature, Tables};
+use crate::{Cpu, Fault, IoApic, Override, Signature, Tables};
 
 fn read(flags: u32, entries: &[Vec<u8>]) -> Box<Tables> {
     Machine::with_tables(&[madt(flags, entries)]).discover().unwrap()
@@ -17,36 +17,35 @@ fn faults(tables: &Tables) -> Vec<Fault> {
 }
 
 #[test]
-fn processors_of_both_kinds_are_listed_in_order() {
+fn cpus_of_both_kinds_are_listed_in_order() {
     let tables = read(0, &[x2apic(0x1_0000, 1), local_apic(4, 1), x2apic(300, 2)]);
     let expected = [(0x1_0000, true, false), (4, true, false), (300, false, true)];
-    let expected =
-        expected.map(|(apic_id, enabled, online_capable)| Processor { apic_id, enabled, online_capable, node: 0 });
-    assert_eq!(tables.processors.as_slice(), expected);
+    let expected = expected.map(|(apic_id, enabled, online_capable)| Cpu { apic_id, enabled, online_capable, node: 0 });
+    assert_eq!(tables.cpus.as_slice(), expected);
     assert_eq!(faults(&tables), []);
 }
 
 #[test]
-fn that_a_processor_can_come_later_is_believed_of_a_revision_that_can_say_it() {
+fn that_a_cpu_can_come_later_is_believed_of_a_revision_that_can_say_it() {
     for (revision, known) in [(0, 1), (1, 1), (4, 1), (5, 2), (u8::MAX, 2)] {
         let mut table = madt(0, &[local_apic(0, 1), local_apic(1, 2)]);
         table[8] = revision;
         let tables = Machine::with_tables(&[resum(table)]).discover().unwrap();
-        assert_eq!(tables.processors.len(), known, "revision {revision}");
+        assert_eq!(tables.cpus.len(), known, "revision {revision}");
     }
 }
 
 #[test]
 fn placeholders_are_ignored_silently_whatever_their_identifier() {
     let tables = read(0, &[local_apic(0, 0), local_apic(0xff, 0), x2apic(u32::MAX, 0), local_apic(0, 1)]);
-    assert_eq!(tables.processors.len(), 1);
+    assert_eq!(tables.cpus.len(), 1);
     assert_eq!(faults(&tables), []);
 }
 
 #[test]
 fn duplicate_and_broadcast_identifiers_are_ignored_with_a_warning() {
     let tables = read(0, &[local_apic(7, 1), x2apic(7, 1), local_apic(0xff, 1), x2apic(u32::MAX, 1), x2apic(0xff, 1)]);
-    assert_eq!(tables.processors.iter().map(|processor| processor.apic_id).collect::<Vec<_>>(), [7, 0xff]);
+    assert_eq!(tables.cpus.iter().map(|cpu| cpu.apic_id).collect::<Vec<_>>(), [7, 0xff]);
     let expected = [
         Fault::DuplicateApicId { apic_id: 7 },
         Fault::BroadcastApicId { apic_id: 0xff },
@@ -56,11 +55,11 @@ fn duplicate_and_broadcast_identifiers_are_ignored_with_a_warning() {
 }
 
 #[test]
-fn processors_beyond_the_list_are_warned_of_and_what_follows_is_read() {
-    let mut entries: Vec<_> = (0..MAX_PROCESSORS as u32 + 2).map(|apic_id| x2apic(apic_id, 1)).collect();
+fn cpus_beyond_the_list_are_warned_of_and_what_follows_is_read() {
+    let mut entries: Vec<_> = (0..MAX_CPUS as u32 + 2).map(|apic_id| x2apic(apic_id, 1)).collect();
     entries.push(io_apic(0, 0xfec0_0000, 0));
     let tables = read(0, &entries);
-    assert_eq!(tables.processors.len(), MAX_PROCESSORS);
+    assert_eq!(tables.cpus.len(), MAX_CPUS);
     assert_eq!(tables.io_apics.len(), 1);
     assert!(faults(&tables).iter().all(|fault| matches!(fault, Fault::NoRoom { .. })));
     assert_eq!(faults(&tables).len(), 2);
@@ -78,7 +77,7 @@ fn many_problems_do_not_overflow_the_warnings() {
 fn an_entry_without_length_ends_the_walk() {
     for length in [0, 1] {
         let tables = read(0, &[local_apic(0, 1), vec![0, length, 0, 0], local_apic(1, 1)]);
-        assert_eq!(tables.processors.len(), 1);
+        assert_eq!(tables.cpus.len(), 1);
         assert_eq!(faults(&tables), [Fault::TruncatedEntry { offset: 52 }]);
     }
 }
@@ -88,7 +87,7 @@ fn an_entry_past_the_end_of_the_table_is_not_read() {
     let whole = local_apic(1, 1);
     for length in 1..whole.len() {
         let tables = read(0, &[local_apic(0, 1), whole[..length].to_vec()]);
-        assert_eq!(tables.processors.len(), 1);
+        assert_eq!(tables.cpus.len(), 1);
         assert_eq!(faults(&tables), [Fault::TruncatedEntry { offset: 52 }]);
     }
 }
@@ -97,7 +96,7 @@ fn an_entry_past_the_end_of_the_table_is_not_read() {
 fn an_entry_too_short_for_its_kind_is_stepped_over() {
     for kind in [0, 1, 2, 5, 9] {
         let tables = read(0, &[vec![kind, 6, 0, 0, 0, 0], local_apic(1, 1)]);
-        assert_eq!(tables.processors.len(), 1);
+        assert_eq!(tables.cpus.len(), 1);
         assert_eq!(faults(&tables), [Fault::TruncatedEntry { offset: 44 }]);
     }
 }
@@ -107,7 +106,7 @@ fn unknown_and_longer_entries_are_stepped_over() {
     let longer = [&local_apic(5, 1)[..], &[0; 12]].concat();
     let longer = [&[0, 20], &longer[2..]].concat();
     let tables = read(0, &[[&[0x80, 255], &[0xaa; 253][..]].concat(), longer, local_apic(6, 1)]);
-    assert_eq!(tables.processors.len(), 2);
+    assert_eq!(tables.cpus.len(), 2);
     assert_eq!(faults(&tables), []);
 }
 

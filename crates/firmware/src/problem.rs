@@ -5,7 +5,7 @@ use core::fmt;
 
 use crate::signature::Signature;
 
-/// Entries of the root table that are looked at.
+/// Entries of the root table that are checked.
 pub const MAX_TABLES: usize = 256;
 
 /// Nothing is known of the machine.
@@ -91,7 +91,7 @@ pub enum Fault {
         /// Where this one is.
         address: u64,
     },
-    /// Only the first [`MAX_TABLES`] entries of the root table are looked at.
+    /// Only the first [`MAX_TABLES`] entries of the root table are checked.
     TooManyTables {
         /// How many there are.
         count: u32,
@@ -111,12 +111,12 @@ pub enum Fault {
         /// Where the entry begins.
         offset: u32,
     },
-    /// Two usable processors have the same APIC identifier; the second is ignored.
+    /// Two usable CPUs have the same APIC identifier; the second is ignored.
     DuplicateApicId {
         /// The identifier.
         apic_id: u32,
     },
-    /// A usable processor has an APIC identifier that means all of them; it is ignored.
+    /// A usable CPU has an APIC identifier that means all of them; it is ignored.
     BroadcastApicId {
         /// The identifier.
         apic_id: u32,
@@ -196,13 +196,13 @@ impl fmt::Display for Fault {
             Self::BadChecksum { sum } => write!(f, "corrupt, its bytes add up to {sum:#04x} instead of 0"),
             Self::NoRevision => f.write_str("of revision 0, which there is not; read as the first"),
             Self::Repeated { address } => write!(f, "a second one, at {address:#x}, is ignored"),
-            Self::TooManyTables { count } => write!(f, "{count} tables, only the first {MAX_TABLES} are looked at"),
+            Self::TooManyTables { count } => write!(f, "{count} tables, only the first {MAX_TABLES} are checked"),
             Self::TruncatedEntry { offset } => write!(f, "the entry at byte {offset} is cut short and ignored"),
             Self::BadEntry { offset } => write!(f, "the entry at byte {offset} makes no sense and is ignored"),
             Self::NoRoom { offset } => write!(f, "more entries of a kind than supported, from byte {offset} on"),
-            Self::DuplicateApicId { apic_id } => write!(f, "a second processor with APIC id {apic_id} is ignored"),
+            Self::DuplicateApicId { apic_id } => write!(f, "a second CPU with APIC id {apic_id} is ignored"),
             Self::BroadcastApicId { apic_id } => {
-                write!(f, "a processor with APIC id {apic_id:#x}, which means all of them, is ignored")
+                write!(f, "a CPU with APIC id {apic_id:#x}, which means all of them, is ignored")
             }
             Self::UnusableRegister { register, space, address } => {
                 write!(f, "the {register} register at {address:#x} in address space {space} cannot be used")

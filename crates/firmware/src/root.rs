@@ -48,7 +48,7 @@ pub fn find<'m>(
     }
     let root =
         xsdt.or_else(|_| RootTable::open(memory, pointer.rsdt, Signature::RSDT, 4)).map_err(Error::NoRootTable)?;
-    tables.look_at_revision(root.signature, &root.table);
+    tables.check_revision(root.signature, &root.table);
     Ok(root)
 }
 

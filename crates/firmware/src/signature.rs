@@ -30,7 +30,7 @@ impl Signature {
     /// What it costs not to have this table.
     pub(crate) const fn without_it(self) -> Option<&'static str> {
         Some(match self {
-            Self::MADT => "only the processor that booted is used",
+            Self::MADT => "only the CPU that booted is used",
             Self::FADT => "no timer port, no reset register, no power-off",
             Self::DSDT => "no power-off",
             Self::HPET => "time is measured by other means",

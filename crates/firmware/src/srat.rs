@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System resource affinity table: which memory and which processors are on which NUMA node (ACPI 6.5, section 5.2.16).
+//! System resource affinity table: which memory and which CPUs are on which NUMA node (ACPI 6.5, section 5.2.16).
 //!
 //! Firmware numbers nodes by proximity domains, any 32-bit numbers; here they are numbered from 0, as they appear.
 //! Whether the memory exists is for whoever has the memory map.
@@ -15,7 +15,7 @@ const ENABLED: u32 = 1;
 const HOT_PLUGGABLE: u32 = 2;
 const NON_VOLATILE: u32 = 4;
 
-/// Takes over what the table says. After the MADT: nodes are noted with the processors it names.
+/// Takes over what the table says. After the MADT: nodes are noted with the CPUs it names.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let mut offset = MINIMUM_BYTES;
     while offset < table.bytes() {
@@ -49,22 +49,22 @@ fn read_entry(table: &Table<'_>, offset: u32, tables: &mut Tables) -> Result<u8,
 fn take_local_apic(entry: &[u8; 16], offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let [_, _, d0, apic_id, f0, f1, f2, f3, _, d1, d2, d3, ..] = *entry;
     let (domain, flags) = (u32::from_le_bytes([d0, d1, d2, d3]), u32::from_le_bytes([f0, f1, f2, f3]));
-    take_processor(u32::from(apic_id), domain, flags, offset, tables)
+    take_cpu(u32::from(apic_id), domain, flags, offset, tables)
 }
 
 /// Section 5.2.16.3.
 fn take_x2apic(entry: &[u8; 24], offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let word = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
-    take_processor(word(8), word(4), word(12), offset, tables)
+    take_cpu(word(8), word(4), word(12), offset, tables)
 }
 
 /// One that the MADT does not name runs nothing here: where it is does not matter.
-fn take_processor(apic_id: u32, domain: u32, flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
-    if flags & ENABLED == 0 || !tables.processors.iter().any(|known| known.apic_id == apic_id) {
+fn take_cpu(apic_id: u32, domain: u32, flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
+    if flags & ENABLED == 0 || !tables.cpus.iter().any(|known| known.apic_id == apic_id) {
         return Ok(());
     }
     let node = node(domain, offset, tables)?;
-    let mut named = tables.processors.iter_mut().filter(|known| known.apic_id == apic_id);
+    let mut named = tables.cpus.iter_mut().filter(|known| known.apic_id == apic_id);
     named.by_ref().for_each(|known| known.node = node);
     Ok(())
 }

@@ -6,8 +6,8 @@ use crate::testing::{Machine, local_apic, madt, srat, srat_local_apic, srat_memo
 use crate::{Fault, MemoryAffinity, Problem, Signature, Tables};
 
 fn discover(entries: &[Vec<u8>]) -> std::boxed::Box<Tables> {
-    let processors = madt(1, &[local_apic(0, 1), local_apic(1, 1), x2apic(300, 1)]);
-    Machine::with_tables(&[srat(entries), processors]).discover().unwrap()
+    let cpus = madt(1, &[local_apic(0, 1), local_apic(1, 1), x2apic(300, 1)]);
+    Machine::with_tables(&[srat(entries), cpus]).discover().unwrap()
 }
 
 fn faults(tables: &Tables) -> Vec<Fault> {
@@ -16,7 +16,7 @@ fn faults(tables: &Tables) -> Vec<Fault> {
 }
 
 #[test]
-fn memory_and_processors_are_on_nodes_in_the_order_of_their_domains() {
+fn memory_and_cpus_are_on_nodes_in_the_order_of_their_domains() {
     let tables = discover(&[
         srat_local_apic(0, 7, 1),
         srat_local_apic(1, 0x0100_0003, 1),
@@ -24,7 +24,7 @@ fn memory_and_processors_are_on_nodes_in_the_order_of_their_domains() {
         srat_memory(7, 0, 1 << 30, 1),
         srat_memory(0x0100_0003, 1 << 32, 1 << 30, 3),
     ]);
-    assert_eq!(tables.processors.iter().map(|known| known.node).collect::<Vec<_>>(), [0, 1, 0]);
+    assert_eq!(tables.cpus.iter().map(|known| known.node).collect::<Vec<_>>(), [0, 1, 0]);
     assert_eq!(
         tables.memory_affinities.as_slice(),
         [
@@ -36,7 +36,7 @@ fn memory_and_processors_are_on_nodes_in_the_order_of_their_domains() {
 }
 
 #[test]
-fn what_is_disabled_not_volatile_or_of_an_unknown_processor_is_passed_over() {
+fn what_is_disabled_not_volatile_or_of_an_unknown_cpu_is_passed_over() {
     let tables = discover(&[
         srat_local_apic(0, 5, 0),
         srat_local_apic(9, 5, 1),
@@ -77,5 +77,5 @@ fn more_nodes_than_are_kept_are_named() {
 fn a_machine_without_the_table_has_one_node_and_no_complaint() {
     let tables = Machine::with_tables(&[madt(1, &[local_apic(0, 1)])]).discover().unwrap();
     assert!(tables.warnings.iter().all(|problem| problem.table != Signature::SRAT));
-    assert_eq!(tables.processors[0].node, 0);
+    assert_eq!(tables.cpus[0].node, 0);
 }

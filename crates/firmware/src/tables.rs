@@ -7,8 +7,8 @@ use crate::register::GenericAddress;
 use crate::table::Table;
 use crate::{Fault, Problem, Register, Signature};
 
-/// Processors kept.
-pub const MAX_PROCESSORS: usize = 1024;
+/// CPUs kept.
+pub const MAX_CPUS: usize = 1024;
 /// I/O APICs kept.
 pub const MAX_IO_APICS: usize = 16;
 /// Interrupt overrides kept: ISA has as many interrupts.
@@ -25,10 +25,10 @@ pub const MAX_WARNINGS: usize = 32;
 /// Everything [`crate::discover`] finds. About 10 KiB: meant for a `static`, not for a small stack.
 #[derive(Debug)]
 pub struct Tables {
-    /// Processors that are enabled or can become so, in firmware's order. Empty where there is no usable MADT: then the
-    /// processor that runs this is the only one known.
-    pub processors: ArrayVec<Processor, MAX_PROCESSORS>,
-    /// Physical address of every processor's local APIC after reset.
+    /// CPUs that are enabled or can become so, in firmware's order. Empty where there is no usable MADT: then the
+    /// CPU that runs this is the only one known.
+    pub cpus: ArrayVec<Cpu, MAX_CPUS>,
+    /// Physical address of every CPU's local APIC after reset.
     pub local_apic_address: u64,
     /// I/O APICs, in firmware's order.
     pub io_apics: ArrayVec<IoApic, MAX_IO_APICS>,
@@ -75,7 +75,7 @@ impl Tables {
     /// A machine of which nothing is known but that it is a PC.
     pub const fn new() -> Self {
         Self {
-            processors: ArrayVec::new_const(),
+            cpus: ArrayVec::new_const(),
             local_apic_address: 0xfee0_0000,
             io_apics: ArrayVec::new_const(),
             overrides: ArrayVec::new_const(),
@@ -100,7 +100,7 @@ impl Tables {
 
     /// Back to [`Tables::new`], field by field: no second value of this size on the stack.
     pub fn clear(&mut self) {
-        self.processors.clear();
+        self.cpus.clear();
         self.local_apic_address = 0xfee0_0000;
         self.io_apics.clear();
         self.overrides.clear();
@@ -153,7 +153,7 @@ impl Tables {
     }
 
     /// Notes a revision that there is not.
-    pub(crate) fn look_at_revision(&mut self, signature: Signature, table: &Table<'_>) {
+    pub(crate) fn check_revision(&mut self, signature: Signature, table: &Table<'_>) {
         if table.revision() == 0 {
             self.warn(signature, Fault::NoRevision);
         }
@@ -173,9 +173,9 @@ impl Default for Tables {
     }
 }
 
-/// A processor (ACPI 6.5, sections 5.2.12.2 and 5.2.12.12).
+/// A CPU (ACPI 6.5, sections 5.2.12.2 and 5.2.12.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Processor {
+pub struct Cpu {
     /// Its local APIC's identifier.
     pub apic_id: u32,
     /// It can be started now.

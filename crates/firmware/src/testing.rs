@@ -113,12 +113,12 @@ pub fn madt(flags: u32, entries: &[Vec<u8>]) -> Vec<u8> {
     resum(table)
 }
 
-/// A processor by its xAPIC identifier.
+/// A CPU by its xAPIC identifier.
 pub fn local_apic(apic_id: u8, flags: u32) -> Vec<u8> {
     [&[0, 8, apic_id, apic_id][..], &flags.to_le_bytes()].concat()
 }
 
-/// A processor by its x2APIC identifier.
+/// A CPU by its x2APIC identifier.
 pub fn x2apic(apic_id: u32, flags: u32) -> Vec<u8> {
     [&[9, 16, 0, 0][..], &apic_id.to_le_bytes(), &flags.to_le_bytes(), &[0; 4]].concat()
 }
@@ -166,13 +166,13 @@ pub fn srat(entries: &[Vec<u8>]) -> Vec<u8> {
     table(b"SRAT", &[&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &entries.concat()].concat())
 }
 
-/// A processor on a node, by its xAPIC identifier.
+/// A CPU on a node, by its xAPIC identifier.
 pub fn srat_local_apic(apic_id: u8, domain: u32, flags: u32) -> Vec<u8> {
     let [d0, rest @ ..] = domain.to_le_bytes();
     [&[0, 16, d0, apic_id][..], &flags.to_le_bytes(), &[0], &rest, &[0; 4]].concat()
 }
 
-/// A processor on a node, by its x2APIC identifier.
+/// A CPU on a node, by its x2APIC identifier.
 pub fn srat_x2apic(apic_id: u32, domain: u32, flags: u32) -> Vec<u8> {
     let words = [domain, apic_id, flags, 0, 0].map(u32::to_le_bytes);
     [&[2, 24, 0, 0][..], &words.concat()].concat()

@@ -19,8 +19,8 @@ fn has(tables: &Tables, table: Signature, is_fault: impl Fn(Fault) -> bool) -> b
 fn an_ordinary_machine_is_read_without_a_warning() {
     let tables = ordinary().discover().unwrap();
     assert_eq!(tables.warnings.as_slice(), []);
-    let processor = |apic_id| Processor { apic_id, enabled: true, online_capable: false, node: 0 };
-    assert_eq!(tables.processors.as_slice(), [processor(0), processor(1)]);
+    let cpu = |apic_id| Cpu { apic_id, enabled: true, online_capable: false, node: 0 };
+    assert_eq!(tables.cpus.as_slice(), [cpu(0), cpu(1)]);
     assert_eq!(tables.local_apic_address, 0xfee0_0000);
     assert_eq!(tables.io_apics.as_slice(), [IoApic { id: 0, address: 0xfec0_0000, gsi_base: 0 }]);
     assert_eq!(tables.isa_interrupt(0), Override { irq: 0, gsi: 2, is_level: false, is_active_low: false });
@@ -42,7 +42,7 @@ fn every_missing_table_is_a_warning_and_the_defaults_stay() {
     for table in [Signature::MADT, Signature::FADT, Signature::HPET, Signature::MCFG] {
         assert!(has(&tables, table, |fault| fault == Fault::Missing), "{table}");
     }
-    assert!(tables.processors.is_empty());
+    assert!(tables.cpus.is_empty());
     assert!(tables.has_8259);
     assert_eq!(tables.local_apic_address, 0xfee0_0000);
 }
@@ -121,7 +121,7 @@ fn a_second_discovery_forgets_the_first() {
 }
 
 #[test]
-fn clearing_is_starting_anew() {
+fn clearing_is_starting_again() {
     let mut tables = ordinary().discover().unwrap();
     tables.warnings_dropped = 7;
     tables.clear();
@@ -140,9 +140,9 @@ fn warnings_beyond_the_list_are_counted() {
 #[test]
 fn problems_name_the_table_the_fault_and_its_cost() {
     let missing = Problem { table: Signature::MADT, fault: Fault::Missing };
-    assert_eq!(missing.to_string(), "ACPI table APIC: missing: only the processor that booted is used");
+    assert_eq!(missing.to_string(), "ACPI table APIC: missing: only the CPU that booted is used");
     let twice = Problem { table: Signature::MADT, fault: Fault::DuplicateApicId { apic_id: 3 } };
-    assert_eq!(twice.to_string(), "ACPI table APIC: a second processor with APIC id 3 is ignored");
+    assert_eq!(twice.to_string(), "ACPI table APIC: a second CPU with APIC id 3 is ignored");
     let odd = Problem { table: Signature(*b"\x00A\xff\n"), fault: Fault::Missing };
     assert_eq!(odd.to_string(), "ACPI table \\x00A\\xff\\n: missing");
 }
@@ -249,9 +249,9 @@ fn each_tables_revision_is_checked_and_a_table_without_one_is_read_all_the_same(
 
 /// Bounds that hold whatever firmware wrote.
 fn check_bounds(tables: &Tables) {
-    for (index, processor) in tables.processors.iter().enumerate() {
-        assert!(processor.enabled != processor.online_capable);
-        assert!(tables.processors[..index].iter().all(|other| other.apic_id != processor.apic_id));
+    for (index, cpu) in tables.cpus.iter().enumerate() {
+        assert!(cpu.enabled != cpu.online_capable);
+        assert!(tables.cpus[..index].iter().all(|other| other.apic_id != cpu.apic_id));
     }
     assert!(tables.overrides.iter().all(|entry| entry.irq < 16));
     assert!(tables.sleep_s5_type.is_none_or(|value| value < 8));

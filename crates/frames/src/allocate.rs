@@ -31,7 +31,7 @@ impl Frames<'_> {
         self.allocate_within(bytes, alignment, None)
     }
 
-    /// Allocates as [`Frames::allocate`] does, but wholly below `limit`: the page where processors start lies below
+    /// Allocates as [`Frames::allocate`] does, but wholly below `limit`: the page where CPUs start lies below
     /// 1 MiB, what a 32-bit device reaches below 4 GiB.
     ///
     /// # Errors

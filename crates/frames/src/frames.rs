@@ -8,7 +8,7 @@ use crate::extents::{EXTENT_BYTES, Extents};
 use crate::nodes::{Node, NodeMap};
 use crate::records::Records;
 
-/// Memory below this is used last: processors start there.
+/// Memory below this is used last: CPUs start there.
 pub(crate) const LOW_MEMORY_END: PhysAddr = PhysAddr(MIB);
 
 /// How many pieces free memory may be in.

@@ -32,7 +32,7 @@
 //!
 //! Where a request is placed: at the end of an extent where it breaks the fewest whole 1 GiB and 2 MiB frames, then in
 //! the smallest such extent, so that small requests use up the crumbs and huge frames stay whole for guests; below 1
-//! MiB only when nothing above it fits, since processors start there and little of it exists.
+//! MiB only when nothing above it fits, since CPUs start there and little of it exists.
 #![no_std]
 
 #[cfg(test)]

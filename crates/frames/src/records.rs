@@ -30,17 +30,17 @@ use crate::state::FrameState;
 
 /// Stretches of memory that records are kept for.
 pub const MAXIMUM_ZONES: usize = 48;
-/// Blocks that are written before it is looked whether there is something else to do: 1 MiB of records.
+/// Blocks that are written before it is checked whether there is something else to do: 1 MiB of records.
 const BLOCKS_AT_A_TIME: u64 = 32;
 
-/// Every frame's record. Shared by all processors; notes are made by whoever holds the ledger.
+/// Every frame's record. Shared by all CPUs; notes are made by whoever holds the ledger.
 #[derive(Debug)]
 pub struct Records<'m> {
     zones: ArrayVec<Zone<'m>, MAXIMUM_ZONES>,
     tails: Tails,
-    /// The next block that [`Records::write_some`] looks at, counted over all zones.
+    /// The next block that [`Records::write_some`] checks, counted over all zones.
     next: Counter,
-    /// Blocks that it has looked at.
+    /// Blocks that it has checked.
     done: Counter,
     written: Counter,
 }
@@ -64,7 +64,7 @@ impl<'m> Records<'m> {
     }
 
     /// Notes that `range` has changed hands. Waits for whoever is writing one of its blocks at that moment. One
-    /// processor at a time: whoever holds the ledger.
+    /// CPU at a time: whoever holds the ledger.
     pub fn note(&self, range: PhysRange, state: FrameState) {
         for zone in &self.zones {
             if let Some(part) = zone.range().intersection(range) {
@@ -73,7 +73,7 @@ impl<'m> Records<'m> {
         }
     }
 
-    /// Writes blocks that nobody has written yet, a few at a time. Any processor, at any time.
+    /// Writes blocks that nobody has written yet, a few at a time. Any CPU, at any time.
     pub fn write_some(&self) -> Progress {
         let total = self.blocks();
         if self.next.load(Ordering::Relaxed) >= total {
@@ -82,8 +82,8 @@ impl<'m> Records<'m> {
         let first = self.next.fetch_add(BLOCKS_AT_A_TIME, Ordering::Relaxed);
         let end = total.min(first.saturating_add(BLOCKS_AT_A_TIME));
         (first..end).for_each(|number| self.count(self.write_block(number)));
-        let looked_at = end.saturating_sub(first);
-        match self.done.fetch_add(looked_at, Ordering::AcqRel) + looked_at == total && looked_at > 0 {
+        let checked = end.saturating_sub(first);
+        match self.done.fetch_add(checked, Ordering::AcqRel) + checked == total && checked > 0 {
             true => Progress::Finished,
             false => Progress::More,
         }

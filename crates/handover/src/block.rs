@@ -31,7 +31,7 @@ const WORD_BYTES: usize = 8;
 pub struct Owner {
     /// The guest's number; 0 for the host's.
     pub guest: u32,
-    /// The virtual processor's number; 0 for all else.
+    /// The vCPU's number; 0 for all else.
     pub vcpu: u32,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for BlockError {
                 write!(f, "it has version {version}, and versions {OLDEST_VERSION} to {VERSION} are read")
             }
             Self::OtherKind(kind) => write!(f, "it holds something else: kind {kind}"),
-            Self::OtherOwner(Owner { guest, vcpu }) => write!(f, "it is of guest {guest}, virtual processor {vcpu}"),
+            Self::OtherOwner(Owner { guest, vcpu }) => write!(f, "it is of guest {guest}, vCPU {vcpu}"),
             Self::BadSum => f.write_str("its sum is wrong"),
         }
     }

@@ -9,7 +9,7 @@ use crate::version::VERSION;
 pub trait Plain: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
 impl<T: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> Plain for T {}
 
-/// A structure that goes over, with its description.
+/// A structure that is handed over, with its description.
 pub trait Described: Plain {
     /// Its name.
     const NAME: &'static str;
@@ -63,7 +63,7 @@ pub(crate) const fn assert_grows_at_its_end(fields: &[Field]) {
     }
 }
 
-/// An enumeration whose numbers go over, or a field's flags.
+/// An enumeration whose numbers are handed over, or a field's flags.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     /// Its name.

@@ -48,8 +48,8 @@ const ELF_CLASS_64: u8 = 2;
 #[repr(C)]
 pub struct Note {
     /// Virtual address of its warm entry: 64-bit mode, RDI the record's physical address, on the page tables of
-    /// [`crate::layout::Crossing::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
-    /// the address of the processor's page (`update::trial`), and interrupts are open and lead back to the old image.
+    /// [`crate::layout::SwitchPages::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
+    /// the address of the CPU's page (`update::trial`), and interrupts are open and lead back to the old image.
     pub entry: U64,
     /// The oldest hand-over version that it reads.
     pub oldest: U32,

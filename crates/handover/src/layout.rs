@@ -50,11 +50,11 @@ plain! {
 
     /// The host: who hands over, and why.
     pub struct Host since 1 {
-        /// Images that have run since the machine was switched on, the new one included.
+        /// Images that have run since the machine was powered on, the new one included.
         pub generation: U64 as "count",
         /// A [`Reason`]'s number.
         pub reason: U32 as "number",
-        /// 1 if the processors' time stamp counters agree, as far as is known.
+        /// 1 if the CPUs' time stamp counters agree, as far as is known.
         pub clocks_agree: U32 as "flag",
         /// Physical address of the new image's slot: where 2 MiB above its link base lies. A multiple of 2 MiB.
         pub slot_start: U64 as "physical address",
@@ -100,21 +100,21 @@ plain! {
     }
 
     /// The pages that outlive the image, and how to go on from there.
-    pub struct Crossing since 1 {
+    pub struct SwitchPages since 1 {
         /// Version of the mailboxes' layout (`bringup::park`), or in an update of the pages' (`update::trial`).
         pub mailbox_version: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
-        /// Page tables that show the crossing, the new image at its link addresses and the first 4 GiB as the direct
-        /// map.
+        /// Page tables that show the switch pages, the new image at its link addresses and the first 4 GiB as the
+        /// direct map.
         pub root: U64 as "physical address",
     }
 
-    /// One processor; the first is the one that hands over.
-    pub struct Processor since 1 {
+    /// One CPU; the first is the one that hands over.
+    pub struct Cpu since 1 {
         /// Its local APIC's identifier.
         pub apic_id: U32 as "number",
-        /// A [`ProcessorState`]'s number.
+        /// A [`CpuState`]'s number.
         pub state: U32 as "number",
         /// Physical address of its mailbox, or in an update of its page (`update::trial`); 0 where it has none.
         pub mailbox: U64 as "physical address",
@@ -142,7 +142,7 @@ plain! {
         pub asked: U64 as "ticks",
         /// Everything that can be prepared was: from here on guests stop.
         pub stopped: U64 as "ticks",
-        /// Every processor was parked or given up.
+        /// Every CPU was parked or given up.
         pub parked: U64 as "ticks",
         /// The new image was entered.
         pub left: U64 as "ticks",
@@ -173,9 +173,9 @@ plain! {
         /// Ticks that it took, waiting not counted.
         pub staged_ticks: U64 as "ticks",
         /// Bytes hashed while no guest ran.
-        pub gap_bytes: U64 as "bytes",
+        pub blackout_bytes: U64 as "bytes",
         /// Ticks that it took.
-        pub gap_ticks: U64 as "ticks",
+        pub blackout_ticks: U64 as "ticks",
     }
 
     /// Memory that machine checks have found damaged: the new image uses it for nothing. What the option `bad-memory`
@@ -187,7 +187,7 @@ plain! {
         pub bytes: U64 as "bytes",
     }
 
-    /// Where one processor's part of the old image's log lies: a ring that describes itself (`klog::layout`).
+    /// Where one CPU's part of the old image's log lies: a ring that describes itself (`klog::layout`).
     pub struct LogRing since 1 {
         /// Physical address of the first byte.
         pub start: U64 as "physical address",
@@ -195,8 +195,8 @@ plain! {
         pub bytes: U64 as "bytes",
         /// The number that its next record would have got: the new image counts on from there.
         pub records: U64 as "count",
-        /// The old image's number for the processor.
-        pub processor: U32 as "number",
+        /// The old image's number for the CPU.
+        pub cpu: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
     }
@@ -236,10 +236,10 @@ numbered! {
         Firmware = 5,
         /// One [`Clock`].
         Clock = 6,
-        /// One [`Crossing`].
-        Crossing = 7,
-        /// [`Processor`]s that were online, the one that hands over first.
-        Processors = 8,
+        /// One [`SwitchPages`].
+        SwitchPages = 7,
+        /// [`Cpu`]s that were online, the one that hands over first.
+        Cpus = 8,
         /// [`Kept`] memory.
         Kept = 9,
         /// One [`Stamps`]; may be passed over.
@@ -282,8 +282,8 @@ numbered! {
         None = 3,
     }
 
-    /// Where the old image left a processor.
-    pub enum ProcessorState since 1 {
+    /// Where the old image left a CPU.
+    pub enum CpuState since 1 {
         /// It runs the new image.
         HandsOver = 1,
         /// It waits at its mailbox.
@@ -298,14 +298,14 @@ numbered! {
         Image = 1,
         /// The record itself: until it has been read.
         Record = 2,
-        /// Pages where processors wait, and page tables: until every processor has left them.
-        Crossing = 3,
+        /// Pages where CPUs wait, and page tables: until every CPU has left them.
+        SwitchPages = 3,
         /// The old image's log: until it has been read.
         Log = 4,
         /// Blocks ([`crate::block`]): until they have been read.
         Blocks = 5 since 2,
         /// Memory for the new image alone while the old one still owns the rest.
-        Advance = 6 since 2,
+        Staging = 6 since 2,
         /// The file that the new image was made from, its seal included, and in the last eight bytes its length: for as
         /// long as an image that came from it may be gone back to.
         File = 7 since 2,

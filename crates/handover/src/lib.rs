@@ -7,19 +7,19 @@
 //! |---|---|---|
 //! | the image's note ([`image`]) | the build, into the new image | the old image, before anything stops |
 //! | the record ([`record`]) | the old image ([`write`]) | the new image, as its first act |
-//! | the blocks ([`block`], [`state`]) | the old image's processors, each its own | the new image's, each its own |
-//! | the crossing ([`layout::Crossing`]) | the old image: pages that outlive it, where processors wait | the new image |
+//! | the blocks ([`block`], [`state`]) | the old image's CPUs, each its own | the new image's, each its own |
+//! | the switch pages ([`layout::SwitchPages`]) | the old image: pages that outlive it, where CPUs wait | the new image |
 //!
 //! # The record
 //!
 //! A [`layout::Header`] with magic number, version, length and CRC-32, then sections: kind, flags, length, payload,
 //! padded to eight bytes. All numbers are little endian. Beside it there are [blocks](block): what guests change until
-//! the last moment, each written by the processor that has it. [`schema`] describes all of it.
+//! the last moment, each written by the CPU that has it. [`schema`] describes all of it.
 //!
 //! - A reader accepts [`OLDEST_VERSION`] to [`VERSION`], the current one and the one before. A writer writes either:
 //!   the newest that the new image's note says it reads. An image that reads neither is refused while guests still run.
 //! - A structure may grow at its end with a version; the fields that are missing are zero, and zero means what was so
-//!   before. What has gone over once never moves or changes its meaning within a version.
+//!   before. What has been handed over once never moves or changes its meaning within a version.
 //! - Sections can be added without a new version as long as a reader may pass over them ([`layout::REQUIRED`] not set).
 //!   A reader refuses a required section that it does not know: what it says must not be lost.
 //!

@@ -10,8 +10,8 @@ use crate::error::RecordError;
 use crate::items::Items;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
-    Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_RETIRED, Module, OLDEST_VERSION,
-    Presence, Processor, Purpose, REQUIRED, Region, Retired, SectionHeader, Stamps, VERSION,
+    Checked, Clock, Control, Cpu, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_RETIRED, Module, OLDEST_VERSION,
+    Presence, Purpose, REQUIRED, Region, Retired, SectionHeader, Stamps, SwitchPages, VERSION,
 };
 use crate::write::{PADDING_BYTES, checksum};
 
@@ -39,16 +39,16 @@ pub struct Record<'a> {
     /// The clock.
     pub clock: Clock,
     /// The pages between the images.
-    pub crossing: Crossing,
-    /// The processors, the one that hands over first.
-    pub processors: Items<'a, Processor>,
+    pub switch_pages: SwitchPages,
+    /// The CPUs, the one that hands over first.
+    pub cpus: Items<'a, Cpu>,
     /// Memory in use.
     pub kept: Items<'a, Kept>,
     /// When the old image got how far.
     pub stamps: Option<Stamps>,
     /// The control channel's conversation.
     pub control: Option<Control>,
-    /// The old image's log, a ring for each processor that has one.
+    /// The old image's log, a ring for each CPU that has one.
     pub log: Items<'a, LogRing>,
     /// The guests, by their numbers; none where they start again.
     pub guests: Items<'a, Guest>,
@@ -118,8 +118,8 @@ impl<'a> Record<'a> {
                 _ => return Err(RecordError::BadSection(Kind::Firmware)),
             },
             clock: found.one(Kind::Clock)?,
-            crossing: found.one(Kind::Crossing)?,
-            processors: found.all(Kind::Processors)?,
+            switch_pages: found.one(Kind::SwitchPages)?,
+            cpus: found.all(Kind::Cpus)?,
             kept: found.all(Kind::Kept)?,
             stamps: found.optional(Kind::Stamps)?,
             control: found.optional(Kind::Control)?,
@@ -143,14 +143,17 @@ impl<'a> Record<'a> {
         let slot = range(self.host.slot_start.get(), self.host.slot_bytes.get());
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));
         let is_frames = |kept: Kept| range(kept.start.get(), kept.bytes.get()).is_some();
-        let is_handing_over = !self.processors.is_empty();
+        let is_handing_over = !self.cpus.is_empty();
         let is_retired = |retired: Retired| range(retired.start.get(), retired.bytes.get()).is_some();
         let checks = [
             (is_slot && self.host.generation.get() > 1, Kind::Host),
             (!self.memory_map.is_empty(), Kind::MemoryMap),
             (self.clock.tsc_hz.get() > 0, Kind::Clock),
-            (self.crossing.root.get().is_multiple_of(PAGE_BYTES) && self.crossing.root.get() > 0, Kind::Crossing),
-            (is_handing_over, Kind::Processors),
+            (
+                self.switch_pages.root.get().is_multiple_of(PAGE_BYTES) && self.switch_pages.root.get() > 0,
+                Kind::SwitchPages,
+            ),
+            (is_handing_over, Kind::Cpus),
             (self.kept.iter().all(is_frames), Kind::Kept),
             (self.log.iter().all(|ring| self.keeps(Purpose::Log, ring.start.get(), ring.bytes.get())), Kind::Log),
             (self.retired.len() <= MAX_RETIRED && self.retired.iter().all(is_retired), Kind::Retired),

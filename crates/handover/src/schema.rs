@@ -7,8 +7,8 @@ use core::fmt;
 use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
-    CheckPolicy, Checked, Clock, Control, Crossing, Header, Host, Kept, Kind, LogRing, Module, Processor,
-    ProcessorState, Purpose, Reason, Region, Retired, SectionHeader, Stamps,
+    CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Header, Host, Kept, Kind, LogRing, Module, Purpose, Reason,
+    Region, Retired, SectionHeader, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -52,8 +52,8 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<Region>(Part::Section(Kind::MemoryMap)),
     structure::<Module>(Part::Section(Kind::Modules)),
     structure::<Clock>(Part::Section(Kind::Clock)),
-    structure::<Crossing>(Part::Section(Kind::Crossing)),
-    structure::<Processor>(Part::Section(Kind::Processors)),
+    structure::<SwitchPages>(Part::Section(Kind::SwitchPages)),
+    structure::<Cpu>(Part::Section(Kind::Cpus)),
     structure::<Kept>(Part::Section(Kind::Kept)),
     structure::<Stamps>(Part::Section(Kind::Stamps)),
     structure::<Control>(Part::Section(Kind::Control)),
@@ -126,7 +126,7 @@ pub const MSIX: Structure = structure::<state::MsixEntry>(Part::Piece);
 pub const NUMBERS: &[Numbers] = &[
     Kind::NUMBERS,
     Reason::NUMBERS,
-    ProcessorState::NUMBERS,
+    CpuState::NUMBERS,
     CheckPolicy::NUMBERS,
     Purpose::NUMBERS,
     GuestState::NUMBERS,

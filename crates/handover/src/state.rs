@@ -4,8 +4,8 @@
 //! | block | how many | written | behind the structure |
 //! |---|---|---|---|
 //! | [`Policy`] | one for each guest that runs | before the guests stop | [`CpuidLeaf`]s |
-//! | [`Vcpu`] | one for each virtual processor | by the processor that carries it | the XSAVE area |
-//! | [`Devices`] | one for each guest that runs | when all its virtual processors have stopped | [`DeviceBlock`]s |
+//! | [`Vcpu`] | one for each vCPU | by the CPU that carries it | the XSAVE area |
+//! | [`Devices`] | one for each guest that runs | when all its vCPUs have stopped | [`DeviceBlock`]s |
 //! | [`Console`] | one for each guest | likewise | the bytes that wait |
 //! | [`Late`] | one | last of all | nothing |
 
@@ -37,7 +37,7 @@ plain! {
         pub kind: U32 as "number",
         /// [`crate::layout::guests::Guest::number`]; 0 for the host's.
         pub guest: U32 as "number",
-        /// The virtual processor's number; 0 for all else.
+        /// The vCPU's number; 0 for all else.
         pub vcpu: U32 as "number",
         /// Bytes in use behind the first page.
         pub tail_bytes: U64 as "bytes",

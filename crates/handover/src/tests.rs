@@ -17,10 +17,10 @@ fn what_was_written_is_read() {
     let sample = Sample::new();
     let bytes = sample.record();
     let record = Record::open(&bytes).expect("good");
-    assert_eq!((record.host, record.clock, record.crossing), (sample.host, sample.clock, sample.crossing));
+    assert_eq!((record.host, record.clock, record.switch_pages), (sample.host, sample.clock, sample.switch_pages));
     assert!(record.memory_map.iter().eq(sample.memory_map.iter().copied()));
     assert!(record.modules.iter().eq(sample.modules.iter().copied()));
-    assert!(record.processors.iter().eq(sample.processors.iter().copied()));
+    assert!(record.cpus.iter().eq(sample.cpus.iter().copied()));
     assert!(record.kept.iter().eq(sample.kept.iter().copied()));
     assert_eq!(record.command_line, sample.command_line);
     assert_eq!(record.rsdp.map(|rsdp| rsdp.0), sample.rsdp);

@@ -5,7 +5,7 @@
 //! | word | what |
 //! |---|---|
 //! | 0 | [`MAGIC`] |
-//! | 1 | version (16 bits), words of this header (16), processor (32) |
+//! | 1 | version (16 bits), words of this header (16), CPU (32) |
 //! | 2 | words of records |
 //! | 3, 4 | the clock: ticks at time 0, ticks per second (0: not yet known) |
 //! | 5 | head: the [`Place`] that the next record gets |
@@ -53,9 +53,9 @@ const INDEX_BITS: u32 = 24;
 const SEQUENCE_BITS: u32 = 64 - INDEX_BITS;
 const _: () = assert!(MAXIMUM_TEXT_BYTES <= 0xff && MAXIMUM_MODULE_BYTES <= 0x3f);
 
-/// Version, header's size and processor.
-pub(crate) const fn identity(processor: u32) -> u64 {
-    VERSION | (HEADER_WORDS as u64) << 16 | (processor as u64) << 32
+/// Version, header's size and CPU.
+pub(crate) const fn identity(cpu: u32) -> u64 {
+    VERSION | (HEADER_WORDS as u64) << 16 | (cpu as u64) << 32
 }
 
 /// Where a record is or will be: its number and its first word. One word of memory, so that both change at once.

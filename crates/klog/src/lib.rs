@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log: records, levels, a ring for each processor, and readers that never stop a writer.
+//! The log: records, levels, a ring for each CPU, and readers that never stop a writer.
 //!
 //! ```text
 //!  cpu 0: task, interrupt, NMI ──▶ Ring ─┐
@@ -7,9 +7,9 @@
 //!  cpu 2: …                    ──▶ Ring ─┘     └─────▶ control channel, emergency, …
 //! ```
 //!
-//! A ring has one writing processor and no lock. That processor may write in any context: an NMI in the middle of a
+//! A ring has one writing CPU and no lock. That CPU may write in any context: an NMI in the middle of a
 //! record, a record about the log itself. Readers are anybody, anywhere; each has its own [`Cursor`] (or a [`Merge`] of
-//! all rings), copies records out, and learns how many it has missed, exactly: each processor numbers its records
+//! all rings), copies records out, and learns how many it has missed, exactly: each CPU numbers its records
 //! without gaps.
 //!
 //! Everything in a ring is a word that is read and written atomically, so that what a reader copies while it is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving: of a writer and a reader on two processors (loom), and of a writer with interrupts before each
+//! Every interleaving: of a writer and a reader on two CPUs (loom), and of a writer with interrupts before each
 //! of its operations.
 //!
 //! The rings are as small as can be, so that two records of three words fill one.
@@ -135,7 +135,7 @@ fn an_interrupt_finds_its_way_through_what_it_interrupted() {
 }
 
 #[test]
-fn a_processor_that_was_reset_anywhere_in_a_write_begins_anew() {
+fn a_cpu_that_was_reset_anywhere_in_a_write_begins_again() {
     // Unwinding leaves the writer where it was; nothing of it runs any more.
     interrupted_everywhere(|point| {
         let (ring, clock) = (ring(32), Arc::new(Plain::new(0)));
@@ -143,7 +143,7 @@ fn a_processor_that_was_reset_anywhere_in_a_write_begins_anew() {
         interrupt_after(point, || std::panic::resume_unwind(Box::new("reset")));
         let reset = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| write(&ring, &clock, 2)));
         disarm();
-        ring.begin_anew();
+        ring.restart();
         write(&ring, &clock, 3);
         let (names, lost) = read(&ring, &mut Cursor::start(), Reach::Complete);
         assert!(
@@ -180,7 +180,7 @@ fn a_storm_of_interrupts_never_overwrites_what_it_interrupted() {
     });
 }
 
-/// A writer and a reader on two processors; the reader's findings are checked as they come.
+/// A writer and a reader on two CPUs; the reader's findings are checked as they come.
 fn race(reach: Reach, prefilled: u64, written: u64) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(3);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All processors' rings as one stream, in the order of time.
+//! All CPUs' rings as one stream, in the order of time.
 
 use crate::reader::{Cursor, Memory, Peek, Reach, Step};
 use crate::record::Copied;
 
-/// A reader of up to `RINGS` rings, numbered from 0. Each step looks at every ring once: the work is bounded, and
+/// A reader of up to `RINGS` rings, numbered from 0. Each step checks every ring once: the work is bounded, and
 /// nothing is allocated.
 ///
 /// The order is that of the time stamps among the records that are complete when it looks. A record that is completed

@@ -24,8 +24,8 @@ pub trait Memory {
     /// How many words of records there are.
     fn data_words(&self) -> usize;
 
-    /// The processor whose ring it is.
-    fn processor_number(&self) -> u32 {
+    /// The CPU whose ring it is.
+    fn cpu_number(&self) -> u32 {
         (self.header(HEADER_IDENTITY) >> 32) as u32
     }
 

@@ -14,12 +14,12 @@ use crate::text::{LARGEST_BYTES, whole_characters};
 /// escaped, so a record is one line and no record moves the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Counts its processor's records from 0, without gaps, also across those that were overwritten.
+    /// Counts its CPU's records from 0, without gaps, also across those that were overwritten.
     pub sequence: u64,
     /// When, in nanoseconds of the writer's clock.
     pub time_ns: u64,
-    /// Which processor wrote it.
-    pub processor: u32,
+    /// Which CPU wrote it.
+    pub cpu: u32,
     /// How important it is.
     pub level: Level,
     /// Which part of the system wrote it.
@@ -47,14 +47,14 @@ impl Copied {
         self.ticks
     }
 
-    /// The record, of this processor's ring and on its clock.
-    pub fn record(&self, processor: u32, clock: Clock) -> Record<'_> {
+    /// The record, of this CPU's ring and on its clock.
+    pub fn record(&self, cpu: u32, clock: Clock) -> Record<'_> {
         let module_end = self.heading.module_bytes().min(LARGEST_BYTES);
         let text_end = (module_end + self.heading.text_bytes()).min(LARGEST_BYTES);
         Record {
             sequence: self.heading.sequence(),
             time_ns: clock.nanoseconds(self.ticks),
-            processor,
+            cpu,
             level: self.heading.level().unwrap_or(Level::Error),
             module: whole_characters(&self.bytes[..module_end]),
             text: whole_characters(&self.bytes[module_end..text_end]),
@@ -71,7 +71,7 @@ impl Default for Copied {
 impl fmt::Display for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, microseconds) = (self.time_ns / 1_000_000_000, self.time_ns % 1_000_000_000 / 1_000);
-        write!(f, "[{seconds:5}.{microseconds:06}] cpu{} {:5} ", self.processor, self.level)?;
+        write!(f, "[{seconds:5}.{microseconds:06}] cpu{} {:5} ", self.cpu, self.level)?;
         escape(f, self.module)?;
         f.write_str(": ")?;
         escape(f, self.text)

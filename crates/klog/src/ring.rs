@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One processor's ring, and how records get into it.
+//! One CPU's ring, and how records get into it.
 //!
-//! Only its own processor writes, but in any context: an interrupt or NMI may come between any two instructions of a
+//! Only its own CPU writes, but in any context: an interrupt or NMI may come between any two instructions of a
 //! writer, and write a record itself. Such writers nest: the inner one is done before the outer one goes on. That is
 //! all the protocol needs; nobody waits for anybody.
 //!
@@ -32,7 +32,7 @@ use crate::level::Level;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::text::{LARGEST_BYTES, Text, USUAL_BYTES};
 
-/// A processor's ring, over memory that it describes itself. See the module's documentation.
+/// A CPU's ring, over memory that it describes itself. See the module's documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'a> {
     pub(crate) header: &'a [AtomicU64; HEADER_WORDS],
@@ -55,11 +55,11 @@ impl fmt::Display for TooSmall {
 impl core::error::Error for TooSmall {}
 
 impl<'a> Ring<'a> {
-    /// Makes an empty ring of `words`, for this processor to write. More than [`MAXIMUM_RING_WORDS`] are left unused.
+    /// Makes an empty ring of `words`, for this CPU to write. More than [`MAXIMUM_RING_WORDS`] are left unused.
     ///
     /// # Errors
     /// [`TooSmall`]
-    pub fn new(words: &'a [AtomicU64], processor: u32, clock: Clock) -> Result<Self, TooSmall> {
+    pub fn new(words: &'a [AtomicU64], cpu: u32, clock: Clock) -> Result<Self, TooSmall> {
         let too_small = TooSmall { words: words.len() };
         if words.len() < MINIMUM_RING_WORDS {
             return Err(too_small);
@@ -67,7 +67,7 @@ impl<'a> Ring<'a> {
         let words = &words[..words.len().min(MAXIMUM_RING_WORDS)];
         let (header, data) = words.split_first_chunk().ok_or(too_small)?;
         header.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        header[HEADER_IDENTITY].store(identity(processor), Ordering::Relaxed);
+        header[HEADER_IDENTITY].store(identity(cpu), Ordering::Relaxed);
         header[HEADER_DATA_WORDS].store(data.len() as u64, Ordering::Relaxed);
         let ring = Self { header, data };
         ring.set_clock(clock);
@@ -86,17 +86,17 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// The ring's processor has been reset and begins again: whatever it was writing will never be complete. Called by
+    /// The ring's CPU has been reset and begins again: whatever it was writing will never be complete. Called by
     /// the code that starts it, before it runs.
-    pub fn begin_anew(&self) {
+    pub fn restart(&self) {
         if self.header[HEADER_WRITERS].load(Ordering::Relaxed) > 0 {
             self.complete_reservation();
             self.leave(0);
         }
     }
 
-    /// The processor whose ring it is.
-    pub fn processor(&self) -> u32 {
+    /// The CPU whose ring it is.
+    pub fn cpu(&self) -> u32 {
         (self.header[HEADER_IDENTITY].load(Ordering::Relaxed) >> 32) as u32
     }
 
@@ -106,8 +106,8 @@ impl<'a> Ring<'a> {
         self.header[HEADER_CLOCK_HZ].store(clock.hz, Ordering::Relaxed);
     }
 
-    /// Appends a record and gives its number, counted from 0. Called by the ring's own processor only, in any context.
-    /// Of the module's path the last part is kept; `now` reads the processor's clock, in ticks.
+    /// Appends a record and gives its number, counted from 0. Called by the ring's own CPU only, in any context.
+    /// Of the module's path the last part is kept; `now` reads the CPU's clock, in ticks.
     #[inline]
     pub fn write(&self, level: Level, path: &str, text: fmt::Arguments<'_>, now: impl Fn() -> u64) -> u64 {
         let mut usual = Text::<USUAL_BYTES>::new();

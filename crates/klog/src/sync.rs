@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Atomics: the processor's own, and in unit tests loom's, which try every interleaving of processors, each operation
-//! preceded by a point at which a test may interrupt the processor. (Unit tests may therefore touch rings only inside
+//! Atomics: the CPU's own, and in unit tests loom's, which try every interleaving of CPUs, each operation
+//! preceded by a point at which a test may interrupt the CPU. (Unit tests may therefore touch rings only inside
 //! `loom::model`; tests that run real rings are in `tests/`.)
 
 #[cfg(not(test))]

@@ -89,14 +89,14 @@ proptest! {
 
     #[test]
     fn merged_rings_come_sorted_and_complete(gaps in prop::collection::vec((0usize..3, 0u64..3), 0..30)) {
-        let rings = [0, 1, 2].map(|processor| TestRing::new(MINIMUM_RING_WORDS, processor));
+        let rings = [0, 1, 2].map(|cpu| TestRing::new(MINIMUM_RING_WORDS, cpu));
         let (mut now, mut expected) = (0, Vec::new());
         for (ring, gap) in gaps {
             now += gap;
             rings[ring].get().write(Level::Info, "m", format_args!("{now}"), || now);
             expected.push((now, ring));
         }
-        // Of two records of the same time, the lower processor's comes first.
+        // Of two records of the same time, the lower CPU's comes first.
         expected.sort();
         let (mut merge, mut copied, mut found) = (Merge::<3>::new(), Copied::new(), Vec::new());
         while let Some(merged) = merge.next(|ring| Some(rings[ring].get()), Reach::Complete, &mut copied) {

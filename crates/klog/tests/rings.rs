@@ -11,8 +11,8 @@ use klog::{
     Merged, Reach, Ring, Step, TooSmall, UnknownLevel,
 };
 
-fn line(level: Level, module: &str, processor: u32, ticks: u64, text: &str) -> String {
-    let ring = TestRing::new(MINIMUM_RING_WORDS, processor);
+fn line(level: Level, module: &str, cpu: u32, ticks: u64, text: &str) -> String {
+    let ring = TestRing::new(MINIMUM_RING_WORDS, cpu);
     ring.get().write(level, module, format_args!("{text}"), || ticks);
     ring.records().remove(0).line
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machine checks: which errors of the hardware are corrected, which cost one guest, and which end the host.
 //!
-//! Sources: AMD APM vol. 2, chapter 9 (rev 3.42), and the processor programming references for scalable MCA; Intel SDM
+//! Sources: AMD APM vol. 2, chapter 9 (rev 3.42), and the CPU programming references for scalable MCA; Intel SDM
 //! vol. 3, chapter 16 ("Machine-check architecture").
 //!
 //! ```text

@@ -166,5 +166,5 @@ pub const ZENBLEED: Column = Column {
 };
 
 fn has_zenbleed_microcode(cpu: &Cpu) -> bool {
-    !cpu.is_virtual && microcode::mends_zenbleed(cpu.model, cpu.microcode)
+    !cpu.is_virtual && microcode::fixes_zenbleed(cpu.model, cpu.microcode)
 }

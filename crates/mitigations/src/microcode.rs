@@ -32,7 +32,7 @@ const VERW_CLEARS: [u32; 16] = [
 ];
 
 /// Whether a Zen 2 of this model has microcode against Zenbleed.
-pub fn mends_zenbleed(model: u32, revision: u32) -> bool {
+pub fn fixes_zenbleed(model: u32, revision: u32) -> bool {
     ZENBLEED.iter().any(|&(from, to, good)| (from..=to).contains(&model) && revision >= good)
 }
 

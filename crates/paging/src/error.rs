@@ -51,7 +51,7 @@ impl fmt::Display for MapError {
                 write!(f, "{bytes:#x} bytes at address {address:#x} leave the 48-bit address space")
             }
             Self::BeyondPhysical { phys, bytes } => {
-                write!(f, "{bytes:#x} bytes at physical address {phys} pass the processor's 52 bits")
+                write!(f, "{bytes:#x} bytes at physical address {phys} pass the CPU's 52 bits")
             }
             Self::OutOfTables => f.write_str("no frame is left for a page table: free memory or map less"),
         }

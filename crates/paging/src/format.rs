@@ -50,7 +50,7 @@ pub trait Format {
     fn extend(low: u64) -> u64;
 }
 
-/// Entries of the processor's own long-mode tables (AMD APM vol 2, section 5.3); addresses are sign-extended from
+/// Entries of the CPU's own long-mode tables (AMD APM vol 2, section 5.3); addresses are sign-extended from
 /// bit 47.
 #[derive(Clone, Copy, Debug)]
 pub enum Host {}

@@ -17,6 +17,6 @@ pub trait TableMemory {
     /// The entry `index` of `table`.
     fn read(&self, table: PhysAddr, index: usize) -> u64;
 
-    /// Replaces the entry `index` of `table`, in one 64-bit store: processors may be walking the table.
+    /// Replaces the entry `index` of `table`, in one 64-bit store: CPUs may be walking the table.
     fn write(&mut self, table: PhysAddr, index: usize, entry: u64);
 }

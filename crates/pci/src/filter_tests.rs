@@ -32,7 +32,7 @@ fn policies_are_read() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_mend() {
+fn what_is_wrong_is_named_with_the_hint() {
     assert_eq!("some".parse::<Filter>(), Err(FilterError::UnknownPolicy));
     assert_eq!("allow:".parse::<Filter>(), Err(FilterError::NothingAllowed));
     let many = format!("allow:{}", ["8086:*"; 17].join(","));

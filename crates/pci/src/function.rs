@@ -73,7 +73,7 @@ pub struct Function {
     pub cost: Cost,
 }
 
-/// What a first look at a place shows.
+/// What a first sample of a place shows.
 pub(crate) enum Sight {
     /// Nobody is there.
     Nobody,
@@ -83,7 +83,7 @@ pub(crate) enum Sight {
     Somebody(Glance),
 }
 
-/// What a first look at a function shows.
+/// What a first sample of a function shows.
 pub(crate) struct Glance {
     pub(crate) identity: Identity,
     /// Header type, without the bit for several functions; absurd where there is a problem.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PCI functions: which are there, what looking costs, and which need not be looked at before a guest runs.
+//! PCI functions: which are there, what looking costs, and which need not be checked before a guest runs.
 //!
 //! A configuration access is slow (it waits for a link, and in an emulator it leaves the virtual machine), and a boot
-//! that looks at every slot of every bus does thousands. What is looked at, and when, is a policy over one code path:
+//! that checks every slot of every bus does thousands. What is checked, and when, is a policy over one code path:
 //!
 //! | [`Filter`] | before the guests run | after |
 //! |---|---|---|
 //! | `all` | every function is probed: the baseline | nothing |
 //! | `allow:…` | only functions that a pattern names; by address, nothing else is even touched | nothing |
-//! | `lazy` | nothing | every function, one at a time, by a processor that has nothing else to do |
+//! | `lazy` | nothing | every function, one at a time, by a CPU that has nothing else to do |
 //!
 //! [`Scan`] does the work in steps of one function, so that whoever drives it is never away for long. Every access goes
 //! through [`ConfigSpace`] and is counted: a [`Function`] says what it cost to find out.

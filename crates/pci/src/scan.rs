@@ -20,9 +20,9 @@ use crate::{Bdf, Filter};
 /// How a walk stands after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There is more to look at.
+    /// There is more to check.
     More,
-    /// All has been looked at.
+    /// All has been checked.
     Done,
 }
 
@@ -35,13 +35,13 @@ const MAX_ASKS: u32 = 1000;
 pub struct Scan {
     filter: Filter,
     segment: u16,
-    /// Places still to be looked at, where places are all that is wanted.
+    /// Places still to be checked, where places are all that is wanted.
     places: Option<ArrayVec<Bdf, MAX_PATTERNS>>,
     /// A bit for each bus that is known, for each that has been walked, and for each that is a link to one device.
     known: Buses,
     walked: Buses,
     links: Buses,
-    /// The place to look at next, where that is decided.
+    /// The place to check next, where that is decided.
     next: Option<Bdf>,
     /// How often the function there has said that it is not ready, and what that has cost.
     asked: u32,
@@ -65,7 +65,7 @@ impl Scan {
         self.cost
     }
 
-    /// Looks at the next place: at one function, or at nobody. One that the filter allows is handed to `found`.
+    /// Checks the next place: at one function, or at nobody. One that the filter allows is handed to `found`.
     pub fn step(&mut self, config: &mut dyn ConfigSpace, found: &mut dyn FnMut(Function)) -> Step {
         let Some(place) = self.next.take().or_else(|| self.begin()) else { return Step::Done };
         let mut registers = Registers::of(config, place);
@@ -92,7 +92,7 @@ impl Scan {
         Step::More
     }
 
-    /// Where to go on once a device's or a bus's places are all looked at.
+    /// Where to go on once a device's or a bus's places are all checked.
     fn begin(&mut self) -> Option<Bdf> {
         if let Some(places) = &mut self.places {
             return places.pop_at(0);

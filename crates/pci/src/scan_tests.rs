@@ -144,7 +144,7 @@ fn waiting_for_a_function_is_its_own_cost_and_no_step_waits_twice() {
 }
 
 #[test]
-fn behind_a_port_only_one_device_is_looked_for() {
+fn behind_a_port_only_one_device_is_searched_for() {
     const ROOT_PORT: u32 = 4 << 20;
     let port = || {
         let mut port = Chip::bridge(1).with_capabilities(0x40, &[(0x40, Capability::EXPRESS, 0)]);

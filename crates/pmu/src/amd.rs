@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AMD's core counters (AMD APM vol. 2, section 13.2): the four that every processor has, the six of the extension, and
+//! AMD's core counters (AMD APM vol. 2, section 13.2): the four that every CPU has, the six of the extension, and
 //! with version 2 of its performance monitoring global registers.
 //!
 //! Without these a counter that has overflowed is told by its highest bit: it is clear, where the value that was put in
@@ -25,7 +25,7 @@ pub use unusable::Unusable;
 
 const HIGHEST_BIT: u64 = 1 << 47;
 
-/// Whose time is counted: SVM lets the processor tell.
+/// Whose time is counted: SVM lets the CPU tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// A guest's.
@@ -34,7 +34,7 @@ pub enum Side {
     Host,
 }
 
-/// The counters of one processor, as one of their users reaches them; the global registers are shared with the others.
+/// The counters of one CPU, as one of their users reaches them; the global registers are shared with the others.
 #[derive(Clone, Debug)]
 pub struct Amd<M> {
     msrs: M,
@@ -44,7 +44,7 @@ pub struct Amd<M> {
     selects: [u64; 16],
     /// Counters that count for this user.
     counting: u64,
-    /// Counters whose highest bit was set when they were last looked at.
+    /// Counters whose highest bit was set when they were last checked.
     near_overflow: u64,
 }
 
@@ -56,7 +56,7 @@ impl<M: Copy> Amd<M> {
 }
 
 impl<M: Msrs> Amd<M> {
-    /// The processor's counters as they are.
+    /// The CPU's counters as they are.
     pub const fn new(msrs: M, description: Description, side: Side) -> Self {
         let side = match side {
             Side::Guest => GUEST_ONLY,

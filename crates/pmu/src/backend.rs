@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the rest needs of a processor's counters.
+//! What the rest needs of a CPU's counters.
 
 use crate::vendor::Vendor;
 use crate::{Counter, CounterSet, Event, Width};
 
-/// A processor's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
+/// A CPU's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
 pub trait Backend {
     /// Whether the counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
     #[inline(always)]
@@ -21,7 +21,7 @@ pub trait Backend {
     fn counters(&self) -> CounterSet;
     /// Their width.
     fn width(&self) -> Width;
-    /// Those of them that can count this; none: this processor cannot count it.
+    /// Those of them that can count this; none: this CPU cannot count it.
     fn able(&self, event: &Event) -> CounterSet;
     /// Those of them that can count it for this slot of the user's.
     #[inline(always)]
@@ -43,7 +43,7 @@ pub trait Backend {
     /// Which of these have overflowed since this was last asked.
     fn take_overflows(&mut self, of: CounterSet) -> CounterSet;
 
-    /// For counters that are only looked at: the user has run for so many ticks of the time stamp counter in all.
+    /// For counters that are only checked: the user has run for so many ticks of the time stamp counter in all.
     #[inline]
     fn run_until(&mut self, _ticks: u64) {}
 
@@ -61,7 +61,7 @@ pub trait Backend {
     }
 }
 
-/// Model-specific registers of the processor, or of a model of one.
+/// Model-specific registers of the CPU, or of a model of one.
 pub trait Msrs {
     /// RDMSR; the register exists.
     fn read(&mut self, number: u32) -> u64;

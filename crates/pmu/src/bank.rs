@@ -9,8 +9,8 @@
 //! Between [`Bank::switch_out`] and [`Bank::switch_in`] the counters are somebody else's, and nothing here touches
 //! them.
 
+mod assigning;
 mod policy;
-mod seating;
 mod turn;
 
 use crate::schedule::Rotation;
@@ -21,7 +21,7 @@ pub use policy::{Policy, UnknownPolicy, Work};
 /// The most events of one user.
 pub const SLOTS: usize = 12;
 
-/// An event that exists on the processor.
+/// An event that exists on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HostEvent {
     event: Event,
@@ -74,7 +74,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// The processor's counters.
+    /// The CPU's counters.
     pub fn backend(&self) -> &B {
         &self.backend
     }

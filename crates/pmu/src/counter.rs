@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters, sets of them, and how far one counts.
 
-/// A counter of a processor: general ones from 0, those of fixed purpose from [`Self::FIRST_FIXED`].
+/// A counter of a CPU: general ones from 0, those of fixed purpose from [`Self::FIRST_FIXED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counter(u8);
 
@@ -113,7 +113,7 @@ impl Iterator for CounterSet {
 pub struct Width(u8);
 
 impl Width {
-    /// What processors have today, and what guests are shown.
+    /// What CPUs have today, and what guests are shown.
     pub const USUAL: Self = Self(48);
 
     /// A width from 1 to 63 bits; others become the nearest.

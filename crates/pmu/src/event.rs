@@ -4,13 +4,13 @@
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Cycles of the processor while it is not halted.
+    /// Cycles of the CPU while it is not halted.
     Cycles,
-    /// The same at the rate of the time stamp counter, whatever the processor's is.
+    /// The same at the rate of the time stamp counter, whatever the CPU's is.
     ReferenceCycles,
     /// Instructions retired.
     Instructions,
-    /// Something that only one vendor's processors know, by its number there.
+    /// Something that only one vendor's CPUs know, by its number there.
     Vendor {
         /// Event select, up to 12 bits.
         select: u16,
@@ -19,7 +19,7 @@ pub enum What {
     },
 }
 
-/// Modes of the processor in which is counted.
+/// Modes of the CPU in which is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
     /// Privilege levels 1 to 3.

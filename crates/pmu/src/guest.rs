@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
-//! What a guest writes is looked at once: reserved bits are refused as its processor would, what is new is told to the
+//! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is told to the
 //! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each call,
 //! in ticks.
 
@@ -42,7 +42,7 @@ pub struct Config {
     pub filter: Filter,
 }
 
-/// One virtual processor's counters.
+/// One vCPU's counters.
 #[derive(Clone, Debug)]
 pub struct VirtualPmu<B> {
     vendor: Vendor,
@@ -107,9 +107,9 @@ impl<B: Backend> VirtualPmu<B> {
     }
 
     /// Those of these counters that have the guest's event of the same number.
-    pub fn seated(&self, of: CounterSet) -> CounterSet {
-        let is_seated = |&counter: &Counter| slot_of(counter).is_some_and(|slot| self.bank.is_on(slot, counter));
-        of.filter(is_seated).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
+    pub fn assigned(&self, of: CounterSet) -> CounterSet {
+        let is_assigned = |&counter: &Counter| slot_of(counter).is_some_and(|slot| self.bank.is_on(slot, counter));
+        of.filter(is_assigned).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
     }
 
     /// Whether any counter counts: only then does the guest's time matter.
@@ -181,18 +181,18 @@ impl<B: Backend> VirtualPmu<B> {
         self.interrupts && core::mem::take(&mut self.interrupts)
     }
 
-    /// Whether the guest's processor masks the interrupt as it delivers it.
+    /// Whether the guest's CPU masks the interrupt as it delivers it.
     pub fn masks_interrupt(&self) -> bool {
         self.vendor == Vendor::Intel
     }
 
-    /// After how many ticks of the guest's time a counter overflows, where the processor does not tell.
+    /// After how many ticks of the guest's time a counter overflows, where the CPU does not tell.
     #[inline]
     pub fn ticks_to_overflow(&self) -> Option<u64> {
         self.bank.ticks_to_overflow()
     }
 
-    /// The virtual processor is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`]
+    /// The vCPU is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`]
     /// says no it need not be switched out.
     pub fn switch_in(&mut self, available: CounterSet, ticks: u64) {
         self.run_until(ticks);
@@ -272,12 +272,12 @@ impl<B: Backend> VirtualPmu<B> {
         if setting == 0 {
             self.bank.rest(slot);
         } else if self.counted[slot] != setting || !self.bank.resume(slot) {
-            self.count_anew(slot, setting);
+            self.recount(slot, setting);
         }
     }
 
     #[inline(never)]
-    fn count_anew(&mut self, slot: usize, setting: u64) {
+    fn recount(&mut self, slot: usize, setting: u64) {
         match self.event(slot) {
             None => self.bank.rest(slot),
             Some(event) => {

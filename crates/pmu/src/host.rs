@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host counts with: `soft`, or the counters of its processors. One type for both, so that what stands on it is
+//! What a host counts with: `soft`, or the counters of its CPUs. One type for both, so that what stands on it is
 //! there once.
 
 use crate::amd::{Amd, Description, Side};
@@ -13,7 +13,7 @@ pub enum Choice {
     /// The guest's own time.
     #[default]
     Soft,
-    /// The processor's counters, where they can be used.
+    /// The CPU's counters, where they can be used.
     Hardware,
 }
 
@@ -33,7 +33,7 @@ impl core::str::FromStr for Choice {
     }
 }
 
-/// The counters' registers, of the processor on which it is called.
+/// The counters' registers, of the CPU on which it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Registers {
     /// RDMSR.
@@ -57,16 +57,16 @@ impl Msrs for Registers {
 pub enum Source {
     /// From nowhere: see [`crate::soft`].
     Soft,
-    /// From AMD's processors, all of which have these.
+    /// From AMD's CPUs, all of which have these.
     Amd(Registers, Description),
 }
 
-/// Counters from either source, for one guest's processor.
+/// Counters from either source, for one guest's CPU.
 #[derive(Clone, Debug)]
 pub enum MachineCounters {
     /// Its time.
     Soft(Soft),
-    /// The processor's, of which the guest's stays are counted alone.
+    /// The CPU's, of which the guest's stays are counted alone.
     Amd(Amd<Registers>),
 }
 

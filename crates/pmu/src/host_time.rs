@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's own counters on one processor: a user like its guests, with a bank of events like theirs.
+//! The host's own counters on one CPU: a user like its guests, with a bank of events like theirs.
 //!
-//! What they count is the processor's time less its guests'. Its clock is therefore the ticks that were no guest's,
+//! What they count is the CPU's time less its guests'. Its clock is therefore the ticks that were no guest's,
 //! which stands still while a guest executes, as a guest's stands still meanwhile.
 
 use crate::{Backend as _, Bank, Event, MachineCounters, Policy, Source, What};
@@ -24,7 +24,7 @@ pub struct HostCounts {
     pub cycles: u64,
     /// The same at the rate of the time stamp counter.
     pub reference_cycles: u64,
-    /// Ticks in which the processor waited for an interrupt.
+    /// Ticks in which the CPU waited for an interrupt.
     pub idle: u64,
 }
 

@@ -13,7 +13,7 @@ fn each_tick_is_either_the_hosts_or_idle() {
 }
 
 #[test]
-fn they_begin_anew_at_their_width() {
+fn they_begin_again_at_their_width() {
     let mut counters = HostCounters::begin();
     let all = crate::Width::USUAL.mask();
     assert_eq!(counters.read(all).cycles, all);

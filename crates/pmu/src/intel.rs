@@ -61,7 +61,7 @@ impl Description {
     }
 }
 
-/// The counters of one processor, as one of their users reaches them: control registers are shared with the others.
+/// The counters of one CPU, as one of their users reaches them: control registers are shared with the others.
 #[derive(Clone, Debug)]
 pub struct Intel<M> {
     msrs: M,
@@ -82,7 +82,7 @@ pub struct Precise {
 }
 
 impl<M: Msrs> Intel<M> {
-    /// The processor's counters as they are.
+    /// The CPU's counters as they are.
     pub const fn new(msrs: M, description: Description) -> Self {
         let precise = Precise { own: [None; SLOTS], adaptive: CounterSet::EMPTY };
         Self { msrs, description, precise, counting: CounterSet::EMPTY, runs: true }

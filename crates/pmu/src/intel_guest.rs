@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's counters on an Intel processor, with PEBS, last branch records and top-down metrics where the processor
+//! A guest's counters on an Intel CPU, with PEBS, last branch records and top-down metrics where the CPU
 //! has them.
 //!
 //! ```text
 //! switch_in ─► enter ─► the guest runs ─► leave ─► its accesses, answered ─► enter … leave ─► switch_out
 //! ```
-//! Nothing counts, records or samples for it outside of `enter` and `leave`; nothing of it is in the processor outside
+//! Nothing counts, records or samples for it outside of `enter` and `leave`; nothing of it is in the CPU outside
 //! of `switch_in` and `switch_out`. Registers that several share (global control and status, the fixed counters'
 //! control, the selects) are taken apart here: each part's bits go to it, and what none takes is refused as the
 //! counters' own reserved bits are.
@@ -26,7 +26,7 @@ use crate::{CounterSet, Msrs};
 /// RDPMC: a counter of fixed purpose.
 const RDPMC_SLOTS: u32 = 1 << 30 | 3;
 
-/// One virtual processor's.
+/// One vCPU's.
 #[derive(Clone, Debug)]
 pub struct IntelGuest<M> {
     pmu: VirtualPmu<Intel<M>>,
@@ -43,7 +43,7 @@ pub struct IntelGuest<M> {
 }
 
 impl<M: Msrs + Clone> IntelGuest<M> {
-    /// As after power-on. What the processor has not is not there for the guest either.
+    /// As after power-on. What the CPU has not is not there for the guest either.
     pub fn new(config: &Config, msrs: M, description: Description, has: &Capabilities) -> Self {
         let mut backend = Intel::new(msrs.clone(), description);
         backend.leave();
@@ -116,8 +116,8 @@ impl<M: Msrs + Clone> IntelGuest<M> {
             lbr.enter(&mut self.msrs);
         }
         if let Some(pebs) = &mut self.pebs {
-            let seated = self.pmu.seated(pebs.enabled());
-            pebs.enter(&mut self.msrs, seated);
+            let assigned = self.pmu.assigned(pebs.enabled());
+            pebs.enter(&mut self.msrs, assigned);
         }
         if let Some(topdown) = &mut self.topdown {
             topdown.enter(&mut self.msrs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Architectural last branch records: the processor keeps where the last branches came from and went to, the youngest
+//! Architectural last branch records: the CPU keeps where the last branches came from and went to, the youngest
 //! as the first (Intel SDM vol. 3, chapter 19).
 //!
 //! They record while their user runs and at no other time: [`Lbr::leave`] stops them before the host branches. What is
@@ -73,7 +73,7 @@ pub struct Lbr {
     description: Description,
     control: u64,
     depth: u64,
-    /// Those that are not in the processor.
+    /// Those that are not in the CPU.
     entries: [Entry; ENTRIES],
     is_loaded: bool,
 }

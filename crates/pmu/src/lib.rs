@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters: those of the processor, shared out among their users, and those that a guest sees.
+//! Performance counters: those of the CPU, shared out among their users, and those that a guest sees.
 //!
 //! ```text
 //! guest's registers ─► VirtualPmu ─► Bank: events, on counters ─► Backend ─┬─ soft: time in the guest
 //!                      (guest)        (one code path, two policies)        ├─ intel ─┐
-//!                                         │ assign                          └─ amd ───┴─ Msrs: the processor, or a model
+//!                                         │ assign                          └─ amd ───┴─ Msrs: the CPU, or a model
 //! the host's events ──────────────────► schedule
 //! ```
 //!
 //! | module | what |
 //! |---|---|
-//! | `event` | what is counted, and in which modes of the processor |
+//! | `event` | what is counted, and in which modes of the CPU |
 //! | `counter` | counters, sets of them, their width and overflow |
 //! | `schedule` | which event gets which counter |
 //! | `bank` | the events of one user and the counters that they are on; what a switch saves and restores |
-//! | `soft`, `intel`, `amd` | counters of a processor that has none, of Intel's and of AMD's |
-//! | `pebs`, `lbr`, `topdown` | what else Intel's processors count, record and sample, for one user at a time |
+//! | `soft`, `intel`, `amd` | counters of a CPU that has none, of Intel's and of AMD's |
+//! | `pebs`, `lbr`, `topdown` | what else Intel's CPUs count, record and sample, for one user at a time |
 //! | `intel_guest` | a guest's counters with these three |
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
 //! | `host` | what a host counts with: `soft` or `amd`, as one type |
-//! | `vcpu` | a virtual processor's counters on that |
+//! | `vcpu` | a vCPU's counters on that |
 //! | `host_time` | the host's own, a user beside guests' |
 //!
-//! Nothing here allocates, and every loop is over the counters of one processor.
+//! Nothing here allocates, and every loop is over the counters of one CPU.
 #![no_std]
 
 #[cfg(test)]

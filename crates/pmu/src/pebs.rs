@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PEBS, Intel's precise samples: a counter that overflows has the processor write a record of what it just did into
+//! PEBS, Intel's precise samples: a counter that overflows has the CPU write a record of what it just did into
 //! its user's memory, without an interrupt until the buffer is nearly full (Intel SDM vol. 3, sections 20.6.2.4
 //! and 20.9).
 //!
 //! The addresses are the user's own linear ones, translated as its accesses are: what it says there is read and written
-//! with its rights, by the processor alone, and never looked at here. That holds only while the user runs, so PEBS is
-//! off whenever it does not ([`Pebs::leave`]). And the records are by the processor's numbers of counters: only those
+//! with its rights, by the CPU alone, and never checked here. That holds only while the user runs, so PEBS is
+//! off whenever it does not ([`Pebs::leave`]). And the records are by the CPU's numbers of counters: only those
 //! count for the user whose event is on the counter of the same number, else another's event would write into its
 //! memory.
 
@@ -36,7 +36,7 @@ pub const fn fixed_adaptive(number: u8) -> u64 {
     1 << (32 + 4 * number as u32)
 }
 
-/// What a processor has of it.
+/// What a CPU has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Counters that can write records.
@@ -59,8 +59,8 @@ pub struct Enumeration {
     /// IA32_MISC_ENABLE.
     pub misc_enable: u64,
     /// A record that meets a page missing in the nested tables waits for it, as any access does. No register says so:
-    /// Ice Lake's server processors and later ones do. On others a guest could lose records by it, or stop the
-    /// processor.
+    /// Ice Lake's server CPUs and later ones do. On others a guest could lose records by it, or stop the
+    /// CPU.
     pub survives_nested_faults: bool,
 }
 
@@ -103,7 +103,7 @@ pub struct Pebs {
     ds_area: u64,
     /// Its buffer has been told to be full.
     is_full: bool,
-    /// Its addresses are in the processor.
+    /// Its addresses are in the CPU.
     is_loaded: bool,
 }
 
@@ -164,9 +164,9 @@ impl Pebs {
         self.is_full &= value & STATUS_BUFFER == 0;
     }
 
-    /// The user runs from now on; `seated` has the counters that have its events of the same number.
-    pub fn enter(&mut self, msrs: &mut impl Msrs, seated: CounterSet) {
-        let live = self.enable & seated.0;
+    /// The user runs from now on; `assigned` has the counters that have its events of the same number.
+    pub fn enter(&mut self, msrs: &mut impl Msrs, assigned: CounterSet) {
+        let live = self.enable & assigned.0;
         if live == 0 {
             return;
         }

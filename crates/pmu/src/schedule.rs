@@ -15,7 +15,7 @@ pub fn assign<const N: usize>(able: &[CounterSet; N], available: CounterSet) -> 
     given
 }
 
-/// Finds a counter for an event: a free one, or one whose event can go elsewhere. Each counter is looked at once, so
+/// Finds a counter for an event: a free one, or one whose event can go elsewhere. Each counter is checked once, so
 /// that the recursion is no deeper than there are events.
 fn place<const N: usize>(
     event: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of a processor that has none: what follows from the time that a guest has run.
+//! Counters of a CPU that has none: what follows from the time that a guest has run.
 //!
 //! Truly counted are cycles and reference cycles, in all modes at once: ticks of the time stamp counter that pass in
 //! the guest. Not counted is all else: instructions, caches, branches, one mode without the other, cycles by threshold.
@@ -12,7 +12,7 @@ pub const COUNTERS: usize = 12;
 /// Places for them: so many that the number of any counter there is becomes one without a division.
 const PLACES: usize = COUNTERS.next_power_of_two();
 
-/// The counters of one virtual processor.
+/// The counters of one vCPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Soft {
     /// Ticks that the guest has run.
@@ -42,7 +42,7 @@ impl Soft {
 
     /// Those that are due have overflowed.
     #[cold]
-    fn settle(&mut self) {
+    fn note_overflows(&mut self) {
         for counter in CounterSet(self.counting.into()) {
             let at = place(counter);
             if self.due(at) <= self.now {
@@ -69,7 +69,7 @@ fn places(counters: CounterSet) -> u16 {
 }
 
 impl Backend for Soft {
-    /// They go where their virtual processor goes, and its time stands still while it is away.
+    /// They go where their vCPU goes, and its time stands still while it is away.
     #[inline(always)]
     fn is_private(&self) -> bool {
         true
@@ -166,7 +166,7 @@ impl Backend for Soft {
     fn run_until(&mut self, ticks: u64) {
         self.now = ticks;
         if self.next <= ticks {
-            self.settle();
+            self.note_overflows();
         }
     }
 
@@ -177,7 +177,7 @@ impl Backend for Soft {
         if self.next > ticks {
             return CounterSet::EMPTY;
         }
-        self.settle();
+        self.note_overflows();
         self.take_overflows(of)
     }
 

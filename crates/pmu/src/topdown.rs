@@ -2,9 +2,9 @@
 //! Intel's top-down metrics: of all issue slots, which a counter of its own counts, what share was retired, and where
 //! the others went (Intel SDM vol. 3, section 20.3.9.3).
 //!
-//! The processor gives each share in eight bits, as a fraction of what has been counted since both registers were
+//! The CPU gives each share in eight bits, as a fraction of what has been counted since both registers were
 //! written. Whoever puts such a share back at a switch rounds again each time, and loses a turn too short to move it.
-//! So here the processor begins each time with nothing, and what it says is added up as slots, which do not round: the
+//! So here the CPU begins each time with nothing, and what it says is added up as slots, which do not round: the
 //! sum is off by no more than the shares' own last bit, after however many switches.
 
 use crate::intel::number::{FIXED_CONTROL, FIXED_COUNTER, GLOBAL_CONTROL};
@@ -31,13 +31,13 @@ pub const GLOBAL: u64 = ENABLE_SLOTS | ENABLE_METRICS;
 const FIELD_SHIFT: u32 = 12;
 const MODES: u64 = 0b11 << FIELD_SHIFT;
 const INTERRUPT: u64 = 0b1000 << FIELD_SHIFT;
-/// Shares, the four of the first level and the four below them; one that a processor has not is always 0.
+/// Shares, the four of the first level and the four below them; one that a CPU has not is always 0.
 const PARTS: usize = 8;
 /// A whole.
 const FULL: u64 = 0xff;
 const WIDTH: Width = Width::USUAL;
 
-/// Whether a processor has them: leaf 0xA's EDX and IA32_PERF_CAPABILITIES.
+/// Whether a CPU has them: leaf 0xA's EDX and IA32_PERF_CAPABILITIES.
 pub const fn is_present(leaf_a_edx: u32, capabilities: u64) -> bool {
     const AVAILABLE: u64 = 1 << 15;
     leaf_a_edx & 0x1f > 3 && capabilities & AVAILABLE != 0
@@ -63,7 +63,7 @@ impl Topdown {
         self.global
     }
 
-    /// Sets them; others are not looked at.
+    /// Sets them; others are not checked.
     pub const fn set_global(&mut self, value: u64) {
         self.global = value & GLOBAL;
     }
@@ -73,7 +73,7 @@ impl Topdown {
         self.field
     }
 
-    /// Sets it; others are not looked at.
+    /// Sets it; others are not checked.
     pub const fn set_field(&mut self, value: u64) {
         self.field = value & FIXED_FIELD;
     }
@@ -124,7 +124,7 @@ impl Topdown {
             msrs.write(METRICS, 0);
             self.is_loaded = true;
         }
-        // What overflows is what has been added up: the processor's own counter does not get so far.
+        // What overflows is what has been added up: the CPU's own counter does not get so far.
         change(msrs, FIXED_CONTROL, FIXED_FIELD, self.field & MODES);
         change(msrs, GLOBAL_CONTROL, GLOBAL, self.global);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One virtual processor's counters on whatever its host counts with: [`VirtualPmu`], made once. What is called seldom
+//! One vCPU's counters on whatever its host counts with: [`VirtualPmu`], made once. What is called seldom
 //! is not inlined.
 //!
-//! Those of `soft` go where the virtual processor goes. Those of a processor are its own from [`VcpuCounters::open`] to
-//! [`VcpuCounters::close`] on the processor that holds it.
+//! Those of `soft` go where the vCPU goes. Those of a CPU are its own from [`VcpuCounters::open`] to
+//! [`VcpuCounters::close`] on the CPU that holds it.
 
 use core::ops::Deref;
 
@@ -11,7 +11,7 @@ use crate::Backend;
 use crate::guest::{BadState, Config, Refused, State, View, VirtualPmu};
 use crate::host::{MachineCounters, Source};
 
-/// The counters that a virtual processor sees.
+/// The counters that a vCPU sees.
 #[derive(Clone, Debug)]
 pub struct VcpuCounters(VirtualPmu<MachineCounters>);
 
@@ -29,11 +29,11 @@ impl VcpuCounters {
     #[inline(never)]
     pub fn new(config: &Config, source: Source) -> Self {
         let mut counters = Self(VirtualPmu::new(config, MachineCounters::new(source)));
-        counters.settle_down(0);
+        counters.open_if_private(0);
         counters
     }
 
-    /// Counters like these in a saved state, which are to [settle down](Self::settle_down).
+    /// Counters like these in a saved state, which are to [open](Self::open_if_private).
     ///
     /// # Errors
     /// [`BadState`] names what such counters cannot be.
@@ -42,14 +42,14 @@ impl VcpuCounters {
         VirtualPmu::from_state(&self.config(), self.bank().backend().others(), state).map(Self)
     }
 
-    /// Those that need no processor are open from the beginning.
-    pub fn settle_down(&mut self, ticks: u64) {
+    /// Those that need no CPU are open from the beginning.
+    pub fn open_if_private(&mut self, ticks: u64) {
         if self.bank().backend().is_private() {
             self.open(ticks);
         }
     }
 
-    /// The virtual processor is switched in, after so many ticks of its time; all counters are its own.
+    /// The vCPU is switched in, after so many ticks of its time; all counters are its own.
     #[inline(never)]
     pub fn open(&mut self, ticks: u64) {
         self.0.switch_in(self.bank().backend().counters(), ticks);

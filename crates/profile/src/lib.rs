@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile of a hypervisor, taken from within: what its processors execute, looked at so many times a second.
+//! A profile of a hypervisor, taken from within: what its CPUs execute, checked so many times a second.
 //!
 //! ```text
 //! sampling clock ─▶ interrupt that no mask holds back ─▶ walk ─▶ Sample ─▶ Ring ─▶ pages ─▶ whoever asked
-//!                   (each processor, its own)                  full: lost, counted
+//!                   (each CPU, its own)                  full: lost, counted
 //! ```
 //!
 //! | module | what |

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a processor's handler finds its memory, and whether it may still be using what was taken from it.
+//! Where a CPU's handler finds its memory, and whether it may still be using what was taken from it.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// One processor's.
+/// One CPU's.
 #[derive(Debug)]
 pub struct Place {
     memory: AtomicU64,

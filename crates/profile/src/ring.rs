@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor's samples on their way from the handler that takes them to who reads them: one of each, neither waits. A
+//! A CPU's samples on their way from the handler that takes them to who reads them: one of each, neither waits. A
 //! sample that finds no room is lost, and counted.
 
 use crate::sample::words_of;

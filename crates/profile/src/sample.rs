@@ -15,7 +15,7 @@ const GUEST: u32 = 1;
 const HOST: u32 = 2;
 const KIND_BITS: u32 = 2;
 
-/// What a processor was at.
+/// What a CPU was at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sample<'a> {
     /// It had nothing to do.

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who takes a profile. There is one at a time, and it ends by itself where nobody asks for its samples any more.
 
-/// The most looks at each processor in a second.
+/// The most samples of each CPU in a second.
 pub const MOST_HZ: u32 = 1000;
-/// The most looks at all processors together in a second: what bounds the cost to who sends the interrupts.
+/// The most samples of all CPUs together in a second: what bounds the cost to who sends the interrupts.
 pub const MOST_PER_SECOND: u64 = 20_000;
 /// After such a silence nobody wants the samples any more.
 pub const SILENCE_NS: u64 = 5_000_000_000;
 
 const US_PER_SECOND: u64 = 1_000_000;
 
-/// The time between two looks at a processor, if so many a second are wanted: at least one a second, and never more
+/// The time between two samples of a CPU, if so many a second are wanted: at least one a second, and never more
 /// than the limits.
-pub fn period_us(hz: u32, processors: u32) -> u64 {
+pub fn period_us(hz: u32, cpus: u32) -> u64 {
     let wanted = US_PER_SECOND / u64::from(hz.clamp(1, MOST_HZ));
-    wanted.max(u64::from(processors) * US_PER_SECOND / MOST_PER_SECOND)
+    wanted.max(u64::from(cpus) * US_PER_SECOND / MOST_PER_SECOND)
 }
 
 /// A profile that is being taken.

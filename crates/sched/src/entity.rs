@@ -7,22 +7,22 @@ use crate::weight::Weight;
 /// What an entity does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It waits for something and wants no processor.
+    /// It waits for something and wants no CPU.
     Blocked,
-    /// It waits for the processor.
+    /// It waits for the CPU.
     Runnable,
-    /// It has the processor.
+    /// It has the CPU.
     Running,
 }
 
 /// Where an entity's time went; together the time since it was inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Times {
-    /// It had the processor.
+    /// It had the CPU.
     pub running: Ticks,
-    /// It wanted the processor and others had it: the guest calls this time stolen.
+    /// It wanted the CPU and others had it: the guest calls this time stolen.
     pub stolen: Ticks,
-    /// It wanted no processor.
+    /// It wanted no CPU.
     pub blocked: Ticks,
 }
 
@@ -54,7 +54,7 @@ impl Entity {
         ((u128::from(ticks) * u128::from(self.inverse_weight)) >> 32) as u64
     }
 
-    /// Books the time since it was last booked, in which the entity had the processor: the virtual time spent.
+    /// Books the time since it was last booked, in which the entity had the CPU: the virtual time spent.
     #[inline]
     pub(crate) fn book_running(&mut self, now: Ticks) -> VirtualTime {
         let span = self.take_span(now);
@@ -64,13 +64,13 @@ impl Entity {
         (spent >> 32) as u64
     }
 
-    /// The same for time in which it waited for the processor.
+    /// The same for time in which it waited for the CPU.
     #[inline]
     pub(crate) fn book_stolen(&mut self, now: Ticks) {
         self.times.stolen.0 += self.take_span(now);
     }
 
-    /// The same for time in which it wanted no processor.
+    /// The same for time in which it wanted no CPU.
     #[inline]
     pub(crate) fn book_blocked(&mut self, now: Ticks) {
         self.times.blocked.0 += self.take_span(now);

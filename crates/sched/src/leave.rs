@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a processor is asked to leave, and how that ends: the operator's side gives up waiting at the moment at which
-//! the processor may begin to go, and one of them wins.
+//! How a CPU is asked to leave, and how that ends: the operator's side gives up waiting at the moment at which
+//! the CPU may begin to go, and one of them wins.
 //!
 //! ```text
 //!          ask            begin            (halts)
@@ -19,7 +19,7 @@ const ASKED: u32 = 1;
 const GOING: u32 = 2;
 const NO_ROOM: u32 = 3;
 
-/// How far a processor has come on its way out.
+/// How far a CPU has come on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
     /// Nobody wants it to go.
@@ -32,7 +32,7 @@ pub enum Leaving {
     NoRoom,
 }
 
-/// One processor's order to leave. The operator's side is one at a time; so is the processor.
+/// One CPU's order to leave. The operator's side is one at a time; so is the CPU.
 #[derive(Debug)]
 pub struct LeaveOrder(AtomicU32);
 
@@ -65,17 +65,17 @@ impl LeaveOrder {
         self.step(ASKED, STAYS)
     }
 
-    /// The processor begins to go. `false`: it need not any more.
+    /// The CPU begins to go. `false`: it need not any more.
     pub fn begin(&self) -> bool {
         self.step(ASKED, GOING)
     }
 
-    /// The processor cannot go; it takes work as before.
+    /// The CPU cannot go; it takes work as before.
     pub fn refuse(&self) {
         let _ = self.step(ASKED, NO_ROOM) || self.step(GOING, NO_ROOM);
     }
 
-    /// The operator has learnt how it ended, or the processor comes back.
+    /// The operator has learnt how it ended, or the CPU comes back.
     pub fn forget(&self) {
         self.0.store(STAYS, Ordering::Release);
     }
@@ -91,7 +91,7 @@ impl Default for LeaveOrder {
     }
 }
 
-/// The operator's patience with one order: first until the processor begins to go, then once more until it has gone.
+/// The operator's patience with one order: first until the CPU begins to go, then once more until it has gone.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     ticks: u64,
@@ -104,7 +104,7 @@ pub struct Patience {
 pub enum Verdict {
     /// Nothing yet: look again when something happens, at [`Patience::deadline`] at the latest.
     Wait,
-    /// The processor is offline.
+    /// The CPU is offline.
     Left,
     /// It stays: the others have no room for what it holds.
     NoRoom,
@@ -120,12 +120,12 @@ impl Patience {
         Self { ticks, deadline: Ticks(now.0.saturating_add(ticks)), has_seen_it_going: false }
     }
 
-    /// When to look again at the latest.
+    /// When to check again at the latest.
     pub const fn deadline(&self) -> Ticks {
         self.deadline
     }
 
-    /// Looks how it stands with the order. Any answer but [`Verdict::Wait`] ends it: the processor may be asked again,
+    /// Looks how it stands with the order. Any answer but [`Verdict::Wait`] ends it: the CPU may be asked again,
     /// unless it is stuck.
     pub fn judge(&mut self, order: &LeaveOrder, is_offline: bool, now: Ticks) -> Verdict {
         if is_offline {

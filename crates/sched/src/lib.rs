@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which virtual processor a processor runs next, and for how long; on which processor it is at all.
+//! Which vCPU a CPU runs next, and for how long; on which CPU it is at all.
 //!
-//! Every processor has a [`RunQueue`] of its own, which nobody else touches: there is no global queue and no lock. The
-//! queue only decides; switching, alarms and messages between processors are the caller's.
+//! Every CPU has a [`RunQueue`] of its own, which nobody else touches: there is no global queue and no lock. The
+//! queue only decides; switching, alarms and messages between CPUs are the caller's.
 //!
 //! ```text
 //!              wake                     pick
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! **Fair by weight.** An entity's virtual time is the time it has run divided by its weight; who has least runs next.
-//! So over any longer time each gets the processor in proportion to its weight, whatever the others do.
+//! So over any longer time each gets the CPU in proportion to its weight, whatever the others do.
 //!
 //! **Sleep is not saved up.** While an entity sleeps the others' virtual time goes on. It wakes at most
 //! [`SLEEPER_CREDIT_MS`] of its own running behind them: enough to run at once, too little to keep the others waiting.
@@ -27,8 +27,8 @@
 //! | `entity` | one entity: its weight, its virtual time, where its time went |
 //! | [`throttle`] | a sliver of time for an entity from whose running nothing comes |
 //! | `pace` | the constants, in ticks of the caller's clock |
-//! | [`placement`] | which processor an entity goes to |
-//! | [`LeaveOrder`] | how a processor is asked to leave |
+//! | [`placement`] | which CPU an entity goes to |
+//! | [`LeaveOrder`] | how a CPU is asked to leave |
 //! | [`Whereabouts`] | where somebody is who moves while others send messages |
 #![no_std]
 

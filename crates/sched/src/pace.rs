@@ -9,7 +9,7 @@ pub const PERIOD_MS: u64 = 6;
 pub const LEAST_SLICE_MS: u64 = 1;
 /// How much running a sleeper can have saved up when it wakes.
 pub const SLEEPER_CREDIT_MS: u64 = 3;
-/// A sleeper that wakes takes the processor at once if it could run for this long before the running one is due again.
+/// A sleeper that wakes takes the CPU at once if it could run for this long before the running one is due again.
 pub const WAKE_MARGIN_MS: u64 = 1;
 
 /// Beyond any clock; keeps products of ticks and weights inside 64 bits.
@@ -17,7 +17,7 @@ const MOST_TICKS_PER_MS: u64 = 1 << 40;
 
 const _: () = assert!(WAKE_MARGIN_MS < SLEEPER_CREDIT_MS && LEAST_SLICE_MS <= PERIOD_MS);
 
-/// A time, or a span of it, on the clock that the caller uses: the processor's time stamp counter.
+/// A time, or a span of it, on the clock that the caller uses: the CPU's time stamp counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticks(pub u64);
 

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which processor an entity goes: its own where that takes it, else the one that has least to do, by weight.
+//! On which CPU an entity goes: its own where that takes it, else the one that has least to do, by weight.
 
 use core::fmt;
 
-/// What a processor holds and can still take.
+/// What a CPU holds and can still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Its number.
-    pub processor: u32,
+    pub cpu: u32,
     /// The weights of all that is there.
     pub weight: u32,
     /// How many more it can hold.
     pub free: u32,
 }
 
-/// No processor can take another one.
+/// No CPU can take another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no other processor that is online has room for another virtual processor")
+        f.write_str("no other CPU that is online has room for another vCPU")
     }
 }
 
 impl core::error::Error for NoRoom {}
 
-/// The processor for one entity: `own` where that has room, else the least loaded that has; among equals the first.
+/// The CPU for one entity: `own` where that has room, else the least loaded that has; among equals the first.
 ///
 /// # Errors
 /// [`NoRoom`] where none of them has.
 pub fn place(loads: &[Load], own: Option<u32>) -> Result<u32, NoRoom> {
     let is_free = |load: &&Load| load.free > 0;
-    let own = loads.iter().filter(is_free).find(|load| Some(load.processor) == own);
+    let own = loads.iter().filter(is_free).find(|load| Some(load.cpu) == own);
     let best = own.or_else(|| loads.iter().filter(is_free).min_by_key(|load| load.weight));
-    best.map(|load| load.processor).ok_or(NoRoom)
+    best.map(|load| load.cpu).ok_or(NoRoom)
 }
 
 /// The most that [`spread`] deals out at a time.
 pub const MOST_MOVERS: usize = crate::MOST_SLOTS;
 
-/// Deals out entities of these weights, the heaviest first, each to the processor that has least to do by then.
-/// `each` hears of every one (its place in `weights`, the processor). `loads` are as they will be.
+/// Deals out entities of these weights, the heaviest first, each to the CPU that has least to do by then.
+/// `each` hears of every one (its place in `weights`, the CPU). `loads` are as they will be.
 ///
 /// # Errors
 /// [`NoRoom`] where they do not all fit, or are more than [`MOST_MOVERS`]; then `each` has heard of none.
@@ -55,13 +55,13 @@ pub fn spread(weights: &[u32], loads: &mut [Load], mut each: impl FnMut(usize, u
         let left = weights.iter().zip(&is_dealt).enumerate().filter(|(_, (_, is_dealt))| !**is_dealt);
         // Of equals the first: `max_by_key` would take the last.
         let Some((mover, (&weight, _))) = left.rev().max_by_key(|(_, (weight, _))| **weight) else { break };
-        let processor = place(loads, None)?;
-        for load in loads.iter_mut().filter(|load| load.processor == processor) {
+        let cpu = place(loads, None)?;
+        for load in loads.iter_mut().filter(|load| load.cpu == cpu) {
             load.weight = load.weight.saturating_add(weight);
             load.free -= 1;
         }
         is_dealt[mover] = true;
-        each(mover, processor);
+        each(mover, cpu);
     }
     Ok(())
 }

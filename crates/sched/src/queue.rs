@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One processor's queue.
+//! One CPU's queue.
 
 mod choosing;
 mod slots;
@@ -15,7 +15,7 @@ use crate::weight::Weight;
 /// The most slots a queue can have: one bit each.
 pub const MOST_SLOTS: usize = 64;
 
-/// One processor's entities and what each of them does.
+/// One CPU's entities and what each of them does.
 ///
 /// A slot is the caller's small number for an entity. Operations on a slot that holds none change nothing: a wake may
 /// come late for an entity that has gone. A `now` before an earlier one is taken for that one.
@@ -59,7 +59,7 @@ pub struct Choice {
 pub enum Wakeup {
     /// Nothing: it waits for its turn, or was awake already.
     Waits,
-    /// Call [`RunQueue::pick`]: the processor idles, the running one is to make way, or its slice now has an end.
+    /// Call [`RunQueue::pick`]: the CPU idles, the running one is to make way, or its slice now has an end.
     PickNow,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchSlot { slot, slots } => {
-                write!(f, "slot {slot} is beyond this processor's {slots}: choose another processor")
+                write!(f, "slot {slot} is beyond this CPU's {slots}: choose another CPU")
             }
             Self::Occupied { slot } => write!(f, "slot {slot} is taken: remove what is in it first"),
         }
@@ -115,7 +115,7 @@ impl<const N: usize> RunQueue<N> {
 
     /// Puts an entity into a free slot. It is blocked until it is woken.
     pub fn insert(&mut self, slot: usize, weight: Weight, now: Ticks) -> Result<(), InsertError> {
-        self.settle(now);
+        self.charge_running(now);
         let (base, now) = (self.base, self.now);
         match self.entities.get_mut(slot).zip(self.virtual_times.get_mut(slot)) {
             None => Err(InsertError::NoSuchSlot { slot, slots: N }),
@@ -139,7 +139,7 @@ impl<const N: usize> RunQueue<N> {
 
     /// A blocked entity wants to run.
     pub fn wake(&mut self, slot: usize, now: Ticks) -> Wakeup {
-        self.settle(now);
+        self.charge_running(now);
         if self.state(slot) != Some(State::Blocked) {
             return Wakeup::Waits;
         }
@@ -163,7 +163,7 @@ impl<const N: usize> RunQueue<N> {
     /// A runnable or running entity waits for something: it has halted. If it was running, pick next.
     #[inline]
     pub fn block(&mut self, slot: usize, now: Ticks) {
-        self.settle(now);
+        self.charge_running(now);
         let now = self.now;
         let state = self.state(slot);
         let Some((entity, _)) = self.entity_mut(slot) else { return };
@@ -200,7 +200,7 @@ impl<const N: usize> RunQueue<N> {
         self.stop_running();
     }
 
-    /// Who has the processor.
+    /// Who has the CPU.
     pub fn running(&self) -> Option<usize> {
         self.running
     }
@@ -227,7 +227,7 @@ impl<const N: usize> RunQueue<N> {
         Some(self.entity(slot)?.times(self.state(slot)?, self.now))
     }
 
-    /// How long an entity has waited for the processor while others had it, since it was inserted.
+    /// How long an entity has waited for the CPU while others had it, since it was inserted.
     pub fn stolen_ticks(&self, slot: usize) -> Ticks {
         self.times(slot).unwrap_or_default().stolen
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Atomics: the processor's own, and in unit tests loom's, which try every interleaving. (Unit tests may therefore
+//! Atomics: the CPU's own, and in unit tests loom's, which try every interleaving. (Unit tests may therefore
 //! touch atomics only inside `loom::model`.)
 
 #[cfg(not(test))]

@@ -16,21 +16,21 @@ fn weight(weight: u32) -> Weight {
     Weight::new(weight).unwrap()
 }
 
-/// A processor that runs what its queue chooses.
-struct Processor<const N: usize> {
+/// A CPU that runs what its queue chooses.
+struct Cpu<const N: usize> {
     queue: RunQueue<N>,
     now: u64,
 }
 
-impl<const N: usize> Processor<N> {
+impl<const N: usize> Cpu<N> {
     /// Entities of these weights, all awake.
     fn with_weights(weights: &[u32]) -> Self {
-        let mut processor = Self { queue: RunQueue::new(MS), now: 0 };
+        let mut cpu = Self { queue: RunQueue::new(MS), now: 0 };
         for (slot, &weight) in weights.iter().enumerate() {
-            processor.queue.insert(slot, super::tests::weight(weight), Ticks(0)).unwrap();
-            let _ = processor.queue.wake(slot, Ticks(0));
+            cpu.queue.insert(slot, super::tests::weight(weight), Ticks(0)).unwrap();
+            let _ = cpu.queue.wake(slot, Ticks(0));
         }
-        processor
+        cpu
     }
 
     fn now(&self) -> Ticks {

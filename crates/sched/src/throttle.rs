@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sliver of time: so much running in each window, sleep for the rest of it.
 //!
-//! A weight shares a processor among those that want it; whoever is alone has all of it, however small its weight. A
-//! throttle is for an entity that must not even have that: nothing comes of its running, and a processor that halts
+//! A weight shares a CPU among those that want it; whoever is alone has all of it, however small its weight. A
+//! throttle is for an entity that must not even have that: nothing comes of its running, and a CPU that halts
 //! costs less than one that spins. It still gets a turn in every window, so that what it waits for (a time-out, a
 //! reset) happens.
 //!

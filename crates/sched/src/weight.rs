@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How large a share of the processor an entity gets.
+//! How large a share of the CPU an entity gets.
 
 use core::fmt;
 use core::num::NonZeroU16;

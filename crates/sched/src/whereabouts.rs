@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which processor somebody is who may move while others send them messages.
+//! On which CPU somebody is who may move while others send them messages.
 //!
-//! A sender leaves its message where the receiver will look, then interrupts the processor on which the receiver is. A
-//! receiver that moves says so first, and looks for messages again where it has arrived. Each writes, then reads what
-//! the other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds the
-//! message, or the sender interrupts the new processor. So no message waits for an interrupt that went to the old one.
+//! A sender leaves its message where the receiver will look, then interrupts the CPU on which the receiver is. A
+//! receiver that moves says so first, and searches for messages again where it has arrived. Each writes, then reads
+//! what the other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds
+//! the message, or the sender interrupts the new CPU. So no message waits for an interrupt that went to the old one.
 //! Every interleaving with the messages themselves is tried where those are: in `vm`,
 //! `machine/tests/interleavings.rs`.
 
 use super::sync::{AtomicU32, Ordering, const_new, fence};
 
-/// The number of a processor.
+/// The number of a CPU.
 #[derive(Debug)]
 pub struct Whereabouts(AtomicU32);
 
 impl Whereabouts {
     const_new! {
-        /// On this processor.
-        (processor: u32) {
-            Self(AtomicU32::new(processor))
+        /// On this CPU.
+        (cpu: u32) {
+            Self(AtomicU32::new(cpu))
         }
     }
 
-    /// From now on there. Whoever moves calls this first; then, there, looks for messages.
-    pub fn move_to(&self, processor: u32) {
-        self.0.store(processor, Ordering::Release);
+    /// From now on there. Whoever moves calls this first; then, there, searches for messages.
+    pub fn move_to(&self, cpu: u32) {
+        self.0.store(cpu, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 

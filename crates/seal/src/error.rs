@@ -52,7 +52,7 @@ pub enum SealError {
 
 impl SealError {
     /// What to do about it.
-    pub fn mend(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing => "seal it with `baton image sign`, or build a bundle, which seals its image",
             Self::OtherVersion(_) => "use image and host of one release",
@@ -68,9 +68,9 @@ impl SealError {
     }
 
     /// What to do about it where a bundle's seal is meant.
-    pub fn mend_of_bundle(&self) -> &'static str {
+    pub fn hint_of_bundle(&self) -> &'static str {
         match self {
-            Self::OtherVersion(_) => self.mend(),
+            Self::OtherVersion(_) => self.hint(),
             Self::Missing | Self::Unsigned { .. } | Self::Untrusted { .. } | Self::BadSignature { .. } => {
                 "sign it with one of the host's keys: `baton bundle host.toml --sign KEY -o FILE`"
             }

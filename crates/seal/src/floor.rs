@@ -54,7 +54,7 @@ impl Floor {
 
 impl Downgrade {
     /// What to do about it.
-    pub fn mend(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         if self.floor.permits_downgrade {
             "give --allow-downgrade if you want its holes back"
         } else {

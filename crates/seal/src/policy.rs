@@ -7,10 +7,10 @@ use core::str::FromStr;
 /// When an image that is to replace the running one is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// When it is staged, and once more in the restart's gap, because what was staged may have been written to since:
-    /// the baseline, and what kexec's purgatory does.
+    /// When it is staged, and once more in the restart's blackout, because what was staged may have been written to
+    /// since: the baseline, and what kexec's purgatory does.
     Sha256,
-    /// When it is staged, once the frames it lies in can be written no more; nothing is left to do in the gap.
+    /// When it is staged, once the frames it lies in can be written no more; nothing is left to do in the blackout.
     #[default]
     Early,
     /// Never.
@@ -35,7 +35,7 @@ impl Verify {
     }
 
     /// Whether it is checked again while no guest runs.
-    pub fn checks_in_gap(self) -> bool {
+    pub fn checks_in_blackout(self) -> bool {
         self == Self::Sha256
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What it takes to carry a virtual processor and its guest's devices from one image to the next, without the machine:
+//! What it takes to carry a vCPU and its guest's devices from one image to the next, without the machine:
 //! so many times one step, for a counter of instructions (`docs/bench.md`, "Live update").
 //!
 //! `carry STEP TIMES`, where the step is `nothing`, `save`, `restore`, `save-devices` or `restore-devices`.
@@ -14,7 +14,7 @@ use svm::vcpu::Tables;
 use svm::{Features, Vcpu, Vmcb};
 use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
 use vm::kvmclock::TscScale;
-use vm::machine::{Machine, MachineConfig, Processor};
+use vm::machine::{Cpu, Machine, MachineConfig};
 use vm::testing::FakeMemory;
 use vm::vcpu::{EntryState, VcpuState as _};
 
@@ -25,7 +25,7 @@ const OWNER: Owner = Owner { guest: 0, vcpu: 0 };
 struct Guest {
     machine: Machine<FakeMemory>,
     vcpu: Vcpu<Box<Vmcb>>,
-    processor: Processor,
+    cpu: Cpu,
 }
 
 fn guest() -> Guest {
@@ -45,13 +45,13 @@ fn guest() -> Guest {
     Guest {
         machine: Machine::new(FakeMemory::new(0x1000), config),
         vcpu: Vcpu::new(Box::new(Vmcb::zeroed()), Features::default(), 1, tables, &entry),
-        processor: Processor::new(0, true, 0, 0, Arc::default()),
+        cpu: Cpu::new(0, true, 0, 0, Arc::default()),
     }
 }
 
 fn save(guest: &Guest, block: &mut BlockMut<'_, VcpuState>) {
     let (state, _) = block.parts().expect("it was begun");
-    guest.machine.save_vcpu(&guest.vcpu, &guest.processor, state);
+    guest.machine.save_vcpu(&guest.vcpu, &guest.cpu, state);
     guest.machine.save_mail(0, state);
     block.finish(AREA_BYTES).expect("there is room");
 }
@@ -64,7 +64,7 @@ fn save_devices(guest: &Guest, block: &mut BlockMut<'_, Devices>) {
 
 fn restore(guest: &mut Guest, bytes: &[u8]) {
     let (state, _) = open::<VcpuState>(bytes, OWNER).expect("it was finished");
-    guest.machine.restore_vcpu(&state, &mut guest.vcpu, &mut guest.processor).expect("it was saved");
+    guest.machine.restore_vcpu(&state, &mut guest.vcpu, &mut guest.cpu).expect("it was saved");
 }
 
 fn restore_devices(guest: &Guest, bytes: &[u8]) {

@@ -46,7 +46,7 @@ pub mod number {
     pub const XSETBV: u64 = 0x8d;
     pub const RDPRU: u64 = 0x8e;
     pub const NESTED_PAGE_FAULT: u64 = 0x400;
-    /// VMEXIT_INVALID is −1: processors and QEMU until 9 write all 64 bits, QEMU 10 the lower 32.
+    /// VMEXIT_INVALID is −1: CPUs and QEMU until 9 write all 64 bits, QEMU 10 the lower 32.
     pub const INVALID: u64 = u64::MAX;
     pub const INVALID_32: u64 = u32::MAX as u64;
 }

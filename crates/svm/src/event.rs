@@ -4,12 +4,12 @@
 //! | what | how | section |
 //! |---|---|---|
 //! | exception, NMI, software interrupt | EVENTINJ | 15.20 |
-//! | external interrupt | the virtual interrupt, not intercepted: the processor takes it before the guest's first instruction, since the guest could take one | 15.21.4 |
+//! | external interrupt | the virtual interrupt, not intercepted: the CPU takes it before the guest's first instruction, since the guest could take one | 15.21.4 |
 //! | interrupt window | the virtual interrupt, intercepted: an exit as soon as the guest can take one | 15.21.4 |
 //!
 //! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU forgets to note that it has
 //! delivered one from EVENTINJ (`helper_vmrun`, up to at least version 10), and delivers it once more when something
-//! asynchronous happens to the emulated processor, say a changed memory map: whatever the guest does then, and with
+//! asynchronous happens to the emulated CPU, say a changed memory map: whatever the guest does then, and with
 //! interrupts off. So EVENTINJ never has an external interrupt. Where the virtual interrupt is needed for another one,
 //! the guest's local APIC takes the first back.
 

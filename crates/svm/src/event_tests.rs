@@ -32,7 +32,7 @@ fn an_interrupt_is_a_virtual_one_that_is_not_intercepted() {
     assert!(offered.is_pending() && offered.ignore_tpr() && !control.intercept_misc1.contains(Misc1::VINTR));
     assert_eq!((offered.vector(), offered.priority()), (0x30, 15));
     assert!(!control.event_injection.is_valid());
-    assert!(!control.clean.contains(Clean::VIRTUAL_INTERRUPT), "the processor is to read it");
+    assert!(!control.clean.contains(Clean::VIRTUAL_INTERRUPT), "the CPU is to read it");
     assert_eq!(undelivered(&control), interrupt(0x30));
 }
 
@@ -48,7 +48,7 @@ fn one_that_was_not_taken_stands_and_one_that_was_is_gone() {
 }
 
 #[test]
-fn one_half_delivered_is_offered_anew_whatever_the_processor_calls_it() {
+fn one_half_delivered_is_offered_again_whatever_the_cpu_calls_it() {
     for kind in [event_type::INTERRUPT, event_type::EXCEPTION] {
         let mut control = control();
         leave(&mut control, interrupt(0x30).with_kind(kind));

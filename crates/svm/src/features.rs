@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a processor's SVM can do.
+//! What a CPU's SVM can do.
 
-/// What this processor's SVM can do (CPUID Fn8000_000A EDX).
+/// What this CPU's SVM can do (CPUID Fn8000_000A EDX).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Address space identifiers, 0 excluded; at least 1.
     pub asids: u32,
     /// Nested paging.
     pub nested_paging: bool,
-    /// The processor saves where the exiting instruction ends.
+    /// The CPU saves where the exiting instruction ends.
     pub next_rip: bool,
-    /// The processor saves the bytes it fetched on a nested page fault.
+    /// The CPU saves the bytes it fetched on a nested page fault.
     pub decode_assists: bool,
     /// TLB entries can be flushed by ASID.
     pub flush_by_asid: bool,
-    /// The processor honours the clean bits.
+    /// The CPU honours the clean bits.
     pub clean_bits: bool,
-    /// The processor counts PAUSEs before it exits for one.
+    /// The CPU counts PAUSEs before it exits for one.
     pub pause_filter: bool,
     /// VMRUN and #VMEXIT exchange SPEC_CTRL.
     pub virtual_spec_ctrl: bool,

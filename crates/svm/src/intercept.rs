@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Intercepts: what makes the processor leave the guest (appendix B, table B-1, offsets 000h–014h).
+//! Intercepts: what makes the CPU leave the guest (appendix B, table B-1, offsets 000h–014h).
 #![allow(missing_docs, reason = "the names are the manual's")]
 
 use bitflags::bitflags;
@@ -85,8 +85,8 @@ bitflags! {
 }
 
 /// The exceptions that every guest leaves for. Delivery of #DB and #AC can raise the same exception again, without end
-/// and without an instruction boundary at which the processor would take an interrupt (CVE-2015-8104, CVE-2015-5307,
-/// XSA-156). With an exit for each, the host gets its processor back; it puts the exception into the guest again. A
+/// and without an instruction boundary at which the CPU would take an interrupt (CVE-2015-8104, CVE-2015-5307,
+/// XSA-156). With an exit for each, the host gets its CPU back; it puts the exception into the guest again. A
 /// machine check is the machine's, not the guest's that it interrupts.
 pub const EXCEPTIONS: Exceptions = Exceptions::DB.union(Exceptions::AC).union(Exceptions::MC);
 
@@ -106,7 +106,7 @@ pub const FAULTS: Exceptions = Exceptions::DE
 
 /// What every guest leaves for, beside [`EXCEPTIONS`]. Nothing else is intercepted: control registers, descriptor
 /// tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the guest. PAUSE is
-/// intercepted where the processor counts them, IRET while an NMI is handled.
+/// intercepted where the CPU counts them, IRET while an NMI is handled.
 pub const MISC1: Misc1 = Misc1::INTR
     .union(Misc1::NMI)
     .union(Misc1::SMI)

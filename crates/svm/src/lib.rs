@@ -8,12 +8,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`vmcb`] | the virtual machine control block, byte for byte |
-//! | [`intercept`] | what makes the processor leave the guest |
+//! | [`intercept`] | what makes the CPU leave the guest |
 //! | [`event`] | interrupts and exceptions on their way into the guest |
 //! | [`code`] | exit codes and the decoding into [`vm::exit::Exit`] |
 //! | [`refusal`] | why VMRUN refuses a control block |
 //! | [`permission`] | the I/O and MSR permission maps |
-//! | [`vcpu`] | one virtual processor: the control block plus the registers it does not hold |
+//! | [`vcpu`] | one vCPU: the control block plus the registers it does not hold |
 #![no_std]
 
 #[cfg(test)]

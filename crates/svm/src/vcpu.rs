@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One virtual processor: the control block plus the registers it does not hold.
+//! One vCPU: the control block plus the registers it does not hold.
 
 mod saved;
 
@@ -23,7 +23,7 @@ const INTERRUPT_SHADOW: u64 = 1;
 const DR7_GENERAL_DETECT: u64 = 1 << 13;
 /// PAUSEs in a row that mean that a lock's holder does not run (section 15.14.4): far more than one takes that does.
 const PAUSES_OF_A_SPIN: u16 = 4096;
-/// PAUSEs further apart, in cycles, are not of one spin. Processors without the threshold ignore it.
+/// PAUSEs further apart, in cycles, are not of one spin. CPUs without the threshold ignore it.
 const CYCLES_BETWEEN_PAUSES: u16 = 128;
 /// Reset value of the page attribute table register (section 7.8.2).
 const PAT_AFTER_RESET: u64 = 0x0007_0406_0007_0406;
@@ -82,7 +82,7 @@ pub struct Owner {
     pub guest: u32,
 }
 
-/// One virtual processor. `B` is how the control block is held: a box in tests, a page with a known physical address on
+/// One vCPU. `B` is how the control block is held: a box in tests, a page with a known physical address on
 /// the machine.
 pub struct Vcpu<B> {
     vmcb: B,
@@ -99,7 +99,7 @@ pub struct Vcpu<B> {
 }
 
 impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
-    /// A processor that will start in `entry`. `asid` is from 1 to [`Features::asids`].
+    /// A CPU that will start in `entry`. `asid` is from 1 to [`Features::asids`].
     pub fn new(mut vmcb: B, features: Features, asid: u32, tables: Tables, entry: &EntryState) -> Self {
         *vmcb = Vmcb::zeroed();
         prepare_control(&mut vmcb, asid, tables);
@@ -133,8 +133,8 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         &self.vmcb
     }
 
-    /// It is on another processor from now on, and has this address space identifier there: what was translated under
-    /// it is flushed at the next entry, and nothing that the processor has kept of this control block counts
+    /// It is on another CPU from now on, and has this address space identifier there: what was translated under
+    /// it is flushed at the next entry, and nothing that the CPU has kept of this control block counts
     /// (section 15.15).
     pub fn arrive(&mut self, asid: u32) {
         self.vmcb.control.asid = asid;

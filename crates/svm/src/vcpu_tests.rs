@@ -52,7 +52,7 @@ fn vcpu() -> Vcpu<Box<Vmcb>> {
 }
 
 #[test]
-fn a_new_processor_is_in_the_state_the_loader_described() {
+fn a_new_cpu_is_in_the_state_the_loader_described() {
     let vcpu = vcpu();
     assert_eq!(vcpu.rip(), 0x10_0200);
     assert_eq!(vcpu.gpr(Gpr::Rsp), 0x1000);
@@ -70,7 +70,7 @@ fn a_machine_check_leaves_every_guest() {
 }
 
 #[test]
-fn the_guest_never_sees_svme_and_the_processor_always_does() {
+fn the_guest_never_sees_svme_and_the_cpu_always_does() {
     let mut vcpu = vcpu();
     vcpu.set_efer(efer::LME);
     assert_eq!(vcpu.efer(), efer::LME);
@@ -134,7 +134,7 @@ fn exit_during(kind: u8, vector: u8, features: Features) -> bool {
 }
 
 #[test]
-fn an_event_whose_delivery_an_exit_interrupted_is_delivered_anew() {
+fn an_event_whose_delivery_an_exit_interrupted_is_delivered_again() {
     assert!(exit_during(event_type::INTERRUPT, 0x30, FEATURES));
     assert!(exit_during(event_type::EXCEPTION, 14, FEATURES));
 }
@@ -174,7 +174,7 @@ fn a_guest_is_stopped_at_clock_reads_only_while_that_is_asked_for() {
 }
 
 #[test]
-fn on_another_processor_nothing_is_clean_and_translations_are_flushed() {
+fn on_another_cpu_nothing_is_clean_and_translations_are_flushed() {
     let mut vcpu = vcpu();
     vcpu.vmcb.control.exit_code = number::CPUID;
     vcpu.after_exit();
@@ -245,7 +245,7 @@ fn an_event_that_is_dropped_is_not_delivered_and_an_nmi_is_named() {
 }
 
 #[test]
-fn spinning_is_noticed_only_where_the_processor_counts() {
+fn spinning_is_noticed_only_where_the_cpu_counts() {
     let pause = |pause_filter| {
         let vcpu = vcpu_with(Features { pause_filter, ..FEATURES });
         let control = &vcpu.vmcb().control;

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::intercept::{Exceptions, Misc1, Misc2};
 
-/// One control block: a page the processor reads at VMRUN and writes at #VMEXIT.
+/// One control block: a page the CPU reads at VMRUN and writes at #VMEXIT.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(4096))]
 pub struct Vmcb {

@@ -15,7 +15,7 @@ use vm::devices::pvpanic::PanicEvent;
 use vm::emulate::VectorWrite;
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use vm::kvmclock::TscScale;
-use vm::machine::{Counters, Host, Machine, MachineConfig, Outcome, Processor};
+use vm::machine::{Cpu, ExitStatistics, Host, Machine, MachineConfig, Outcome};
 use vm::memory::GuestMemory;
 use vm::testing::FakeMemory;
 use vm::vcpu::{EntryState, Gpr, Rflags, Segment, TableRegister, VcpuState, cr0, efer};
@@ -105,7 +105,7 @@ fn vcpu() -> Vcpu<Box<Vmcb>> {
 
 struct Guest {
     machine: Machine<FakeMemory>,
-    vcpus: [(Vcpu<Box<Vmcb>>, Processor); 2],
+    vcpus: [(Vcpu<Box<Vmcb>>, Cpu); 2],
     host: Quiet,
 }
 
@@ -121,25 +121,25 @@ impl Guest {
             boot_unix_ns: 0,
             has_debug_exit: true,
         };
-        let processor = |id| Processor::new(id, id == 0, 0, 0, Arc::new(Counters::new()));
-        let vcpus = [(vcpu(), processor(0)), (vcpu(), processor(1))];
+        let cpu = |id| Cpu::new(id, id == 0, 0, 0, Arc::new(ExitStatistics::new()));
+        let vcpus = [(vcpu(), cpu(0)), (vcpu(), cpu(1))];
         Self { machine: Machine::new(FakeMemory::new(0x10_000), config), vcpus, host: Quiet::default() }
     }
 
     /// vCPU 0 leaves at this instruction, and is entered again if it may run. What the entry delivers is taken.
     fn leaves(&mut self, code: &[u8], exit: Exit) -> Outcome {
-        let (vcpu, processor) = &mut self.vcpus[0];
+        let (vcpu, cpu) = &mut self.vcpus[0];
         vcpu.set_rip(RIP);
         self.machine.memory().write(Gpa(RIP), code).unwrap();
-        let outcome = self.machine.handle(exit, vcpu, processor, &mut self.host);
+        let outcome = self.machine.handle(exit, vcpu, cpu, &mut self.host);
         self.enter(0);
         outcome
     }
 
     /// Whether it runs, and the interrupt that it takes.
     fn enter(&mut self, which: usize) -> (bool, Option<u8>) {
-        let (vcpu, processor) = &mut self.vcpus[which];
-        let runs = self.machine.prepare_entry(vcpu, processor, &mut self.host);
+        let (vcpu, cpu) = &mut self.vcpus[which];
+        let runs = self.machine.prepare_entry(vcpu, cpu, &mut self.host);
         let vector = vcpu.withdraw_interrupt();
         // An exception was injected with EVENTINJ, which the CPU clears.
         let _ = vcpu.after_exit();

@@ -5,7 +5,7 @@
 //! | word | what |
 //! |---|---|
 //! | 0 | [`MAGIC`] |
-//! | 1 | version (16 bits), words of this header (16), processor (32) |
+//! | 1 | version (16 bits), words of this header (16), CPU (32) |
 //! | 2 | how many records there is room for: a power of two |
 //! | 3 | the number that the next record gets |
 //! | 4–7 | 0 |
@@ -38,9 +38,9 @@ const NAME_MASK: u64 = (1 << NAME_BITS) - 1;
 /// The largest argument that a record holds; a larger one is written as this.
 pub const MAXIMUM_ARGUMENT: u32 = (1 << ARGUMENT_BITS) - 1;
 
-/// Version, header's size and processor.
-pub(crate) const fn identity(processor: u32) -> u64 {
-    VERSION | (HEADER_WORDS as u64) << 16 | (processor as u64) << 32
+/// Version, header's size and CPU.
+pub(crate) const fn identity(cpu: u32) -> u64 {
+    VERSION | (HEADER_WORDS as u64) << 16 | (cpu as u64) << 32
 }
 
 /// What a record is.
@@ -69,7 +69,7 @@ impl Kind {
 /// A record as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// When, in ticks of the processor's time stamp counter.
+    /// When, in ticks of the CPU's time stamp counter.
     pub ticks: u64,
     /// A [`Name`](crate::Name)'s number; one that this release does not know, perhaps.
     pub name: u16,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where time went: spans and instants with stamps of the time stamp counter, in a bounded ring for each processor.
+//! Where time went: spans and instants with stamps of the time stamp counter, in a bounded ring for each CPU.
 //!
 //! ```text
 //!  cpu 0: task, interrupt, NMI ──▶ Ring ─┐
@@ -13,7 +13,8 @@
 //! release reads them.
 //!
 //! A ring describes itself ([`mod@layout`]), and the image that comes next goes on in it where it lies
-//! ([`Ring::adopt`]): a span may begin in one image and end in the next, and so the gap between them is on the picture.
+//! ([`Ring::adopt`]): a span may begin in one image and end in the next, and so the blackout between them is on the
+//! picture.
 //!
 //! | module | what it holds |
 //! |---|---|

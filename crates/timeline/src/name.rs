@@ -7,11 +7,11 @@
 pub enum Argument {
     /// Nothing: it is 0.
     Nothing,
-    /// A processor's number.
-    Processor,
+    /// A CPU's number.
+    Cpu,
     /// A guest's place in the bundle.
     Guest,
-    /// Which image since the machine was switched on.
+    /// Which image since the machine was powered on.
     Generation,
     /// How many.
     Count,
@@ -70,13 +70,13 @@ names! {
     25 PciKnown(Count) "PCI functions known",
     26 FrameRecords(Nothing) "nodes, huge frames, records",
 
-    // Each other processor on its way.
-    30 FirstSign(Processor) "wake-up",
-    31 Initialisation(Processor) "initialisation",
-    32 TscSync(Processor) "clock compared",
-    33 GoingOnline(Processor) "going online",
-    34 Online(Processor) "online",
-    35 Offline(Processor) "offline",
+    // Each other CPU on its way.
+    30 FirstSign(Cpu) "wake-up",
+    31 Initialisation(Cpu) "initialisation",
+    32 TscSync(Cpu) "clock compared",
+    33 GoingOnline(Cpu) "going online",
+    34 Online(Cpu) "online",
+    35 Offline(Cpu) "offline",
 
     // Guests.
     40 GuestLoad(Guest) "guest loaded",
@@ -97,14 +97,14 @@ names! {
     61 Park(Nothing) "restart: others park",
     62 FlushLog(Nothing) "restart: log printed",
     63 WriteRecord(Nothing) "restart: record written",
-    64 Crossing(Generation) "restart: crossing",
-    65 Parked(Processor) "parked",
+    64 SwitchPages(Generation) "restart: switch",
+    65 Parked(Cpu) "parked",
     66 Adopt(Generation) "restart: record read",
     67 GuestsStopped(Generation) "restart: guests stopped",
 
-    // An update, on each processor; what both images do in turn is written down by the one that goes on.
+    // An update, on each CPU; what both images do in turn is written down by the one that goes on.
     70 UpdatePrepare(Generation) "update: new image prepares itself",
-    71 UpdateGap(Generation) "update: gap",
+    71 UpdateBlackout(Generation) "update: blackout",
     72 UpdateSave(Generation) "update: all stop, guests saved",
     73 UpdateWaitSaved(Generation) "update: wait until all are saved",
     74 UpdateCross(Generation) "update: to the new image",
@@ -112,7 +112,7 @@ names! {
     76 UpdateWaitRestored(Generation) "update: wait until all are restored",
     77 UpdateEnter(Generation) "update: back to the guests",
     78 UpdateSettle(Generation) "update: settled beside the guests",
-    79 UpdateRolledBack(Generation) "update: gap, rolled back",
+    79 UpdateRolledBack(Generation) "update: blackout, rolled back",
 }
 
 impl Name {

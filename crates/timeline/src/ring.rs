@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One processor's ring: how records get in and out.
+//! One CPU's ring: how records get in and out.
 //!
 //! A writer takes a number by one addition, and with it a place that nobody else writes until the ring has gone round.
-//! So it may be interrupted between any two instructions by one that records too, and two processors may even write one
+//! So it may be interrupted between any two instructions by one that records too, and two CPUs may even write one
 //! ring (the boot's first moments do).
 //!
 //! ```text
@@ -18,10 +18,10 @@ use crate::layout::*;
 use crate::name::Name;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Looks at a record that somebody is just writing, before it counts as lost.
+/// Checks a record that somebody is just writing, before it counts as lost.
 const ATTEMPTS: usize = if cfg!(test) { 1 } else { 4 };
 
-/// A processor's ring, over memory that it describes itself. See the module's documentation.
+/// A CPU's ring, over memory that it describes itself. See the module's documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'a> {
     header: &'a [AtomicU64; HEADER_WORDS],
@@ -76,14 +76,14 @@ impl<'a> Ring<'a> {
     ///
     /// # Errors
     /// [`TooSmall`]
-    pub fn new(words: &'a [AtomicU64], processor: u32) -> Result<Self, TooSmall> {
+    pub fn new(words: &'a [AtomicU64], cpu: u32) -> Result<Self, TooSmall> {
         let too_small = TooSmall { words: words.len() };
         let (header, records) = words.split_first_chunk().ok_or(too_small)?;
         let (records, _) = records.as_chunks();
         let capacity = 1_usize << records.len().checked_ilog2().ok_or(too_small)?;
         header[HEADER_MAGIC].store(0, Ordering::Relaxed);
         records[..capacity].iter().for_each(|[_, second]| second.store(0, Ordering::Relaxed));
-        header[HEADER_IDENTITY].store(identity(processor), Ordering::Relaxed);
+        header[HEADER_IDENTITY].store(identity(cpu), Ordering::Relaxed);
         header[HEADER_CAPACITY].store(capacity as u64, Ordering::Relaxed);
         header[HEADER_HEAD].store(0, Ordering::Relaxed);
         header[HEADER_MAGIC].store(MAGIC, Ordering::Release);
@@ -109,12 +109,12 @@ impl<'a> Ring<'a> {
         Ok(Self { header, records: records.ok_or(AdoptError::Damaged)? })
     }
 
-    /// The processor whose ring it is.
-    pub fn processor(&self) -> u32 {
+    /// The CPU whose ring it is.
+    pub fn cpu(&self) -> u32 {
         (self.header[HEADER_IDENTITY].load(Ordering::Relaxed) >> 32) as u32
     }
 
-    /// Records something that happens now, in any context. `now` reads the processor's clock, in ticks.
+    /// Records something that happens now, in any context. `now` reads the CPU's clock, in ticks.
     #[inline]
     pub fn write(&self, kind: Kind, name: Name, argument: u32, now: impl FnOnce() -> u64) {
         self.put(kind, name as u16, argument, now);

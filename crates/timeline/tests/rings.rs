@@ -25,7 +25,7 @@ fn a_ring_keeps_the_newest_and_counts_all() {
     let memory = memory(ring_words(4));
     let ring = Ring::new(&memory, 3).unwrap();
     fill(&ring, 10);
-    assert_eq!((ring.written(), ring.oldest(), ring.processor()), (10, 6, 3));
+    assert_eq!((ring.written(), ring.oldest(), ring.cpu()), (10, 6, 3));
     assert_eq!(arguments(&ring), [6, 7, 8, 9]);
     assert_eq!((ring.get(5), ring.get(10)), (None, None), "overwritten, and not yet written");
     assert_eq!(ring.get(9), Some(Point { ticks: 90, name: Name::Kick as u16, kind: Kind::Instant, argument: 9 }));
@@ -55,7 +55,7 @@ fn the_next_image_goes_on_under_the_same_numbers() {
     fill(&Ring::new(&memory, 2).unwrap(), 5);
     let ring = Ring::adopt(&memory).unwrap();
     ring.append(Point { ticks: 1, name: 999, kind: Kind::End, argument: 5 });
-    assert_eq!((ring.written(), ring.processor(), arguments(&ring)), (6, 2, vec![0, 1, 2, 3, 4, 5]));
+    assert_eq!((ring.written(), ring.cpu(), arguments(&ring)), (6, 2, vec![0, 1, 2, 3, 4, 5]));
     assert_eq!(ring.get(5).unwrap().name, 999, "a name that this release does not know");
 }
 

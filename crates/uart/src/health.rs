@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a UART is sent to, and when one that stood still is looked at again.
+//! Whether a UART is sent to, and when one that stood still is checked again.
 
 use crate::hardware::Hardware;
 
@@ -14,7 +14,7 @@ pub(crate) enum Health {
     /// Nobody answered, or nobody was asked yet.
     Absent,
     Alive,
-    /// It stood still: looked at again after this moment, or after so many calls where there is no clock.
+    /// It stood still: checked again after this moment, or after so many calls where there is no clock.
     Dropped {
         until_ns: Option<u64>,
         calls_left: u32,
@@ -28,13 +28,13 @@ impl Health {
     }
 
     /// Something has happened on a UART that stood still: the next look need not wait.
-    pub fn look_soon(&mut self) {
+    pub fn poll_soon(&mut self) {
         if let Self::Dropped { until_ns, calls_left } = self {
             (*until_ns, *calls_left) = (None, 0);
         }
     }
 
-    /// Whether one that stood still is to be looked at again; counts the call.
+    /// Whether one that stood still is to be checked again; counts the call.
     pub fn may_retry(&mut self, hardware: &mut impl Hardware) -> bool {
         let Self::Dropped { until_ns, calls_left } = self else { return false };
         *calls_left = calls_left.saturating_sub(1);

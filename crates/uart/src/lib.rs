@@ -2,7 +2,7 @@
 //! A 16550 or compatible UART: found out, set up, and fed byte by byte or by the FIFO.
 //!
 //! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. Whoever waits for each byte spends a
-//! processor on a wire; whoever fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead
+//! CPU on a wire; whoever fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead
 //! of 32.
 //!
 //! ```text
@@ -18,7 +18,7 @@
 //! no look is taken before the FIFO can be empty, so that status reads that take long are few.
 //!
 //! What the registers hold is untrusted input: every wait is bounded by a multiple of the wire's own time, and a UART
-//! that stands still longer is dropped, counted, and looked at again rarely.
+//! that stands still longer is dropped, counted, and checked again rarely.
 //!
 //! The registers: PC16550D data sheet (National Semiconductor, June 1995), section 8; TL16C750 data sheet (Texas
 //! Instruments) for the FIFO of 64 bytes.

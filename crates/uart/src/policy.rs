@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a UART is to be driven, and what has come of it.
 
-/// How many bytes follow a look at the transmitter.
+/// How many bytes follow a sample of the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// One: each byte waits until the one before has left. The baseline.
@@ -26,7 +26,7 @@ impl Patience {
 pub struct Counters {
     /// Bytes given to the transmitter.
     pub bytes: u64,
-    /// Looks at the line's status.
+    /// Checks the line's status.
     pub looks: u64,
     /// Looks that found the transmitter empty.
     pub fills: u64,

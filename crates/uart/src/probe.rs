@@ -77,7 +77,7 @@ pub enum Peer {
     /// One that only reads: the FIFO is counted, and what arrives meanwhile is lost.
     Reads,
     /// One that may be talking already, and would be heard even in loopback where a UART is an emulator's: the FIFO is
-    /// believed, and nothing is lost from the moment on it is switched on.
+    /// believed, and nothing is lost from the moment on it is enabled.
     Talks,
 }
 

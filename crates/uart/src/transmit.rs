@@ -27,14 +27,14 @@ pub struct Uart<H> {
     empty_at_ns: Option<u64>,
     /// Calls since the last look.
     unseen: u32,
-    /// It was looked at in vain since then.
+    /// It was checked in vain since then.
     wait: Option<Wait>,
     interrupts: Interrupts,
     counters: Counters,
 }
 
 impl<H: Hardware> Uart<H> {
-    /// A UART that is not yet looked for.
+    /// A UART that is not yet searched for.
     pub const fn new(hardware: H) -> Self {
         Self {
             hardware,
@@ -50,7 +50,7 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// Looks for it and sets it up: 8N1, FIFOs on, no interrupts.
+    /// Searches for it and sets it up: 8N1, FIFOs on, no interrupts.
     pub fn start(&mut self, rate: Rate, policy: Policy, peer: Peer) -> Result<Found, Absent> {
         let found = probe(&mut self.hardware, rate, peer);
         self.found = found.ok();
@@ -133,7 +133,7 @@ impl<H: Hardware> Uart<H> {
             if !status.contains(LineStatus::DATA_READY) {
                 break;
             }
-            // As many as the receiver interrupts at are there for certain once it wants to; else each is looked for.
+            // As many as the receiver interrupts at are there for certain once it wants to; else each is searched for.
             may_burst = may_burst && self.has_trigger() && into.len() - count >= TRIGGER_BYTES;
             let next = count + if may_burst { TRIGGER_BYTES } else { 1 };
             self.hardware.read_burst(Register::Data, &mut into[count..next]);
@@ -156,9 +156,9 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// It has interrupted: if it was dropped, it is looked at again.
+    /// It has interrupted: if it was dropped, it is checked again.
     pub fn interrupted(&mut self) {
-        self.health.look_soon();
+        self.health.poll_soon();
         self.empty_at_ns = None;
     }
 
@@ -197,7 +197,7 @@ impl<H: Hardware> Uart<H> {
     /// Whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if it has
     /// not been for too long.
     fn is_empty_now(&mut self, patience: Patience) -> bool {
-        if !self.is_looked_at() {
+        if !self.is_sampled() {
             return false;
         }
         match self.look() {
@@ -217,7 +217,7 @@ impl<H: Hardware> Uart<H> {
     }
 
     /// Whether it is time to look.
-    fn is_looked_at(&mut self) -> bool {
+    fn is_sampled(&mut self) -> bool {
         match (self.health, self.empty_at_ns) {
             (Health::Absent, _) => false,
             (Health::Dropped { .. }, _) => self.health.may_retry(&mut self.hardware),

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// No x86-64 processor has physical addresses of more than 52 bits (AMD APM vol 2, section 5.1).
+/// No x86-64 CPU has physical addresses of more than 52 bits (AMD APM vol 2, section 5.1).
 pub const PHYSICAL_LIMIT: u64 = 1 << 52;
 
 /// A physical address of the machine.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words every room shares: physical addresses and ranges, page sizes, sizes for people.
+//! Words every crate shares: physical addresses and ranges, page sizes, sizes for people.
 //!
 //! This crate holds vocabulary only, no mechanism. What decides something lives in the crate that decides it; what two
 //! crates must agree on, and nothing else, lives here.

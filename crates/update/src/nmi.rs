@@ -25,7 +25,7 @@ pub struct ExpectedNmis {
 /// What the handler of an NMI does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// It may be one that this image has sent: nobody else need look for its cause.
+    /// It may be one that this image has sent: nobody else need search for its cause.
     pub is_expected: bool,
     /// The watchdog is to be armed again for so many microseconds.
     pub arm_again_us: Option<u64>,

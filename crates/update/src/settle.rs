@@ -24,7 +24,7 @@ pub enum Step {
     /// Guests' consoles.
     Consoles,
     /// Interrupts, and CPUs that are offline.
-    Processors,
+    Cpus,
     /// The control channel, and the answer.
     Control,
 }
@@ -72,8 +72,8 @@ impl Settling {
             Step::Account => Step::Logs,
             Step::Logs => Step::Console,
             Step::Console => Step::Consoles,
-            Step::Consoles => Step::Processors,
-            Step::Processors | Step::Control => Step::Control,
+            Step::Consoles => Step::Cpus,
+            Step::Cpus | Step::Control => Step::Control,
         };
         self.next_step = clock.now() + clock.ticks(PAUSE_US);
     }

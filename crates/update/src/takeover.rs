@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words by which all processors go over to a new image, or all stay: in a page that both images see.
+//! The words by which all CPUs switch to a new image, or all stay: in a page that both images see.
 //!
 //! ```text
 //! old image   stop ─ all have ─▶ save ─ all have ─▶ go
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! One word decides, once: whoever restores last commits, whoever loses patience or fails rolls back, and one of them
-//! wins. A processor acts on what the word says, never on what it tried to make it say. So none goes on in the new
+//! wins. A CPU acts on what the word says, never on what it tried to make it say. So none goes on in the new
 //! image while another goes back, whatever the order in which they look.
 //!
 //! Two images, perhaps of different versions, use the same words: [`crate::trial::VERSION`] counts for them, too.
@@ -20,13 +20,13 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
 pub enum Verdict {
     /// Nothing yet.
     Open,
-    /// Every processor goes on in the new image.
+    /// Every CPU goes on in the new image.
     Committed,
-    /// Every processor goes on in the old one.
+    /// Every CPU goes on in the old one.
     RolledBack,
 }
 
-/// How a processor of the old image goes on.
+/// How a CPU of the old image goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// It waits: not all are as far.
@@ -38,7 +38,7 @@ pub enum Way {
 }
 
 const OPEN: u32 = 0;
-/// The word at [`Takeover::VERDICT_OFFSET`] when every processor goes on in the new image.
+/// The word at [`Takeover::VERDICT_OFFSET`] when every CPU goes on in the new image.
 pub const COMMITTED: u32 = 1;
 const ROLLED_BACK: u32 = 2;
 
@@ -52,7 +52,7 @@ pub struct Takeover {
     saved: AtomicU32,
     restored: AtomicU32,
     back: AtomicU32,
-    /// Number of the processor that rolled back, plus one.
+    /// Number of the CPU that rolled back, plus one.
     blamed: AtomicU32,
     /// When patience ends, in ticks.
     deadline: AtomicU64,
@@ -78,7 +78,7 @@ impl Takeover {
         }
     }
 
-    /// So many processors will take part, and nobody waits beyond `deadline`; before any of them does.
+    /// So many CPUs will take part, and nobody waits beyond `deadline`; before any of them does.
     pub fn begin(&self, members: u32, deadline: u64) {
         self.members.store(members, Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::Relaxed);
@@ -98,22 +98,22 @@ impl Takeover {
         self.deadline.load(Ordering::Relaxed)
     }
 
-    /// A processor has left its guests: from here on it changes nothing of theirs.
+    /// A CPU has left its guests: from here on it changes nothing of theirs.
     pub fn has_stopped(&self) {
         self.stopped.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a processor that has stopped may save its guests: once all have.
+    /// Whether a CPU that has stopped may save its guests: once all have.
     pub fn may_save(&self) -> Way {
         self.way(&self.stopped)
     }
 
-    /// A processor has saved its guests; all that it wrote before is seen by whoever goes.
+    /// A CPU has saved its guests; all that it wrote before is seen by whoever goes.
     pub fn has_saved(&self) {
         self.saved.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a processor that has saved its guests may go to the new image: once all have.
+    /// Whether a CPU that has saved its guests may go to the new image: once all have.
     pub fn may_go(&self) -> Way {
         self.way(&self.saved)
     }
@@ -128,7 +128,7 @@ impl Takeover {
         }
     }
 
-    /// A processor has restored its guests in the new image. The last one to do so commits; what holds then is
+    /// A CPU has restored its guests in the new image. The last one to do so commits; what holds then is
     /// returned.
     pub fn has_restored(&self) -> Verdict {
         if self.restored.fetch_add(1, Ordering::AcqRel) + 1 == self.members() {
@@ -138,12 +138,12 @@ impl Takeover {
         }
     }
 
-    /// A processor has failed, or lost patience. What holds then is returned.
-    pub fn roll_back(&self, processor: u32) -> Verdict {
+    /// A CPU has failed, or lost patience. What holds then is returned.
+    pub fn roll_back(&self, cpu: u32) -> Verdict {
         let held = self.decide(ROLLED_BACK);
         if held == Verdict::RolledBack {
             // The first counts.
-            let _ = self.blamed.compare_exchange(0, processor + 1, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.blamed.compare_exchange(0, cpu + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
         held
     }
@@ -157,7 +157,7 @@ impl Takeover {
         }
     }
 
-    /// A processor is back in the old image, or has never left it. Says whether it is the first.
+    /// A CPU is back in the old image, or has never left it. Says whether it is the first.
     pub fn is_back(&self) -> bool {
         self.back.fetch_add(1, Ordering::AcqRel) == 0
     }

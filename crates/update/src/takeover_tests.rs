@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of two processors that go over, and of one that loses patience.
+//! Every interleaving of two CPUs that switch over, and of one that loses patience.
 
 use loom::sync::Arc;
 use loom::thread;

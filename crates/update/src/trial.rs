@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor's page between two images, while the new one is on trial: the old image can take the processor back at
+//! A CPU's page between two images, while the new one is on trial: the old image can take the CPU back at
 //! any time, whatever the new one does with it.
 //!
 //! ```text
@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The page holds both images' registers, and a GDT, a TSS and stacks for traps that belong to neither. The switch
-//! page's code exchanges the registers (`hypervisor/src/arch/crossing.S`); under its IDT every trap leads back to the
-//! old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and RSI.
+//! page's code exchanges the registers (`hypervisor/src/arch/switch_pages.S`); under its IDT every trap leads back to
+//! the old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and
+//! RSI.
 //!
 //! The page's TSS is loaded while either IDT is: for a few instructions the old image's, and the new one's once that
 //! has taken over. So it names stacks for the gates of all three ([`TrialPage::set_interrupt_stack`]):
@@ -28,9 +29,9 @@ use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// Counts up when the layout or the meaning of a word changes. Since 2 an NMI may come for as long as an image has
 /// taken over and has not silenced the watchdog (`bringup::watchdog`), and is passed over then.
 pub const VERSION: u32 = 2;
-/// The page of the crossing in which [`crate::takeover::Takeover`] is.
+/// The page of the switch pages in which [`crate::takeover::Takeover`] is.
 pub const TAKEOVER_PAGE: u64 = 3;
-/// A page for each processor.
+/// A page for each CPU.
 pub const PAGE_BYTES: usize = 4096;
 /// The software interrupt by which a new image speaks to the old one. No device and no image uses it otherwise.
 pub const SPEAK_VECTOR: u8 = 0x20;
@@ -54,10 +55,10 @@ pub const NMI_SLOT: usize = 1;
 pub const CHECK_SLOT: usize = 4;
 /// Likewise for everything else.
 pub const TRAP_SLOT: usize = 6;
-/// Fault points on the way to the new image and back, counted from 1 (`hypervisor/src/arch/crossing.S`).
+/// Fault points on the way to the new image and back, counted from 1 (`hypervisor/src/arch/switch_pages.S`).
 pub const FAULT_POINTS: usize = 13;
 
-/// Steps of a processor from one image to the other.
+/// Steps of a CPU from one image to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// It has left its guests.
@@ -78,10 +79,10 @@ pub enum Stamp {
 
 /// Room for as many stamps, and for a number behind them.
 pub const STAMPS: usize = 8;
-/// That number: ticks for which the new image had this processor to prepare itself.
+/// That number: ticks for which the new image had this CPU to prepare itself.
 pub const BUSY_TICKS: usize = 7;
 
-/// One image's share of a processor while the other has it.
+/// One image's share of a CPU while the other has it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Context {
@@ -95,7 +96,7 @@ pub struct Context {
     pub gs_base: AtomicU64,
 }
 
-/// Why the processor came back.
+/// Why the CPU came back.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cause {
@@ -147,11 +148,11 @@ pub struct TrialPage {
     pub old: Context,
     /// The new one.
     pub new: Context,
-    /// Why the processor came back.
+    /// Why the CPU came back.
     pub cause: Cause,
     /// Where the new image begins, and later where it goes on.
     pub first: FirstFrame,
-    /// When the processor got how far, by [`Stamp`].
+    /// When the CPU got how far, by [`Stamp`].
     pub stamps: [AtomicU64; STAMPS],
     /// Bytes of the reason.
     pub reason_bytes: AtomicU64,
@@ -190,17 +191,17 @@ pub const FIRST_STACK: usize = WORK_STACK - STACK_BYTES;
 pub const TRAP_STACK: usize = core::mem::offset_of!(TrialPage, first) + size_of::<FirstFrame>();
 
 const _: () = assert!(size_of::<TrialPage>() == PAGE_BYTES && core::mem::offset_of!(TrialPage, stacks) == STACKS_AT);
-// The processor aligns an interrupt stack to 16 bytes (AMD APM vol. 2, section 8.9.3): these are.
+// The CPU aligns an interrupt stack to 16 bytes (AMD APM vol. 2, section 8.9.3): these are.
 const _: () = assert!(TRAP_STACK.is_multiple_of(16) && STACK_BYTES.is_multiple_of(16));
 const _: () = assert!(FIRST_STACK - STACK_BYTES >= STACKS_AT);
 
 impl TrialPage {
-    /// Notes when the processor got so far.
+    /// Notes when the CPU got so far.
     pub fn stamp(&self, stamp: Stamp, ticks: u64) {
         self.stamps[stamp as usize].store(ticks, Ordering::Relaxed);
     }
 
-    /// Whether the new image had interrupts masked when it left the CPU last: of what the processor pushes, the flags
+    /// Whether the new image had interrupts masked when it left the CPU last: of what the CPU pushes, the flags
     /// are the third word (AMD APM vol. 2, section 8.9.3).
     pub fn were_interrupts_masked(&self) -> bool {
         const INTERRUPTS_OPEN: u64 = 1 << 9;

@@ -67,7 +67,7 @@ fn the_layout_changes_only_with_its_version() {
 }
 
 #[test]
-fn the_flags_of_an_nmi_are_where_the_processor_pushes_them() {
+fn the_flags_of_an_nmi_are_where_the_cpu_pushes_them() {
     let page = page();
     let pushed = [0x1234, 0x8, 0x202, 0x7000, 0x10];
     page.first.far.iter().zip(pushed).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
@@ -76,7 +76,7 @@ fn the_flags_of_an_nmi_are_where_the_processor_pushes_them() {
     assert!(page.were_interrupts_masked());
 }
 
-/// The stacks of the TSS as a processor reads them: seven unaligned quadwords from offset 36 on.
+/// The stacks of the TSS as a CPU reads them: seven unaligned quadwords from offset 36 on.
 fn interrupt_stacks(page: &TrialPage) -> [u64; 7] {
     let bytes: std::vec::Vec<u8> =
         page.tss.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
@@ -86,7 +86,7 @@ fn interrupt_stacks(page: &TrialPage) -> [u64; 7] {
 }
 
 #[test]
-fn each_interrupt_stack_is_where_the_processor_looks_for_it_and_changes_no_other() {
+fn each_interrupt_stack_is_where_the_cpu_looks_for_it_and_changes_no_other() {
     let page = page();
     page.tss[12].store(104 << 48, Ordering::Relaxed);
     let tops: [u64; 7] = core::array::from_fn(|slot| 0xffff_e000_1234_5000 + slot as u64 * 0x1_0000_0010);

@@ -185,7 +185,7 @@ fn what_is_left_is_done_step_by_step_with_guests_in_between() {
         steps.extend(settling.turn(&time, || true));
         settling.end_step(&time);
     }
-    let all = [Step::Memory, Step::Account, Step::Logs, Step::Console, Step::Consoles, Step::Processors, Step::Control];
+    let all = [Step::Memory, Step::Account, Step::Logs, Step::Console, Step::Consoles, Step::Cpus, Step::Control];
     assert_eq!(steps, all);
     assert_eq!(settling.turn(&time, || true), None);
 }

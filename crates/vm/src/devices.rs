@@ -48,7 +48,7 @@ pub struct GuestTsc(pub u64);
 /// How an interrupt message is to be delivered (Intel SDM vol. 3, section 11.6.1; AMD APM vol. 2, section 16.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryMode {
-    /// To the processors named, by vector.
+    /// To the CPUs named, by vector.
     Fixed,
     /// To the one among them with the lowest priority.
     LowestPriority,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a processor left its guest, in no vendor's words.
+//! Why a CPU left its guest, in no vendor's words.
 //!
 //! One place per extension decodes into this enum (for SVM: the `svm` crate); one `match` answers it.
 
 use crate::addr::{AccessSize, Gpa};
 use crate::vcpu::Exception;
 
-/// Why the processor left the guest.
+/// Why the CPU left the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The guest executed CPUID.
@@ -25,7 +25,7 @@ pub enum Exit {
     InterruptWindow,
     /// The guest is about to execute IRET, and the monitor had asked to be told: it ends the handler of an NMI.
     InterruptReturn,
-    /// The guest has executed PAUSE so often in a row that it waits for another processor.
+    /// The guest has executed PAUSE so often in a row that it waits for another CPU.
     Pause,
     /// The guest has raised this exception, which has not been delivered; for #DB, DR6 already has its causes.
     Exception(Exception),
@@ -41,7 +41,7 @@ pub enum Exit {
     Xsetbv,
     /// The guest executed a MOV to CR8, and the monitor had asked to be told.
     TaskPriorityWrite,
-    /// The guest executed an instruction that its processor does not have (VMRUN, MONITOR, …): it gets #UD.
+    /// The guest executed an instruction that its CPU does not have (VMRUN, MONITOR, …): it gets #UD.
     AbsentInstruction,
     /// The guest executed RDPMC.
     CounterRead,
@@ -51,7 +51,7 @@ pub enum Exit {
     CacheFlush,
     /// Triple fault.
     Shutdown,
-    /// The processor refused the guest's state; the guest has not run.
+    /// The CPU refused the guest's state; the guest has not run.
     EntryRefused,
     /// An exit that was never asked for.
     Unknown {
@@ -84,7 +84,7 @@ pub struct MemoryFault {
     pub gpa: Gpa,
     /// What the guest wanted.
     pub access: MemoryAccess,
-    /// Whether the fault came while the processor walked the guest's own page tables.
+    /// Whether the fault came while the CPU walked the guest's own page tables.
     pub during_walk: bool,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's machine: what a virtual processor can meet outside itself.
+//! A guest's machine: what a vCPU can meet outside itself.
 //!
-//! The hypervisor turns a processor's exit into an [`exit::Exit`]; this crate answers it. Nothing here knows which
+//! The hypervisor turns a CPU's exit into an [`exit::Exit`]; this crate answers it. Nothing here knows which
 //! virtualization extension runs the guest, touches hardware or needs `unsafe`: a whole machine can be built, driven
 //! and fuzzed on a laptop.
 //!

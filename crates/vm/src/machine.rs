@@ -2,21 +2,21 @@
 //! One guest's machine: its devices behind their ports and addresses, and the answer to every exit.
 //!
 //! ```text
-//! Exit ──► exits ──┬─► CPUID, MSRs ──────────► Processor (local APIC, clock)
+//! Exit ──► exits ──┬─► CPUID, MSRs ──────────► CPU (local APIC, clock)
 //!                  ├─► ports ──┬────────────► Bus of devices (a lock for each)
 //!                  └─► memory ─┘                  │ interrupt messages
 //!                                                 ▼
 //! next entry ◄── interrupts: the highest vector, or a window ◄── local APIC
 //! ```
 //!
-//! What belongs to one virtual processor is in [`Processor`] and needs no lock; what its processors share is in
+//! What belongs to one vCPU is in [`Cpu`] and needs no lock; what its CPUs share is in
 //! its [`Bus`]. Time, the console and the real alarm come from the [`Host`].
 
 mod activity;
-mod counters;
 mod counting;
 mod devices;
 pub mod emulate;
+mod exit_statistics;
 mod exits;
 pub mod instruction;
 mod interrupts;
@@ -59,7 +59,7 @@ use nmi::Nmi;
 use stepping::Step;
 
 pub use activity::Activity;
-pub use counters::{Counters, ExitKind};
+pub use exit_statistics::{ExitKind, ExitStatistics};
 pub use others::Others;
 pub use saved::{Full, check_area, note_initial_x87};
 
@@ -68,7 +68,7 @@ const NEVER: u64 = u64::MAX;
 
 /// What a machine needs of the hypervisor while it answers an exit.
 pub trait Host {
-    /// The processor's time stamp counter.
+    /// The CPU's time stamp counter.
     fn tsc(&self) -> u64;
     /// Wall clock: seconds since 1970.
     fn unix_seconds(&self) -> u64;
@@ -76,12 +76,12 @@ pub trait Host {
     fn console(&mut self, byte: u8);
     /// The next byte that the operator has typed on the guest's console.
     fn console_input(&mut self) -> Option<u8>;
-    /// Makes another virtual processor of the guest look at its interrupts: it leaves the guest, or wakes up.
+    /// Makes another vCPU of the guest check its interrupts: it leaves the guest, or wakes up.
     fn kick(&mut self, vcpu: usize);
-    /// Makes the processor leave the guest after its next entry has delivered an event, before the guest executes
+    /// Makes the CPU leave the guest after its next entry has delivered an event, before the guest executes
     /// anything.
     fn leave_at_once(&mut self);
-    /// Interrupts the processor when its time stamp counter reaches `deadline`; `None`: not at all.
+    /// Interrupts the CPU when its time stamp counter reaches `deadline`; `None`: not at all.
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
@@ -91,7 +91,7 @@ pub trait Host {
     fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite);
 }
 
-/// What becomes of the virtual processor after an exit.
+/// What becomes of the vCPU after an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It runs on.
@@ -101,9 +101,9 @@ pub enum Outcome {
     /// It runs on, but by another way in and out: whether its time is counted (see
     /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
     CountsOtherwise,
-    /// It spins, and runs on: it would rather that whoever it waits for had its processor.
+    /// It spins, and runs on: it would rather that whoever it waits for had its CPU.
     Yield,
-    /// The hypervisor has to look at its own interrupts; then it runs on.
+    /// The hypervisor has to check its own interrupts; then it runs on.
     HostInterrupt,
     /// The hypervisor has to handle a machine check, and to decide whether the guest runs on.
     MachineCheck,
@@ -129,7 +129,7 @@ pub enum Stop {
 /// What a guest did that no machine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Its processor state is one that cannot run, for this reason if it is known.
+    /// Its CPU state is one that cannot run, for this reason if it is known.
     BadState(Option<&'static str>),
     /// It used an instruction on a device's registers that this hypervisor does not carry out.
     Instruction(Bytes),
@@ -144,7 +144,7 @@ pub enum Fault {
     UnknownExit(u64),
 }
 
-/// What the virtual processors of one guest share.
+/// What the vCPUs of one guest share.
 pub struct Machine<M> {
     memory: M,
     cpuid: CpuidTable,
@@ -152,21 +152,21 @@ pub struct Machine<M> {
     /// Wall clock at the guest's time 0.
     boot_unix_ns: u64,
     bus: Bus,
-    /// One per virtual processor; the index is its APIC identifier.
+    /// One per vCPU; the index is its APIC identifier.
     mailboxes: Vec<Mailbox>,
     /// Whether MISC_ENABLE is there, which is Intel's.
     has_misc_enable: bool,
-    /// Virtual processors that an interrupt from inside the guest can reach.
+    /// vCPUs that an interrupt from inside the guest can reach.
     alive: AtomicUsize,
-    /// Virtual processors that have halted with interrupts off.
-    deaf: AtomicUsize,
+    /// vCPUs that have halted with interrupts off.
+    halted_for_good: AtomicUsize,
     /// LFENCE serializes on the host.
     lfence_serializes: bool,
 }
 
 /// What a machine is made of.
 pub struct MachineConfig {
-    /// Virtual processors; their APIC identifiers count from 0.
+    /// vCPUs; their APIC identifiers count from 0.
     pub vcpus: u32,
     /// What CPUID says.
     pub cpuid: CpuidTable,
@@ -178,7 +178,7 @@ pub struct MachineConfig {
     pub has_debug_exit: bool,
 }
 
-/// What a switch has to do about a virtual processor's performance counters: nothing for who has none or uses none.
+/// What a switch has to do about a vCPU's performance counters: nothing for who has none or uses none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct CountersSwitch {
     /// They are to be opened when it is switched in.
@@ -187,13 +187,13 @@ struct CountersSwitch {
     closes: bool,
 }
 
-/// What belongs to one virtual processor beside its architectural state.
-pub struct Processor {
+/// What belongs to one vCPU beside its architectural state.
+pub struct Cpu {
     lapic: Lapic,
     msrs: PlainMsrs,
     clock: VcpuClock,
     steal: StealTime,
-    /// Where the guest looks whether it must write EOI.
+    /// Where the guest checks whether it must write EOI.
     eoi_flag: SharedArea,
     /// The flag is set: the interrupt in service may end without an exit.
     eoi_flag_is_set: bool,
@@ -213,7 +213,7 @@ pub struct Processor {
     recent: Recent,
     /// The last instruction on a device register was not emulated: the guest executes it again.
     is_executed_again: bool,
-    counters: Arc<Counters>,
+    exits: Arc<ExitStatistics>,
     /// Its performance counters, if it has any.
     pmu: Option<VcpuCounters>,
     /// Whether any of them counts.
@@ -239,7 +239,7 @@ impl<M: GuestMemory> Machine<M> {
             bus: Bus::new(config.has_debug_exit),
             mailboxes: (0..config.vcpus).map(|id| Mailbox::new(Lapic::new(id, id == 0).addressing())).collect(),
             alive: AtomicUsize::new(1),
-            deaf: AtomicUsize::new(0),
+            halted_for_good: AtomicUsize::new(0),
             lfence_serializes: true,
         }
     }
@@ -265,15 +265,15 @@ impl<M: GuestMemory> Machine<M> {
     }
 }
 
-impl Processor {
-    /// A processor after power-on whose time stamp counter starts at 0 when the host's is at `tsc_at_start`.
-    /// Its exits are counted in `counters`, which others may read.
+impl Cpu {
+    /// A CPU after power-on whose time stamp counter starts at 0 when the host's is at `tsc_at_start`.
+    /// Its exits are counted in `exits`, which others may read.
     pub fn new(
         apic_id: u32,
         is_bootstrap: bool,
         tsc_at_start: u64,
         microcode_revision: u32,
-        counters: Arc<Counters>,
+        exits: Arc<ExitStatistics>,
     ) -> Self {
         Self {
             lapic: Lapic::new(apic_id, is_bootstrap),
@@ -291,7 +291,7 @@ impl Processor {
             clock_read_at: None,
             recent: Recent::default(),
             is_executed_again: false,
-            counters,
+            exits,
             pmu: None,
             counts: false,
             counters_switch: CountersSwitch::default(),

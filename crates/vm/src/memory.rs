@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Access to a guest's memory.
 //!
-//! Another virtual processor may write the same bytes at the same time, so nothing is ever borrowed out of guest
+//! Another vCPU may write the same bytes at the same time, so nothing is ever borrowed out of guest
 //! memory: bytes are copied in or out, and what was copied out is checked after the copy, never before.
 
 use core::fmt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fakes for tests: memory that is a vector, a processor and a hypervisor that are plain data.
+//! Fakes for tests: memory that is a vector, a CPU and a hypervisor that are plain data.
 
 mod devices;
 
@@ -71,7 +71,7 @@ fn range(gpa: Gpa, bytes: usize, size: usize) -> Result<core::ops::Range<usize>,
     Ok(start..end)
 }
 
-/// A processor that is plain data: what a test sets is what a handler sees.
+/// A CPU that is plain data: what a test sets is what a handler sees.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct FakeVcpu {
@@ -334,7 +334,7 @@ impl VcpuState for FakeVcpu {
     }
 }
 
-/// Kinds of events as processors number them.
+/// Kinds of events as CPUs number them.
 const INTERRUPT: u8 = 0;
 const NMI: u8 = 2;
 const EXCEPTION: u8 = 3;
@@ -395,7 +395,7 @@ pub struct FakeHost {
     pub typed: VecDeque<u8>,
     /// How often the next entry was to be left at once.
     pub left_at_once: u32,
-    /// Virtual processors that were to look at their interrupts.
+    /// vCPUs that were to check their interrupts.
     pub kicked: Vec<usize>,
     pub vectors: [[u64; 4]; 16],
 }

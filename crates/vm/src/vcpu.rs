@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's architectural state, as the handlers of exits may read and change it.
+//! A vCPU's architectural state, as the handlers of exits may read and change it.
 //!
-//! The hypervisor implements [`VcpuState`] over the processor's control block; tests implement it over plain data
+//! The hypervisor implements [`VcpuState`] over the CPU's control block; tests implement it over plain data
 //! (`testing::FakeVcpu`).
 
 use bitflags::bitflags;
@@ -161,7 +161,7 @@ pub enum Event {
 }
 
 bitflags! {
-    /// RFLAGS bits that handlers look at.
+    /// RFLAGS bits that handlers check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Rflags: u64 {
         /// Trap flag: single step.
@@ -238,7 +238,7 @@ pub mod efer {
     pub const FFXSR: u64 = 1 << 14;
 }
 
-/// One virtual processor's architectural state.
+/// One vCPU's architectural state.
 pub trait VcpuState {
     /// A general purpose register.
     fn gpr(&self, register: Gpr) -> u64;
@@ -284,9 +284,9 @@ pub trait VcpuState {
     fn kernel_gs_base(&self) -> u64;
     /// Current privilege level, 0–3.
     fn cpl(&self) -> u8;
-    /// Where the exiting instruction ends, where the processor says so (next-RIP save).
+    /// Where the exiting instruction ends, where the CPU says so (next-RIP save).
     fn next_rip(&self) -> Option<u64>;
-    /// Instruction bytes at RIP as the processor fetched them (decode assists); empty where it does not say.
+    /// Instruction bytes at RIP as the CPU fetched them (decode assists); empty where it does not say.
     fn instruction_bytes(&self) -> &[u8];
     /// Puts an event into the guest at its next entry. #DB clears DR7.GD, as its delivery does. One at a time: the
     /// caller has checked [`Self::event_pending`].
@@ -305,7 +305,7 @@ pub trait VcpuState {
     fn set_task_priority(&mut self, priority: u8);
     /// The external interrupt that waits for the next entry, which does not deliver it any more.
     fn withdraw_interrupt(&mut self) -> Option<u8>;
-    /// Why the processor has refused to enter the guest, as far as its state tells.
+    /// Why the CPU has refused to enter the guest, as far as its state tells.
     fn refusal(&self) -> Option<&'static str>;
     /// Drops an exception, software interrupt or NMI that waits for the next entry. Returns whether it was an NMI.
     fn drop_event(&mut self) -> bool;
@@ -336,7 +336,7 @@ pub trait VcpuState {
     /// Takes all of them over.
     ///
     /// # Errors
-    /// [`StateError`] if no processor can enter a guest with them; then nothing has changed.
+    /// [`StateError`] if no CPU can enter a guest with them; then nothing has changed.
     fn restore(&mut self, from: &Registers) -> Result<(), StateError>;
     /// SPEC_CTRL as the guest has it.
     fn spec_ctrl(&self) -> u64;
@@ -353,7 +353,7 @@ pub trait VcpuState {
     }
 }
 
-/// Everything a processor starts with; what loaders produce.
+/// Everything a CPU starts with; what loaders produce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryState {
     /// Instruction pointer.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a guest's kernel has panicked or hangs, told from outside.
 //!
-//! A kernel that has panicked halts its other processors with interrupts off and spins on the last one for ever, in a
-//! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a processor
-//! that others could use, and says nothing. A [`Watch`] looks at one virtual processor every [`SAMPLE_MS`], and only
+//! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a
+//! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a CPU
+//! that others could use, and says nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
 //! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text
@@ -26,15 +26,15 @@
 //!
 //! **What is concluded** ([`Circumstances`] say what the rest of the guest does):
 //!
-//! - [`Diagnosis::Panicked`] after [`ENOUGH`] signs of a clock loop, if no other virtual processor can run; or after as
+//! - [`Diagnosis::Panicked`] after [`ENOUGH`] signs of a clock loop, if no other vCPU can run; or after as
 //!   many of standing still, if moreover another one has halted with interrupts off, for good.
 //! - [`Diagnosis::Hung`], whatever the others do, if interrupts were off at every sample for the guest's own limit.
 //! - A guest that reported its panic itself needs no proof: two samples without I/O in between are enough.
 //!
-//! So a kernel that idles by polling on its only processor is not accused: standing still with interrupts on is no
-//! proof there. It is if all other processors have been taken off line *and* it polls: that guess would be wrong, and
+//! So a kernel that idles by polling on its only CPU is not accused: standing still with interrupts on is no
+//! proof there. It is if all other CPUs have been taken offline *and* it polls: that guess would be wrong, and
 //! so may be the one about a driver that waits for longer than half a second in one delay loop. The price of a wrong
-//! guess is bounded: a throttled processor is sampled at the end of each of its turns, and goes on at full speed after
+//! guess is bounded: a throttled CPU is sampled at the end of each of its turns, and goes on at full speed after
 //! the first one that shows it elsewhere. And each wrong guess doubles the signs that the next one takes, up to
 //! [`MOST_DOUBT`] times.
 #![no_std]
@@ -50,13 +50,13 @@ pub use sample::{CODE_BYTES, Circumstances, LOOP_BYTES, STACK_BYTES, Sample, Sig
 
 use streak::Streak;
 
-/// How often a virtual processor that never waits is looked at, in milliseconds.
+/// How often a vCPU that never waits is checked, in milliseconds.
 pub const SAMPLE_MS: u64 = 80;
 /// So many signs of a kind are enough.
 pub const ENOUGH: u32 = 5;
 /// How often wrong guesses double [`ENOUGH`].
 pub const MOST_DOUBT: u32 = 6;
-/// What is the matter with a virtual processor.
+/// What is the matter with a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
     /// Its kernel has panicked: it only waits for the time to pass, and nothing else in its guest can run.
@@ -78,7 +78,7 @@ pub enum Finding {
     Recovered,
 }
 
-/// One virtual processor as it is watched. Time is in ticks of the caller's clock.
+/// One vCPU as it is watched. Time is in ticks of the caller's clock.
 #[derive(Clone, Debug)]
 pub struct Watch {
     ticks_per_ms: u64,
@@ -92,14 +92,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A processor that has not run yet. It hangs after `hung_ms` milliseconds with interrupts off; 0 means never.
+    /// A CPU that has not run yet. It hangs after `hung_ms` milliseconds with interrupts off; 0 means never.
     pub const fn new(ticks_per_ms: u64, hung_ms: u64) -> Self {
         let ticks_per_ms = if ticks_per_ms == 0 { 1 } else { ticks_per_ms };
         let hung_after = if hung_ms == 0 { None } else { Some(ticks_per_ms.saturating_mul(hung_ms)) };
         Self { ticks_per_ms, hung_after, next: None, streak: None, diagnosis: None, doubt: 0 }
     }
 
-    /// When to take the next sample, of a processor that goes on running at `now`.
+    /// When to take the next sample, of a CPU that goes on running at `now`.
     #[inline]
     pub fn due(&mut self, now: u64) -> u64 {
         match self.next {
@@ -108,7 +108,7 @@ impl Watch {
         }
     }
 
-    /// It waits for an interrupt: a healthy processor does. Says whether it was thought to spin.
+    /// It waits for an interrupt: a healthy CPU does. Says whether it was thought to spin.
     #[inline]
     pub fn idle(&mut self) -> bool {
         self.next = None;
@@ -123,7 +123,7 @@ impl Watch {
 
     /// Whether it seems to count down to something: it spins in a loop that reads the clock, and hears no interrupt.
     pub fn counts_down(&self) -> bool {
-        self.streak.as_ref().is_some_and(|streak| streak.clock_loops > 0 && streak.deaf_since.is_some())
+        self.streak.as_ref().is_some_and(|streak| streak.clock_loops > 0 && streak.masked_since.is_some())
     }
 
     /// Judges a sample.
@@ -152,7 +152,7 @@ impl Watch {
         let enough = ENOUGH << self.doubt;
         let waits = is_alone && streak.clock_loops >= enough;
         let stands_still = is_alone && around.others_halted_for_good && streak.stands_still >= enough;
-        let is_over = |limit| streak.deaf_since.is_some_and(|since| last.now.saturating_sub(since) >= limit);
+        let is_over = |limit| streak.masked_since.is_some_and(|since| last.now.saturating_sub(since) >= limit);
         if around.has_reported || waits || stands_still {
             Some(Diagnosis::Panicked)
         } else {
@@ -167,11 +167,11 @@ impl Watch {
         was_wrong
     }
 
-    /// What was found of a processor that has not moved since still depends on what is around it.
+    /// What was found of a CPU that has not moved since still depends on what is around it.
     fn still_holds(&self, diagnosis: Diagnosis, around: Circumstances) -> bool {
         match diagnosis {
             Diagnosis::Panicked => around.has_reported || !around.others_can_run,
-            Diagnosis::Hung => self.streak.as_ref().is_some_and(|streak| streak.deaf_since.is_some()),
+            Diagnosis::Hung => self.streak.as_ref().is_some_and(|streak| streak.masked_since.is_some()),
         }
     }
 

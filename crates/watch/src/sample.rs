@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is seen of a virtual processor from outside.
+//! What is seen of a vCPU from outside.
 
 /// The size of a delay loop's code, its calls not counted.
 pub const LOOP_BYTES: u64 = 256;
@@ -8,7 +8,7 @@ pub const CODE_BYTES: u64 = 4096;
 /// How far stack pointers may be apart that belong to one call of a loop.
 pub const STACK_BYTES: u64 = 512;
 
-/// One look at a virtual processor, between two stretches of running.
+/// One sample of a vCPU, between two stretches of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When, in ticks of the caller's clock.
@@ -38,7 +38,7 @@ pub struct Sample {
 pub struct Circumstances {
     /// The guest has said itself that it panicked.
     pub has_reported: bool,
-    /// Another virtual processor runs, or an interrupt can wake it.
+    /// Another vCPU runs, or an interrupt can wake it.
     pub others_can_run: bool,
     /// At least one other has halted with interrupts off.
     pub others_halted_for_good: bool,

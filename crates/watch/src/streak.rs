@@ -11,15 +11,15 @@ pub(crate) struct Streak {
     pub(crate) clock_loops: u32,
     pub(crate) stands_still: u32,
     /// Since when interrupts were off at every sample.
-    pub(crate) deaf_since: Option<u64>,
+    pub(crate) masked_since: Option<u64>,
     /// The last sample was elsewhere: an interrupt handler may have been caught once.
     has_strayed: bool,
 }
 
 impl From<&Sample> for Streak {
     fn from(first: &Sample) -> Self {
-        let deaf_since = (!first.interrupts_on).then_some(first.now);
-        Self { anchor: *first, clock_loops: 0, stands_still: 0, deaf_since, has_strayed: false }
+        let masked_since = (!first.interrupts_on).then_some(first.now);
+        Self { anchor: *first, clock_loops: 0, stands_still: 0, masked_since, has_strayed: false }
     }
 }
 
@@ -40,7 +40,7 @@ impl Streak {
         }
         self.has_strayed = false;
         if sample.interrupts_on {
-            self.deaf_since = None;
+            self.masked_since = None;
         }
         self.anchor.registers = sample.registers;
         true

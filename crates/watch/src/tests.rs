@@ -16,7 +16,7 @@ const ALONE: Circumstances =
 const LAST: Circumstances = Circumstances { others_halted_for_good: true, ..ALONE };
 const IN_COMPANY: Circumstances = Circumstances { others_can_run: true, ..ALONE };
 
-/// A processor that spins in a delay loop, `index` samples after the first.
+/// A CPU that spins in a delay loop, `index` samples after the first.
 fn delay_loop(index: u64) -> Sample {
     Sample {
         now: index * SAMPLE_MS * MS,

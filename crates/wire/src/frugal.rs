@@ -124,7 +124,7 @@ fn asked(body: u32, rest: &[u8]) -> Result<Asked, FrameError> {
 pub struct BorrowedInfo<'a> {
     pub version: &'a str,
     pub image_bytes: u64,
-    pub processors: u32,
+    pub cpus: u32,
     pub memory_total_bytes: u64,
     pub memory_free_bytes: u64,
     pub host_overhead_bytes: u64,
@@ -166,7 +166,7 @@ pub enum Reply<'a> {
         /// What is wrong, for people.
         reason: &'a str,
         /// What to do about it.
-        mend: &'a str,
+        hint: &'a str,
     },
 }
 
@@ -179,7 +179,7 @@ impl Reply<'_> {
             Self::Done => encode_value(&(start, ok, DONE), buffer),
             Self::Info(info) => encode_value(&(start, ok, INFO, info), buffer),
             Self::Log { records, next_sequence } => encode_value(&(start, ok, LOG, records, next_sequence), buffer),
-            Self::Refused { code, reason, mend } => encode_value(&(start, REFUSED, code, reason, mend), buffer),
+            Self::Refused { code, reason, hint } => encode_value(&(start, REFUSED, code, reason, hint), buffer),
         }
     }
 }

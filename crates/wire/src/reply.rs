@@ -72,7 +72,7 @@ pub enum ReplyBody {
     },
     /// To [`crate::RequestBody::Log`].
     Log {
-        /// A page of them, of all processors in the order of time; empty where there are none yet.
+        /// A page of them, of all CPUs in the order of time; empty where there are none yet.
         records: Vec<LogRecord<'static>>,
         /// Ask from here on: a place in the order of time, which only the host understands.
         next_sequence: u64,
@@ -149,7 +149,7 @@ pub struct Refusal {
     /// What is wrong, for people. At most [`crate::MAX_REASON_BYTES`].
     pub reason: String,
     /// What to do about it; may be empty. At most [`crate::MAX_REASON_BYTES`].
-    pub mend: String,
+    pub hint: String,
 }
 
 /// Kinds of refusal.
@@ -162,7 +162,7 @@ pub enum RefusalCode {
     WrongState,
     /// The request makes no sense (too many bytes, …).
     Invalid,
-    /// There is not enough of something (memory, processors).
+    /// There is not enough of something (memory, CPUs).
     Exhausted,
     /// The host could not do it; the log says more.
     Failed,
@@ -173,8 +173,8 @@ pub enum RefusalCode {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)?;
-        if !self.mend.is_empty() {
-            write!(f, "; {}", self.mend)?;
+        if !self.hint.is_empty() {
+            write!(f, "; {}", self.hint)?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub enum RequestBody {
         /// Which.
         name: String,
     },
-    /// Halt a machine's processors where they are.
+    /// Halt a machine's CPUs where they are.
     VmPause {
         /// Which.
         name: String,
@@ -58,11 +58,11 @@ pub enum RequestBody {
         /// Which.
         name: String,
     },
-    /// The registers of a paused machine's processor. Answered by [`crate::ReplyBody::Registers`].
+    /// The registers of a paused machine's CPU. Answered by [`crate::ReplyBody::Registers`].
     VmRegisters {
         /// Which.
         name: String,
-        /// Which processor.
+        /// Which CPU.
         vcpu: u32,
     },
     /// A piece of a paused machine's memory. Answered by [`crate::ReplyBody::Memory`].
@@ -97,19 +97,19 @@ pub enum RequestBody {
     },
     /// Send these unasked from now on (replaces the subscription there was).
     Subscribe(Subscription),
-    /// Stop every machine and switch the host off.
+    /// Stop every machine and power the host off.
     PowerOff,
-    /// Which processors has the host? Answered by [`crate::ReplyBody::Cpus`].
+    /// Which CPUs has the host? Answered by [`crate::ReplyBody::Cpus`].
     CpuList {
         /// The first one wanted, by number.
         from_index: u32,
     },
-    /// Use a processor no more: its virtual processors move to others, then it halts. Answered once that is done.
+    /// Use a CPU no more: its vCPUs move to others, then it halts. Answered once that is done.
     CpuOffline {
         /// Which, by number.
         index: u32,
     },
-    /// Use a processor (again): virtual processors that belong there move back. Answered once it takes work.
+    /// Use a CPU (again): vCPUs that belong there move back. Answered once it takes work.
     CpuOnline {
         /// Which, by number.
         index: u32,
@@ -164,12 +164,12 @@ pub enum RequestBody {
         /// By which image.
         by: UpdateBy,
     },
-    /// Have the figures of a machine's processor taken, where it is, without stopping it. Answered at once by
+    /// Have the figures of a machine's CPU taken, where it is, without stopping it. Answered at once by
     /// [`crate::ReplyBody::Perf`], with what there is: ask again until that is new enough.
     VmPerf {
         /// Which.
         name: String,
-        /// Which processor.
+        /// Which CPU.
         vcpu: u32,
     },
     /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that
@@ -177,7 +177,7 @@ pub enum RequestBody {
     ProfileBegin {
         /// Who takes it: a number of the sender's choice.
         by: u32,
-        /// Looks at each processor in a second; fewer are taken where that is too many.
+        /// Checks each CPU in a second; fewer are taken where that is too many.
         hz: u32,
     },
     /// Samples that have been taken. Answered by [`crate::ReplyBody::Profile`].
@@ -187,7 +187,7 @@ pub enum RequestBody {
         /// Take no more: the profile is over once there are none left to tell.
         is_end: bool,
     },
-    /// Have the host's own counters of a processor read, where it is. Answered at once by
+    /// Have the host's own counters of a CPU read, where it is. Answered at once by
     /// [`crate::ReplyBody::CpuPerf`], with what there is: ask again until that is new enough. They are begun with the
     /// first question, and end after five seconds without one.
     CpuPerf {
@@ -197,7 +197,7 @@ pub enum RequestBody {
     /// The next order to restart or to update, if it comes within ten seconds, may go to an image of a lower security
     /// version. Refused where the host's policy permits no downgrade.
     PermitDowngrade,
-    /// Halt a machine's processors where they are, as [`RequestBody::VmPause`], for somebody who reads it: it goes on
+    /// Halt a machine's CPUs where they are, as [`RequestBody::VmPause`], for somebody who reads it: it goes on
     /// by itself once its layout, registers and memory have not been asked for so long. A client that pauses or resumes
     /// it meanwhile decides from then on.
     VmHold {

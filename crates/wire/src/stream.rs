@@ -27,12 +27,13 @@ pub enum Stream<'a> {
 /// One record of the host's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRecord<'a> {
-    /// Counted from 0 by each processor; a hole means that records were overwritten before they were read.
+    /// Counted from 0 by each CPU; a hole means that records were overwritten before they were read.
     pub sequence: u64,
     /// When, in nanoseconds since the host started.
     pub time_ns: u64,
-    /// The processor that logged it.
-    pub processor: u32,
+    /// The CPU that logged it.
+    #[serde(rename = "processor")]
+    pub cpu: u32,
     /// How grave it is.
     pub level: Level,
     /// The part of the host that logged it.
@@ -85,11 +86,11 @@ pub enum EventKind {
     HostReady,
     /// The control channel received what is no message; it was dropped.
     Garbage { reason: String },
-    /// The machine's first processor enters its kernel.
+    /// The machine's first CPU enters its kernel.
     VmStarted { name: String },
     /// The machine has ended: it powered off, or was stopped.
     VmStopped { name: String, reason: String },
-    /// The machine's processors are halted where they were.
+    /// The machine's CPUs are halted where they were.
     VmPaused { name: String },
     /// The machine goes on.
     VmResumed { name: String },
@@ -101,19 +102,19 @@ pub enum EventKind {
     VmFailed { name: String, reason: String },
     /// The machine wrote `code` to its debug-exit port, and has ended.
     VmDebugExit { name: String, code: u32 },
-    /// A processor of the machine spins with interrupts off.
+    /// A CPU of the machine spins with interrupts off.
     VmHung { name: String, vcpu: u32 },
-    /// A processor of the machine that spins gets only a sliver of time from now on.
+    /// A CPU of the machine that spins gets only a sliver of time from now on.
     VmThrottled { name: String, vcpu: u32 },
-    /// A processor of the machine that was said to spin does something else, and gets all its time again.
+    /// A CPU of the machine that was said to spin does something else, and gets all its time again.
     VmRecovered { name: String, vcpu: u32 },
     /// The machine is kept where it is until its memory has been fetched.
     VmHeld { name: String },
-    /// A processor of the host takes work.
+    /// A CPU of the host takes work.
     CpuOnline { index: u32 },
-    /// A processor of the host has given its work away and halted.
+    /// A CPU of the host has given its work away and halted.
     CpuOffline { index: u32 },
-    /// A processor of the host did not come or go as it was asked to.
+    /// A CPU of the host did not come or go as it was asked to.
     CpuFailed { index: u32, reason: String },
     /// The host is about to be replaced; its machines stop, and this many images will have run.
     HostRestarts { generation: u64 },
@@ -140,14 +141,14 @@ impl fmt::Display for EventKind {
             Self::VmReset { name } => write!(f, "{name} reset"),
             Self::VmPanicked { name } => write!(f, "{name} panicked"),
             Self::VmFailed { name, reason } => write!(f, "{name} failed: {reason}"),
-            Self::VmHung { name, vcpu } => write!(f, "{name} hangs: processor {vcpu} spins with interrupts off"),
-            Self::VmThrottled { name, vcpu } => write!(f, "{name} throttled: processor {vcpu} only spins"),
-            Self::VmRecovered { name, vcpu } => write!(f, "{name} recovered: processor {vcpu} does not spin any more"),
+            Self::VmHung { name, vcpu } => write!(f, "{name} hangs: CPU {vcpu} spins with interrupts off"),
+            Self::VmThrottled { name, vcpu } => write!(f, "{name} throttled: CPU {vcpu} only spins"),
+            Self::VmRecovered { name, vcpu } => write!(f, "{name} recovered: CPU {vcpu} does not spin any more"),
             Self::VmHeld { name } => write!(f, "{name} is held for `baton vm dump {name}`"),
             Self::VmDebugExit { name, code } => write!(f, "{name} ended through its debug-exit port with {code:#x}"),
-            Self::CpuOnline { index } => write!(f, "processor {index} is online"),
-            Self::CpuOffline { index } => write!(f, "processor {index} is offline"),
-            Self::CpuFailed { index, reason } => write!(f, "processor {index}: {reason}"),
+            Self::CpuOnline { index } => write!(f, "CPU {index} is online"),
+            Self::CpuOffline { index } => write!(f, "CPU {index} is offline"),
+            Self::CpuFailed { index, reason } => write!(f, "CPU {index}: {reason}"),
             Self::HardwareError { cpu, bank, status, address, is_corrected, polls } => {
                 let how = if *is_corrected { "corrected" } else { "uncorrected" };
                 write!(f, "cpu{cpu}: {how} hardware error in bank {bank}, status {status:#018x}")?;

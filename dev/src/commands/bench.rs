@@ -21,7 +21,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<u8> {
     }
     let benches = args.benches.iter().map(|name| bench::named(name)).collect::<Result<Vec<_>>>()?.concat();
     let timeout = Duration::from_secs(args.timeout);
-    let sizes = Sizes { quick: args.quick, gibibytes: args.memory.clone(), processors: args.processors.clone() };
+    let sizes = Sizes { quick: args.quick, gibibytes: args.memory.clone(), cpus: args.cpus.clone() };
     let mut context =
         Context::new(args.qemu.as_deref(), args.image.as_deref(), args.runs.into(), timeout, args.minutes)?;
     context.sizes = sizes;

@@ -121,7 +121,7 @@ impl Host {
             RequestBody::VmStart { name } if name != "debian" => Err(Refusal {
                 code: RefusalCode::UnknownVm,
                 reason: format!("no machine {name:?}"),
-                mend: String::new(),
+                hint: String::new(),
             }),
             RequestBody::CpuList { from_index } => {
                 let cpus: Vec<CpuInfo> = cpus().into_iter().skip(from_index as usize).take(2).collect();
@@ -130,8 +130,8 @@ impl Host {
             }
             RequestBody::CpuOffline { index: 0 } => Err(Refusal {
                 code: RefusalCode::WrongState,
-                reason: "processor 0 serves the control channel".to_owned(),
-                mend: "it stays; take another one off".to_owned(),
+                reason: "CPU 0 serves the control channel".to_owned(),
+                hint: "it stays; take another one offline".to_owned(),
             }),
             RequestBody::VmHold { ms, .. } => {
                 println!("held for {ms} ms");
@@ -149,7 +149,7 @@ impl Host {
             RequestBody::VmLayout { .. } => Err(Refusal {
                 code: RefusalCode::WrongState,
                 reason: "debian does not stand still".to_owned(),
-                mend: String::new(),
+                hint: String::new(),
             }),
             RequestBody::VmRegisters { .. } => Ok(ReplyBody::Registers(Box::default())),
             RequestBody::VmMemory { from_gpa, to_gpa, .. } => {
@@ -158,7 +158,7 @@ impl Host {
             RequestBody::VmResume { .. } => Err(Refusal {
                 code: RefusalCode::WrongState,
                 reason: "debian runs already".to_owned(),
-                mend: "pause it first".to_owned(),
+                hint: "pause it first".to_owned(),
             }),
             _ => Ok(ReplyBody::Done),
         }
@@ -167,14 +167,14 @@ impl Host {
 
 fn record(sequence: u64) -> LogRecord<'static> {
     let text = format!("record {sequence}").into();
-    LogRecord { sequence, time_ns: sequence, processor: 0, level: Level::Info, module: "boot".into(), text }
+    LogRecord { sequence, time_ns: sequence, cpu: 0, level: Level::Info, module: "boot".into(), text }
 }
 
 fn info() -> HostInfo {
     HostInfo {
         version: "9.9.9".to_owned(),
         image_bytes: 1 << 20,
-        processors: 2,
+        cpus: 2,
         memory_total_bytes: 2 << 30,
         memory_free_bytes: 1 << 30,
         host_overhead_bytes: 9 << 20,
@@ -219,7 +219,7 @@ fn debian() -> VmInfo {
         state: VmState::Running,
         vcpus: 2,
         memory_bytes: 512 << 20,
-        processors: vec![0, 1],
+        cpus: vec![0, 1],
         throttled_since_ns: None,
         since_ns: 4_000_000_000,
         exits_total: 1234,

@@ -23,14 +23,14 @@ pub const RULES: &[Rule] = &[
     ("a_host_that_does_not_end_is_ended_at_the_timeout", a_host_that_does_not_end_is_ended_at_the_timeout),
     ("the_demo_wants_its_greeting", the_demo_wants_its_greeting),
     ("a_detached_host_is_operated_from_elsewhere", a_detached_host_is_operated_from_elsewhere),
-    ("processors_are_listed_and_taken_off_and_on", processors_are_listed_and_taken_off_and_on),
+    ("cpus_are_listed_and_taken_offline_and_online", cpus_are_listed_and_taken_offline_and_online),
     ("a_console_is_typed_on_by_a_script", a_console_is_typed_on_by_a_script),
     ("a_terminal_is_the_guests_until_it_is_left_and_then_itself_again", a_terminal_is_the_guests_until_it_is_left),
     ("a_terminal_is_itself_again_after_a_signal", a_terminal_is_itself_again_after_a_signal),
     ("records_are_followed_to_the_end", records_are_followed_to_the_end),
     ("a_detached_host_that_fails_shows_its_last_lines", a_detached_host_that_fails_shows_its_last_lines),
     ("a_host_that_does_not_go_is_ended_by_force", a_host_that_does_not_go_is_ended_by_force),
-    ("bad_settings_are_named_with_the_mend", bad_settings_are_named_with_the_mend),
+    ("bad_settings_are_named_with_the_hint", bad_settings_are_named_with_the_hint),
     ("a_bundle_is_written", a_bundle_is_written),
     ("a_core_has_its_name_once_it_is_whole", a_core_has_its_name_once_it_is_whole),
     ("an_interrupted_dump_leaves_a_guest_that_goes_on_and_no_file", an_interrupted_dump_leaves_no_file),
@@ -95,7 +95,7 @@ fn a_detached_host_is_operated_from_elsewhere() {
     assert_eq!(said.err, "baton: no host is running; `cargo baton up host.toml` starts one in an emulator\n");
 }
 
-fn processors_are_listed_and_taken_off_and_on() {
+fn cpus_are_listed_and_taken_offline_and_online() {
     let operator = Operator::new("");
     assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
     let said = operator.says(&["cpu", "list"]);
@@ -117,11 +117,11 @@ fn processors_are_listed_and_taken_off_and_on() {
          \"vcpus\":[{\"vm\":\"debian\",\"vcpu\":0},{\"vm\":\"debian\",\"vcpu\":1}]}"
     );
     assert_eq!(said.out.lines().count(), 4, "every page");
-    assert_eq!(operator.says(&["cpu", "offline", "1"]).out, "processor 1 is offline\n");
+    assert_eq!(operator.says(&["cpu", "offline", "1"]).out, "CPU 1 is offline\n");
     let said = operator.says(&["cpu", "online", "1", "--json"]);
     assert_eq!(said.out, "{\"cpu\":1,\"done\":\"online\"}\n");
     let said = operator.says(&["cpu", "offline", "0"]);
-    let refused = "baton: processor 0 serves the control channel; it stays; take another one off\n";
+    let refused = "baton: CPU 0 serves the control channel; it stays; take another one offline\n";
     assert_eq!((said.status, said.err.as_str()), (1, refused));
     assert_eq!(operator.says(&["cpu", "offline", "one"]).status, 2);
 }
@@ -207,11 +207,11 @@ fn a_host_that_does_not_go_is_ended_by_force() {
     let operator = Operator::new("stubborn");
     assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
     let said = operator.says(&["down", "--timeout", "1"]);
-    assert_eq!(said.out, "host \"default\" did not switch off within 1 s; it was ended by force\n", "{}", said.err);
+    assert_eq!(said.out, "host \"default\" did not power off within 1 s; it was ended by force\n", "{}", said.err);
     assert_eq!(operator.says(&["info"]).status, 1);
 }
 
-fn bad_settings_are_named_with_the_mend() {
+fn bad_settings_are_named_with_the_hint() {
     let operator = Operator::new("greet");
     let cases: [(&[&str], &str); 6] = [
         (&["up", "hots.toml"], "baton: hots.toml: cannot be read"),

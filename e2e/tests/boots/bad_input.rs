@@ -102,7 +102,7 @@ fn a_missing_kernel_keeps_only_its_guest_from_running() -> Result<()> {
     host.powers_off()
 }
 
-/// Each of them on a processor of its own, so that none keeps another from being tried.
+/// Each of them on a CPU of its own, so that none keeps another from being tried.
 fn impossible_guests_fail_beside_one_that_runs() -> Result<()> {
     let folder = folder()?;
     let text = folder.path().join("kernel.txt");
@@ -147,6 +147,6 @@ fn impossible_options_are_named_and_ignored() -> Result<()> {
     }
     host.beats(GOOD, 5)?;
     host.seen.no_heartbeat_is_missing(GOOD)?;
-    ensure!(built("baton.elf").is_ok() && host.client()?.info()?.processors == 2, "{}", host.seen);
+    ensure!(built("baton.elf").is_ok() && host.client()?.info()?.cpus == 2, "{}", host.seen);
     host.powers_off()
 }

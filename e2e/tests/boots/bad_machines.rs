@@ -18,16 +18,16 @@ pub const RULES: &[Rule] = &[
     ("without_an_hpet_the_pm_timer_tells_the_rate_and_updates_say_what_nothing_watches", without_an_hpet),
     ("a_guest_that_does_not_fit_the_machine_fails", a_guest_that_does_not_fit_the_machine_fails),
     ("a_machine_too_small_for_the_host_is_told_so", a_machine_too_small_for_the_host_is_told_so),
-    ("without_a_table_of_processors_one_runs_guests", without_a_table_of_processors_one_runs_guests),
-    ("of_a_truncated_table_the_processors_before_the_cut_run", of_a_truncated_table_the_processors_before_the_cut_run),
-    ("of_processors_with_one_identifier_the_first_is_used", of_processors_with_one_identifier_the_first_is_used),
-    ("a_processor_that_does_not_exist_is_named_and_done_without", a_processor_that_does_not_exist_is_done_without),
+    ("without_a_table_of_cpus_one_runs_guests", without_a_table_of_cpus_one_runs_guests),
+    ("of_a_truncated_table_the_cpus_before_the_cut_run", of_a_truncated_table_the_cpus_before_the_cut_run),
+    ("of_cpus_with_one_identifier_the_first_is_used", of_cpus_with_one_identifier_the_first_is_used),
+    ("a_cpu_that_does_not_exist_is_named_and_done_without", a_cpu_that_does_not_exist_is_done_without),
 ];
 
 const GUEST: &str = "guest";
 
-fn lacks(processor: &'static str, what: &str) -> Result<()> {
-    let mut host = Recipe { processor, ..Recipe::new() }.greeting(GUEST)?.start()?;
+fn lacks(cpu: &'static str, what: &str) -> Result<()> {
+    let mut host = Recipe { cpu, ..Recipe::new() }.greeting(GUEST)?.start()?;
     let reason = host.failure(GUEST)?;
     ensure!(reason.contains(what) && reason.contains("in QEMU: -cpu max"), "{reason}");
     host.says(&[&reason])?;
@@ -46,7 +46,7 @@ fn without_nested_paging_no_guest_runs_and_the_host_stays() -> Result<()> {
 }
 
 fn an_absent_x2apic_is_done_without() -> Result<()> {
-    let recipe = Recipe { processor: "max,-x2apic", ..Recipe::new() }.options("apic=x2apic");
+    let recipe = Recipe { cpu: "max,-x2apic", ..Recipe::new() }.options("apic=x2apic");
     let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
     host.says(&["apic=x2apic", "xAPIC mode is used"])?;
     host.greets(GUEST)?;
@@ -97,11 +97,11 @@ fn a_machine_too_small_for_the_host_is_told_so() -> Result<()> {
     Ok(())
 }
 
-/// Of four processors so many run a guest where their table is damaged in this way; the log says what was wrong.
+/// Of four CPUs so many run a guest where their table is damaged in this way; the log says what was wrong.
 fn runs_despite(damage: &str, online: u32, complaints: &[&[&str]]) -> Result<()> {
     let recipe = Recipe::new().cpus(4).options(&format!("selftest=madt:{damage}"));
     let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
-    host.says(&[&format!("processors: {online} online")])?;
+    host.says(&[&format!("CPUs: {online} online")])?;
     host.greets(GUEST)?;
     for parts in complaints {
         ensure!(host.seen.host_said(parts), "nothing says {parts:?}:\n{}", host.seen);
@@ -110,19 +110,19 @@ fn runs_despite(damage: &str, online: u32, complaints: &[&[&str]]) -> Result<()>
     Ok(())
 }
 
-fn without_a_table_of_processors_one_runs_guests() -> Result<()> {
-    runs_despite("missing", 1, &[&["ACPI table APIC: missing", "only the processor that booted is used"]])
+fn without_a_table_of_cpus_one_runs_guests() -> Result<()> {
+    runs_despite("missing", 1, &[&["ACPI table APIC: missing", "only the CPU that booted is used"]])
 }
 
-fn of_a_truncated_table_the_processors_before_the_cut_run() -> Result<()> {
+fn of_a_truncated_table_the_cpus_before_the_cut_run() -> Result<()> {
     runs_despite("truncated", 1, &[&["ACPI table APIC: the entry at byte 52 is cut short and ignored"]])
 }
 
-fn of_processors_with_one_identifier_the_first_is_used() -> Result<()> {
-    runs_despite("duplicate", 3, &[&["ACPI table APIC: a second processor with APIC id 0 is ignored"]])
+fn of_cpus_with_one_identifier_the_first_is_used() -> Result<()> {
+    runs_despite("duplicate", 3, &[&["ACPI table APIC: a second CPU with APIC id 0 is ignored"]])
 }
 
-fn a_processor_that_does_not_exist_is_done_without() -> Result<()> {
-    let absent = ["processor 1 (APIC id 254)", "first sign of life", "the host goes on without it"];
+fn a_cpu_that_does_not_exist_is_done_without() -> Result<()> {
+    let absent = ["CPU 1 (APIC id 254)", "first sign of life", "the host goes on without it"];
     runs_despite("absurd", 2, &[&["APIC id 0xff, which means all of them"], &absent])
 }

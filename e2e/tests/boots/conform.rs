@@ -15,7 +15,7 @@ use wire::{EventKind, VmState};
 use super::Rule;
 
 pub const RULES: &[Rule] =
-    &[("a_guest_finds_a_processor_and_an_apic_as_the_bare_machine_has_them", as_the_bare_machine_has_them)];
+    &[("a_guest_finds_a_cpu_and_an_apic_as_the_bare_machine_has_them", as_the_bare_machine_has_them)];
 
 const GUEST: &str = "conform";
 /// What a guest of ours writes to its debug-exit port when all was right, and QEMU's exit status for it.

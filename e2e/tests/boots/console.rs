@@ -39,7 +39,7 @@ fn byte_by_byte_the_storm_arrives_as_well() -> Result<()> {
     storm("byte", 2)
 }
 
-/// Logs the storm on two processors with a guest each. No stretch with interrupts off takes more accesses than one
+/// Logs the storm on two CPUs with a guest each. No stretch with interrupts off takes more accesses than one
 /// fill.
 fn storm(policy: &str, fill_accesses: u64) -> Result<()> {
     let options = format!("selftest=log-storm console={policy}");
@@ -103,7 +103,7 @@ fn log_of(policy: &str) -> Result<Vec<String>> {
 
 fn a_host_without_com1_boots_on() -> Result<()> {
     let mut host = BareHost::start_without_com1(&Recipe::new().beating("debian")?)?;
-    ensure!(host.info()?.processors == 2);
+    ensure!(host.info()?.cpus == 2);
     let before = host.first_vm()?;
     ensure!(matches!(before.state, VmState::Loading | VmState::Running), "{before:?}");
     while host.first_vm()?.exits_total <= before.exits_total {

@@ -19,7 +19,7 @@ use super::Rule;
 pub const RULES: &[Rule] = &[
     ("the_host_tells_of_itself_and_of_its_guests", the_host_tells_of_itself_and_of_its_guests),
     ("log_and_events_are_whole_and_in_order", log_and_events_are_whole_and_in_order),
-    ("impossible_requests_are_refused_with_the_mend", impossible_requests_are_refused_with_the_mend),
+    ("impossible_requests_are_refused_with_the_hint", impossible_requests_are_refused_with_the_hint),
     ("the_host_refuses_what_is_no_request_and_goes_on", the_host_refuses_what_is_no_request_and_goes_on),
     ("noise_on_the_line_is_survived", noise_on_the_line_is_survived),
     ("a_reader_that_stalls_finds_the_host_as_it_was", a_reader_that_stalls_finds_the_host_as_it_was),
@@ -34,17 +34,17 @@ fn with_heartbeat() -> Result<Host> {
     Ok(host)
 }
 
-/// A processor that claims to have IBPB and IBRS. The emulator has neither: it ignores writes to PRED_CMD, and
+/// A CPU that claims to have IBPB and IBRS. The emulator has neither: it ignores writes to PRED_CMD, and
 /// SPEC_CTRL reads as zero whatever was written. So barriers are "done", and no guest is told of SPEC_CTRL.
 const CLAIMS: &str = "max,x-force-features=on,+ibpb,+ibrs";
 
 fn the_host_tells_of_itself_and_of_its_guests() -> Result<()> {
-    let recipe = Recipe { processor: CLAIMS, ..Recipe::new().options("selftest=refused-register") };
+    let recipe = Recipe { cpu: CLAIMS, ..Recipe::new().options("selftest=refused-register") };
     let mut host = recipe.linux(GUEST, "heartbeat:50")?.start()?;
     host.beats(GUEST, 1)?;
     tells_of_vulnerabilities(&mut host)?;
     let info = host.client()?.info()?;
-    ensure!(info.version == env!("CARGO_PKG_VERSION") && info.processors == 2, "{info:?}");
+    ensure!(info.version == env!("CARGO_PKG_VERSION") && info.cpus == 2, "{info:?}");
     ensure!(
         info.virtualization == wire::Virtualization::Svm && info.features.contains(&"nested-paging".into()),
         "{info:?}"
@@ -95,9 +95,9 @@ fn log_and_events_are_whole_and_in_order() -> Result<()> {
     let mut host = with_heartbeat()?;
     let mut client = host.client()?;
     let log = whole_log(&mut client)?;
-    for processor in 0..2 {
-        let numbers = log.iter().filter(|record| record.processor == processor).map(|record| record.sequence);
-        ensure!(numbers.eq(0..log.iter().filter(|record| record.processor == processor).count() as u64), "{log:#?}");
+    for cpu in 0..2 {
+        let numbers = log.iter().filter(|record| record.cpu == cpu).map(|record| record.sequence);
+        ensure!(numbers.eq(0..log.iter().filter(|record| record.cpu == cpu).count() as u64), "{log:#?}");
     }
     ensure!(log.is_sorted_by_key(|record| record.time_ns), "{log:#?}");
     ensure!(log[0].text.contains("Baton") && log.iter().any(|record| record.text.contains("host ready")), "{log:#?}");
@@ -112,7 +112,7 @@ fn log_and_events_are_whole_and_in_order() -> Result<()> {
     host.powers_off()
 }
 
-fn impossible_requests_are_refused_with_the_mend() -> Result<()> {
+fn impossible_requests_are_refused_with_the_hint() -> Result<()> {
     let mut host = with_heartbeat()?;
     let name = || GUEST.to_owned();
     let cases = [
@@ -122,9 +122,9 @@ fn impossible_requests_are_refused_with_the_mend() -> Result<()> {
         (RequestBody::ConsoleInput { name: "x".repeat(300), bytes: vec![1] }, RefusalCode::UnknownVm, GUEST),
         (RequestBody::ConsoleInput { name: name(), bytes: vec![0; 1025] }, RefusalCode::Invalid, "1024"),
     ];
-    for (body, code, mend) in cases {
+    for (body, code, hint) in cases {
         let refusal = host.refusal(body)?;
-        ensure!(refusal.code == code && refusal.mend.contains(mend), "{refusal:?}");
+        ensure!(refusal.code == code && refusal.hint.contains(hint), "{refusal:?}");
     }
     host.beats(GUEST, 5)?;
     host.powers_off()
@@ -144,7 +144,7 @@ fn no_requests() -> Result<Vec<(&'static str, Vec<u8>, &'static str)>> {
 
 fn the_host_refuses_what_is_no_request_and_goes_on() -> Result<()> {
     let mut host = BareHost::start(&Recipe::new().beating(GUEST)?)?;
-    host.settle()?;
+    host.drain_answers()?;
     for (what, bytes, part) in no_requests()? {
         let refusal = host.refusal_of(&bytes)?;
         ensure!(!refusal.reason.is_empty() && refusal.reason.contains(part), "{what}: {refusal}");
@@ -153,7 +153,7 @@ fn the_host_refuses_what_is_no_request_and_goes_on() -> Result<()> {
     // A client that dies in the middle of a frame: what comes next begins where it stopped.
     let question = frames::question()?;
     host.send(&question[..question.len() / 2])?;
-    host.settle()?;
+    host.drain_answers()?;
     let before = host.first_vm()?;
     std::thread::sleep(Duration::from_millis(500));
     let after = host.first_vm()?;
@@ -164,7 +164,7 @@ fn the_host_refuses_what_is_no_request_and_goes_on() -> Result<()> {
 fn noise_on_the_line_is_survived() -> Result<()> {
     let mut host = BareHost::start(&Recipe::new().beating(GUEST)?)?;
     host.send(&frames::noise(16 * 1024))?;
-    host.settle()?;
+    host.drain_answers()?;
     let before = host.first_vm()?;
     std::thread::sleep(Duration::from_millis(500));
     let after = host.first_vm()?;
@@ -176,11 +176,11 @@ fn noise_on_the_line_is_survived() -> Result<()> {
 /// was full. Those before and behind came whole, the guest was not held up, and all of the host's answers came.
 fn a_reader_that_stalls_finds_the_host_as_it_was() -> Result<()> {
     let mut host = BareHost::start(&Recipe::new().linux(GUEST, "heartbeat:1")?)?;
-    host.settle()?;
+    host.drain_answers()?;
     host.subscribe(Subscription { consoles: true, ..Subscription::default() })?;
     let before = host.first_vm()?;
     std::thread::sleep(Duration::from_secs(20));
-    host.settle()?;
+    host.drain_answers()?;
     let after = host.first_vm()?;
     ensure!(after.state == VmState::Running && after.exits_total > before.exits_total, "{before:?} {after:?}");
     let (mut seen, end) = (Transcript::default(), Instant::now() + Duration::from_secs(60));
@@ -189,7 +189,7 @@ fn a_reader_that_stalls_finds_the_host_as_it_was() -> Result<()> {
     };
     let goes_on = |steps: &[u64]| steps.iter().rev().take_while(|step| **step == 1).count() >= 20;
     while steps(&seen).iter().all(|step| *step == 1) || !goes_on(&steps(&seen)) {
-        ensure!(Instant::now() < end, "no gap, or nothing behind it: {:?}", steps(&seen));
+        ensure!(Instant::now() < end, "no blackout, or nothing behind it: {:?}", steps(&seen));
         if let Some(Stream::Console { name, bytes }) = host.client().next(Duration::from_secs(1))? {
             seen.add(What::Console { name: name.into_owned(), bytes: bytes.into_owned() });
         }

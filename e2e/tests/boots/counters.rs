@@ -44,7 +44,7 @@ pub const PERF_LONG_RULES: &[Rule] = &[
     ("linux_perf_watches_by_amds_registers", || perf_watches(Pmu::Amd)),
 ];
 
-/// How long Linux's perf may take: `perf top` reads its symbols by an emulated processor, which others may want as
+/// How long Linux's perf may take: `perf top` reads its symbols by an emulated CPU, which others may want as
 /// well.
 const PERF_LIMIT: Duration = Duration::from_secs(300);
 /// What a guest of ours writes to its debug-exit port when all was right.
@@ -54,7 +54,7 @@ fn counting(name: &str, pmu: Pmu, cmdline: &str) -> Result<Guest> {
     Ok(Guest { pmu, ..tiny(name, "counters", cmdline)? })
 }
 
-/// Intel's and AMD's registers at once, two guests of each kind on one processor; then they end with a counter on.
+/// Intel's and AMD's registers at once, two guests of each kind on one CPU; then they end with a counter on.
 fn answer(options: &str) -> Result<()> {
     let mut recipe = Recipe::new().options(options);
     let guests = [("intel", Pmu::Intel), ("amd", Pmu::Amd), ("intel-too", Pmu::Intel), ("amd-too", Pmu::Amd)];
@@ -73,9 +73,9 @@ fn answer(options: &str) -> Result<()> {
     host.powers_off()
 }
 
-/// The processor's counters are wanted, cannot be had for this reason, and done without.
-fn refused(processor: &'static str, reason: &str) -> Result<()> {
-    let recipe = Recipe { processor, ..Recipe::new() }.options("pmu=hardware");
+/// The CPU's counters are wanted, cannot be had for this reason, and done without.
+fn refused(cpu: &'static str, reason: &str) -> Result<()> {
+    let recipe = Recipe { cpu, ..Recipe::new() }.options("pmu=hardware");
     let mut host = recipe.guest(counting("counts", Pmu::Amd, "do=stopped")?).start()?;
     host.says(&["pmu=hardware", &format!("cannot be used, {reason}; pmu=soft is")])?;
     host.guest_says("counts", "counters: stopped: ok")?;
@@ -117,12 +117,12 @@ fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     let before = host.client()?.figures("watch", 0)?;
     host.guest_says("watch", ALL_AGREE)?;
     let after = host.client()?.figures("watch", 0)?;
-    let looks_right = |number: usize, counter: &PerfCounter| {
+    let is_plausible = |number: usize, counter: &PerfCounter| {
         let is_this = usize::from(counter.number) == number && !counter.is_fixed;
         is_this && counter.event == PerfEvent::Cycles && counter.user && counter.kernel
     };
     for (number, (before, after)) in before.counters.iter().zip(&after.counters).enumerate() {
-        ensure!(looks_right(number, before) && looks_right(number, after), "{before:?} {after:?}");
+        ensure!(is_plausible(number, before) && is_plausible(number, after), "{before:?} {after:?}");
         ensure!((after.overflows > before.overflows) == (number == 0), "{before:?} {after:?}");
     }
     ensure!((before.counters.len(), after.counters.len()) == (4, 4), "{before:?} {after:?}");
@@ -135,7 +135,7 @@ fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     let idle = host.client()?.figures("idle", 0)?;
     ensure!(idle.counters.is_empty() && idle.counted_ticks == 0 && !idle.exits.is_empty(), "{idle:?}");
     let refusal = host.refusal(RequestBody::VmPerf { name: "watch".to_owned(), vcpu: 1 })?;
-    ensure!(refusal.code == RefusalCode::WrongState && !refusal.mend.is_empty(), "{refusal}");
+    ensure!(refusal.code == RefusalCode::WrongState && !refusal.hint.is_empty(), "{refusal}");
     ensure!(!host.seen.console("watch").contains("WRONG"), "{}", host.seen);
     host.powers_off()
 }
@@ -154,7 +154,7 @@ fn perf_counts_and_records(pmu: Pmu, driver: &str) -> Result<()> {
     let cycles = count(" cycles")?;
     ensure!((tsc_hz / 2..tsc_hz * 2).contains(&cycles), "{cycles} cycles in a second of {tsc_hz} ticks: {lines:#?}");
     if pmu == Pmu::Intel {
-        // They are opened one after the other, and stopped together. Linux knows no such event of this AMD processor's.
+        // They are opened one after the other, and stopped together. Linux knows no such event of this AMD CPU's.
         let reference = count(" ref-cycles")?;
         ensure!(cycles.abs_diff(reference) < cycles / 10, "{cycles} cycles, {reference} reference cycles");
     }

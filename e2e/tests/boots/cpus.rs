@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors that leave a running host and come back, and what guests notice of it: a pause.
+//! CPUs that leave a running host and come back, and what guests notice of it: a pause.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ pub const RULES: &[Rule] = &[
     ("a_computing_guest_notices_nothing_but_pauses", a_computing_guest_notices_nothing_but_pauses),
     ("guests_that_move_keep_their_registers", guests_that_move_keep_their_registers),
     ("a_paused_guest_and_one_at_its_prompt_move", a_paused_guest_and_one_at_its_prompt_move),
-    ("guests_start_and_end_where_their_processor_has_gone", guests_start_and_end_where_their_processor_has_gone),
+    ("guests_start_and_end_where_their_cpu_has_gone", guests_start_and_end_where_their_cpu_has_gone),
     ("what_cannot_leave_or_come_is_refused_with_the_reason", what_cannot_leave_or_come_is_refused),
-    ("a_processor_stays_where_the_others_have_no_room", a_processor_stays_where_the_others_have_no_room),
-    ("a_host_uses_the_processors_it_is_told_and_others_later", a_host_uses_the_processors_it_is_told),
+    ("a_cpu_stays_where_the_others_have_no_room", a_cpu_stays_where_the_others_have_no_room),
+    ("a_host_uses_the_cpus_it_is_told_and_others_later", a_host_uses_the_cpus_it_is_told),
     ("coming_and_going_a_hundred_times_takes_no_memory", coming_and_going_a_hundred_times_takes_no_memory),
 ];
 
@@ -28,12 +28,12 @@ pub const RULES: &[Rule] = &[
 pub const X2APIC_RULES: &[Rule] =
     &[("a_computing_guest_notices_nothing_in_x2apic_mode", a_computing_guest_notices_nothing_in_x2apic_mode)];
 
-/// Times that processors leave and come back under a guest that computes.
+/// Times that CPUs leave and come back under a guest that computes.
 const TURNS: u32 = 10;
 /// The longest that one thread of a guest may stand still, in milliseconds: far from what its kernel complains of.
 const LONGEST_PAUSE_MS: u64 = 5_000;
 
-/// A host of so many processors. Comparing clocks is bring-up's business and wants an emulator with processors to
+/// A host of so many CPUs. Comparing clocks is bring-up's business and wants an emulator with CPUs to
 /// spare: where it has none, one that comes may be given up in that step.
 fn host_of(cpus: u32) -> Recipe {
     Recipe::new().cpus(cpus).options("tsc=skip")
@@ -55,21 +55,21 @@ fn online(host: &mut Host, index: u32) -> Result<()> {
 
 fn cpu(host: &mut Host, index: u32) -> Result<CpuInfo> {
     let cpus = host.client()?.cpus()?;
-    cpus.into_iter().find(|cpu| cpu.index == index).with_context(|| format!("processor {index} is not in the list"))
+    cpus.into_iter().find(|cpu| cpu.index == index).with_context(|| format!("CPU {index} is not in the list"))
 }
 
 fn states(host: &mut Host) -> Result<Vec<CpuState>> {
     Ok(host.client()?.cpus()?.into_iter().map(|cpu| cpu.state).collect())
 }
 
-/// Waits until a guest's virtual processors are on these processors.
-fn is_on(host: &mut Host, guest: &str, processors: &[u32]) -> Result<()> {
+/// Waits until a guest's vCPUs are on these CPUs.
+fn is_on(host: &mut Host, guest: &str, cpus: &[u32]) -> Result<()> {
     loop {
-        let at = host.vm(guest)?.processors;
-        if at == processors {
+        let at = host.vm(guest)?.cpus;
+        if at == cpus {
             return Ok(());
         }
-        host.wait_a_moment().with_context(|| format!("{guest} is on {at:?}, not on {processors:?}"))?;
+        host.wait_a_moment().with_context(|| format!("{guest} is on {at:?}, not on {cpus:?}"))?;
     }
 }
 
@@ -101,7 +101,7 @@ fn churns(host: &Host, guest: &str) -> Vec<Churn> {
 fn goes_on(host: &mut Host, guest: &str) -> Result<()> {
     let before = churns(host, guest).last().copied().unwrap_or_default().slowest;
     while churns(host, guest).last().is_none_or(|churn| churn.slowest <= before) {
-        host.wait_a_moment().with_context(|| format!("not every processor of {guest} goes on:\n{}", host.seen))?;
+        host.wait_a_moment().with_context(|| format!("not every CPU of {guest} goes on:\n{}", host.seen))?;
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ fn is_well(host: &Host, guest: &str) -> Result<()> {
         ensure!(is_right, "{churn:?}:\n{}", host.seen);
     }
     let console = host.seen.console(guest);
-    // An emulated processor has no invariant time stamp counter, and Linux tells it from others by this alone.
+    // An emulated CPU has no invariant time stamp counter, and Linux tells it from others by this alone.
     let is_expected = |line: &&str| line.ends_with("tsc: Marking TSC unstable due to TSCs unsynchronized");
     let complaints: Vec<_> = dmesg::suspicious(&console).into_iter().filter(|line| !is_expected(line)).collect();
     ensure!(complaints.is_empty(), "{guest} complains: {complaints:#?}");
@@ -132,8 +132,8 @@ fn computes_through(recipe: Recipe, turns: u32) -> Result<()> {
             offline(&mut host, index)?;
             host.event(&EventKind::CpuOffline { index })?;
         }
-        let processors = host.vm("debian")?.processors;
-        ensure!(!processors.contains(&first), "turn {turn}: {processors:?}");
+        let cpus = host.vm("debian")?.cpus;
+        ensure!(!cpus.contains(&first), "turn {turn}: {cpus:?}");
         goes_on(&mut host, "debian")?;
         for index in [Some(first), second].into_iter().flatten() {
             online(&mut host, index)?;
@@ -211,17 +211,17 @@ fn a_paused_guest_and_one_at_its_prompt_move() -> Result<()> {
     host.powers_off()
 }
 
-fn guests_start_and_end_where_their_processor_has_gone() -> Result<()> {
+fn guests_start_and_end_where_their_cpu_has_gone() -> Result<()> {
     let keeper = |name: &str| tiny(name, "keeper", "do=wait");
     let late = Guest { autostart: false, vcpus: 2, ..linux("late", Kernel::Default, "wait")? };
     let recipe = host_of(3).guest(keeper("first")?).guest(keeper("again")?).guest(late);
     let mut host = recipe.start()?;
     host.guest_says("again", "keeper: wait: going")?;
-    // The second processor of this one waits for its start-up interrupt when the first one's, its home, goes.
+    // The second CPU of this one waits for its start-up interrupt when the first one's, its home, goes.
     host.order(RequestBody::VmStart { name: "late".into() })?;
     offline(&mut host, 2)?;
-    host.guest_says("late", "processors  2 (")?;
-    ensure!(!host.vm("late")?.processors.contains(&2), "{:?}", host.vm("late")?);
+    host.guest_says("late", "CPUs        2 (")?;
+    ensure!(!host.vm("late")?.cpus.contains(&2), "{:?}", host.vm("late")?);
     offline(&mut host, 1)?;
     for _ in 0..3 {
         host.order(RequestBody::VmReset { name: "again".into() })?;
@@ -244,10 +244,10 @@ fn what_cannot_leave_or_come_is_refused() -> Result<()> {
     let mut host = Recipe::new().cpus(2).beating("debian")?.start()?;
     let cases = [
         (RequestBody::CpuOffline { index: 0 }, RefusalCode::WrongState, "serves the control channel"),
-        (RequestBody::CpuOnline { index: 0 }, RefusalCode::WrongState, "processor 0 is online"),
-        (RequestBody::CpuOnline { index: 1 }, RefusalCode::WrongState, "processor 1 is online"),
-        (RequestBody::CpuOffline { index: 2 }, RefusalCode::Invalid, "no processor 2; this host has 0 to 1"),
-        (RequestBody::CpuOnline { index: u32::MAX }, RefusalCode::Invalid, "there is no processor 4294967295"),
+        (RequestBody::CpuOnline { index: 0 }, RefusalCode::WrongState, "CPU 0 is online"),
+        (RequestBody::CpuOnline { index: 1 }, RefusalCode::WrongState, "CPU 1 is online"),
+        (RequestBody::CpuOffline { index: 2 }, RefusalCode::Invalid, "no CPU 2; this host has 0 to 1"),
+        (RequestBody::CpuOnline { index: u32::MAX }, RefusalCode::Invalid, "there is no CPU 4294967295"),
     ];
     for (body, code, reason) in cases {
         let refusal = host.refusal(body)?;
@@ -255,14 +255,14 @@ fn what_cannot_leave_or_come_is_refused() -> Result<()> {
     }
     offline(&mut host, 1)?;
     let refusal = host.refusal(RequestBody::CpuOffline { index: 1 })?;
-    ensure!(refusal.code == RefusalCode::WrongState && refusal.reason == "processor 1 is offline", "{refusal}");
-    ensure!(host.client()?.info()?.processors == 1);
+    ensure!(refusal.code == RefusalCode::WrongState && refusal.reason == "CPU 1 is offline", "{refusal}");
+    ensure!(host.client()?.info()?.cpus == 1);
     host.beats("debian", 3)?;
     host.powers_off()
 }
 
-fn a_processor_stays_where_the_others_have_no_room() -> Result<()> {
-    // More than one processor takes; but for the first they wait for a start-up interrupt that never comes.
+fn a_cpu_stays_where_the_others_have_no_room() -> Result<()> {
+    // More than one CPU takes; but for the first they wait for a start-up interrupt that never comes.
     let crowd = Guest { vcpus: 40, ..tiny("crowd", "keeper", "do=wait")? };
     let mut host = host_of(4).guest(crowd).start()?;
     host.guest_says("crowd", "keeper: wait: going")?;
@@ -274,7 +274,7 @@ fn a_processor_stays_where_the_others_have_no_room() -> Result<()> {
             break;
         }
     }
-    let (index, refusal) = refused.context("one processor held all of them")?;
+    let (index, refusal) = refused.context("one CPU held all of them")?;
     ensure!(refusal.code == RefusalCode::Exhausted && refusal.reason.contains("has room"), "{refusal}");
     let cpu = cpu(&mut host, index)?;
     ensure!(cpu.state == CpuState::Online && !cpu.vcpus.is_empty(), "{cpu:?}");
@@ -286,16 +286,16 @@ fn a_processor_stays_where_the_others_have_no_room() -> Result<()> {
     host.powers_off()
 }
 
-fn a_host_uses_the_processors_it_is_told() -> Result<()> {
+fn a_host_uses_the_cpus_it_is_told() -> Result<()> {
     use CpuState::{Offline, Online};
     let recipe = Recipe::new().cpus(4).options("cpu=2,9");
     let mut host = recipe.beating("a")?.beating("b")?.start()?;
-    host.says(&["option cpu: there is no processor 9; this machine has 0 to 3"])?;
-    host.says(&["option cpu: processor 0 boots the host and is used too"])?;
+    host.says(&["option cpu: there is no CPU 9; this machine has 0 to 3"])?;
+    host.says(&["option cpu: CPU 0 boots the host and is used too"])?;
     host.beats("a", 1)?;
     host.beats("b", 1)?;
     ensure!(states(&mut host)? == [Online, Offline, Online, Offline], "{:?}", host.client()?.cpus()?);
-    ensure!(host.vm("a")?.processors == [0] && host.vm("b")?.processors == [2]);
+    ensure!(host.vm("a")?.cpus == [0] && host.vm("b")?.cpus == [2]);
     for index in [3, 1] {
         online(&mut host, index)?;
     }

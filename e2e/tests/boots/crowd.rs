@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests of several processors that send each other every kind of interrupt, and switch each other off and on.
+//! Guests of several CPUs that send each other every kind of interrupt, and take each other offline and online.
 
 use anyhow::{Result, ensure};
 use baton::config::Guest;
@@ -9,8 +9,8 @@ use wire::{EventKind, VmState};
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("interrupts_between_processors_are_the_architectures", interrupts_between_processors_are_the_architectures),
-    ("processors_that_share_one_are_no_different", processors_that_share_one_are_no_different),
+    ("interrupts_between_cpus_are_the_architectures", interrupts_between_cpus_are_the_architectures),
+    ("cpus_that_share_one_are_no_different", cpus_that_share_one_are_no_different),
 ];
 
 const GOOD: &str = "good";
@@ -18,11 +18,11 @@ const GOOD: &str = "good";
 const RIGHT: u32 = 0x10;
 
 fn crowd(name: &str, cmdline: &str) -> Result<Guest> {
-    Ok(Guest { vcpus: 4, ..tiny(name, "crowd", &format!("processors=4 {cmdline}"))? })
+    Ok(Guest { vcpus: 4, ..tiny(name, "crowd", &format!("cpus=4 {cmdline}"))? })
 }
 
 /// One with its local APICs' registers as MSRs, one with them in memory, and beside them one that does not notice.
-fn interrupts_between_processors_are_the_architectures() -> Result<()> {
+fn interrupts_between_cpus_are_the_architectures() -> Result<()> {
     let guests = [("msrs", ""), ("memory", "apic=memory")];
     let mut recipe = Recipe::new().cpus(4).beating(GOOD)?;
     for (name, cmdline) in guests {
@@ -38,7 +38,7 @@ fn interrupts_between_processors_are_the_architectures() -> Result<()> {
     host.powers_off()
 }
 
-fn processors_that_share_one_are_no_different() -> Result<()> {
+fn cpus_that_share_one_are_no_different() -> Result<()> {
     let mut host = Recipe::new().cpus(1).guest(crowd("crowd", "")?).start()?;
     ends_well(&mut host, "crowd")?;
     host.powers_off()

@@ -23,8 +23,8 @@ pub const RULES: &[Rule] = &[
     ("a_panic_inside_the_heap_is_reported_whole", a_panic_inside_the_heap_is_reported_whole),
     ("a_reason_that_cannot_be_shown_costs_the_reason_and_no_more", a_reason_that_cannot_be_shown_costs_the_reason),
     ("of_two_that_panic_at_once_one_reports_and_names_the_other", of_two_that_panic_at_once_one_reports),
-    ("a_processor_with_interrupts_masked_is_stopped_by_an_nmi", a_masked_processor_is_stopped_by_an_nmi),
-    ("a_processor_that_answers_nothing_is_named", a_processor_that_answers_nothing_is_named),
+    ("a_cpu_with_interrupts_masked_is_stopped_by_an_nmi", a_masked_cpu_is_stopped_by_an_nmi),
+    ("a_cpu_that_answers_nothing_is_named", a_cpu_that_answers_nothing_is_named),
     ("guests_end_with_their_host_and_its_log_can_still_be_read", guests_end_with_their_host),
     ("a_host_that_has_ended_sleeps_and_answers_keys", a_host_that_has_ended_sleeps_and_answers_keys),
     ("a_host_that_spins_answers_keys_too", a_host_that_spins_answers_keys_too),
@@ -58,7 +58,7 @@ fn is_whole(lines: &[String], why: &str) -> Result<()> {
 }
 
 fn a_panic_in_an_interrupt_handler_is_reported_whole() -> Result<()> {
-    is_whole(&lines("panic-in-interrupt")?, "panic on processor 0: self-test, in an interrupt handler")
+    is_whole(&lines("panic-in-interrupt")?, "panic on CPU 0: self-test, in an interrupt handler")
 }
 
 /// An NMI and an interrupt of the host's own making, then an NMI from the machine, as a chipset sends it.
@@ -85,16 +85,16 @@ fn what_no_one_claims_ends_nothing() -> Result<()> {
 }
 
 fn a_panic_inside_the_log_is_reported_whole() -> Result<()> {
-    is_whole(&lines("panic-in-log")?, "panic on processor 0: self-test, while a record is formatted")
+    is_whole(&lines("panic-in-log")?, "panic on CPU 0: self-test, while a record is formatted")
 }
 
 fn a_panic_inside_the_heap_is_reported_whole() -> Result<()> {
-    is_whole(&lines("panic-in-heap")?, "panic on processor 0: self-test, while the heap is locked")
+    is_whole(&lines("panic-in-heap")?, "panic on CPU 0: self-test, while the heap is locked")
 }
 
 fn a_reason_that_cannot_be_shown_costs_the_reason() -> Result<()> {
     let lines = lines("panic-in-report")?;
-    let why = "panic on processor 0: self-test, while a record is formatted";
+    let why = "panic on CPU 0: self-test, while a record is formatted";
     let at = lines.iter().position(|line| line.contains("noting the reason failed")).context("nothing failed")?;
     ensure!([why, "the end goes on"].iter().all(|part| lines[at].contains(part)), "{lines:#?}");
     is_whole(&lines[at + 1..], why)
@@ -102,25 +102,25 @@ fn a_reason_that_cannot_be_shown_costs_the_reason() -> Result<()> {
 
 fn of_two_that_panic_at_once_one_reports() -> Result<()> {
     let lines = lines("panic-on-two")?;
-    is_whole(&lines, "self-test, on two processors at once")?;
-    let owner = if lines.iter().any(|line| line.contains("panic on processor 0")) { 0 } else { 1 };
-    let other = format!("processor {}: failed too, and stopped", 1 - owner);
+    is_whole(&lines, "self-test, on two CPUs at once")?;
+    let owner = if lines.iter().any(|line| line.contains("panic on CPU 0")) { 0 } else { 1 };
+    let other = format!("CPU {}: failed too, and stopped", 1 - owner);
     ensure!(lines.iter().any(|line| line.contains(&other)), "no {other:?} in {lines:#?}");
     Ok(())
 }
 
-fn a_masked_processor_is_stopped_by_an_nmi() -> Result<()> {
+fn a_masked_cpu_is_stopped_by_an_nmi() -> Result<()> {
     let lines = lines("panic-beside-masked")?;
-    is_whole(&lines, "panic on processor 0: self-test, beside one that does not listen")?;
-    let is_stopped = |line: &String| line.contains("processor 1: stopped by an NMI");
+    is_whole(&lines, "panic on CPU 0: self-test, beside one that does not listen")?;
+    let is_stopped = |line: &String| line.contains("CPU 1: stopped by an NMI");
     ensure!(lines.iter().any(is_stopped), "{lines:#?}");
     Ok(())
 }
 
-fn a_processor_that_answers_nothing_is_named() -> Result<()> {
-    let lines = lines("panic-beside-deaf")?;
-    is_whole(&lines, "panic on processor 0: self-test, beside one that does not listen")?;
-    ensure!(lines.iter().any(|line| line.contains("processor 1: NOT ANSWERING")), "{lines:#?}");
+fn a_cpu_that_answers_nothing_is_named() -> Result<()> {
+    let lines = lines("panic-beside-unresponsive")?;
+    is_whole(&lines, "panic on CPU 0: self-test, beside one that does not listen")?;
+    ensure!(lines.iter().any(|line| line.contains("CPU 1: NOT ANSWERING")), "{lines:#?}");
     Ok(())
 }
 
@@ -129,7 +129,7 @@ fn panics_now(host: &mut Host) -> Result<()> {
     // There is no answer to this question.
     let _ =
         host.client()?.request_within(Duration::from_millis(100), RequestBody::Events { from_sequence: 0, limit: 1 });
-    host.says(&["panic on processor 0: self-test, as asked"])?;
+    host.says(&["panic on CPU 0: self-test, as asked"])?;
     host.says(&[END])
 }
 
@@ -141,7 +141,7 @@ fn guests_end_with_their_host() -> Result<()> {
         host.beats(name, 2)?;
     }
     panics_now(&mut host)?;
-    host.says(&["processor 1: stopped"])?;
+    host.says(&["CPU 1: stopped"])?;
     // What was on its way may still come.
     host.listen(Duration::from_millis(500));
     let beats = |host: &Host| GUESTS.iter().map(|name| host.seen.heartbeats(name).len()).sum::<usize>();
@@ -157,7 +157,7 @@ fn guests_end_with_their_host() -> Result<()> {
 /// The control channel of a host that has ended.
 fn serves_its_log(host: &mut Host) -> Result<()> {
     let info = host.client()?.info()?;
-    ensure!(info.version.contains("this host has ended") && info.processors == 2, "{info:?}");
+    ensure!(info.version.contains("this host has ended") && info.cpus == 2, "{info:?}");
     let (mut texts, mut next) = (Vec::new(), 0);
     let mut client = host.client()?;
     loop {
@@ -179,19 +179,19 @@ fn serves_its_log(host: &mut Host) -> Result<()> {
 
 fn a_host_that_has_ended_sleeps_and_answers_keys() -> Result<()> {
     let mut host = answers_keys("halt")?;
-    let seconds = host.processor_seconds(Duration::from_secs(2))?;
+    let seconds = host.cpu_seconds(Duration::from_secs(2))?;
     ensure!(seconds <= 0.1, "a host that has ended takes {seconds} s of two seconds");
     resets_by_key(&mut host)
 }
 
 fn a_host_that_spins_answers_keys_too() -> Result<()> {
     let mut host = answers_keys("spin")?;
-    let seconds = host.processor_seconds(Duration::from_secs(2))?;
+    let seconds = host.cpu_seconds(Duration::from_secs(2))?;
     ensure!(seconds >= 0.5, "the baseline takes {seconds} s of two seconds: it does not spin");
     resets_by_key(&mut host)
 }
 
-/// A host of two processors that has ended, after its keys h, r and l.
+/// A host of two CPUs that has ended, after its keys h, r and l.
 fn answers_keys(action: &str) -> Result<TypedHost> {
     let recipe = Recipe::new().options(&format!("selftest=panic-on-two panic={action}"));
     let mut host =
@@ -213,7 +213,7 @@ fn answers_keys(action: &str) -> Result<TypedHost> {
 fn resets_by_key(host: &mut TypedHost) -> Result<()> {
     host.types("b")?;
     host.says("Baton 0.1.0 starts")?;
-    host.says("before this host: panic on processor").map(drop)
+    host.says("before this host: panic on CPU").map(drop)
 }
 
 /// Starts a machine without guests that is reset where others would end.
@@ -231,16 +231,16 @@ fn the_next_host_tells_what_ended_the_one_before() -> Result<()> {
     ensure!(host.client()?.previous()?.lines.is_empty(), "the first host has no predecessor");
     panics_now(&mut host)?;
     host.says(&["the machine is reset in 1 s"])?;
-    host.says(&["before this host: panic on processor 0: self-test, as asked"])?;
+    host.says(&["before this host: panic on CPU 0: self-test, as asked"])?;
     let is_up = |seen: &e2e::transcript::Transcript| {
-        seen.host.iter().filter(|line| line.contains("processors: 2 online")).count() == 2
+        seen.host.iter().filter(|line| line.contains("CPUs: 2 online")).count() == 2
     };
     host.wait("the second host", is_up)?;
     host.wait_a_moment()?;
     let lines = host.client()?.previous()?.lines;
     let has = |part: &str| lines.iter().any(|line| line.contains(part));
     for part in [
-        "ended on processor 0",
+        "ended on CPU 0",
         "self-test, as asked at hypervisor/src/",
         "rip ",
         " #1 0xffffffff8",
@@ -261,5 +261,5 @@ fn a_hypervisor_below_is_told_through_pvpanic() -> Result<()> {
     let mut host = Host::new(Lab::start(&machine, dir)?, folder);
     let ending = host.ending()?;
     ensure!(matches!(ending, Ending::Emulator { status: 1, .. }), "{ending}:\n{}", host.seen);
-    is_whole(&host.seen.host, "panic on processor 0: self-test")
+    is_whole(&host.seen.host, "panic on CPU 0: self-test")
 }

@@ -26,7 +26,7 @@ const GOOD: &str = "good";
 /// What a guest of ours writes to its debug-exit port when all was right.
 const RIGHT: u32 = 0x10;
 
-/// A Linux guest on the first processor, hostile ones each on another.
+/// A Linux guest on the first CPU, hostile ones each on another.
 fn beside_good(hostile: &[(&str, &str)]) -> Result<Host> {
     let mut recipe = Recipe::new().cpus(1 + hostile.len() as u32).linux(GOOD, "heartbeat:50")?;
     for (name, ways) in hostile {
@@ -89,7 +89,7 @@ const DEATHS: [(&str, &str); 5] = [
     ("hlt-cli", "halted with interrupts off"),
 ];
 const SPINS: &str = "hang-cli";
-/// What comes of these is the processor's choice: QEMU's stays at an instruction that sets reserved bits of CR4.
+/// What comes of these is the CPU's choice: QEMU's stays at an instruction that sets reserved bits of CR4.
 const ANYTHING: [&str; 2] = ["noise", "cr4-junk"];
 /// An endless debug exception.
 const LOOPS: &str = "debug-loop";

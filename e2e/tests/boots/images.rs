@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use baton::bundle::signed;
-use baton::image::{read, seal_anew, sealed, verify};
+use baton::image::{read, seal_new, sealed, verify};
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::{Emulator, built};
 use e2e::recipe::{Recipe, tiny};
@@ -22,9 +22,9 @@ use wire::{
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("an_image_is_checked_early_in_the_gap_too_or_never", an_image_is_checked_as_the_policy_says),
+    ("an_image_is_checked_early_in_the_blackout_too_or_never", an_image_is_checked_as_the_policy_says),
     ("a_stray_write_to_a_locked_image_is_a_fault", a_stray_write_to_a_locked_image_is_a_fault),
-    ("a_stray_write_is_found_in_the_gap", a_stray_write_is_found_in_the_gap),
+    ("a_stray_write_is_found_in_the_blackout", a_stray_write_is_found_in_the_blackout),
     ("a_host_with_keys_takes_only_what_they_have_signed", a_host_with_keys_takes_only_what_they_have_signed),
     ("bad_images_are_refused_and_guests_run_on", bad_images_are_refused_and_guests_run_on),
     ("a_sent_bundle_brings_its_own_guests", a_sent_bundle_brings_its_own_guests),
@@ -35,7 +35,7 @@ pub const RULES: &[Rule] = &[
 
 const A: &str = "a";
 const B: &str = "b";
-/// As in the restart's tests: a crowded machine may lose a processor over comparing clocks.
+/// As in the restart's tests: a crowded machine may lose a CPU over comparing clocks.
 const OPTIONS: &str = "tsc=skip";
 
 /// A guest that computes for ever.
@@ -87,8 +87,8 @@ fn upload(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
     sent.with_context(|| host.seen.to_string())
 }
 
-/// What is free once processors without a guest have got to where they need their last frame.
-fn free_settled(host: &mut Host) -> Result<u64> {
+/// What is free once CPUs without a guest have got to where they need their last frame.
+fn free_once_stable(host: &mut Host) -> Result<u64> {
     host.listen(Duration::from_secs(2));
     free(host)
 }
@@ -108,15 +108,18 @@ fn an_image_is_checked_as_the_policy_says() -> Result<()> {
         (Verify::Sha256, "sha256", "max,-cx16", Some(usual), (bytes, bytes)),
         (Verify::None, "none", "max,-cx16", None, (0, 0)),
     ];
-    for (policy, name, processor, means, (before, gap)) in cases {
-        let recipe = Recipe { processor, ..busy(A)?.on(emulator) };
+    for (policy, name, cpu, means, (before, blackout)) in cases {
+        let recipe = Recipe { cpu, ..busy(A)?.on(emulator) };
         let mut host = recipe.options(&format!("{OPTIONS} verify={name}")).start()?;
         is_fresh(&mut host, A)?;
         for generation in 2..=3 {
             let report = restart(&mut host, RequestBody::Restart)?;
             ensure!((report.generation, report.verify) == (generation, policy), "{report:?}");
-            ensure!((report.bytes_hashed_before, report.bytes_hashed_in_gap) == (before, gap), "{name}: {report:?}");
-            ensure!((report.hashing_in_gap_ns > 0) == (gap > 0), "{report:?}");
+            ensure!(
+                (report.bytes_hashed_before, report.bytes_hashed_in_blackout) == (before, blackout),
+                "{name}: {report:?}"
+            );
+            ensure!((report.hashing_in_blackout_ns > 0) == (blackout > 0), "{report:?}");
             is_fresh(&mut host, A)?;
         }
         for by in ["plain code", "SHA-NI"] {
@@ -157,7 +160,7 @@ fn a_stray_write_to_a_locked_image_is_a_fault() -> Result<()> {
 }
 
 /// The write succeeds, and is found before the image is entered.
-fn a_stray_write_is_found_in_the_gap() -> Result<()> {
+fn a_stray_write_is_found_in_the_blackout() -> Result<()> {
     let host = ends("sha256")?;
     stray_address(&host)?;
     ensure!(host.seen.host_said(&["after it was checked", "it is not what was sealed"]), "{}", host.seen);
@@ -177,7 +180,7 @@ fn is_refused(host: &mut Host, image: &[u8], parts: &[&str]) -> Result<()> {
     }
     let refusal = refusal.with_context(|| host.seen.to_string())?;
     let text = refusal.to_string();
-    ensure!(refusal.code == RefusalCode::Invalid && !refusal.mend.is_empty(), "{refusal:?}");
+    ensure!(refusal.code == RefusalCode::Invalid && !refusal.hint.is_empty(), "{refusal:?}");
     ensure!(parts.iter().all(|part| text.contains(part)), "{text:?} lacks {parts:?}");
     host.order(RequestBody::UploadDrop)
 }
@@ -185,7 +188,7 @@ fn is_refused(host: &mut Host, image: &[u8], parts: &[&str]) -> Result<()> {
 /// Whatever was tried, it runs as if nothing had been.
 fn runs_on(host: &mut Host, free_before: u64) -> Result<()> {
     let before = host.vm(A)?;
-    // A guest that is paused and resumed has left its processor and come back to it.
+    // A guest that is paused and resumed has left its CPU and come back to it.
     host.order(RequestBody::VmPause { name: A.to_owned() })?;
     host.state(A, VmState::Paused)?;
     host.order(RequestBody::VmResume { name: A.to_owned() })?;
@@ -203,7 +206,7 @@ fn runs_on(host: &mut Host, free_before: u64) -> Result<()> {
 fn with_key() -> Result<(Recipe, tempfile::TempDir)> {
     let folder = e2e::recipe::folder()?;
     let path = folder.path().join("signed.elf");
-    fs::write(&path, seal_anew(&image()?, Some(&key(1)))?)?;
+    fs::write(&path, seal_new(&image()?, Some(&key(1)))?)?;
     let recipe = Recipe { image: baton::config::Image::File(path), trusted_keys: vec![key(1).public()], ..busy(A)? };
     Ok((recipe, folder))
 }
@@ -213,17 +216,17 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     // The policy that checks nothing does not count there.
     let mut host = recipe.options(&format!("{OPTIONS} verify=none")).start()?;
     is_fresh(&mut host, A)?;
-    let free = free_settled(&mut host)?;
+    let free = free_once_stable(&mut host)?;
     let image = small_image::good();
     is_refused(&mut host, &sealed(image.clone()), &["nobody has signed it", "trusts 1 key", "[trust] keys"])?;
-    let other = seal_anew(&image, Some(&key(2)))?;
+    let other = seal_new(&image, Some(&key(2)))?;
     is_refused(&mut host, &other, &["it is signed by", "does not trust", "[trust] keys"])?;
-    let mut forged = seal_anew(&image, Some(&key(1)))?;
+    let mut forged = seal_new(&image, Some(&key(1)))?;
     let signature = forged.len() - 50;
     forged[signature] ^= 1;
     is_refused(&mut host, &forged, &["its signature is not that of", "baton image sign"])?;
     // Signed once, and too old by now; nobody may ask for it here.
-    let old = seal_anew(&small_image::of_security(0), Some(&key(1)))?;
+    let old = seal_new(&small_image::of_security(0), Some(&key(1)))?;
     is_refused(&mut host, &old, &["security version is 0", "permits no downgrade"])?;
     let refusal = host.refusal(RequestBody::PermitDowngrade)?;
     ensure!(refusal.reason.contains("permits no downgrade"), "{refusal:?}");
@@ -234,12 +237,12 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     for (bundle, reason) in [(bundle.clone(), "nobody has signed it"), (signed(bundle, &key(2)), "does not trust")] {
         upload(&mut host, UploadKind::Bundle, &bundle)?;
         let refusal = host.refusal(RequestBody::RestartUploaded)?;
-        ensure!(refusal.reason.contains(reason) && refusal.mend.contains("--sign"), "{refusal:?}");
+        ensure!(refusal.reason.contains(reason) && refusal.hint.contains("--sign"), "{refusal:?}");
         host.order(RequestBody::UploadDrop)?;
     }
     runs_on(&mut host, free)?;
     let report = restart(&mut host, RequestBody::Restart)?;
-    ensure!((report.verify, report.bytes_hashed_in_gap) == (Verify::Early, 0), "{report:?}");
+    ensure!((report.verify, report.bytes_hashed_in_blackout) == (Verify::Early, 0), "{report:?}");
     let signer = format!("signed by {}", key(1).public().id());
     host.says(&[signer.as_str()])?;
     is_fresh(&mut host, A)?;
@@ -249,7 +252,7 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
 fn bad_images_are_refused_and_guests_run_on() -> Result<()> {
     let mut host = busy(A)?.start()?;
     is_fresh(&mut host, A)?;
-    let free = free_settled(&mut host)?;
+    let free = free_once_stable(&mut host)?;
     let good = sealed(small_image::good());
     ensure!(verify(&good, &[]).is_ok());
     is_refused(&mut host, &small_image::good(), &["no seal", "baton image sign"])?;
@@ -285,13 +288,13 @@ fn a_sent_bundle_brings_its_own_guests() -> Result<()> {
     ensure!(refusal.code == RefusalCode::WrongState && refusal.reason.contains("no file was sent"), "{refusal:?}");
     let refusal = host.upload(UploadKind::Bundle, &[b"070701".as_slice(), &[b'x'; 200]].concat());
     let refusal = refusal.err().context("it is no bundle")?.downcast::<Refusal>()?;
-    ensure!(refusal.reason.contains("bundle") && refusal.mend.contains("baton bundle"), "{refusal:?}");
+    ensure!(refusal.reason.contains("bundle") && refusal.hint.contains("baton bundle"), "{refusal:?}");
     let (a, b) = (idle(A)?.bundle()?, idle(B)?.bundle()?);
     let mut free_then = None;
     for (bundle, name, generation) in [(&b, B, 2), (&a, A, 3)] {
         upload(&mut host, UploadKind::Bundle, bundle)?;
         let report = restart(&mut host, RequestBody::RestartUploaded)?;
-        ensure!((report.generation, report.processors_lost) == (generation, 0), "{report:?}");
+        ensure!((report.generation, report.cpus_lost) == (generation, 0), "{report:?}");
         is_fresh(&mut host, name)?;
         let names: Vec<String> = host.client()?.vms()?.into_iter().map(|vm| vm.name).collect();
         ensure!(names == [name], "{names:?}");
@@ -320,7 +323,7 @@ fn received(host: &mut Host, body: RequestBody) -> Result<u64> {
 fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
     let mut host = busy(A)?.start()?;
     is_fresh(&mut host, A)?;
-    let before = free_settled(&mut host)?;
+    let before = free_once_stable(&mut host)?;
     // Its first bytes are those of an image, which is all that they can show.
     let bytes = small_image::good()[..MAX_UPLOAD_BYTES].to_vec();
     let piece = |offset| RequestBody::UploadData { offset, bytes: bytes.clone() };
@@ -356,11 +359,11 @@ fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
 fn a_file_that_does_not_fit_is_refused() -> Result<()> {
     let mut host = busy(A)?.start()?;
     is_fresh(&mut host, A)?;
-    let before = free_settled(&mut host)?;
+    let before = free_once_stable(&mut host)?;
     for bytes in [before + 1, 1 << 40, u64::MAX, 0] {
         let refusal = host.refusal(begin(bytes, 1))?;
         let code = if bytes == 0 { RefusalCode::Invalid } else { RefusalCode::Exhausted };
-        ensure!(refusal.code == code && !refusal.mend.is_empty(), "{bytes}: {refusal:?}");
+        ensure!(refusal.code == code && !refusal.hint.is_empty(), "{bytes}: {refusal:?}");
     }
     runs_on(&mut host, before)?;
     host.powers_off()
@@ -390,7 +393,10 @@ fn the_tool_signs_sends_and_restarts() -> Result<()> {
     fs::write(folder.join("signed.toml"), signed)?;
     operator.says(&["up", "--detach", "signed.toml"])?.well()?;
     let out = operator.says(&["restart", "--image", "next.elf"])?.well()?;
-    ensure!(out.contains("sent ") && out.contains("generation   2 (") && out.contains("nothing in the gap"), "{out}");
+    ensure!(
+        out.contains("sent ") && out.contains("generation   2 (") && out.contains("nothing in the blackout"),
+        "{out}"
+    );
     fs::write(folder.join("small.elf"), small_image::good())?;
     let unsigned = operator.says(&["restart", "--image", "small.elf"])?;
     ensure!(unsigned.status == Some(1) && unsigned.err.contains("nobody has signed it"), "{unsigned:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that share processors and, one after the other, memory: each has its registers to itself, and none finds what
+//! Guests that share CPUs and, one after the other, memory: each has its registers to itself, and none finds what
 //! another left. The guest is `keeper` (`guests/README.md`).
 
 use anyhow::{Result, ensure};
@@ -11,7 +11,7 @@ use wire::{EventKind, RequestBody, VmState};
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("guests_that_share_a_processor_keep_their_registers", guests_that_share_a_processor_keep_their_registers),
+    ("guests_that_share_a_cpu_keep_their_registers", guests_that_share_a_cpu_keep_their_registers),
     ("a_guest_that_is_paused_finds_its_registers_again", a_guest_that_is_paused_finds_its_registers_again),
     ("a_guest_finds_nothing_of_who_ran_before", a_guest_finds_nothing_of_who_ran_before),
     ("a_guest_finds_nothing_of_who_runs_beside", a_guest_finds_nothing_of_who_runs_beside),
@@ -52,7 +52,7 @@ fn start(host: &mut Host, name: &str) -> Result<()> {
 
 const SHARING: [&str; 3] = ["a", "b", "c"];
 
-/// A host of so many processors, and three guests that watch their registers.
+/// A host of so many CPUs, and three guests that watch their registers.
 fn three_that_hold(cpus: u32) -> Result<Host> {
     let recipe = Recipe::new().cpus(cpus);
     let recipe = SHARING
@@ -62,7 +62,7 @@ fn three_that_hold(cpus: u32) -> Result<Host> {
     recipe.start()
 }
 
-fn guests_that_share_a_processor_keep_their_registers() -> Result<()> {
+fn guests_that_share_a_cpu_keep_their_registers() -> Result<()> {
     let mut host = three_that_hold(1)?;
     for name in SHARING {
         ends_well(&mut host, name)?;
@@ -85,7 +85,7 @@ fn a_guest_that_is_paused_finds_its_registers_again() -> Result<()> {
     host.powers_off()
 }
 
-/// Two guests follow each other on one processor. Each looks first, and then fills everything.
+/// Two guests follow each other on one CPU. Each looks first, and then fills everything.
 fn a_guest_finds_nothing_of_who_ran_before() -> Result<()> {
     let waiting = |name, seed| anyhow::Ok(Guest { autostart: false, ..keeper(name, seed, "fresh,stain")? });
     let mut host = Recipe::new().cpus(1).guest(waiting("a", 1)?).guest(waiting("b", 2)?).start()?;
@@ -100,7 +100,7 @@ fn a_guest_finds_nothing_of_who_ran_before() -> Result<()> {
     host.powers_off()
 }
 
-/// One guest has filled everything and sleeps; another starts on its processor.
+/// One guest has filled everything and sleeps; another starts on its CPU.
 fn a_guest_finds_nothing_of_who_runs_beside() -> Result<()> {
     let beside = Guest { autostart: false, ..keeper("beside", 2, "fresh,stain")? };
     let mut host = Recipe::new().cpus(1).guest(keeper("stays", 1, "stain,registers,wait")?).guest(beside).start()?;

@@ -28,7 +28,7 @@ const GUEST: &str = "keeper";
 /// An emulated Linux may take this long to its /init, on a crowded machine.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// The host comes up on all processors, on whatever Linux has left behind, and runs its guest.
+/// The host comes up on all CPUs, on whatever Linux has left behind, and runs its guest.
 fn is_replaced(system_call: &str, memory_mib: u64, firmware: Option<PathBuf>) -> Result<()> {
     let emulator = if Emulator::Ten.is_here() { Emulator::Ten } else { Emulator::System };
     let recipe = Recipe::new().on(emulator).cpus(4).memory_mib(memory_mib).options("log=debug").powers_off();
@@ -43,7 +43,7 @@ fn is_replaced(system_call: &str, memory_mib: u64, firmware: Option<PathBuf>) ->
     host.limit(LIMIT);
     host.says(&["kexec-init: going"])?;
     host.says(&["Baton", "loaded by the Linux boot protocol"])?;
-    host.says(&["processors: 4 online"])?;
+    host.says(&["CPUs: 4 online"])?;
     host.guest_says(GUEST, "keeper: fresh: ok")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     is_well(&host, is_uefi)

@@ -39,7 +39,7 @@ fn started() -> EventKind {
 fn host_with_a_line(options: &str) -> Result<BareHost> {
     let guest = tiny(GUEST, "keeper", "do=fresh,wait")?;
     let mut host = BareHost::start(&Recipe::new().options(&format!("tsc=skip {options}")).guest(guest))?;
-    host.settle()?;
+    host.drain_answers()?;
     has_written(&mut host)?;
     Ok(host)
 }

@@ -52,7 +52,7 @@ fn two_guests_run_side_by_side() -> Result<()> {
     let mut host = pair()?;
     let (a, b) = (host.vm(A)?, host.vm(B)?);
     ensure!(a.state == VmState::Running && b.state == VmState::Running, "{a:?} {b:?}");
-    ensure!(a.processors != b.processors, "both run on {:?}", a.processors);
+    ensure!(a.cpus != b.cpus, "both run on {:?}", a.cpus);
     for _ in 0..5 {
         host.beats(A, 4)?;
         host.beats(B, 4)?;
@@ -73,7 +73,7 @@ fn a_paused_guest_stands_still_and_goes_on_where_it_was() -> Result<()> {
     let exits = host.vm(A)?.exits_total;
     host.beats(B, 20)?;
     ensure!(host.seen.heartbeats(A).len() == before, "a paused guest goes on:\n{}", host.seen);
-    ensure!(host.vm(A)?.exits_total == exits, "a paused guest leaves its processor");
+    ensure!(host.vm(A)?.exits_total == exits, "a paused guest leaves its CPU");
     let refusal = host.refusal(RequestBody::VmPause { name: named(A) })?;
     ensure!(refusal.code == RefusalCode::WrongState, "{refusal}");
     host.order(RequestBody::VmResume { name: named(A) })?;
@@ -102,7 +102,7 @@ fn a_guest_is_reset_stopped_and_started_beside_another() -> Result<()> {
     ensure!(host.seen.heartbeats(A).len() == beats, "a stopped guest goes on");
     for order in [RequestBody::VmStop { name: named(A) }, RequestBody::VmReset { name: named(A) }] {
         let refusal = host.refusal(order)?;
-        ensure!(refusal.code == RefusalCode::WrongState && !refusal.mend.is_empty(), "{refusal}");
+        ensure!(refusal.code == RefusalCode::WrongState && !refusal.hint.is_empty(), "{refusal}");
     }
     host.order(RequestBody::VmStart { name: named(A) })?;
     host.greets(A)?;

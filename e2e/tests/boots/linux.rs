@@ -35,7 +35,7 @@ pub fn trials() -> Vec<Trial> {
     }
     trials.push(super::trial("linux", "a_guests_memory_keeps_what_is_written", a_guests_memory_keeps_what_is_written));
     trials.push(super::trial("linux", "a_guests_clock_runs_as_ours", a_guests_clock_runs_as_ours));
-    trials.push(super::trial("linux", "a_guest_of_two_processors_uses_both", a_guest_of_two_processors_uses_both));
+    trials.push(super::trial("linux", "a_guest_of_two_cpus_uses_both", a_guest_of_two_cpus_uses_both));
     trials
 }
 
@@ -70,14 +70,14 @@ fn a_guests_memory_keeps_what_is_written() -> Result<()> {
     Ok(())
 }
 
-fn a_guest_of_two_processors_uses_both() -> Result<()> {
+fn a_guest_of_two_cpus_uses_both() -> Result<()> {
     let guest = Guest { vcpus: 2, ..linux("debian", Kernel::Default, "poweroff")? };
     let mut host = Recipe::new().powers_off().guest(guest).start()?;
     host.greets("debian")?;
-    host.guest_says("debian", "processors  2 (")?;
+    host.guest_says("debian", "CPUs        2 (")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     let console = host.seen.console("debian");
-    // An emulated processor has no invariant time stamp counter, and Linux tells it from others by this alone.
+    // An emulated CPU has no invariant time stamp counter, and Linux tells it from others by this alone.
     let is_expected = |line: &&str| line.ends_with("tsc: Marking TSC unstable due to TSCs unsynchronized");
     let complaints: Vec<_> = dmesg::suspicious(&console).into_iter().filter(|line| !is_expected(line)).collect();
     ensure!(complaints.is_empty(), "the guest complains: {complaints:#?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's log: from every context, from all processors at once, and to whoever follows it.
+//! The host's log: from every context, from all CPUs at once, and to whoever follows it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[
     ("as_much_log_is_kept_as_the_operator_wants", as_much_log_is_kept_as_the_operator_wants),
 ];
 
-const PROCESSORS: u32 = 4;
+const CPUS: u32 = 4;
 const GUEST: &str = "guest";
 /// How long a follower may wait for a record.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,54 +41,49 @@ fn whole_log(client: &mut Client) -> Result<Vec<LogRecord<'static>>> {
 
 /// Without guests, so that QEMU's threads have nothing to race for.
 fn host_with(options: &str) -> Result<(Host, Client)> {
-    let mut host = Recipe::new().cpus(PROCESSORS).concurrent().options(options).start_with(None)?;
+    let mut host = Recipe::new().cpus(CPUS).concurrent().options(options).start_with(None)?;
     let client = host.client()?;
     Ok((host, client))
 }
 
 fn every_context_may_log_and_a_storm_is_counted_to_the_last() -> Result<()> {
     let (mut host, mut client) = host_with("selftest=log")?;
-    // The boot processor's last record of the storm, and after it everything it has to print.
-    host.wait("the end of the storm", |seen| ends_of_storm(&seen.host).len() == PROCESSORS as usize)?;
+    // The boot CPU's last record of the storm, and after it everything it has to print.
+    host.wait("the end of the storm", |seen| ends_of_storm(&seen.host).len() == CPUS as usize)?;
     let log = whole_log(&mut client)?;
     ensure!(log.is_sorted_by_key(|record| record.time_ns), "{log:#?}");
-    for processor in 0..PROCESSORS {
-        let own: Vec<_> = log.iter().filter(|record| record.processor == processor).collect();
-        let first = own.first().context("each processor has logged")?.sequence;
+    for cpu in 0..CPUS {
+        let own: Vec<_> = log.iter().filter(|record| record.cpu == cpu).collect();
+        let first = own.first().context("each CPU has logged")?.sequence;
         ensure!(own.iter().zip(first..).all(|(record, number)| record.sequence == number), "a gap in {own:#?}");
         let end = own.iter().find(|record| record.text.starts_with("storm: ") && record.text.ends_with("this one"));
-        let end = end.context("the storm ends with a record on each processor")?;
+        let end = end.context("the storm ends with a record on each CPU")?;
         ensure!(end.text == format!("storm: {} records before this one", end.sequence), "{end:?}");
         // What was printed and what was counted as lost are together what was written.
-        let printed = printed_of(&host.seen.host, processor, &end.text);
-        ensure!(
-            printed == end.sequence + 1,
-            "{printed} of {} on processor {processor}:\n{}",
-            end.sequence + 1,
-            host.seen
-        );
+        let printed = printed_of(&host.seen.host, cpu, &end.text);
+        ensure!(printed == end.sequence + 1, "{printed} of {} on CPU {cpu}:\n{}", end.sequence + 1, host.seen);
     }
     in_order(
         &host.seen.host,
         &[
-            "trial: from the boot",
-            "trial: while a record is formatted",
-            "trial: and that record",
-            "trial: from an interrupt",
-            "trial: from NMI 0",
-            "processors: 4 online",
+            "log self-test: from the boot",
+            "log self-test: while a record is formatted",
+            "log self-test: and that record",
+            "log self-test: from an interrupt",
+            "log self-test: from NMI 0",
+            "CPUs: 4 online",
         ],
     )
 }
 
-/// The lines with which processors end the storm.
+/// The lines with which CPUs end the storm.
 fn ends_of_storm(lines: &[String]) -> Vec<&String> {
     lines.iter().filter(|line| line.ends_with("records before this one")).collect()
 }
 
-/// Records of a processor that were printed or reported as lost, up to the line that ends in `last`.
-fn printed_of(lines: &[String], processor: u32, last: &str) -> u64 {
-    let (name, lost) = (format!(" cpu{processor} "), format!("cpu{processor}: … "));
+/// Records of a CPU that were printed or reported as lost, up to the line that ends in `last`.
+fn printed_of(lines: &[String], cpu: u32, last: &str) -> u64 {
+    let (name, lost) = (format!(" cpu{cpu} "), format!("cpu{cpu}: … "));
     let mut count = 0;
     for line in lines {
         if let Some(records) = line.strip_prefix(&lost).and_then(|rest| rest.split(' ').next()) {
@@ -127,7 +122,7 @@ fn a_follower_misses_nothing() -> Result<()> {
     while resumed < ROUNDS {
         let left = deadline.saturating_duration_since(Instant::now());
         let Some(Stream::Log(record)) = follower.next(left)? else { continue };
-        let expected = next.entry(record.processor).or_default();
+        let expected = next.entry(record.cpu).or_default();
         ensure!(record.sequence == *expected, "{record:?} is not number {expected}");
         *expected += 1;
         resumed += usize::from(record.text.ends_with("resumed"));
@@ -144,10 +139,10 @@ fn as_much_log_is_kept_as_the_operator_wants() -> Result<()> {
         loop {
             let log = whole_log(&mut client)?;
             let ends = log.iter().filter(|record| record.text.ends_with("records before this one")).count();
-            if ends == PROCESSORS as usize {
-                return Ok(log.iter().filter(|record| record.processor == 1).count());
+            if ends == CPUS as usize {
+                return Ok(log.iter().filter(|record| record.cpu == 1).count());
             }
-            ensure!(Instant::now() < deadline, "{ends} of {PROCESSORS} processors have come to the end of the storm");
+            ensure!(Instant::now() < deadline, "{ends} of {CPUS} CPUs have come to the end of the storm");
         }
     };
     let (small, large) = (kept("selftest=log log-buffer=64,4")?, kept("selftest=log log-buffer=64,32")?);

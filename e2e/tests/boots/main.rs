@@ -32,13 +32,13 @@ mod many_guests;
 mod memory;
 mod panicked;
 mod pci;
-mod processors;
 mod profile;
 mod protocols;
 mod release;
 mod report;
 mod restart;
 mod self_tests;
+mod smp;
 mod stress;
 mod timeline;
 mod tool;
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
             if arguments.ignored || arguments.include_ignored { left_out_of_the_long_suite() } else { None };
         left_out().into_iter().chain(of_the_long_suite).for_each(|what| println!("left out: {what}"));
     }
-    let mut trials: Vec<Trial> = trials().into_iter().chain(long_trials()).collect();
+    let mut trials: Vec<Trial> = trials().into_iter().chain(long_tests()).collect();
     trials.sort_by_key(|trial| LONGEST.iter().position(|part| trial.name().contains(part)).unwrap_or(LONGEST.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     report::print_slowest();
@@ -149,9 +149,9 @@ fn trials() -> Vec<Trial> {
         ("self_tests", self_tests::RULES),
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
-        ("processors", processors::RULES),
+        ("smp", smp::RULES),
         ("cpus", cpus::RULES),
-        ("processors", if Emulator::Ten.is_here() { processors::X2APIC_RULES } else { &[] }),
+        ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),
         ("panicked", panicked::RULES),
         ("panicked", if e2e::gdb::is_here() { panicked::GDB_RULES } else { &[] }),
         ("cpus", if Emulator::Ten.is_here() { cpus::X2APIC_RULES } else { &[] }),
@@ -186,7 +186,7 @@ fn trials() -> Vec<Trial> {
 
 /// What `make test-all` runs beyond `make test`: soaks, long forms, and true concurrency
 /// ([`e2e::recipe::Recipe::concurrent`]).
-fn long_trials() -> Vec<Trial> {
+fn long_tests() -> Vec<Trial> {
     let groups = [
         ("machine", LONG_MACHINE_RULES),
         ("counters", if has_perf() { counters::PERF_LONG_RULES } else { &[] }),
@@ -195,7 +195,7 @@ fn long_trials() -> Vec<Trial> {
         ("many_guests", many_guests::LONG_RULES),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
-        ("processors", if Emulator::Ten.is_here() { processors::X2APIC_LONG_RULES } else { &[] }),
+        ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
@@ -204,8 +204,8 @@ fn long_trials() -> Vec<Trial> {
     ];
     let rules = groups
         .into_iter()
-        .flat_map(|(group, rules)| rules.iter().map(move |&(name, rule)| long_trial(group, name, rule)));
-    rules.chain(panicked::long_trials()).chain(stress::long_trials()).collect()
+        .flat_map(|(group, rules)| rules.iter().map(move |&(name, rule)| long_test(group, name, rule)));
+    rules.chain(panicked::long_tests()).chain(stress::long_tests()).collect()
 }
 
 /// What a failure of concurrent CPUs may be. Nothing that can be seen from outside proves it, so the test has failed.
@@ -213,7 +213,7 @@ const KNOWN_RACE: &str = "known race of the emulator: QEMU may have lost a flag 
                           if the same boot fails with one thread for all CPUs, too, it is no race";
 
 /// A test `long::GROUP::NAME`, which runs with `--ignored` or `--include-ignored` only.
-fn long_trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
+fn long_test(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
     let is_concurrent = name.contains("concurrent");
     let hinted = move || rule().map_err(|error| if is_concurrent { error.context(KNOWN_RACE) } else { error });
     trial(&format!("long::{group}"), name, hinted).with_ignored_flag(true)

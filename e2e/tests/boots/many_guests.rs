@@ -81,7 +81,7 @@ fn a_cpu_that_is_full_is_named() -> Result<()> {
     host.limit(LIMIT);
     let last = name(limits::GUESTS - 1);
     let reason = host.failure(&last)?;
-    let expected = "each processor that is online holds as many virtual processors as it can: give the host more";
+    let expected = "each CPU that is online holds as many vCPUs as it can: give the host more";
     ensure!(reason == expected, "{reason}");
     let vms = host.client()?.vms()?;
     let (running, others): (Vec<_>, Vec<_>) = vms.into_iter().partition(|vm| vm.state == VmState::Running);

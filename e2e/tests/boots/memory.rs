@@ -130,7 +130,7 @@ fn damaged_memory_is_not_used() -> Result<()> {
     ends_well(&mut host)
 }
 
-/// The emulator's monitor gives processor 0 an uncorrected error with an address.
+/// The emulator's monitor gives CPU 0 an uncorrected error with an address.
 fn memory_is_on_two_nodes() -> Result<()> {
     let numa = "-object memory-backend-ram,id=a,size=512M -object memory-backend-ram,id=b,size=512M \
                 -numa node,nodeid=0,memdev=a,cpus=0 -numa node,nodeid=1,memdev=b,cpus=1";

@@ -40,7 +40,7 @@ const B: &str = "b";
 const BUSY_TIME: Duration = Duration::from_secs(10);
 const LONG_BUSY_TIME: Duration = Duration::from_secs(60);
 
-/// Linux panics with one processor or four, reports it by a driver or not, and reboots or stays.
+/// Linux panics with one CPU or four, reports it by a driver or not, and reboots or stays.
 type Panics = (u32, bool, bool);
 
 /// Each of these at least once.
@@ -52,8 +52,8 @@ pub fn trials() -> Vec<Trial> {
     USUAL.into_iter().map(|it| super::trial("panicked", &name(it), move || panics_so(it))).collect()
 }
 
-pub fn long_trials() -> Vec<Trial> {
-    OTHERS.into_iter().map(|it| super::long_trial("panicked", &name(it), move || panics_so(it))).collect()
+pub fn long_tests() -> Vec<Trial> {
+    OTHERS.into_iter().map(|it| super::long_test("panicked", &name(it), move || panics_so(it))).collect()
 }
 
 fn name((vcpus, reports, reboots): Panics) -> String {
@@ -85,8 +85,8 @@ fn beside_another(guest: Guest) -> Result<Host> {
 fn stays(vcpus: u32, reports: bool) -> Result<()> {
     let mut host = beside_another(panics(vcpus, reports, 0)?)?;
     host.event(&EventKind::VmPanicked { name: named(A) })?;
-    // Which of its processors panicked is the guest's choice.
-    host.wait("a throttled processor", |seen| {
+    // Which of its CPUs panicked is the guest's choice.
+    host.wait("a throttled CPU", |seen| {
         seen.events.iter().any(|event| matches!(event, EventKind::VmThrottled { name, .. } if name == A))
     })?;
     host.guest_says(A, "end Kernel panic")?;

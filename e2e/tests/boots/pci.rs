@@ -23,7 +23,7 @@ pub const RULES: &[Rule] = &[
     ("without_guests_an_idle_host_probes", without_guests_an_idle_host_probes),
     ("a_wrong_policy_is_named_and_the_usual_one_used", a_wrong_policy_is_named_and_the_usual_one_used),
     ("without_memory_mapped_configuration_ports_are_used", without_memory_mapped_configuration_ports_are_used),
-    ("the_next_image_probes_anew", the_next_image_probes_anew),
+    ("the_next_image_probes_again", the_next_image_probes_again),
     ("guests_run_well_while_their_host_probes_for_ever", guests_run_well_while_their_host_probes_for_ever),
     ("the_tool_lists_functions", the_tool_lists_functions),
     ("configuration_space_in_memory_is_read_with_eax_alone", configuration_space_in_memory_is_read_with_eax_alone),
@@ -137,18 +137,18 @@ fn without_memory_mapped_configuration_ports_are_used() -> Result<()> {
     host.powers_off()
 }
 
-fn the_next_image_probes_anew() -> Result<()> {
+fn the_next_image_probes_again() -> Result<()> {
     let mut host = Recipe::new().beating(GUEST)?.start()?;
     let (before, functions) = complete(&mut host)?;
     match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)? {
         ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
         other => bail!("{other:?}"),
     }
-    let (after, found_anew) = complete(&mut host)?;
+    let (after, found_again) = complete(&mut host)?;
     let ranges =
         |functions: &[PciFunction]| functions.iter().map(|function| function.ranges.clone()).collect::<Vec<_>>();
     ensure!(before.total.accesses == after.total.accesses, "{before:?} {after:?}");
-    ensure!(ranges(&functions) == ranges(&found_anew), "all is as it was: {functions:?} {found_anew:?}");
+    ensure!(ranges(&functions) == ranges(&found_again), "all is as it was: {functions:?} {found_again:?}");
     host.powers_off()
 }
 

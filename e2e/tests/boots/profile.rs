@@ -28,7 +28,7 @@ const GUEST: &str = "watch";
 /// It checks its own counters' counts for as long as it runs, with exits all the time.
 const ALL_AGREE: &str = "overflows, all agree";
 const CPUS: u32 = 2;
-/// The machine may be given little time: so often it is looked at again for what has not been seen.
+/// The machine may be given little time: so often it is checked again for what has not been seen.
 const ROUNDS: usize = 30;
 
 fn busy_host() -> Result<Host> {
@@ -56,7 +56,7 @@ fn ask(client: &mut Client, body: RequestBody) -> Result<Result<ProfilePage, Ref
 
 fn is_refused(client: &mut Client, body: RequestBody) -> Result<()> {
     match ask(client, body)? {
-        Err(refusal) if refusal.code == RefusalCode::WrongState && !refusal.mend.is_empty() => Ok(()),
+        Err(refusal) if refusal.code == RefusalCode::WrongState && !refusal.hint.is_empty() => Ok(()),
         other => bail!("not the refusal that is due: {other:?}"),
     }
 }
@@ -85,7 +85,7 @@ fn all_is_seen() -> Result<()> {
         })?;
         ensure!(round.cut_short.is_none() && round.head.period_us == 5000, "{:?}", round.head);
         let of = Stacks::of(&round.words, round.head.code, |at| symbols.functions(at), |_| GUEST.to_owned());
-        // Where a processor gets no time, what it was sent twice comes once.
+        // Where a CPU gets no time, what it was sent twice comes once.
         ensure!(of.total() + round.head.lost <= round.head.asked, "{} of {:?}", of.total(), round.head);
         ensure!(of.total() + round.head.lost >= round.head.asked / 3, "{} of {:?}", of.total(), round.head);
         taken.words.extend(&round.words);

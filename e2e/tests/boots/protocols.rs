@@ -39,7 +39,7 @@ fn recipe() -> Result<Recipe> {
     Ok(Recipe::new().options(OPTIONS).powers_off().guest(tiny(GUEST, "keeper", "do=fresh")?))
 }
 
-/// The host came by the protocol that its log calls so, to this place; all processors and the guest run, in this image
+/// The host came by the protocol that its log calls so, to this place; all CPUs and the guest run, in this image
 /// and in the next.
 fn runs_its_guest(host: &mut Host, protocol: &str, place: &str) -> Result<()> {
     host.says(&[&format!("starts at {place}, loaded by {protocol}")])?;
@@ -48,7 +48,7 @@ fn runs_its_guest(host: &mut Host, protocol: &str, place: &str) -> Result<()> {
     // What the guest said first is gone where the tool is not heard by then: firmware may read what is meant for the
     // host.
     let well = format!("{GUEST} ended through its debug-exit port with 0x10");
-    for said in ["processors: 2 online", &well] {
+    for said in ["CPUs: 2 online", &well] {
         let times = host.seen.host.iter().filter(|line| line.contains(said)).count();
         ensure!(times == 2, "{said:?} is there {times} times: {}", host.seen);
     }

@@ -36,7 +36,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A crowded machine may leave one of the emulator's CPUs without a core for longer than an update waits.
 const ATTEMPTS: u32 = 5;
 
-/// Two guests of ours, which check their registers and memory for ever, and a Linux whose processors are all busy.
+/// Two guests of ours, which check their registers and memory for ever, and a Linux whose CPUs are all busy.
 const HOST: &str = r#"
 [host]
 memory = "1GiB"
@@ -240,8 +240,8 @@ impl Attached<'_> {
         Ok(())
     }
 
-    /// Linux reports three times more, with nothing wrong and every processor further; our guests run, and the busy one
-    /// has left its processor and come back.
+    /// Linux reports three times more, with nothing wrong and every CPU further; our guests run, and the busy one
+    /// has left its CPU and come back.
     fn guests_go_on(&self) -> Result<()> {
         let (reports, before) = (self.reports()?.len(), self.exits()?);
         wait_for("three reports of Linux", || Ok(self.reports()?.len() >= reports + 3))?;

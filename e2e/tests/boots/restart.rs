@@ -17,14 +17,14 @@ use wire::{EventKind, LogRecord, RefusalCode, ReplyBody, RequestBody, RestartRep
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("two_guests_start_anew_on_four_processors", || two_guests_start_anew(Emulator::System)),
+    ("two_guests_start_again_on_four_cpus", || two_guests_start_again(Emulator::System)),
     ("many_restarts_in_a_row_lose_nothing", || restarts_in_a_row_lose_nothing(two_keepers()?, RESTARTS)),
-    ("parked_processors_can_be_woken_as_after_a_reset", parked_processors_can_be_woken_as_after_a_reset),
+    ("parked_cpus_can_be_woken_as_after_a_reset", parked_cpus_can_be_woken_as_after_a_reset),
     ("when_guests_are_done_the_host_restarts_as_often_as_wanted", when_guests_are_done_the_host_restarts),
-    ("a_processor_that_does_not_park_is_left_behind", a_processor_that_does_not_park_is_left_behind),
-    ("a_processor_that_stays_in_its_mailbox_is_left_behind", a_processor_that_stays_in_its_mailbox_is_left_behind),
-    ("a_processor_that_was_taken_off_stays_off", a_processor_that_was_taken_off_stays_off),
-    ("one_processor_restarts_alone", one_processor_restarts_alone),
+    ("a_cpu_that_does_not_park_is_left_behind", a_cpu_that_does_not_park_is_left_behind),
+    ("a_cpu_that_stays_in_its_mailbox_is_left_behind", a_cpu_that_stays_in_its_mailbox_is_left_behind),
+    ("a_cpu_that_was_offlined_stays_offline", a_cpu_that_was_offlined_stays_offline),
+    ("one_cpu_restarts_alone", one_cpu_restarts_alone),
     ("the_log_and_its_readers_survive", the_log_and_its_readers_survive),
     ("a_restart_without_an_image_is_refused", a_restart_without_an_image_is_refused),
     ("a_restart_with_a_bad_image_is_refused", a_restart_with_a_bad_image_is_refused),
@@ -35,14 +35,14 @@ pub const RULES: &[Rule] = &[
 /// For the long suite.
 pub const LONG_RULES: &[Rule] = &[
     ("two_hundred_restarts_in_a_row_lose_nothing", || restarts_in_a_row_lose_nothing(two_keepers()?, LONG_RESTARTS)),
-    ("two_hundred_restarts_of_concurrent_processors_lose_nothing", || {
+    ("two_hundred_restarts_of_concurrent_cpus_lose_nothing", || {
         restarts_in_a_row_lose_nothing(two_keepers()?.concurrent(), LONG_RESTARTS)
     }),
 ];
 
 /// Those that want QEMU 10.
 pub const X2APIC_RULES: &[Rule] =
-    &[("two_guests_start_anew_on_four_processors_in_x2apic_mode", || two_guests_start_anew(Emulator::Ten))];
+    &[("two_guests_start_again_on_four_cpus_in_x2apic_mode", || two_guests_start_again(Emulator::Ten))];
 
 const A: &str = "a";
 const B: &str = "b";
@@ -60,7 +60,7 @@ fn restart(host: &mut Host) -> Result<RestartReport> {
 }
 
 /// One of them is Linux, the other a guest of ours.
-fn two_guests_start_anew(emulator: Emulator) -> Result<()> {
+fn two_guests_start_again(emulator: Emulator) -> Result<()> {
     let mut host = Recipe::new().cpus(4).on(emulator).linux(A, "heartbeat:100")?.beating(B)?.start()?;
     for generation in 1..=3 {
         for guest in [A, B] {
@@ -69,15 +69,12 @@ fn two_guests_start_anew(emulator: Emulator) -> Result<()> {
             host.beats(guest, 2)?;
         }
         let info = host.client()?.info()?;
-        ensure!((info.generation, info.processors) == (generation, 4), "{info:?}");
+        ensure!((info.generation, info.cpus) == (generation, 4), "{info:?}");
         if generation < 3 {
             let report = restart(&mut host)?;
-            ensure!(
-                (report.generation, report.processors, report.processors_lost) == (generation + 1, 4, 0),
-                "{report:?}"
-            );
+            ensure!((report.generation, report.cpus, report.cpus_lost) == (generation + 1, 4, 0), "{report:?}");
             // In either order: one CPU may start a guest while another opens the control channel.
-            ensure!(report.machine_gap_ns > Some(0) && report.host_gap_ns > 0, "{report:?}");
+            ensure!(report.machine_blackout_ns > Some(0) && report.host_blackout_ns > 0, "{report:?}");
             host.event(&EventKind::HostRestarts { generation: generation + 1 })?;
         }
     }
@@ -89,8 +86,8 @@ fn two_guests_start_anew(emulator: Emulator) -> Result<()> {
 const RESTARTS: u64 = 8;
 const LONG_RESTARTS: u64 = 200;
 
-/// Clocks are not compared when the machine is switched on: on a crowded machine an emulator may lose a processor over
-/// that, which is not what is looked at here.
+/// Clocks are not compared when the machine is powered on: on a crowded machine an emulator may lose a CPU over
+/// that, which is not what is checked here.
 const OPTIONS: &str = "tsc=skip";
 
 /// Two guests that find their memory and registers fresh, spoil them, and then wait or compute for ever.
@@ -117,15 +114,11 @@ fn restarts_in_a_row_lose_nothing(recipe: Recipe, restarts: u64) -> Result<()> {
     let mut free = None;
     for generation in 2..2 + restarts {
         let report = restart(&mut host)?;
-        ensure!(
-            (report.generation, report.processors, report.processors_lost) == (generation, 4, 0),
-            "{report:?}\n{}",
-            host.seen
-        );
+        ensure!((report.generation, report.cpus, report.cpus_lost) == (generation, 4, 0), "{report:?}\n{}", host.seen);
         are_fresh(&mut host)?;
         let first = match free {
             Some(first) => first,
-            // Processors without a guest may still be on their way to where they need their last frame.
+            // CPUs without a guest may still be on their way to where they need their last frame.
             None => {
                 host.listen(Duration::from_secs(2));
                 *free.insert(host.client()?.info()?.memory_free_bytes)
@@ -149,12 +142,12 @@ fn has_free(host: &mut Host, wanted: u64) -> Result<()> {
     bail!("{free} bytes are free, the second generation had {wanted}")
 }
 
-fn parked_processors_can_be_woken_as_after_a_reset() -> Result<()> {
+fn parked_cpus_can_be_woken_as_after_a_reset() -> Result<()> {
     for policy in ["serial", "parallel"] {
         let mut host = two_keepers()?.options(&format!("{OPTIONS} log=debug smp={policy}")).start()?;
         are_fresh(&mut host)?;
         let report = restart(&mut host)?;
-        ensure!((report.processors, report.processors_lost) == (4, 0), "{report:?}");
+        ensure!((report.cpus, report.cpus_lost) == (4, 0), "{report:?}");
         are_fresh(&mut host)?;
         host.powers_off()?;
     }
@@ -174,48 +167,48 @@ fn when_guests_are_done_the_host_restarts() -> Result<()> {
     Ok(())
 }
 
-/// One of four processors is lost in the restart: it is named, and the host goes on with three, as it does after the
+/// One of four CPUs is lost in the restart: it is named, and the host goes on with three, as it does after the
 /// next one.
 fn loses_one(selftest: &str, complaint: &[&str]) -> Result<()> {
     let mut host = two_keepers()?.options(&format!("{OPTIONS} selftest={selftest}")).start()?;
     are_fresh(&mut host)?;
     let report = restart(&mut host)?;
-    ensure!((report.processors, report.processors_lost) == (3, 1), "{report:?}\n{}", host.seen);
+    ensure!((report.cpus, report.cpus_lost) == (3, 1), "{report:?}\n{}", host.seen);
     host.says(complaint)?;
     are_fresh(&mut host)?;
     let report = restart(&mut host)?;
-    ensure!((report.processors, report.processors_lost) == (3, 0), "{report:?}\n{}", host.seen);
+    ensure!((report.cpus, report.cpus_lost) == (3, 0), "{report:?}\n{}", host.seen);
     are_fresh(&mut host)?;
     host.powers_off()
 }
 
-fn a_processor_that_does_not_park_is_left_behind() -> Result<()> {
-    loses_one("deaf-at-parking", &["processor 3 (APIC id 3) did not park in time"])
+fn a_cpu_that_does_not_park_is_left_behind() -> Result<()> {
+    loses_one("unresponsive-at-parking", &["CPU 3 (APIC id 3) did not park in time"])
 }
 
-fn a_processor_that_stays_in_its_mailbox_is_left_behind() -> Result<()> {
-    loses_one("stuck-in-mailbox", &["processor 3 (APIC id 3) did not come further than first sign of life"])
+fn a_cpu_that_stays_in_its_mailbox_is_left_behind() -> Result<()> {
+    loses_one("stuck-in-mailbox", &["CPU 3 (APIC id 3) did not come further than first sign of life"])
 }
 
-fn a_processor_that_was_taken_off_stays_off() -> Result<()> {
+fn a_cpu_that_was_offlined_stays_offline() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_fresh(&mut host)?;
     host.order(RequestBody::CpuOffline { index: 1 })?;
     let report = restart(&mut host)?;
-    ensure!((report.processors, report.processors_lost) == (3, 0), "{report:?}");
+    ensure!((report.cpus, report.cpus_lost) == (3, 0), "{report:?}");
     are_fresh(&mut host)?;
     host.order(RequestBody::CpuOnline { index: 1 })?;
     let report = restart(&mut host)?;
-    ensure!((report.processors, report.processors_lost) == (4, 0), "{report:?}");
+    ensure!((report.cpus, report.cpus_lost) == (4, 0), "{report:?}");
     are_fresh(&mut host)?;
     host.powers_off()
 }
 
-fn one_processor_restarts_alone() -> Result<()> {
+fn one_cpu_restarts_alone() -> Result<()> {
     let mut host = two_keepers()?.cpus(1).start()?;
     are_fresh(&mut host)?;
     let report = restart(&mut host)?;
-    ensure!((report.processors, report.processors_lost) == (1, 0), "{report:?}");
+    ensure!((report.cpus, report.cpus_lost) == (1, 0), "{report:?}");
     are_fresh(&mut host)?;
     host.powers_off()
 }
@@ -230,14 +223,14 @@ fn the_log_and_its_readers_survive() -> Result<()> {
     let after = host.client()?.log(0)?.0;
     // The clock's rate is better known by then, so times may be others in their last digits.
     let said = |records: &[LogRecord<'_>]| -> Vec<_> {
-        let said = records.iter().map(|one| (one.processor, one.sequence, one.text.to_string()));
+        let said = records.iter().map(|one| (one.cpu, one.sequence, one.text.to_string()));
         said.collect()
     };
     ensure!(said(&after).starts_with(&said(&before)), "the log has changed:\n{before:#?}\n{after:#?}");
     ensure!(after.is_sorted_by_key(|record| record.time_ns), "{after:#?}");
-    for processor in 0..4 {
-        let numbers: Vec<u64> = after.iter().filter(|one| one.processor == processor).map(|one| one.sequence).collect();
-        ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "processor {processor}: {numbers:?}");
+    for cpu in 0..4 {
+        let numbers: Vec<u64> = after.iter().filter(|one| one.cpu == cpu).map(|one| one.sequence).collect();
+        ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "CPU {cpu}: {numbers:?}");
     }
     let mut printed = host.seen.host.clone();
     printed.sort();
@@ -262,7 +255,7 @@ fn is_refused(mut host: Host, code: RefusalCode, parts: &[&str]) -> Result<()> {
     }
     let info = host.client()?.info()?;
     ensure!(info.memory_free_bytes == free, "{free} bytes were free, now {}", info.memory_free_bytes);
-    ensure!((info.generation, info.processors) == (1, 4), "{info:?}");
+    ensure!((info.generation, info.cpus) == (1, 4), "{info:?}");
     let exits = host.vm(B)?.exits_total;
     while host.vm(B)?.exits_total == exits {
         host.wait_a_moment().context("the guest that computes stands still")?;

@@ -38,7 +38,7 @@ fn exception(self_test: &str, parts: &[&str]) -> Result<()> {
 
 fn an_undefined_instruction_is_reported() -> Result<()> {
     // The bytes of UD2.
-    let parts = ["#UD invalid opcode on processor 0", "code at rip: [0f, 0b", " #0 0x", " run_self_tests at "];
+    let parts = ["#UD invalid opcode on CPU 0", "code at rip: [0f, 0b", " #0 0x", " run_self_tests at "];
     exception("exception", &parts)
 }
 
@@ -60,7 +60,7 @@ fn code_cannot_be_written() -> Result<()> {
 
 fn a_panic_is_reported_with_its_place() -> Result<()> {
     let lines = report("panic")?;
-    let at = lines.iter().position(|line| line.contains("panic on processor 0: self-test")).context("no panic")?;
+    let at = lines.iter().position(|line| line.contains("panic on CPU 0: self-test")).context("no panic")?;
     ensure!(lines[at + 1].contains("at hypervisor/src/lifecycle/start.rs:"), "{lines:#?}");
     ensure!(lines[at + 2..].iter().any(|line| line.contains(" run_self_tests at ")), "{lines:#?}");
     Ok(())

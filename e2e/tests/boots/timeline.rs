@@ -12,7 +12,7 @@ use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("a_boot_and_two_restarts_are_on_it", a_boot_and_two_restarts_are_on_it),
-    ("an_update_is_on_it_on_each_processor", an_update_is_on_it),
+    ("an_update_is_on_it_on_each_cpu", an_update_is_on_it),
     ("an_update_that_was_rolled_back_is_on_it", an_update_that_was_rolled_back_is_on_it),
     ("a_host_without_guests_has_one_too", a_host_without_guests_has_one_too),
 ];
@@ -85,7 +85,7 @@ fn is_a_boot(run: &Run) -> Result<()> {
         "host ready",
         "first guest instruction: keeper",
     ];
-    let spans = steps.iter().map(|step| the(run, "processor 0", step)).collect::<Result<Vec<&Span>>>()?;
+    let spans = steps.iter().map(|step| the(run, "CPU 0", step)).collect::<Result<Vec<&Span>>>()?;
     let ends = |pair: &[&Span]| pair[0].start_us + pair[0].length_us <= pair[1].start_us + 1e-3;
     ensure!(spans.windows(2).all(ends), "the steps overlap: {spans:#?}");
     let whole = the(run, OVERVIEW, "first instruction to first guest instruction")?;
@@ -93,34 +93,35 @@ fn is_a_boot(run: &Run) -> Result<()> {
     ensure!(whole.start_us == 0.0 && (whole.length_us - last.start_us).abs() < 1e-3, "{whole:?}, {last:?}");
     for cpu in 1..CPUS {
         for step in ["wake-up", "initialisation", "clock compared", "going online"] {
-            the(run, &format!("processor {cpu}"), step)?;
+            the(run, &format!("CPU {cpu}"), step)?;
         }
     }
     Ok(())
 }
 
-/// The gap is on the picture of each processor: the boot processor's crossing, and the others parked from one image to
+/// The blackout is on the picture of each CPU: the boot CPU's switch pages, and the others parked from one image to
 /// the next.
 fn is_a_restart(run: &Run) -> Result<()> {
-    let gap = the(run, OVERVIEW, "no guest runs")?;
+    let blackout = the(run, OVERVIEW, "no guest runs")?;
     let inside = |span: &Span| {
-        gap.start_us <= span.start_us && span.start_us + span.length_us <= gap.start_us + gap.length_us + 1e-3
+        blackout.start_us <= span.start_us
+            && span.start_us + span.length_us <= blackout.start_us + blackout.length_us + 1e-3
     };
     let own =
-        ["restart: others park", "restart: record written", "restart: crossing", "page tables", "guest loaded: keeper"];
+        ["restart: others park", "restart: record written", "restart: switch", "page tables", "guest loaded: keeper"];
     for name in own {
-        ensure!(inside(the(run, "processor 0", name)?), "{name} is not in the gap of {run:#?}");
+        ensure!(inside(the(run, "CPU 0", name)?), "{name} is not in the blackout of {run:#?}");
     }
     for cpu in 1..CPUS {
-        let track = format!("processor {cpu}");
+        let track = format!("CPU {cpu}");
         let (parked, wake_up) = (the(run, &track, "parked")?, the(run, &track, "wake-up")?);
-        ensure!(inside(parked) && parked.length_us > 0.0, "{parked:?} is not in {gap:?}");
+        ensure!(inside(parked) && parked.length_us > 0.0, "{parked:?} is not in {blackout:?}");
         ensure!(wake_up.start_us < parked.start_us + parked.length_us, "{wake_up:?} comes after {parked:?}");
     }
     Ok(())
 }
 
-/// Attempts, since a crowded machine may keep a processor away for longer than an update waits.
+/// Attempts, since a crowded machine may keep a CPU away for longer than an update waits.
 const ATTEMPTS: u32 = 3;
 
 fn updates(host: &mut Host) -> Result<UpdateReport> {
@@ -133,10 +134,10 @@ fn updates(host: &mut Host) -> Result<UpdateReport> {
             Err(error) => return Err(error),
         }
     }
-    bail!("{ATTEMPTS} updates in a row waited too long for a processor: {}", host.seen)
+    bail!("{ATTEMPTS} updates in a row waited too long for a CPU: {}", host.seen)
 }
 
-/// Each processor's steps follow each other without a hole from when it left its guests until it is back, as long as
+/// Each CPU's steps follow each other without a hole from when it left its guests until it is back, as long as
 /// was told.
 fn an_update_is_on_it() -> Result<()> {
     let recipe = Recipe::new().options("tsc=skip").guest(tiny(GUEST, "keeper", "do=fresh,wait")?);
@@ -153,24 +154,24 @@ fn an_update_is_on_it() -> Result<()> {
         "update: wait until all are restored",
         "update: back to the guests",
     ];
-    for processor in &report.processors {
-        let track = format!("processor {}", processor.index);
-        let gap = the(run, &track, "update: gap")?;
+    for cpu in &report.cpus {
+        let track = format!("CPU {}", cpu.index);
+        let blackout = the(run, &track, "update: blackout")?;
         let spans = steps.iter().map(|step| the(run, &track, step)).collect::<Result<Vec<&Span>>>()?;
         let joins = |pair: &[&Span]| (pair[0].start_us + pair[0].length_us - pair[1].start_us).abs() < 1e-3;
         ensure!(spans.windows(2).all(joins), "{spans:#?}");
         ensure!(
-            (spans.iter().map(|span| span.length_us).sum::<f64>() - gap.length_us).abs() < 1e-2,
-            "{gap:?} {spans:#?}"
+            (spans.iter().map(|span| span.length_us).sum::<f64>() - blackout.length_us).abs() < 1e-2,
+            "{blackout:?} {spans:#?}"
         );
-        let told_us = (processor.entered_ns - processor.left_ns) as f64 / 1e3;
-        ensure!((gap.length_us - told_us).abs() < 1.0, "{gap:?}, but {told_us} us were told");
+        let told_us = (cpu.entered_ns - cpu.left_ns) as f64 / 1e3;
+        ensure!((blackout.length_us - told_us).abs() < 1.0, "{blackout:?}, but {told_us} us were told");
     }
-    let prepared = the(run, "processor 0", "update: new image prepares itself")?;
-    let (gap, still) = (the(run, "processor 0", "update: gap")?, the(run, OVERVIEW, "guests stand still")?);
-    ensure!(prepared.start_us + prepared.length_us <= gap.start_us + 1e-3, "{prepared:?} {gap:?}");
-    ensure!((still.length_us - report.gap_ns as f64 / 1e3).abs() < 1.0, "{still:?} {report:?}");
-    the(run, "processor 0", "update: settled beside the guests")?;
+    let prepared = the(run, "CPU 0", "update: new image prepares itself")?;
+    let (blackout, still) = (the(run, "CPU 0", "update: blackout")?, the(run, OVERVIEW, "guests stand still")?);
+    ensure!(prepared.start_us + prepared.length_us <= blackout.start_us + 1e-3, "{prepared:?} {blackout:?}");
+    ensure!((still.length_us - report.blackout_ns as f64 / 1e3).abs() < 1.0, "{still:?} {report:?}");
+    the(run, "CPU 0", "update: settled beside the guests")?;
     host.powers_off()
 }
 
@@ -183,7 +184,7 @@ fn an_update_that_was_rolled_back_is_on_it() -> Result<()> {
     let runs = runs_of(&mut host)?;
     ensure!(runs.len() == 1, "{runs:#?}");
     for cpu in 0..2 {
-        let back = the(&runs[0], &format!("processor {cpu}"), "update: gap, rolled back")?;
+        let back = the(&runs[0], &format!("CPU {cpu}"), "update: blackout, rolled back")?;
         ensure!(back.length_us > 0.0, "{back:?}");
     }
     host.powers_off()
@@ -194,6 +195,6 @@ fn a_host_without_guests_has_one_too() -> Result<()> {
     host.is_ready()?;
     let runs = runs_of(&mut host)?;
     ensure!(runs.len() == 1 && runs[0].tracks.iter().all(|track| track.name != OVERVIEW), "{runs:#?}");
-    the(&runs[0], "processor 0", "host ready")?;
+    the(&runs[0], "CPU 0", "host ready")?;
     host.powers_off()
 }

@@ -27,7 +27,7 @@ fn a_host_that_panics_is_status_three_with_functions() -> Result<()> {
     let append = "selftest=panic panic=exit";
     let said = Operator::new("poweroff")?.says(&["up", "host.toml", "--timeout", "100", "--append", append])?;
     ensure!(said.status == Some(3), "{said:?}");
-    ensure!(said.out.contains("panic on processor 0: self-test"), "{}", said.out);
+    ensure!(said.out.contains("panic on CPU 0: self-test"), "{}", said.out);
     ensure!(said.out.contains(" run_self_tests at "), "no functions in {}", said.out);
     Ok(())
 }

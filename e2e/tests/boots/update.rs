@@ -24,25 +24,25 @@ pub mod linux;
 pub mod versions;
 
 pub const RULES: &[Rule] = &[
-    ("a_trial_changes_nothing", a_trial_changes_nothing),
+    ("a_dry_run_changes_nothing", a_dry_run_changes_nothing),
     ("guests_go_on_when_the_image_is_replaced", || guests_go_on(Emulator::System)),
     ("many_updates_in_a_row_lose_nothing", || updates_in_a_row_lose_nothing(Recipe::new(), UPDATES)),
     ("counters_go_on_to_the_last_tick", counters_go_on_to_the_last_tick),
-    ("one_processor_goes_over_alone", one_processor_goes_over_alone),
+    ("one_cpu_switches_alone", one_cpu_switches_alone),
     ("a_paused_guest_stays_paused_and_one_that_is_held_goes_on_without_its_reader", a_paused_guest_stays_paused),
-    ("a_processor_that_was_taken_off_can_come_back_after_an_update", a_processor_that_was_taken_off_comes_back),
+    ("a_cpu_that_was_offlined_can_come_back_after_an_update", a_cpu_that_was_offlined_comes_back),
     ("nothing_else_changes_the_host_during_an_update", nothing_else_changes_the_host),
     ("an_update_that_finds_no_memory_is_refused", an_update_that_finds_no_memory_is_refused),
     ("a_guest_that_changes_during_an_update_is_not_lost", a_guest_that_changes_is_not_lost),
     ("the_image_before_can_be_gone_back_to", the_image_before_can_be_gone_back_to),
-    ("a_restart_after_an_update_starts_guests_anew_and_events_are_kept", a_restart_after_an_update_starts_guests_anew),
+    ("a_restart_after_an_update_restarts_guests_and_events_are_kept", a_restart_after_an_update_restarts_guests),
     ("the_tool_tries_an_update_and_makes_it", the_tool_updates),
 ];
 
 /// For the long suite.
 pub const LONG_RULES: &[Rule] = &[
     ("a_thousand_updates_in_a_row_lose_nothing", || updates_in_a_row_lose_nothing(Recipe::new(), LONG_UPDATES)),
-    ("a_thousand_updates_of_concurrent_processors_lose_nothing", || {
+    ("a_thousand_updates_of_concurrent_cpus_lose_nothing", || {
         updates_in_a_row_lose_nothing(Recipe::new().concurrent(), LONG_UPDATES)
     }),
 ];
@@ -54,7 +54,7 @@ pub const X2APIC_RULES: &[Rule] =
 const A: &str = "a";
 const B: &str = "b";
 
-/// A guest that halts and one that computes, both on all processors.
+/// A guest that halts and one that computes, both on all CPUs.
 fn two_keepers() -> Result<Recipe> {
     let idle = tiny(A, "keeper", "seed=1 do=fresh,stain,wait")?;
     let busy = tiny(B, "keeper", "seed=2 rounds=2000000000 do=fresh,stain,registers")?;
@@ -76,12 +76,12 @@ fn tries_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
     }
 }
 
-/// All trials leave what they found: memory, generation, guests that go on.
-fn a_trial_changes_nothing() -> Result<()> {
+/// All dry runs leave what they found: memory, generation, guests that go on.
+fn a_dry_run_changes_nothing() -> Result<()> {
     let mut host = two_keepers()?.beating("beats")?.start()?;
     are_stained(&mut host)?;
     host.greets("beats")?;
-    // Before that, idle processors look at PCI, which takes a table.
+    // Before that, idle CPUs check PCI, which takes a table.
     host.says(&["functions probed"])?;
     let before = host.client()?.info()?;
     for _ in 0..3 {
@@ -96,10 +96,10 @@ fn a_trial_changes_nothing() -> Result<()> {
     host.powers_off()
 }
 
-/// A crowded machine may leave one of the emulator's processors without a core for longer than an update waits.
+/// A crowded machine may leave one of the emulator's CPUs without a core for longer than an update waits.
 const ATTEMPTS: u32 = 3;
 
-/// Sends an image while the guest that computes is paused: on processors that take turns it would take three times as
+/// Sends an image while the guest that computes is paused: on CPUs that take turns it would take three times as
 /// long.
 fn send_image(host: &mut Host, file: &[u8]) -> Result<()> {
     host.order(RequestBody::VmPause { name: B.to_owned() })?;
@@ -109,7 +109,7 @@ fn send_image(host: &mut Host, file: &[u8]) -> Result<()> {
     host.state(B, VmState::Running).map(drop)
 }
 
-/// Whether an update was refused because the emulator's processors waited for cores.
+/// Whether an update was refused because the emulator's CPUs waited for cores.
 fn is_starved(error: &anyhow::Error) -> bool {
     let reason = format!("{error:#}");
     ["waited too long", "was not prepared after"].iter().any(|why| reason.contains(why))
@@ -135,17 +135,17 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
             }
         }
     }
-    bail!("{ATTEMPTS} updates in a row waited too long for a processor: {}", host.seen)
+    bail!("{ATTEMPTS} updates in a row waited too long for a CPU: {}", host.seen)
 }
 
-/// Two guests on one processor and one beside them compare their counters for ever, and say so line by line: nothing is
+/// Two guests on one CPU and one beside them compare their counters for ever, and say so line by line: nothing is
 /// lost of a count, nothing invented, no overflow told twice or not at all.
 fn counters_go_on_to_the_last_tick() -> Result<()> {
     // They look as a kernel does that spins.
     let on_panic = OnPanic::Ignore;
     let watching = |name, pmu| anyhow::Ok(Guest { pmu, on_panic, ..tiny(name, "counters", "do=watch")? });
     let guests = [(A, Pmu::Intel), (B, Pmu::Amd), ("c", Pmu::Intel)];
-    // Each image looks for the processor's counters again, and finds an emulator's.
+    // Each image searches for the CPU's counters again, and finds an emulator's.
     let mut recipe = Recipe::new().options("tsc=skip pmu=hardware");
     for (name, pmu) in guests {
         recipe = recipe.guest(watching(name, pmu)?);
@@ -197,12 +197,12 @@ fn guests_go_on(emulator: Emulator) -> Result<()> {
     for generation in 2..=4 {
         let report = update(&mut host)?;
         ensure!((report.generation, report.is_dry_run) == (generation, false), "{report:?}");
-        ensure!(report.processors.len() == 2 && report.gap_ns > 0, "{report:?}");
+        ensure!(report.cpus.len() == 2 && report.blackout_ns > 0, "{report:?}");
         let in_order = |steps: &UpdateSteps| {
             let times = [steps.left_ns, steps.saved_ns, steps.gone_ns, steps.arrived_ns, steps.restored_ns];
             times.is_sorted() && steps.restored_ns <= steps.committed_ns && steps.committed_ns <= steps.entered_ns
         };
-        ensure!(report.processors.iter().all(in_order), "{report:?}");
+        ensure!(report.cpus.iter().all(in_order), "{report:?}");
         host.event(&EventKind::HostUpdated { generation })?;
         for guest in [A, B] {
             host.beats(guest, 5)?;
@@ -220,10 +220,10 @@ fn guests_go_on(emulator: Emulator) -> Result<()> {
 const UPDATES: u64 = 10;
 const LONG_UPDATES: u64 = 1000;
 
-/// A guest looks at its memory, its clock and its timers on all its processors all the while.
+/// A guest checks its memory, its clock and its timers on all its CPUs all the while.
 fn updates_in_a_row_lose_nothing(recipe: Recipe, updates: u64) -> Result<()> {
     let idle = tiny(A, "keeper", "seed=1 do=fresh,stain,wait")?;
-    let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 processors=2 do=fresh,watch")? };
+    let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 cpus=2 do=fresh,watch")? };
     let mut host = recipe.options("tsc=skip").guest(idle).guest(watcher).start()?;
     host.allow(BOOT_LIMIT + Duration::from_secs(5 * updates));
     host.guest_says(A, "keeper: stain: ok")?;
@@ -231,10 +231,10 @@ fn updates_in_a_row_lose_nothing(recipe: Recipe, updates: u64) -> Result<()> {
     let mut free = None;
     for generation in 2..2 + updates {
         let report = update(&mut host)?;
-        ensure!((report.generation, report.processors.len()) == (generation, 2), "{report:?}");
+        ensure!((report.generation, report.cpus.len()) == (generation, 2), "{report:?}");
         watches_on(&mut host).with_context(|| format!("generation {generation}"))?;
         let now = host.client()?.info()?.memory_free_bytes;
-        // The first image has two more things of its own: where processors start, and what a loader put somewhere.
+        // The first image has two more things of its own: where CPUs start, and what a loader put somewhere.
         let first = *free.get_or_insert(now);
         ensure!(now == first, "generation {generation}: {now} bytes are free, the second had {first}: {}", host.seen);
     }
@@ -252,12 +252,12 @@ fn watches_on(host: &mut Host) -> Result<()> {
     Ok(())
 }
 
-fn one_processor_goes_over_alone() -> Result<()> {
+fn one_cpu_switches_alone() -> Result<()> {
     let mut host = two_keepers()?.cpus(1).start()?;
     are_stained(&mut host)?;
     for generation in 2..=3 {
         let report = update(&mut host)?;
-        ensure!((report.generation, report.processors.len()) == (generation, 1), "{report:?}");
+        ensure!((report.generation, report.cpus.len()) == (generation, 1), "{report:?}");
         both_go_on(&mut host)?;
     }
     host.powers_off()
@@ -309,7 +309,7 @@ fn update_beside(host: &mut Host) -> Result<JoinHandle<Result<ReplyBody>>> {
     Ok(thread::spawn(move || client.request_within(BOOT_LIMIT, body)))
 }
 
-/// An update's answer, unless the emulator's processors waited for cores.
+/// An update's answer, unless the emulator's CPUs waited for cores.
 fn is_updated(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
     match answer.join() {
         Ok(Ok(ReplyBody::Updated(report))) => {
@@ -360,7 +360,7 @@ fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
     let free = host.client()?.info()?.memory_free_bytes;
     for _ in 0..2 {
         let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
-        ensure!(refusal.code == RefusalCode::Exhausted && refusal.mend.contains("memory"), "{refusal:?}");
+        ensure!(refusal.code == RefusalCode::Exhausted && refusal.hint.contains("memory"), "{refusal:?}");
         let info = host.client()?.info()?;
         ensure!((info.generation, info.memory_free_bytes) == (1, free), "{free} {info:?}");
     }
@@ -396,22 +396,22 @@ fn a_guest_that_changes_is_not_lost() -> Result<()> {
     host.powers_off()
 }
 
-fn a_processor_that_was_taken_off_comes_back() -> Result<()> {
+fn a_cpu_that_was_offlined_comes_back() -> Result<()> {
     let mut host = two_keepers()?.cpus(3).start()?;
     are_stained(&mut host)?;
     host.order(RequestBody::CpuOffline { index: 1 })?;
     let report = update(&mut host)?;
-    ensure!(report.processors.iter().map(|steps| steps.index).eq([0, 2]), "{report:?}");
+    ensure!(report.cpus.iter().map(|steps| steps.index).eq([0, 2]), "{report:?}");
     both_go_on(&mut host)?;
     host.order(RequestBody::CpuOnline { index: 1 })?;
     let report = update(&mut host)?;
-    ensure!(report.processors.len() == 3, "{report:?}");
+    ensure!(report.cpus.len() == 3, "{report:?}");
     both_go_on(&mut host)?;
     host.powers_off()
 }
 
 /// By a copy of its file, however it came: the first image's is in the bundle, the second one's was sent and calls
-/// itself another version. A trial says which one would be gone back to.
+/// itself another version. A dry run states which one would be gone back to.
 fn the_image_before_can_be_gone_back_to() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
@@ -447,12 +447,12 @@ fn of_version(mut image: Vec<u8>, version: &str) -> Result<Vec<u8>> {
     Ok(image)
 }
 
-fn a_restart_after_an_update_starts_guests_anew() -> Result<()> {
+fn a_restart_after_an_update_restarts_guests() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
     update(&mut host)?;
     match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)? {
-        ReplyBody::Restarted(report) => ensure!((report.generation, report.processors) == (3, 2), "{report:?}"),
+        ReplyBody::Restarted(report) => ensure!((report.generation, report.cpus) == (3, 2), "{report:?}"),
         other => bail!("not the answer to a restart: {other:?}"),
     }
     are_stained(&mut host)?;
@@ -491,7 +491,7 @@ fn the_tool_updates() -> Result<()> {
     let report = operator.says(&["update", "--dry-run", "--json"])?.well()?;
     ensure!(report.contains("\"is_dry_run\":true"), "{report}");
     let out = operator.says(&["update"])?.well()?;
-    ensure!(out.contains("generation   2 (") && out.contains("committed") && out.contains("gap "), "{out}");
+    ensure!(out.contains("generation   2 (") && out.contains("committed") && out.contains("blackout "), "{out}");
     let info = operator.says(&["info"])?.well()?;
     ensure!(info.contains("generation   2\n"), "{info}");
     operator.says(&["down"])?.well()?;

@@ -7,7 +7,7 @@ use std::hint::{black_box, spin_loop};
 use std::thread::{self, sleep, yield_now};
 use std::time::{Duration, Instant};
 
-/// Looks at the clock between two yields.
+/// Checks the clock between two yields.
 const LOOKS: u32 = 10_000;
 /// Bytes that the memory thread writes at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -27,10 +27,10 @@ pub fn poll(time: Duration) {
     say!("poll: {yields} yields in {} ms", start.elapsed().as_millis());
 }
 
-/// Computing, system calls, memory and naps beside each other: one thread more than there are processors.
+/// Computing, system calls, memory and naps beside each other: one thread more than there are CPUs.
 pub fn mix(time: Duration) {
     let start = Instant::now();
-    let threads: Vec<_> = (0..machine::processors() + 1)
+    let threads: Vec<_> = (0..machine::cpus() + 1)
         .map(|number| {
             thread::spawn(move || (0_u64..).take_while(|_| start.elapsed() < time).map(|_| one_piece(number)).count())
         })

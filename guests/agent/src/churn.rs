@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every processor at work, watched: patterns in memory, a clock that all share, and how long any of them stands still.
+//! Every CPU at work, watched: patterns in memory, a clock that all share, and how long any of them stands still.
 
 use crate::tasks::pattern;
 use crate::{machine, say};
@@ -66,9 +66,9 @@ impl Watched {
     }
 }
 
-/// A thread for each processor, for ever; a line at every period.
+/// A thread for each CPU, for ever; a line at every period.
 pub fn churn(period: Duration) {
-    let rounds = (0..machine::processors()).map(|_| AtomicU64::new(0)).collect();
+    let rounds = (0..machine::cpus()).map(|_| AtomicU64::new(0)).collect();
     let watched = Watched {
         start: Instant::now(),
         latest_ns: AtomicU64::new(0),

@@ -20,25 +20,25 @@ pub fn available_memory() -> Option<u64> {
     kibibytes(&read("/proc/meminfo"), "MemAvailable")
 }
 
-/// Processors that are in use.
-pub fn processors() -> usize {
+/// CPUs that are in use.
+pub fn cpus() -> usize {
     field(&read("/proc/cpuinfo"), "processor").count().max(1)
 }
 
-/// The greeting: system, processors, memory, clock.
+/// The greeting: system, CPUs, memory, clock.
 pub fn greeting() -> String {
-    let processors = read("/proc/cpuinfo");
+    let cpus = read("/proc/cpuinfo");
     format!(
-        "Hello from a guest of Baton\n  system      {}\n  processors  {} ({})\n  memory      {}\n  clock       {}",
+        "Hello from a guest of Baton\n  system      {}\n  CPUs        {} ({})\n  memory      {}\n  clock       {}",
         uname().map_or_else(|error| error.to_string(), |names| system_name(&names)),
-        field(&processors, "processor").count(),
-        field(&processors, "model name").next().unwrap_or("unnamed"),
+        field(&cpus, "processor").count(),
+        field(&cpus, "model name").next().unwrap_or("unnamed"),
         memory(&read("/proc/meminfo")),
         read(CLOCK_SOURCE).trim_end(),
     )
 }
 
-/// Milliseconds that the machine's processors wanted to run and others had them, by `/proc/stat`.
+/// Milliseconds that the machine's CPUs wanted to run and others had them, by `/proc/stat`.
 pub fn stolen_ms() -> Option<u64> {
     stolen(&read("/proc/stat"))
 }

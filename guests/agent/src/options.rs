@@ -8,14 +8,14 @@
 //! | `memtest` | a pattern over most of the free memory, written and read back |
 //! | `pvpanic` | loads the drivers by which a panic is reported to the host |
 //! | `poll:MS` | user space polls the clock, yielding now and then, for so many milliseconds |
-//! | `mix:MS` | one thread more than processors: computing, system calls, memory, naps |
-//! | `compute:MS` | keeps the processor busy for so many milliseconds |
-//! | `churn:MS` | every processor writes and reads patterns, for ever; a line every so many milliseconds tells how that goes |
+//! | `mix:MS` | one thread more than CPUs: computing, system calls, memory, naps |
+//! | `compute:MS` | keeps the CPU busy for so many milliseconds |
+//! | `churn:MS` | every CPU writes and reads patterns, for ever; a line every so many milliseconds tells how that goes |
 //! | `heartbeat:MS[:COUNT]` | a numbered line every so many milliseconds, COUNT times or for ever |
-//! | `stress:MS` | every processor computes, interrupts the others, and wakes its neighbour, for so long |
-//! | `replug:TIMES` | every processor but the first is switched off and on, so many times, while others compute |
-//! | `steal` | says how long the machine's processors were others' |
-//! | `backtrace` | makes the kernel show what every processor does, by NMI |
+//! | `stress:MS` | every CPU computes, interrupts the others, and wakes its neighbour, for so long |
+//! | `replug:TIMES` | every CPU but the first is taken offline and online, so many times, while others compute |
+//! | `steal` | says how long the machine's CPUs were others' |
+//! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off.
@@ -42,9 +42,9 @@ pub enum Task {
     Poll(Duration),
     /// A bit of everything at once.
     Mix(Duration),
-    /// Keep the processor busy.
+    /// Keep the CPU busy.
     Compute(Duration),
-    /// Keep every processor at work, and tell at every period how that goes.
+    /// Keep every CPU at work, and tell at every period how that goes.
     Churn(Duration),
     /// A numbered line at every period.
     Heartbeat {
@@ -53,13 +53,13 @@ pub enum Task {
         /// How many; `None` is for ever.
         count: Option<u64>,
     },
-    /// Keep all processors busy with each other.
+    /// Keep all CPUs busy with each other.
     Stress(Duration),
-    /// Switch processors off and on, so often.
+    /// Switch CPUs off and on, so often.
     Replug(u64),
-    /// Say how long the machine's processors were others'.
+    /// Say how long the machine's CPUs were others'.
     Steal,
-    /// Make the kernel show what every processor does.
+    /// Make the kernel show what every CPU does.
     Backtrace,
     /// Sleep for ever.
     Wait,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors taken away from the running kernel and given back to it (Linux Documentation/core-api/cpu_hotplug.rst),
+//! CPUs taken away from the running kernel and given back to it (Linux Documentation/core-api/cpu_hotplug.rst),
 //! while others compute.
 
 use crate::{say, stress};
@@ -8,38 +8,38 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-const PROCESSORS: &str = "/sys/devices/system/cpu";
+const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Takes each processor but the first away and gives it back, so many times over, and says what came of it.
+/// Takes each CPU but the first away and gives it back, so many times over, and says what came of it.
 pub fn run(times: u64) {
-    let processors = match stress::processors() {
-        Ok(processors) => processors,
+    let cpus = match stress::cpus() {
+        Ok(cpus) => cpus,
         Err(error) => return say!("replug: WRONG: {error}"),
     };
     let is_over = AtomicBool::new(false);
     let result = thread::scope(|scope| {
-        for _ in &processors {
+        for _ in &cpus {
             scope.spawn(|| compute(&is_over));
         }
-        let result = (0..times).try_for_each(|_| processors.iter().skip(1).try_for_each(|&at| off_and_on(at)));
+        let result = (0..times).try_for_each(|_| cpus.iter().skip(1).try_for_each(|&at| off_and_on(at)));
         is_over.store(true, Ordering::Relaxed);
         result
     });
     match result {
-        Ok(()) => say!("replug: {} processors off and on {times} times", processors.len() - 1),
+        Ok(()) => say!("replug: {} CPUs off and on {times} times", cpus.len() - 1),
         Err(error) => say!("replug: WRONG: {error}"),
     }
 }
 
-fn off_and_on(processor: usize) -> Result<(), String> {
-    set_online(processor, false)?;
-    set_online(processor, true)?;
+fn off_and_on(cpu: usize) -> Result<(), String> {
+    set_online(cpu, false)?;
+    set_online(cpu, true)?;
     // It is on when something runs on it.
-    thread::spawn(move || stress::bind(processor)).join().map_err(|_| "thread panicked".to_owned())?
+    thread::spawn(move || stress::bind(cpu)).join().map_err(|_| "thread panicked".to_owned())?
 }
 
-fn set_online(processor: usize, wanted: bool) -> Result<(), String> {
-    let path = format!("{PROCESSORS}/cpu{processor}/online");
+fn set_online(cpu: usize, wanted: bool) -> Result<(), String> {
+    let path = format!("{CPUS}/cpu{cpu}/online");
     let digit = if wanted { "1" } else { "0" };
     fs::write(&path, digit).map_err(|error| format!("{path} does not take {digit}: {error}"))?;
     let found = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;

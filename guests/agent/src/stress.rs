@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All processors busy with each other, as a machine whose interrupts between processors get lost or come late would
+//! All CPUs busy with each other, as a machine whose interrupts between CPUs get lost or come late would
 //! not survive.
 //!
-//! On each processor, bound to it, run three threads: one computes and checks what it has computed, one makes all
-//! others pass a memory barrier (membarrier(2), private and expedited: an interrupt to every processor that runs this
-//! process), and one passes a ball to the next processor's by a futex, which wakes it up where it sleeps.
+//! On each CPU, bound to it, run three threads: one computes and checks what it has computed, one makes all
+//! others pass a memory barrier (membarrier(2), private and expedited: an interrupt to every CPU that runs this
+//! process), and one passes a ball to the next CPU's by a futex, which wakes it up where it sleeps.
 
 use crate::say;
 use rustix::thread::futex::{self, Flags};
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread waits for the ball before it counts as lost: a starved processor is slow, but not that slow.
+/// How long a thread waits for the ball before it counts as lost: a starved CPU is slow, but not that slow.
 const BALL_LOST_AFTER: Duration = Duration::from_secs(30);
-/// How often it looks whether all is over meanwhile.
+/// How often it checks whether all is over meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What all threads count.
@@ -31,56 +31,56 @@ struct Counts {
     wrong: AtomicU64,
 }
 
-/// Stresses every processor for so long, and says what came of it.
+/// Stresses every CPU for so long, and says what came of it.
 pub fn run(time: Duration) {
-    let processors = match processors() {
-        Ok(processors) => processors,
+    let cpus = match cpus() {
+        Ok(cpus) => cpus,
         Err(error) => return say!("stress: WRONG: {error}"),
     };
     let start = Instant::now();
     let counts = Counts::default();
-    let complaints = on_all(&processors, start + time, &counts);
+    let complaints = on_all(&cpus, start + time, &counts);
     let [rounds, barriers, passes, wrong] =
         [&counts.rounds, &counts.barriers, &counts.passes, &counts.wrong].map(|count| count.load(Ordering::Relaxed));
     complaints.iter().for_each(|complaint| say!("stress: WRONG: {complaint}"));
     if wrong != 0 || rounds == 0 || barriers == 0 || passes == 0 {
         say!("stress: WRONG: {wrong} wrong of {rounds} rounds, {barriers} barriers, {passes} passes");
     }
-    let count = processors.len();
+    let count = cpus.len();
     let ms = start.elapsed().as_millis();
-    say!("stress: {count} processors, {rounds} rounds, {barriers} barriers, {passes} passes in {ms} ms");
+    say!("stress: {count} CPUs, {rounds} rounds, {barriers} barriers, {passes} passes in {ms} ms");
 }
 
-/// The processors that this process may run on.
-pub fn processors() -> Result<Vec<usize>, String> {
+/// The CPUs that this process may run on.
+pub fn cpus() -> Result<Vec<usize>, String> {
     let set = sched_getaffinity(None).map_err(|error| format!("sched_getaffinity: {error}"))?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Binds the calling thread to a processor.
-pub fn bind(processor: usize) -> Result<(), String> {
+/// Binds the calling thread to a CPU.
+pub fn bind(cpu: usize) -> Result<(), String> {
     let mut set = CpuSet::new();
-    set.set(processor);
-    sched_setaffinity(None, &set).map_err(|error| format!("thread cannot be bound to {processor}: {error}"))?;
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(|error| format!("thread cannot be bound to {cpu}: {error}"))?;
     let at = sched_getcpu();
-    if at == processor { Ok(()) } else { Err(format!("thread bound to {processor} runs on {at}")) }
+    if at == cpu { Ok(()) } else { Err(format!("thread bound to {cpu} runs on {at}")) }
 }
 
-fn on_all(processors: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
+fn on_all(cpus: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
     let told = |what: &str, error: &dyn Display| format!("{what}: {error}");
     if let Err(error) = membarrier(MembarrierCommand::RegisterPrivateExpedited) {
         return vec![told("membarrier", &error)];
     }
     // One ball for each neighbourhood of two: even numbers are the first's turn.
-    let balls: Vec<AtomicU32> = processors.iter().map(|_| AtomicU32::new(0)).collect();
+    let balls: Vec<AtomicU32> = cpus.iter().map(|_| AtomicU32::new(0)).collect();
     thread::scope(|scope| {
         let mut threads = Vec::new();
-        for (place, &processor) in processors.iter().enumerate() {
-            let next = processors[(place + 1) % processors.len()];
+        for (place, &cpu) in cpus.iter().enumerate() {
+            let next = cpus[(place + 1) % cpus.len()];
             let ball = &balls[place];
-            threads.push(scope.spawn(move || bind(processor).map(|()| compute(end, counts))));
-            threads.push(scope.spawn(move || bind(processor).and_then(|()| barriers(end, counts))));
-            threads.push(scope.spawn(move || bind(processor).and_then(|()| pass(ball, 0, end, counts))));
+            threads.push(scope.spawn(move || bind(cpu).map(|()| compute(end, counts))));
+            threads.push(scope.spawn(move || bind(cpu).and_then(|()| barriers(end, counts))));
+            threads.push(scope.spawn(move || bind(cpu).and_then(|()| pass(ball, 0, end, counts))));
             threads.push(scope.spawn(move || bind(next).and_then(|()| pass(ball, 1, end, counts))));
         }
         let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("thread panicked".into())));
@@ -88,7 +88,7 @@ fn on_all(processors: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
     })
 }
 
-/// Whether a thread that has done so much may end: its time is over, and it has done something. A processor that is
+/// Whether a thread that has done so much may end: its time is over, and it has done something. A CPU that is
 /// shared may have come to it late.
 fn is_over(end: Instant, done: u64) -> bool {
     Instant::now() >= end && done > 0

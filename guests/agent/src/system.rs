@@ -45,7 +45,7 @@ pub fn panic_kernel() {
     }
 }
 
-/// Makes the kernel show what every processor does; those that compute are told to by an NMI.
+/// Makes the kernel show what every CPU does; those that compute are told to by an NMI.
 pub fn show_backtraces() {
     if let Err(error) = fs::write("/proc/sysrq-trigger", "l") {
         say!("baton-agent: the kernel has no sysrq trigger to ask for backtraces: {error}");

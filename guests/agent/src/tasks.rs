@@ -58,7 +58,7 @@ pub fn pattern(piece: usize, word: usize) -> u64 {
     ((piece * PIECE_WORDS + word) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Keeps the processor busy.
+/// Keeps the CPU busy.
 fn compute(time: Duration) {
     let start = Instant::now();
     let mut rounds = 0_u64;

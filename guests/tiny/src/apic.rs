@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The local APIC, by model-specific registers (x2APIC) or by its page (xAPIC), whichever the processor has (Intel SDM
+//! The local APIC, by model-specific registers (x2APIC) or by its page (xAPIC), whichever the CPU has (Intel SDM
 //! vol. 3, chapter 11; AMD APM vol. 2, chapter 16).
 
 use crate::cpu::{cpuid, read_memory, read_msr, write_memory, write_msr};
@@ -60,7 +60,7 @@ pub fn enable_in_memory() {
     enable_here();
 }
 
-/// Turns another processor's local APIC on, in the same mode.
+/// Turns another CPU's local APIC on, in the same mode.
 pub fn enable_here() {
     let base = read_msr(BASE) | BASE_ENABLE;
     write_msr(BASE, if is_x2apic() { base | BASE_X2APIC } else { base });
@@ -99,13 +99,13 @@ pub fn send(destination: u32, command: u32) {
     }
 }
 
-/// Sends this processor an interrupt: the low half of the interrupt command register, with the `self` shorthand.
+/// Sends this CPU an interrupt: the low half of the interrupt command register, with the `self` shorthand.
 pub fn send_self(command: u32) {
     const SHORTHAND_SELF: u32 = 1 << 18;
     write(Register::InterruptCommand, command | SHORTHAND_SELF);
 }
 
-/// Sends this processor a non-maskable interrupt (the shorthand is for fixed interrupts only, so by identifier).
+/// Sends this CPU a non-maskable interrupt (the shorthand is for fixed interrupts only, so by identifier).
 pub fn send_self_nmi() {
     let identifier = read(Register::Identifier);
     send(if is_x2apic() { identifier } else { identifier >> 24 }, NMI);

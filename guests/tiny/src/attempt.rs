@@ -73,7 +73,7 @@ pub const PAGE_FAULT: u8 = 14;
 pub fn attempt<T>(action: impl FnOnce() -> T) -> Result<T, Exception> {
     unsafe extern "C" fn call<T, F: FnOnce() -> T>(cell: *mut u8) {
         let cell = cell.cast::<(Option<F>, Option<T>)>();
-        // SAFETY: `attempt` passes a pointer to this very type and looks at it only afterwards.
+        // SAFETY: `attempt` passes a pointer to this very type and checks it only afterwards.
         let (action, result) = unsafe { ((*cell).0.take(), &mut (*cell).1) };
         *result = action.map(|action| action());
     }

@@ -10,7 +10,7 @@ use core::ops::Range;
 use core::slice;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of a command line that are looked at.
+/// Bytes of a command line that are checked.
 const COMMAND_LINE_LIMIT: usize = 4096;
 
 global_asm!(
@@ -148,7 +148,7 @@ pub fn free_memory() -> Range<u64> {
 pub fn command_line() -> &'static str {
     let Some(address) = field(2, 16) else { return "" };
     let text = address as usize as *const u8;
-    // SAFETY: flag 2 says that a zero-terminated text is at the address; no more than 4 KiB from there are looked at,
+    // SAFETY: flag 2 says that a zero-terminated text is at the address; no more than 4 KiB from there are checked,
     // all mapped, and nothing writes there after the loader.
     let bytes = unsafe { slice::from_raw_parts(text, COMMAND_LINE_LIMIT) };
     let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The performance counters of this processor, by their vendor's registers.
+//! The performance counters of this CPU, by their vendor's registers.
 
 use crate::apic::{self, Register};
 use crate::cpu;

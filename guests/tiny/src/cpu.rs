@@ -113,7 +113,7 @@ pub fn cpuid(leaf: u32) -> [u32; 4] {
 pub fn ticks() -> u64 {
     // SAFETY: LFENCE orders, and changes nothing.
     unsafe { asm!("lfence", options(nostack, preserves_flags)) };
-    // SAFETY: every 64-bit processor has RDTSC, and CR4.TSD is clear.
+    // SAFETY: every 64-bit CPU has RDTSC, and CR4.TSD is clear.
     let ticks = unsafe { _rdtsc() };
     // SAFETY: as above.
     unsafe { asm!("lfence", options(nostack, preserves_flags)) };

@@ -46,7 +46,7 @@ tiny_vector_common:
     push r11
     push rbx
     mov rdi, [rsp + 80]         // behind the CALL of the vector's stub
-    lea rsi, [rsp + 88]         // what the processor pushed
+    lea rsi, [rsp + 88]         // what the CPU pushed
     mov rbx, rsp
     and rsp, -16
     cld
@@ -91,14 +91,14 @@ unsafe extern "C" {
 
 /// 1 once the timed handler ran.
 pub static TIMED_RAN: AtomicU32 = AtomicU32::new(0);
-/// By processor and vector.
+/// By CPU and vector.
 static COUNTS: [[AtomicU32; 256]; MOST] = [const { [const { AtomicU32::new(0) }; 256] }; MOST];
 /// By vector: the address of a `fn(u64)`, or 0.
 static HOOKS: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
 
 #[repr(C, align(16))]
 struct Table(UnsafeCell<[[u64; 2]; 256]>);
-// SAFETY: written by the first processor alone, before interrupts are on and before the others start.
+// SAFETY: written by the first CPU alone, before interrupts are on and before the others start.
 unsafe impl Sync for Table {}
 static TABLE: Table = Table(UnsafeCell::new([[0; 2]; 256]));
 
@@ -109,18 +109,18 @@ pub fn install() {
     let stubs = &raw const tiny_vectors as u64;
     let table = TABLE.0.get();
     for vector in 0..256 {
-        // SAFETY: one processor, interrupts off: nobody else looks at the table; the index is below its length.
+        // SAFETY: one CPU, interrupts off: nobody else checks the table; the index is below its length.
         unsafe { (*table)[vector] = gate(stubs + 16 * vector as u64) };
     }
     load_table();
 }
 
-/// Loads the interrupt descriptor table on the calling processor.
+/// Loads the interrupt descriptor table on the calling CPU.
 pub fn load_table() {
     load(TABLE.0.get() as u64, (size_of::<Table>() - 1) as u16);
 }
 
-/// Calls a function with the address that was interrupted whenever this vector comes, on whatever processor. An
+/// Calls a function with the address that was interrupted whenever this vector comes, on whatever CPU. An
 /// exception without an error code is over with that.
 pub fn hook(vector: u8, function: fn(u64)) {
     HOOKS[vector as usize].store(function as usize, Ordering::Release);
@@ -128,7 +128,7 @@ pub fn hook(vector: u8, function: fn(u64)) {
 
 /// Gives [`TIMED_VECTOR`] its short handler, which knows x2APIC mode only.
 pub fn install_timed() {
-    // SAFETY: one processor, and called with interrupts off: nobody else looks at the table.
+    // SAFETY: one CPU, and called with interrupts off: nobody else checks the table.
     unsafe { (*TABLE.0.get())[TIMED_VECTOR as usize] = gate(&raw const tiny_timed_vector as u64) };
 }
 
@@ -140,7 +140,7 @@ pub fn handler(vector: u8) -> u64 {
 /// Gives a vector the first stack of the task state segment's interrupt stack table (AMD APM vol. 2, section 8.9.4),
 /// which [`crate::user::allow`] has set up.
 pub fn use_interrupt_stack(vector: u8) {
-    // SAFETY: one processor, and called with interrupts off: nobody else looks at the table.
+    // SAFETY: one CPU, and called with interrupts off: nobody else checks the table.
     unsafe { (*TABLE.0.get())[vector as usize][0] |= 1 << 32 };
 }
 
@@ -158,23 +158,23 @@ fn gate(handler: u64) -> [u64; 2] {
     [handler & 0xffff | 0x08 << 16 | 0x8e00 << 32 | (handler >> 16 & 0xffff) << 48, handler >> 32]
 }
 
-/// How often a vector's interrupt came, to whatever processor.
+/// How often a vector's interrupt came, to whatever CPU.
 pub fn count(vector: u8) -> u32 {
-    (0..MOST).map(|processor| count_of(processor, vector)).sum()
+    (0..MOST).map(|cpu| count_of(cpu, vector)).sum()
 }
 
-/// How often a vector's interrupt came to this processor.
-pub fn count_of(processor: usize, vector: u8) -> u32 {
-    COUNTS[processor][vector as usize].load(Ordering::Relaxed)
+/// How often a vector's interrupt came to this CPU.
+pub fn count_of(cpu: usize, vector: u8) -> u32 {
+    COUNTS[cpu][vector as usize].load(Ordering::Relaxed)
 }
 
-/// Called by every stub with the address behind its CALL and what the processor pushed.
+/// Called by every stub with the address behind its CALL and what the CPU pushed.
 // SAFETY: no other symbol has this name.
 #[unsafe(no_mangle)]
 extern "C" fn tiny_interrupt(behind_call: u64, pushed: *const u64) {
     let vector = (behind_call - &raw const tiny_vectors as u64) as usize / 16;
     let has_error_code = vector < FIRST_INTERRUPT && WITH_ERROR_CODE & 1 << vector != 0;
-    // SAFETY: the processor pushed RIP, CS, RFLAGS, RSP and SS, after an error code where the vector has one.
+    // SAFETY: the CPU pushed RIP, CS, RFLAGS, RSP and SS, after an error code where the vector has one.
     let (error, rip) =
         unsafe { if has_error_code { (pushed.read(), pushed.add(1).read()) } else { (0, pushed.read()) } };
     let is_hooked = call_hook(vector, rip) && !has_error_code;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More processors than one: waking them by INIT and start-up interrupts, and giving them work (Intel SDM vol. 3,
+//! More CPUs than one: waking them by INIT and start-up interrupts, and giving them work (Intel SDM vol. 3,
 //! section
 //! 9.4; AMD APM vol. 2, section 14.1.5).
 //!
-//! A processor's number is its local APIC's identifier; the first one's is 0. The others share the first one's page
+//! A CPU's number is its local APIC's identifier; the first one's is 0. The others share the first one's page
 //! tables, descriptor tables and handlers, have a stack each, and sleep until [`give`] hands them a function.
 //!
-//! Attempts (`attempt.rs`) are for the first processor only: there is one place to go back to.
+//! Attempts (`attempt.rs`) are for the first CPU only: there is one place to go back to.
 
 use core::arch::{asm, global_asm};
 use core::hint::spin_loop;
@@ -15,14 +15,14 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::{apic, cpu, interrupts};
 
-/// Processors there is room for.
+/// CPUs there is room for.
 pub const MOST: usize = 16;
 /// The page that others start in: below 64 KiB, and nobody's (a Multiboot loader's structures are elsewhere).
 const START_PAGE: u64 = 0x3000;
 const STACK_BYTES: usize = 16 * 1024;
-/// The interrupt that ends a processor's sleep.
+/// The interrupt that ends a CPU's sleep.
 const WAKE_VECTOR: u8 = 0x30;
-/// How long to wait for another processor, in looks.
+/// How long to wait for another CPU, in looks.
 pub const PATIENCE: u32 = 50_000_000;
 
 global_asm!(
@@ -90,12 +90,12 @@ unsafe extern "C" {
 struct Stacks([[u8; STACK_BYTES]; MOST]);
 static mut STACKS: Stacks = Stacks([[0; STACK_BYTES]; MOST]);
 
-/// What each processor is to do: the address of a `fn(usize)`, or 0.
+/// What each CPU is to do: the address of a `fn(usize)`, or 0.
 static WORK: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 /// How often each has started.
 static STARTS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 
-/// The number of the calling processor, by the stack it is on.
+/// The number of the calling CPU, by the stack it is on.
 #[inline]
 pub fn current() -> usize {
     let pointer: usize;
@@ -105,9 +105,9 @@ pub fn current() -> usize {
     if place < MOST { place } else { 0 }
 }
 
-/// How often a processor has started.
-pub fn starts(processor: usize) -> u32 {
-    STARTS[processor].load(Ordering::Acquire)
+/// How often a CPU has started.
+pub fn starts(cpu: usize) -> u32 {
+    STARTS[cpu].load(Ordering::Acquire)
 }
 
 /// Puts the code in place that others start with. Before any start-up interrupt.
@@ -117,45 +117,45 @@ pub fn prepare() {
     unsafe { ptr::copy_nonoverlapping(start, START_PAGE as *mut u8, end as usize - start as usize) };
 }
 
-/// Sends INIT and one start-up interrupt to a processor.
-pub fn wake(processor: usize) {
-    send_init(processor);
-    send_startup(processor);
+/// Sends INIT and one start-up interrupt to a CPU.
+pub fn wake(cpu: usize) {
+    send_init(cpu);
+    send_startup(cpu);
 }
 
-/// Sends INIT: the processor waits for a start-up interrupt from then on.
-pub fn send_init(processor: usize) {
-    apic::send(processor as u32, apic::INIT);
+/// Sends INIT: the CPU waits for a start-up interrupt from then on.
+pub fn send_init(cpu: usize) {
+    apic::send(cpu as u32, apic::INIT);
 }
 
-/// Sends a start-up interrupt, which a processor heeds that waits for one.
-pub fn send_startup(processor: usize) {
-    apic::send(processor as u32, apic::STARTUP | (START_PAGE >> 12) as u32);
+/// Sends a start-up interrupt, which a CPU heeds that waits for one.
+pub fn send_startup(cpu: usize) {
+    apic::send(cpu as u32, apic::STARTUP | (START_PAGE >> 12) as u32);
 }
 
-/// Starts processors 1 to `count` less one, whatever they did before; says whether all came.
+/// Starts CPUs 1 to `count` less one, whatever they did before; says whether all came.
 pub fn start(count: usize) -> bool {
     prepare();
-    (1..count).all(|processor| {
-        let before = starts(processor);
-        WORK[processor].store(0, Ordering::Release);
-        wake(processor);
-        wait_until(|| starts(processor) != before)
+    (1..count).all(|cpu| {
+        let before = starts(cpu);
+        WORK[cpu].store(0, Ordering::Release);
+        wake(cpu);
+        wait_until(|| starts(cpu) != before)
     })
 }
 
-/// Gives a processor that sleeps something to do; the function gets its number.
-pub fn give(processor: usize, work: fn(usize)) {
-    WORK[processor].store(work as usize, Ordering::Release);
-    apic::send(processor as u32, WAKE_VECTOR.into());
+/// Gives a CPU that sleeps something to do; the function gets its number.
+pub fn give(cpu: usize, work: fn(usize)) {
+    WORK[cpu].store(work as usize, Ordering::Release);
+    apic::send(cpu as u32, WAKE_VECTOR.into());
 }
 
-/// Whether a processor has done what it was given.
-pub fn is_done(processor: usize) -> bool {
-    WORK[processor].load(Ordering::Acquire) == 0
+/// Whether a CPU has done what it was given.
+pub fn is_done(cpu: usize) -> bool {
+    WORK[cpu].load(Ordering::Acquire) == 0
 }
 
-/// Waits for something that other processors do; says whether it came.
+/// Waits for something that other CPUs do; says whether it came.
 pub fn wait_until(is_there: impl Fn() -> bool) -> bool {
     (0..PATIENCE).any(|_| {
         spin_loop();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions at privilege level 3 (AMD APM vol. 2, sections 4.8 and 8.9), for the first processor.
+//! Instructions at privilege level 3 (AMD APM vol. 2, sections 4.8 and 8.9), for the first CPU.
 //!
 //! Whatever ends them is an exception, which comes to level 0 on the task state segment's stack and ends the attempt
 //! under way.
@@ -67,7 +67,7 @@ pub fn allow() {
     let limit = (size_of::<[u32; 26]>() - 1) as u64;
     let (task, stack) = (&raw const TASK_STATE as u64, top(&raw const KERNEL_STACK));
     let low = limit | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
-    // SAFETY: one processor, interrupts off: nobody else looks at these tables, and no reference to them exists. The
+    // SAFETY: one CPU, interrupts off: nobody else checks these tables, and no reference to them exists. The
     // descriptors that are loaded already stay as they are. Nothing more of the first pages can break than the program
     // itself may.
     unsafe {

@@ -7,7 +7,7 @@
 //! | `0xffff_c000_0000_0000` | stacks, a guard page under each | RW, never X |
 //! | `0xffff_c100_0000_0000` | stacks of exceptions, likewise | RW, never X |
 //! | `0xffff_d000_0000_0000` | device registers, uncached | RW, never X |
-//! | `0xffff_e000_0000_0000` | the crossing, while an image leaves: code that outlives it | code RX, the rest RW |
+//! | `0xffff_e000_0000_0000` | the switch pages, while an image leaves: code that outlives it | code RX, the rest RW |
 //! | `0xffff_ffff_8000_0000` | the image | text RX, constants R, data RW |
 
 /// Physical address `p` is seen at `DIRECT_MAP + p`.
@@ -16,8 +16,8 @@ pub const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
 pub const STACKS: u64 = 0xffff_c000_0000_0000;
 /// Device registers are mapped from here on.
 pub const DEVICES: u64 = 0xffff_d000_0000_0000;
-/// The crossing: mapped here in both images' tables and in its own.
-pub const CROSSING: u64 = 0xffff_e000_0000_0000;
+/// The switch pages: mapped here in both images' tables and in its own.
+pub const SWITCH_PAGES: u64 = 0xffff_e000_0000_0000;
 /// The image's link base: symbol address less physical address.
 pub const IMAGE: u64 = 0xffff_ffff_8000_0000;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor's local APIC, in xAPIC or x2APIC mode (AMD APM vol. 2, chapter 16; Intel SDM vol. 3, chapter 11).
+//! The CPU's local APIC, in xAPIC or x2APIC mode (AMD APM vol. 2, chapter 16; Intel SDM vol. 3, chapter 11).
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -72,7 +72,7 @@ pub enum NotChosen {
 /// What was asked for cannot be; the mode that is used instead is [`mode`]'s.
 pub fn choose(wanted: Option<Mode>) -> Result<(), NotChosen> {
     let has_x2apic = cpu::cpuid(1, 0).ecx & (1 << 21) != 0;
-    // SAFETY: every x86-64 processor has the register; reading it has no effect.
+    // SAFETY: every x86-64 CPU has the register; reading it has no effect.
     let base = unsafe { cpu::read_msr(MSR_APIC_BASE) };
     let is_on = has_x2apic && base & APIC_BASE_ENABLE != 0 && base & APIC_BASE_X2APIC != 0;
     let mode = match wanted {
@@ -99,7 +99,7 @@ pub fn physical() -> u64 {
     PHYSICAL.load(Ordering::Relaxed)
 }
 
-/// Enables the calling processor's local APIC in the chosen mode, everything masked but the timer.
+/// Enables the calling CPU's local APIC in the chosen mode, everything masked but the timer.
 pub fn enable() {
     // SAFETY: the register exists; the mode goes up only (disabled to xAPIC to x2APIC), which is always legal.
     unsafe {
@@ -124,7 +124,7 @@ pub fn open_nmi_line() {
     write(register::LVT_LINT1, NMI);
 }
 
-/// The calling processor's identifier.
+/// The calling CPU's identifier.
 pub fn id() -> u32 {
     let raw = read(register::ID);
     if mode() == Mode::X2apic { raw } else { raw >> 24 }
@@ -136,22 +136,22 @@ pub fn end_of_interrupt() {
     write(register::END_OF_INTERRUPT, 0);
 }
 
-/// Sends a fixed interrupt to one processor.
+/// Sends a fixed interrupt to one CPU.
 pub fn send(apic_id: u32, vector: u8) {
     command(apic_id, 0x4000 | u32::from(vector));
 }
 
-/// Sends INIT to one processor.
+/// Sends INIT to one CPU.
 pub fn send_init(apic_id: u32) {
     command(apic_id, 0x4500);
 }
 
-/// Sends INIT to all processors but this one, in whichever mode the firmware left this one's APIC: it is
+/// Sends INIT to all CPUs but this one, in whichever mode the firmware left this one's APIC: it is
 /// software-disabled perhaps, and sends all the same (Intel SDM vol. 3, section 11.4.7.2). For the boot page tables,
 /// before anything is chosen. Whether it was sent.
 pub fn broadcast_init_at_boot() -> bool {
     const INIT_TO_OTHERS: u32 = ALL_BUT_SELF | 0x4500;
-    // SAFETY: every x86-64 processor has the register; reading it has no effect.
+    // SAFETY: every x86-64 CPU has the register; reading it has no effect.
     let base = unsafe { cpu::read_msr(MSR_APIC_BASE) };
     let page = base & 0x000f_ffff_ffff_f000;
     if base & APIC_BASE_ENABLE == 0 || page >= address::BOOT_MAPPED_BYTES {
@@ -175,22 +175,22 @@ pub fn send_startup(apic_id: u32, page: u8) {
     command(apic_id, 0x4600 | u32::from(page));
 }
 
-/// Sends INIT to all processors but this one.
+/// Sends INIT to all CPUs but this one.
 pub fn broadcast_init() {
     command(0, ALL_BUT_SELF | 0x4500);
 }
 
-/// Sends a start-up interrupt to all processors but this one.
+/// Sends a start-up interrupt to all CPUs but this one.
 pub fn broadcast_startup(page: u8) {
     command(0, ALL_BUT_SELF | 0x4600 | u32::from(page));
 }
 
-/// Sends an NMI to one processor, and says whether it was sent.
+/// Sends an NMI to one CPU, and says whether it was sent.
 pub fn send_nmi(apic_id: u32) -> bool {
     try_command(apic_id, 0x4400)
 }
 
-/// Sends an NMI to one processor from an NMI's handler, which may have interrupted who was about to send something:
+/// Sends an NMI to one CPU from an NMI's handler, which may have interrupted who was about to send something:
 /// that one finds the command register as it left it.
 pub fn send_nmi_from_nmi(apic_id: u32) {
     let is_shared = mode() == Mode::Xapic;
@@ -201,7 +201,7 @@ pub fn send_nmi_from_nmi(apic_id: u32) {
     }
 }
 
-/// Sends a fixed interrupt to one processor, and says whether it was sent: for the end of the host, which must not log.
+/// Sends a fixed interrupt to one CPU, and says whether it was sent: for the end of the host, which must not log.
 pub fn try_send(apic_id: u32, vector: u8) -> bool {
     try_command(apic_id, 0x4000 | u32::from(vector))
 }
@@ -236,7 +236,7 @@ pub fn end_all_interrupts() {
 
 fn command(apic_id: u32, low: u32) {
     if !try_command(apic_id, low) {
-        log::error!("local APIC: interrupt {low:#x} to processor {apic_id} was not sent");
+        log::error!("local APIC: interrupt {low:#x} to CPU {apic_id} was not sent");
     }
 }
 
@@ -270,12 +270,12 @@ pub fn prepare_timer(tsc_deadline: bool) {
     write(register::LVT_TIMER, u32::from(vector::TIMER) | mode);
 }
 
-/// Masks the timer, so that the calling processor, which leaves the host, is interrupted by nobody but through INIT.
+/// Masks the timer, so that the calling CPU, which leaves the host, is interrupted by nobody but through INIT.
 pub fn mask_timer() {
     write(register::LVT_TIMER, LVT_MASKED);
 }
 
-/// Whether an overflow of the calling processor's performance counters interrupts it. AMD's entry stays as it is when
+/// Whether an overflow of the calling CPU's performance counters interrupts it. AMD's entry stays as it is when
 /// it does.
 pub fn let_counters_interrupt(is_let: bool) {
     write(register::LVT_COUNTERS, u32::from(vector::COUNTERS) | if is_let { 0 } else { LVT_MASKED });

@@ -54,7 +54,7 @@ boot_common:
     cli
     cld
     test ebp, {linked} - 1
-    jz boot_settled
+    jz boot_relocated
 
     // Not at a multiple of 2 MiB: the image moves up to the next one. Whoever loads it so has left it room.
     lea edx, [ebp + {linked} - 1]
@@ -68,10 +68,10 @@ boot_common:
     cld
     mov esi, eax
     mov ebp, edx
-    lea eax, [ebp + boot_settled - {linked}]
+    lea eax, [ebp + boot_relocated - {linked}]
     jmp eax
 
-boot_settled:
+boot_relocated:
     lea esp, [ebp + boot_stack_top - {image}]
     rdtsc                       // the time of the first instruction in the image's place
     push edx
@@ -164,7 +164,7 @@ boot_high:
     ud2
 
 // The entry from the previous image (handover::image::Note): 64-bit mode, RDI = the record's physical address, RSI =
-// this processor's page if the image is on trial, else 0 and interrupts are off; on page tables that show the image and
+// this CPU's page if the image is on trial, else 0 and interrupts are off; on page tables that show the image and
 // the first 4 GiB as the boot tables do, everything zero that .bss holds.
 .global warm_start
 warm_start:

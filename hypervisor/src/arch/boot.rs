@@ -165,14 +165,14 @@ pub fn image_physical(address: u64) -> u64 {
     (address - IMAGE).wrapping_add(MOVED_BY.load(Ordering::Relaxed))
 }
 
-/// The boot page tables, on which processors start: below 4 GiB.
+/// The boot page tables, on which CPUs start: below 4 GiB.
 pub fn root() -> u64 {
     image_physical((&raw const boot_pml4) as u64)
 }
 
 /// Notes that the image lies in the slot at `start`, and fills its boot page tables as `boot.S` does for an image that
 /// a loader put there: the first 4 GiB at 0 and at the direct map, and the image, whose slot has `bytes` bytes.
-pub fn settle_in(start: PhysAddr, bytes: u64) {
+pub fn note_slot(start: PhysAddr, bytes: u64) {
     const TABLE: u64 = 0b11;
     const LARGE_PAGE: u64 = 0x83;
     const LARGE_BYTES: u64 = 2 << 20;

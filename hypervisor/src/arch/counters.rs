@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor's performance counters, where guests' events are counted with them ([`pmu::amd`]): looked for once,
-//! readied on each processor. An overflow interrupts as the timer does: whoever holds a virtual processor looks what is
+//! The CPU's performance counters, where guests' events are counted with them ([`pmu::amd`]): searched for once,
+//! readied on each CPU. An overflow interrupts as the timer does: whoever holds a vCPU looks what is
 //! due.
 
 use pmu::amd::number::{GLOBAL_CLEAR, GLOBAL_STATUS, LEGACY_COUNTER, LEGACY_SELECT, SELECT};
@@ -10,13 +10,13 @@ use spin::Once;
 
 use super::{apic, cpu};
 
-/// Of the widest processor that there can be: 16 selects and counters.
+/// Of the widest CPU that there can be: 16 selects and counters.
 const LAST_COUNTER: u32 = SELECT + 31;
 const LAST_LEGACY_COUNTER: u32 = LEGACY_COUNTER + LEGACY_COUNTERS as u32 - 1;
 /// Some ten microseconds at least.
 const PAUSES_OF_A_LOOK: u32 = 1000;
 
-/// The calling processor's.
+/// The calling CPU's.
 const REGISTERS: Registers = Registers { read, write };
 
 static DESCRIPTION: Once<Description> = Once::new();
@@ -29,7 +29,7 @@ fn read(number: u32) -> u64 {
     if !is_counters(number) {
         return 0;
     }
-    // SAFETY: it belongs to the counters, and reading it has no side effect. One that this processor lacks is an
+    // SAFETY: it belongs to the counters, and reading it has no side effect. One that this CPU lacks is an
     // exception.
     unsafe { cpu::read_msr(number) }
 }
@@ -41,7 +41,7 @@ fn write(number: u32, value: u64) {
     }
 }
 
-/// Looks whether this processor's counters can be used, and has them used if so. For the boot processor, which has SVM.
+/// Checks whether this CPU's counters can be used, and has them used if so. For the boot CPU, which has SVM.
 ///
 /// # Errors
 /// [`Unusable`]: why not.
@@ -60,17 +60,17 @@ pub fn source() -> Source {
     DESCRIPTION.get().map_or(Source::Soft, |description| Source::Amd(REGISTERS, *description))
 }
 
-/// Before a guest has the calling processor's: all stopped, and an overflow interrupts. Nothing where they are not
+/// Before a guest has the calling CPU's: all stopped, and an overflow interrupts. Nothing where they are not
 /// used.
-pub fn prepare_this_processor() {
+pub fn prepare_this_cpu() {
     if let Some(description) = DESCRIPTION.get() {
         Amd::new(REGISTERS, *description, Side::Guest).reset();
         apic::let_counters_interrupt(true);
     }
 }
 
-/// No guest has any of the calling processor's.
-pub fn leave_this_processor() {
+/// No guest has any of the calling CPU's.
+pub fn leave_this_cpu() {
     if DESCRIPTION.get().is_some() {
         apic::let_counters_interrupt(false);
     }

@@ -15,7 +15,7 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> core::arch::x86_64::CpuidResult {
     core::arch::x86_64::__cpuid_count(leaf, subleaf)
 }
 
-/// Reads a model specific register that exists on every processor this module is used on.
+/// Reads a model specific register that exists on every CPU this module is used on.
 ///
 /// # Safety
 /// The register exists; reading it has no side effect that breaks what others rely on.
@@ -64,17 +64,17 @@ pub fn idle_a_moment() {
 
 /// Has the local APIC re-read at what it has pending, by a write of the task priority, which is always 0.
 ///
-/// No processor needs it. QEMU's emulator can lose the request of an interrupt that comes in the moment of a VMRUN with
-/// a window (see `reminder`), and remembers it then. An idle processor would wait for it for ever.
+/// No CPU needs it. QEMU's emulator can lose the request of an interrupt that comes in the moment of a VMRUN with
+/// a window (see `reminder`), and remembers it then. An idle CPU would wait for it for ever.
 #[inline]
-pub fn look_at_pending_interrupts() {
+pub fn poll_pending_interrupts() {
     // SAFETY: the task priority stays as it is: no interrupt is held back.
     unsafe { asm!("mov cr8, {}", in(reg) 0u64, options(nostack, preserves_flags)) };
 }
 
 /// Waits for an interrupt: opens interrupts and halts in one step, closes them again when one has been served.
 pub fn wait_for_interrupt() {
-    look_at_pending_interrupts();
+    poll_pending_interrupts();
     // SAFETY: STI takes effect after HLT has begun, so no wake-up is lost; the IDT is loaded; handlers keep to their
     // own data. CLI restores what callers expect.
     unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
@@ -86,7 +86,7 @@ pub fn take_pending_interrupts() {
     unsafe { asm!("sti", "nop", "cli", options(nostack)) };
 }
 
-/// Masks interrupts on the calling processor.
+/// Masks interrupts on the calling CPU.
 pub fn mask_interrupts() {
     // SAFETY: interrupts that wait are taken once they are let in again.
     unsafe { asm!("cli", options(nostack)) };
@@ -115,7 +115,7 @@ pub unsafe fn read_xcr0() -> u64 {
 /// Sets the extended control register of a guest, which stays loaded while the hypervisor runs (it uses no such state).
 ///
 /// # Safety
-/// CR4.OSXSAVE is set and the processor supports every bit of `value`.
+/// CR4.OSXSAVE is set and the CPU supports every bit of `value`.
 pub unsafe fn write_xcr0(value: u64) {
     // SAFETY: the caller's promise.
     unsafe {

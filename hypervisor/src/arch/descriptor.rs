@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each processor's GDT and TSS (AMD APM vol. 2, sections 4.6 and 12.2).
+//! Each CPU's GDT and TSS (AMD APM vol. 2, sections 4.6 and 12.2).
 
 use alloc::boxed::Box;
 use core::ptr;
@@ -12,7 +12,7 @@ use x86_64::structures::DescriptorTablePointer;
 use x86_64::structures::gdt::{Descriptor, SegmentSelector};
 use x86_64::structures::tss::TaskStateSegment;
 
-use super::percpu::MAX_PROCESSORS;
+use super::percpu::MAX_CPUS;
 
 /// Interrupt stacks by TSS slot; the gate of an exception that must not trust the current stack names one.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ pub enum InterruptStack {
     MachineCheck = 2,
 }
 
-/// How many interrupt stacks each processor has.
+/// How many interrupt stacks each CPU has.
 pub const INTERRUPT_STACKS: usize = 3;
 
 /// Selectors: by the place in the GDT.
@@ -40,7 +40,7 @@ const DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
 const BUSY: u64 = 1 << 41;
 const TASK_PLACE: usize = 3;
 
-/// What one processor's GDTR and TR point into. The processor itself marks the TSS's descriptor as busy; nothing else
+/// What one CPU's GDTR and TR point into. The CPU itself marks the TSS's descriptor as busy; nothing else
 /// changes once they are made, so that an NMI finds its code segment at any time.
 struct Tables {
     gdt: [AtomicU64; 5],
@@ -60,12 +60,12 @@ impl Tables {
     }
 }
 
-/// Each processor's tables, once it has some; they live for ever.
-static TABLES: [AtomicPtr<Tables>; MAX_PROCESSORS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_PROCESSORS];
+/// Each CPU's tables, once it has some; they live for ever.
+static TABLES: [AtomicPtr<Tables>; MAX_CPUS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_CPUS];
 
-/// Makes the GDT and the TSS of the processor with this number, unless it has them, with an interrupt stack for each of
+/// Makes the GDT and the TSS of the CPU with this number, unless it has them, with an interrupt stack for each of
 /// [`INTERRUPT_STACKS`] from `new_stack`, which returns its top. `false` if there is no such number or no stack. Done
-/// by another processor before this one starts, so that it then waits for no memory.
+/// by another CPU before this one starts, so that it then waits for no memory.
 pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     let Some(place) = TABLES.get(index as usize) else { return false };
     if !place.load(Ordering::Acquire).is_null() {
@@ -82,7 +82,7 @@ pub fn prepare(index: u32, mut new_stack: impl FnMut() -> Option<u64>) -> bool {
     true
 }
 
-/// The tops of the interrupt stacks of the processor with this number, by [`InterruptStack`], if they were prepared.
+/// The tops of the interrupt stacks of the CPU with this number, by [`InterruptStack`], if they were prepared.
 pub fn interrupt_stacks(index: u32) -> Option<[u64; INTERRUPT_STACKS]> {
     let tables = TABLES.get(index as usize)?.load(Ordering::Acquire);
     // SAFETY: made by `prepare`, never freed, and its stacks are never changed.
@@ -91,7 +91,7 @@ pub fn interrupt_stacks(index: u32) -> Option<[u64; INTERRUPT_STACKS]> {
     Some(core::array::from_fn(|slot| stacks[slot].as_u64()))
 }
 
-/// Loads the tables of the calling processor, which has this number, if they were prepared.
+/// Loads the tables of the calling CPU, which has this number, if they were prepared.
 pub fn load(index: u32) {
     let Some(tables) = TABLES.get(index as usize).map(|place| place.load(Ordering::Acquire)) else { return };
     // SAFETY: null, or made by `prepare` and never freed; it is only ever shared.
@@ -104,7 +104,7 @@ pub fn load(index: u32) {
     // points to it.
     tables.gdt[TASK_PLACE].fetch_and(!BUSY, Ordering::Relaxed);
     // SAFETY: the descriptors are whole since `prepare`, whether GDTR points to them already or not, and live for ever;
-    // the code segment is 64-bit like the one that runs now; each processor has a number and so a TSS of its own.
+    // the code segment is 64-bit like the one that runs now; each CPU has a number and so a TSS of its own.
     unsafe {
         lgdt(&pointer);
         CS::set_reg(CODE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the end of the host takes of the machine: stopping the other processors, resting, telling pvpanic, interrupts
+//! What the end of the host takes of the machine: stopping the other CPUs, resting, telling pvpanic, interrupts
 //! of the UARTs for whoever owns the end, and the memory that outlasts a reset.
 //!
 //! Nothing here allocates, logs or waits for a lock.
@@ -36,7 +36,7 @@ pub fn is_under_way() -> bool {
     ENDING.owner().is_some()
 }
 
-/// The architecture hook: what a processor does that has nothing left to do, until the next interrupt or for a step.
+/// The architecture hook: what a CPU does that has nothing left to do, until the next interrupt or for a step.
 pub fn rest(rest: Rest) {
     match rest {
         Rest::Halt => cpu::wait_for_interrupt(),
@@ -47,7 +47,7 @@ pub fn rest(rest: Rest) {
     }
 }
 
-/// The other processors, for [`endstate::stop_others`].
+/// The other CPUs, for [`endstate::stop_others`].
 pub struct Others;
 
 impl Stopper for Others {
@@ -59,31 +59,31 @@ impl Stopper for Others {
         cpu::pause();
     }
 
-    fn interrupt(&mut self, processor: u32) {
+    fn interrupt(&mut self, cpu: u32) {
         // One that cannot be sent is not answered, and named.
-        let _ = percpu::of(processor).map(|other| apic::try_send(other.apic_id, vector::STOP));
+        let _ = percpu::of(cpu).map(|other| apic::try_send(other.apic_id, vector::STOP));
     }
 
-    fn nmi(&mut self, processor: u32) {
-        let _ = percpu::of(processor).map(|other| apic::send_nmi(other.apic_id));
+    fn nmi(&mut self, cpu: u32) {
+        let _ = percpu::of(cpu).map(|other| apic::send_nmi(other.apic_id));
     }
 }
 
-/// An NMI for every processor but `me`, with no answer waited for: stopping them has failed.
+/// An NMI for every CPU but `me`, with no answer waited for: stopping them has failed.
 pub fn nmi_all_others(me: u32) {
-    percpu::indices().filter(|&processor| processor != me).for_each(|processor| Others.nmi(processor));
+    percpu::indices().filter(|&cpu| cpu != me).for_each(|cpu| Others.nmi(cpu));
 }
 
-/// Nothing of the calling processor's own wakes it from here on, and no interrupt in service holds another one back.
-pub fn quiet_this_processor() {
+/// Nothing of the calling CPU's own wakes it from here on, and no interrupt in service holds another one back.
+pub fn quiet_this_cpu() {
     timer::clear_alarm();
     apic::mask_all();
     apic::end_all_interrupts();
 }
 
-/// The calling processor's timer wakes it at `tsc`.
+/// The calling CPU's timer wakes it at `tsc`.
 pub fn wake_at(tsc: u64) {
-    timer::prepare_this_processor();
+    timer::prepare_this_cpu();
     timer::set_alarm(tsc);
 }
 
@@ -105,7 +105,7 @@ pub fn note_uart_input(uart: usize, chip: usize, input: u32, is_level: bool, is_
     }
 }
 
-/// Both UARTs interrupt the calling processor from here on. Everybody else has stopped, so nobody else drives the
+/// Both UARTs interrupt the calling CPU from here on. Everybody else has stopped, so nobody else drives the
 /// chips.
 pub fn route_uarts_here() {
     for place in &UART_INPUTS {
@@ -127,12 +127,12 @@ pub fn allow_epitaph() {
     HAS_EPITAPH.store(true, Ordering::Release);
 }
 
-/// Runs `with` on the epitaph's memory, where there is any: at boot, on one processor, and by who owns the end.
+/// Runs `with` on the epitaph's memory, where there is any: at boot, on one CPU, and by who owns the end.
 pub fn with_epitaph<T>(with: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
     HAS_EPITAPH.load(Ordering::Acquire).then(|| {
         let start = (DIRECT_MAP + EPITAPH.0) as *mut u8;
-        // SAFETY: the frames are reserved and mapped in the direct map (`allow_epitaph`); the boot processor is alone
-        // when it looks, and later only the one processor that owns the end comes here.
+        // SAFETY: the frames are reserved and mapped in the direct map (`allow_epitaph`); the boot CPU is alone
+        // when it looks, and later only the one CPU that owns the end comes here.
         with(unsafe { core::slice::from_raw_parts_mut(start, EPITAPH_BYTES) })
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where figures are left by the processor that takes them, and found by the control channel.
+//! Where figures are left by the CPU that takes them, and found by the control channel.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use spin::Mutex;
 
 use super::percpu;
 
-/// A virtual processor's, or a processor's.
+/// A vCPU's, or a CPU's.
 pub struct Figures<T> {
     are_wanted: AtomicBool,
     latest: Mutex<Option<T>>,
@@ -27,10 +27,10 @@ impl<T: Clone> Figures<T> {
         }
     }
 
-    /// The latest. New ones are being taken by `processor` from now on.
-    pub fn look(&self, processor: u32) -> Option<T> {
+    /// The latest. New ones are being taken by `cpu` from now on.
+    pub fn look(&self, cpu: u32) -> Option<T> {
         self.are_wanted.store(true, Ordering::Release);
-        percpu::wake(processor);
+        percpu::wake(cpu);
         self.latest.lock().clone()
     }
 }

@@ -28,7 +28,7 @@ pub struct Hooks {
     /// Whether an NMI is one that the log's self-test or an update has caused. Runs in the NMI's handler: it takes no
     /// lock.
     pub claims_nmi: fn() -> bool,
-    /// Handles [`vector::LOG_TRIAL`](super::trap::vector::LOG_TRIAL).
+    /// Handles [`vector::LOG_SELF_TEST`](super::trap::vector::LOG_SELF_TEST).
     pub log_self_test: fn(),
 }
 

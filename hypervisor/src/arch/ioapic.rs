@@ -38,14 +38,14 @@ impl IoApic {
         }
     }
 
-    /// Sends `input` as `vector` to one processor.
+    /// Sends `input` as `vector` to one CPU.
     pub fn route(self, input: u32, vector: u8, apic_id: u32, is_level: bool, is_active_low: bool) {
         let flags = if is_level { LEVEL } else { 0 } | if is_active_low { ACTIVE_LOW } else { 0 };
         self.write(FIRST_ENTRY + input * 2 + 1, apic_id << 24);
         self.write(FIRST_ENTRY + input * 2, u32::from(vector) | flags);
     }
 
-    /// Sends `input`, edge-triggered, as an NMI to one processor, once [`Self::let_nmi`] opens it.
+    /// Sends `input`, edge-triggered, as an NMI to one CPU, once [`Self::let_nmi`] opens it.
     pub fn route_nmi(self, input: u32, apic_id: u32) {
         self.write(FIRST_ENTRY + input * 2, MASKED | NMI);
         self.write(FIRST_ENTRY + input * 2 + 1, apic_id << 24);
@@ -68,7 +68,7 @@ impl IoApic {
     }
 
     fn read(self, register: u32) -> u32 {
-        // SAFETY: the page is mapped uncached; index and data registers, used by the boot processor alone.
+        // SAFETY: the page is mapped uncached; index and data registers, used by the boot CPU alone.
         unsafe {
             core::ptr::write_volatile(self.base() as *mut u32, register);
             core::ptr::read_volatile((self.base() + 0x10) as *const u32)

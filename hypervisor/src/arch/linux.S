@@ -131,7 +131,7 @@ linux_leave_long_mode:
 .code64
 linux_no_place:
     lea rsi, [rbp + linux_no_place_text - {linked}]
-7:  mov ecx, 0x10000            // looks at the line status, at most
+7:  mov ecx, 0x10000            // checks the line status, at most
 8:  mov dx, 0x3fd
     in al, dx
     test al, 0x20

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that nobody can write, on any processor, for as long as they are locked: the direct map shows them read-only.
+//! Frames that nobody can write, on any CPU, for as long as they are locked: the direct map shows them read-only.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +12,11 @@ use super::percpu::{self, PerCpu};
 use super::reminder::Reminder;
 use super::{apic, cpu, timer, trap};
 
-/// How long a processor may take to forget translations. It does so as soon as it takes interrupts; but an emulator on
+/// How long a CPU may take to flush its TLB. It does so as soon as it takes interrupts; but an emulator on
 /// a crowded machine may let one wait for seconds.
 const LIMIT_US: u64 = 5_000_000;
 
-/// Processors are asked to forget for so many times. Only the processor that serves the control channel asks.
+/// CPUs are asked to flush their TLBs for so many times. Only the CPU that serves the control channel asks.
 static ROUND: AtomicU64 = AtomicU64::new(0);
 
 /// Frames that are locked; dropped, they can be written again, and are given back.
@@ -27,8 +27,8 @@ pub struct LockedFrames(Option<OwnedFrames>);
 pub enum LockError {
     /// No memory for a page table.
     OutOfMemory,
-    /// This processor did not take note in time.
-    Deaf(u32),
+    /// This CPU did not take note in time.
+    Unresponsive(u32),
 }
 
 impl LockedFrames {
@@ -36,7 +36,7 @@ impl LockedFrames {
     pub fn lock(frames: OwnedFrames) -> Result<Self, LockError> {
         protect(frames.range(), Flags::empty()).map_err(|()| LockError::OutOfMemory)?;
         let locked = Self(Some(frames));
-        forget_everywhere().map_err(LockError::Deaf)?;
+        shoot_down_everywhere().map_err(LockError::Unresponsive)?;
         Ok(locked)
     }
 
@@ -55,9 +55,9 @@ impl Drop for LockedFrames {
     fn drop(&mut self) {
         let Some(frames) = self.0.take() else { return };
         // Rights that were there before take no table. Whoever still remembers the lock must not be given the frames.
-        let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && forget_everywhere().is_ok();
+        let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && shoot_down_everywhere().is_ok();
         if !is_open {
-            log::error!("memory {} stays locked: a processor does not take note", frames.range());
+            log::error!("memory {} stays locked: a CPU does not take note", frames.range());
             frames.leak();
         }
     }
@@ -71,19 +71,19 @@ fn protect(range: PhysRange, rights: Flags) -> Result<(), ()> {
     changed.ok_or(())?.map_err(|_| ())
 }
 
-/// Makes every processor forget all translations; the error is one that has not.
-fn forget_everywhere() -> Result<(), u32> {
+/// Makes every CPU flush its TLB; the error is one that has not.
+fn shoot_down_everywhere() -> Result<(), u32> {
     let round = ROUND.fetch_add(1, Ordering::AcqRel) + 1;
-    memory::forget_translations();
+    memory::flush_translations();
     let others = || percpu::indices().filter(|index| *index != PerCpu::current().index).filter_map(percpu::of);
     others().for_each(ask);
     let mut reminder = Reminder::new();
     let deadline = cpu::tsc().wrapping_add(timer::us_to_ticks(LIMIT_US));
     // One that left meanwhile, or came, has loaded its tables since.
-    let deaf = || others().filter(|other| other.forgot_at.load(Ordering::Acquire) < round && other.is_here());
-    while let Some(first) = deaf().next() {
+    let unresponsive = || others().filter(|other| other.flushed_at.load(Ordering::Acquire) < round && other.is_here());
+    while let Some(first) = unresponsive().next() {
         if reminder.is_due() {
-            deaf().for_each(ask);
+            unresponsive().for_each(ask);
         }
         if (cpu::tsc().wrapping_sub(deadline) as i64) >= 0 {
             return Err(first.index);
@@ -105,9 +105,9 @@ pub fn write_astray(at: PhysAddr) {
     unsafe { at.write_volatile(!at.read_volatile()) };
 }
 
-/// The calling processor was asked to forget all translations.
+/// The calling CPU was asked to flush its TLB.
 pub fn interrupted() {
     let round = ROUND.load(Ordering::Acquire);
-    memory::forget_translations();
-    PerCpu::current().forgot_at.store(round, Ordering::Release);
+    memory::flush_translations();
+    PerCpu::current().flushed_at.store(round, Ordering::Release);
 }

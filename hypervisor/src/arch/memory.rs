@@ -12,7 +12,7 @@ use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
 use super::address::{self, BOOT_MAPPED_BYTES, DIRECT_MAP};
 pub use super::stack::{is_stack_guard, new_interrupt_stack, new_stack, stack_around};
-use super::{boot, cpu, crossing};
+use super::{boot, cpu, switch_pages};
 
 /// All physical memory by owner.
 pub static FRAMES: Mutex<Frames<'static>> = Mutex::new(Frames::new());
@@ -61,7 +61,7 @@ impl TableMemory for TableFrames {
     }
 
     fn write(&mut self, table: PhysAddr, index: usize, value: u64) {
-        // SAFETY: as in `read`; tables are changed by one processor at a time (their owner's lock).
+        // SAFETY: as in `read`; tables are changed by one CPU at a time (their owner's lock).
         unsafe { core::ptr::write_volatile(entry(table, index), value) }
     }
 
@@ -166,7 +166,7 @@ pub fn release(range: FrameRange) {
     }
 }
 
-/// Zeroed frames in the direct map, for ever: what the processor itself reads or writes.
+/// Zeroed frames in the direct map, for ever: what the CPU itself reads or writes.
 pub fn permanent_frames(bytes: u64) -> Option<PhysAddr> {
     let range = FRAMES.lock().allocate(bytes, PageSize::Kib4).ok()?.leak();
     // SAFETY: the frames were just allocated: nobody else uses them, and the direct map shows them.
@@ -174,7 +174,7 @@ pub fn permanent_frames(bytes: u64) -> Option<PhysAddr> {
     Some(range.start())
 }
 
-/// Zeroed frames in the direct map, for ever, as words that any processor may read and write; and where they are.
+/// Zeroed frames in the direct map, for ever, as words that any CPU may read and write; and where they are.
 pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
     let start = permanent_frames(bytes)?;
     // SAFETY: whole frames, aligned and mapped for ever, which nobody else was given; every bit pattern is a word.
@@ -182,7 +182,7 @@ pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
     Some((start, words))
 }
 
-/// Kept frames as words that any processor may read and write, for as long as this image runs.
+/// Kept frames as words that any CPU may read and write, for as long as this image runs.
 pub fn adopted_words(frames: FrameRange) -> &'static [AtomicU64] {
     let range = frames.leak();
     // SAFETY: whole frames that the image before kept and nobody else is given (they are leaked here), aligned and
@@ -214,12 +214,12 @@ pub fn module_bytes(range: PhysRange) -> Option<&'static [u8]> {
 /// Device pages to map: virtual address, physical address.
 pub type DevicePage = (u64, u64);
 
-/// Builds the host's own page tables and goes over to them: the direct map of `memory`, the image with its rights, the
-/// device pages, and the crossing that the image may still be on. W^X holds from here on.
+/// Builds the host's own page tables and switches to them: the direct map of `memory`, the image with its rights, the
+/// device pages, and the switch pages that the image may still be on. W^X holds from here on.
 pub fn enter(
     memory: impl Iterator<Item = PhysRange>,
     devices: &[DevicePage],
-    crossing: Option<PhysRange>,
+    switch_pages: Option<PhysRange>,
 ) -> Result<(), MemoryError> {
     let mut frames = TableFrames { limit: BOOT_MAPPED_BYTES };
     let mut tables = Tables::new(&mut frames, largest_page())?;
@@ -233,8 +233,8 @@ pub fn enter(
     for &(at, physical) in devices {
         tables.map(&mut frames, at, PhysAddr(physical), PAGE_BYTES, data | Flags::CACHE_DISABLE)?;
     }
-    if let Some(crossing) = crossing {
-        crossing::show_inherited(&mut tables, &mut frames, crossing)?;
+    if let Some(switch_pages) = switch_pages {
+        switch_pages::show_inherited(&mut tables, &mut frames, switch_pages)?;
     }
     switch_to(tables.root());
     *HOST_TABLES.lock() = Some(tables);
@@ -272,31 +272,31 @@ fn without_image(range: PhysRange) -> impl Iterator<Item = PhysRange> {
     below.into_iter().chain(above).filter(|part| !part.is_empty())
 }
 
-/// The largest pages that this processor has.
+/// The largest pages that this CPU has.
 pub fn largest_page() -> PageSize {
     let has_gib_pages = cpu::cpuid(0x8000_0001, 0).edx & (1 << 26) != 0;
     if has_gib_pages { PageSize::Gib1 } else { PageSize::Mib2 }
 }
 
-/// The host's tables show so many bytes of the crossing no more.
-pub fn hide_crossing(bytes: u64) {
-    crossing::trial::hide(bytes);
+/// The host's tables show so many bytes of the switch pages no more.
+pub fn hide_switch_pages(bytes: u64) {
+    switch_pages::trial::hide(bytes);
 }
 
 fn switch_to(root: PhysAddr) {
     // SAFETY: the new tables show the running code, its data, the boot stack and (through the direct map) all frames at
     // the addresses the old ones did.
     unsafe { asm!("mov cr3, {}", in(reg) root.0, options(nostack, preserves_flags)) };
-    protect_this_processor();
+    protect_this_cpu();
 }
 
-/// Loads the host's page tables on the calling processor.
+/// Loads the host's page tables on the calling CPU.
 pub fn host_root() -> u64 {
     HOST_TABLES.lock().as_ref().map_or(0, |tables| tables.root().0)
 }
 
-/// Turns on what the calling processor has of WP, NX, global pages, SMEP, SMAP and machine checks.
-pub fn protect_this_processor() {
+/// Turns on what the calling CPU has of WP, NX, global pages, SMEP, SMAP and machine checks.
+pub fn protect_this_cpu() {
     const MCE: u64 = 1 << 6;
     const PGE: u64 = 1 << 7;
     const OSXSAVE: u64 = 1 << 18;
@@ -312,7 +312,7 @@ pub fn protect_this_processor() {
         | if features & (1 << 7) != 0 { SMEP } else { 0 }
         | if features & (1 << 20) != 0 { SMAP } else { 0 }
         | if has_xsave { OSXSAVE } else { 0 };
-    // SAFETY: the processor has each feature; no page is a user page, so SMEP and SMAP forbid nothing that is done.
+    // SAFETY: the CPU has each feature; no page is a user page, so SMEP and SMAP forbid nothing that is done.
     // OSFXSR and OSXSAVE let guests' registers be saved and restored; the hypervisor itself uses none of them.
     unsafe {
         asm!("mov {t}, cr4", "or {t}, {b}", "mov cr4, {t}", t = out(reg) _, b = in(reg) bits, options(nostack));
@@ -321,9 +321,9 @@ pub fn protect_this_processor() {
     }
 }
 
-/// The calling processor forgets every translation, global ones too: they go when CR4.PGE changes (AMD APM vol. 2,
+/// The calling CPU flushes every translation, global ones too: they go when CR4.PGE changes (AMD APM vol. 2,
 /// section 5.5.3).
-pub fn forget_translations() {
+pub fn flush_translations() {
     const PGE: u64 = 1 << 7;
     // SAFETY: the bit is put back as it was, and page tables show the same memory with and without it.
     unsafe {

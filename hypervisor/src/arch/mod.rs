@@ -8,17 +8,17 @@
 //! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
 //! | [`percpu`], [`figures`] | the data of each CPU, found through GS; how other CPUs read its counters |
-//! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the processor's timer, the wall clock |
+//! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the CPU's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
-//! | [`smp`], [`crossing`] | starting the other processors; leaving for the next image |
+//! | [`smp`], [`switch_pages`] | starting the other CPUs; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
 //! | [`nmi`], [`strays`] | what the chipset reports of NMIs; NMIs and interrupts that no one claims |
 //! | [`reminder`] | when an interrupt that was not answered is sent once more |
 //! | [`guest_memory`], [`virt`], [`svm`] | a guest's memory; the trait of a virtualization extension; AMD's |
-//! | [`counters`] | the processor's performance counters, for guests |
+//! | [`counters`] | the CPU's performance counters, for guests |
 //! | [`probe`], [`speculation`] | MSRs that may be refused; those that control speculation |
 //! | [`sha256`] | XMM registers, for an image's digest |
 //! | [`vector`] | the vector registers of the vCPU that is loaded, for emulated instructions |
@@ -30,7 +30,6 @@ pub mod boot;
 pub mod clock;
 pub mod counters;
 pub mod cpu;
-pub mod crossing;
 pub mod descriptor;
 pub mod ending;
 pub mod figures;
@@ -56,6 +55,7 @@ pub mod speculation;
 pub mod stack;
 pub mod strays;
 pub mod svm;
+pub mod switch_pages;
 pub mod timer;
 pub mod trap;
 pub mod tsc;

@@ -72,7 +72,7 @@ fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
 
 /// Reads a register through memory into EAX: AMD's CPUs require "mov eax/ax/al, any_address_mode" there (BKDG for
 /// family 15h models 00h-0Fh, 42301 rev 3.14, section 2.7.1, "MMIO configuration coding requirements"), and the
-/// compiler may choose any register. So it is a routine of its own, whose bytes a test looks at.
+/// compiler may choose any register. So it is a routine of its own, whose bytes a test checks.
 fn read_memory(at: u64) -> u32 {
     // SAFETY: `at` lies in a range that is mapped uncached, and is a multiple of four; reading a configuration register
     // changes nothing that others rely on.

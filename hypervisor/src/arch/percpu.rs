@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each processor owns, found through GS.
+//! What each CPU owns, found through GS.
 
 use alloc::boxed::Box;
 use core::arch::asm;
@@ -13,23 +13,23 @@ use wire::CpuPerf;
 use super::figures::Figures;
 use super::{apic, cpu, trap};
 
-/// Where the calling processor finds its own data.
+/// Where the calling CPU finds its own data.
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
 
-/// One processor's own data. Interrupt handlers raise its flags, the processor's loop lowers them.
+/// One CPU's own data. Interrupt handlers raise its flags, the CPU's loop lowers them.
 #[repr(C)]
 pub struct PerCpu {
     /// This structure's own address, read through GS.
     this: *const PerCpu,
-    /// Number of the processor, from 0, in bring-up order.
+    /// Number of the CPU, from 0, in bring-up order.
     pub index: u32,
     /// Its local APIC's identifier.
     pub apic_id: u32,
-    /// The processor's timer has fired.
+    /// The CPU's timer has fired.
     pub timer_fired: AtomicBool,
-    /// Somebody wants the processor to look at its work.
+    /// Somebody wants the CPU to check its work.
     pub work_pending: AtomicBool,
-    /// It holds one virtual processor at most, so that a kick can be for that one only.
+    /// It holds one vCPU at most, so that a kick can be for that one only.
     pub holds_one: AtomicBool,
     /// It has come online and not left.
     is_here: AtomicBool,
@@ -39,8 +39,8 @@ pub struct PerCpu {
     idle_ticks: AtomicU64,
     /// Since when it has nothing to do; 0 while it has.
     idle_since: AtomicU64,
-    /// The last time that it was asked to forget translations and did.
-    pub forgot_at: AtomicU64,
+    /// The last time that it was asked to flush its TLB and did.
+    pub flushed_at: AtomicU64,
     /// Errors of the hardware that its loop has to account for.
     pub damage: Pending,
     /// Where its samples go while a profile is taken.
@@ -52,30 +52,30 @@ pub struct PerCpu {
 // SAFETY: `this` points to the structure itself, which never moves; all else is atomic or constant.
 unsafe impl Sync for PerCpu {}
 
-/// The processor that booted the host; it also serves the control channel.
-pub const BOOT_PROCESSOR: u32 = 0;
+/// The CPU that booted the host; it also serves the control channel.
+pub const BOOT_CPU: u32 = 0;
 
 /// The number of a CPU that fails before it has one.
 const UNNUMBERED: u32 = u32::MAX - 1;
 
-/// Processors this image can use.
-pub const MAX_PROCESSORS: usize = 256;
+/// CPUs this image can use.
+pub const MAX_CPUS: usize = 256;
 
-static ALL: [Once<&'static PerCpu>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
-/// Processors that have taken their data and have not left.
+static ALL: [Once<&'static PerCpu>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
+/// CPUs that have taken their data and have not left.
 static ONLINE: AtomicU32 = AtomicU32::new(0);
-/// The boot processor has its own data.
+/// The boot CPU has its own data.
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 impl PerCpu {
-    /// Makes the data of a processor before it starts, unless it has some: it then waits for no memory.
+    /// Makes the data of a CPU before it starts, unless it has some: it then waits for no memory.
     pub fn prepare(index: u32, apic_id: u32) {
         if ALL.get(index as usize).is_some_and(|slot| slot.get().is_none()) {
             Self::make(index, apic_id);
         }
     }
 
-    /// The calling processor takes its own data, from where on it can be interrupted; they live for ever, and one that
+    /// The calling CPU takes its own data, from where on it can be interrupted; they live for ever, and one that
     /// comes back finds them.
     pub fn install(index: u32, apic_id: u32) -> &'static Self {
         let known = ALL.get(index as usize).and_then(Once::get);
@@ -107,7 +107,7 @@ impl PerCpu {
             online_since: AtomicU64::new(0),
             idle_ticks: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
-            forgot_at: AtomicU64::new(0),
+            flushed_at: AtomicU64::new(0),
             damage: Pending::new(),
             samples: Place::default(),
             figures: Figures::default(),
@@ -120,7 +120,7 @@ impl PerCpu {
         this
     }
 
-    /// The calling processor is not counted any more: it leaves the host. Its data stay as they are.
+    /// The calling CPU is not counted any more: it leaves the host. Its data stay as they are.
     pub fn leave(&self) {
         self.is_here.store(false, Ordering::Release);
         ONLINE.fetch_sub(1, Ordering::Release);
@@ -160,7 +160,7 @@ impl PerCpu {
         (u128::from(busy) * 1000 / u128::from(online)) as u32
     }
 
-    /// The calling processor's own data.
+    /// The calling CPU's own data.
     #[inline]
     pub fn current() -> &'static Self {
         let this: *const Self;
@@ -172,15 +172,15 @@ impl PerCpu {
         }
     }
 
-    /// The number of the calling processor, 0 while there is only one and nothing is installed.
+    /// The number of the calling CPU, 0 while there is only one and nothing is installed.
     pub fn current_index() -> u32 {
         if IS_INSTALLED.load(Ordering::Acquire) { Self::current().index } else { 0 }
     }
 }
 
-/// The calling processor's number; `None` while it has no data of its own, whatever the others have.
+/// The calling CPU's number; `None` while it has no data of its own, whatever the others have.
 pub fn number() -> Option<u32> {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     let is_installed = unsafe { cpu::read_msr(MSR_GS_BASE) } != 0;
     is_installed.then(|| PerCpu::current().index)
 }
@@ -195,7 +195,7 @@ pub fn my_number() -> u32 {
     }
 }
 
-/// Makes processor `index` look at its work, soon: from its loop, whatever it does now.
+/// Makes CPU `index` check its work, soon: from its loop, whatever it does now.
 pub fn wake(index: u32) {
     if index == PerCpu::current().index {
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
@@ -204,35 +204,35 @@ pub fn wake(index: u32) {
     }
 }
 
-/// Makes processor `index` look at the interrupts of its virtual processors, soon. One that runs its guest leaves it;
+/// Makes CPU `index` check the interrupts of its vCPUs, soon. One that runs its guest leaves it;
 /// that is all it takes.
 #[inline]
 pub fn kick(index: u32) {
     if index == PerCpu::current().index {
-        // The sender's own loop looks before it picks the next virtual processor.
+        // The sender's own loop looks before it picks the next vCPU.
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
     } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
         apic::send(other.apic_id, trap::vector::KICK);
     }
 }
 
-/// Interrupts the calling processor as soon as it takes interrupts: one that enters a guest meanwhile leaves it at
+/// Interrupts the calling CPU as soon as it takes interrupts: one that enters a guest meanwhile leaves it at
 /// once.
 pub fn interrupt_self() {
     apic::send(PerCpu::current().apic_id, trap::vector::KICK);
 }
 
-/// A processor's data, once it has installed them.
+/// A CPU's data, once it has installed them.
 pub fn of(index: u32) -> Option<&'static PerCpu> {
     ALL.get(index as usize)?.get().copied()
 }
 
-/// The numbers of the processors that have installed their data and have not left.
+/// The numbers of the CPUs that have installed their data and have not left.
 pub fn indices() -> impl Iterator<Item = u32> {
-    (0..MAX_PROCESSORS as u32).filter(|&index| of(index).is_some_and(|other| other.is_here.load(Ordering::Acquire)))
+    (0..MAX_CPUS as u32).filter(|&index| of(index).is_some_and(|other| other.is_here.load(Ordering::Acquire)))
 }
 
-/// How many processors have installed their data and have not left.
+/// How many CPUs have installed their data and have not left.
 pub fn online() -> u32 {
     ONLINE.load(Ordering::Acquire)
 }

@@ -53,7 +53,7 @@ pub unsafe fn write_msr(msr: u32, value: u64) -> Result<(), Refused> {
 /// no such register every write is refused.
 pub fn write_reserved_bits() -> Result<(), Refused> {
     const PKRS: u32 = 0x6e1;
-    // SAFETY: no processor takes the value: it has the register and refuses reserved bits, or has no such register.
+    // SAFETY: no CPU takes the value: it has the register and refuses reserved bits, or has no such register.
     unsafe { write_msr(PKRS, u64::MAX << 32) }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When those who have been interrupted, and have not answered, are interrupted once more.
 //!
-//! An interrupt is not lost between real processors. QEMU's emulator can lose one: VMRUN with a virtual interrupt
-//! changes the processor's pending requests there without the lock under which others add to them. It is heard with the
-//! next one, or when the task priority is written (`cpu::look_at_pending_interrupts`). (Seen in an emulator that counts
-//! them: about one in a minute of busy guests on two processors, then unheard for up to 0.7 ms.)
+//! An interrupt is not lost between real CPUs. QEMU's emulator can lose one: VMRUN with a virtual interrupt
+//! changes the CPU's pending requests there without the lock under which others add to them. It is heard with the
+//! next one, or when the task priority is written (`cpu::poll_pending_interrupts`). (Seen in an emulator that counts
+//! them: about one in a minute of busy guests on two CPUs, then unheard for up to 0.7 ms.)
 
 use super::{cpu, timer};
 

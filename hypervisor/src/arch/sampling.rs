@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples of what each processor executes, for a profile (the crate `profile`).
+//! Samples of what each CPU executes, for a profile (the crate `profile`).
 //!
-//! The watchdog's timer sends an NMI to the boot processor, again and again, whose handler sends one to each other
-//! processor. No mask holds them back, only the world switch, at whose end they are taken. Without a profile nothing of
+//! The watchdog's timer sends an NMI to the boot CPU, again and again, whose handler sends one to each other
+//! CPU. No mask holds them back, only the world switch, at whose end they are taken. Without a profile nothing of
 //! this is on any path.
 
 use alloc::vec::Vec;
@@ -14,11 +14,11 @@ use units::PageSize;
 
 use super::address::{DIRECT_MAP, text_end, text_start};
 use super::memory::{FRAMES, OwnedFrames, stack_around};
-use super::percpu::{self, BOOT_PROCESSOR, PerCpu};
+use super::percpu::{self, BOOT_CPU, PerCpu};
 use super::trap::{self, TrapFrame};
 use super::{apic, svm, watchdog};
 
-/// A processor's ring: 32 KiB of samples.
+/// A CPU's ring: 32 KiB of samples.
 type Ring = profile::Ring<8192>;
 
 /// The time between two looks; 0 while no profile is taken.
@@ -26,25 +26,25 @@ static PERIOD_US: AtomicU64 = AtomicU64::new(0);
 /// NMIs for samples so far.
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
-/// A ring for each processor, online or not, by their numbers. Dropped only once it has ended and is quiet.
+/// A ring for each CPU, online or not, by their numbers. Dropped only once it has ended and is quiet.
 pub struct Sampling {
     frames: OwnedFrames,
-    processors: u32,
-    /// How often samples were told: each time another processor's come first.
+    cpus: u32,
+    /// How often samples were told: each time another CPU's come first.
     first: u32,
 }
 
 impl Sampling {
-    /// Looks at every processor that is online, from now on. `None`: there is no memory. For the boot processor, where
+    /// Checks every CPU that is online, from now on. `None`: there is no memory. For the boot CPU, where
     /// a watchdog is prepared.
     pub fn begin(period_us: u64) -> Option<Self> {
-        let mut processors = 0;
-        while percpu::of(processors).is_some() {
-            processors += 1;
+        let mut cpus = 0;
+        while percpu::of(cpus).is_some() {
+            cpus += 1;
         }
-        let frames = FRAMES.lock().allocate(u64::from(processors) * size_of::<Ring>() as u64, PageSize::Kib4).ok()?;
-        let this = Self { frames: OwnedFrames::new(frames), processors, first: 0 };
-        for index in 0..processors {
+        let frames = FRAMES.lock().allocate(u64::from(cpus) * size_of::<Ring>() as u64, PageSize::Kib4).ok()?;
+        let this = Self { frames: OwnedFrames::new(frames), cpus, first: 0 };
+        for index in 0..cpus {
             ring_at(this.memory(index)).reset();
             percpu::of(index)?.samples.give(this.memory(index));
         }
@@ -54,17 +54,17 @@ impl Sampling {
         Some(this)
     }
 
-    /// Looks at nobody any more. What has been taken can still be told.
+    /// Checks nobody any more. What has been taken can still be told.
     pub fn end(&self) {
         if PERIOD_US.swap(0, Ordering::AcqRel) != 0 {
             watchdog::disarm();
         }
-        for index in 0..self.processors {
-            percpu::of(index).inspect(|processor| processor.samples.take_back());
+        for index in 0..self.cpus {
+            percpu::of(index).inspect(|cpu| cpu.samples.take_back());
         }
     }
 
-    /// How many looks have been taken, at all processors together.
+    /// How many looks have been taken, at all CPUs together.
     pub fn asked(&self) -> u64 {
         ASKED.load(Ordering::Relaxed)
     }
@@ -73,8 +73,8 @@ impl Sampling {
     pub fn take(&mut self, mut room: usize) -> (Vec<u32>, u64) {
         let (mut words, mut lost) = (Vec::new(), 0);
         self.first += 1;
-        for step in self.first..self.first + self.processors {
-            let ring = ring_at(self.memory(step % self.processors));
+        for step in self.first..self.first + self.cpus {
+            let ring = ring_at(self.memory(step % self.cpus));
             room = ring.take(room, &mut |word| words.push(word));
             lost += u64::from(ring.lost());
         }
@@ -83,7 +83,7 @@ impl Sampling {
 
     /// Once it has ended: no handler is at work any more, so that the memory can go.
     pub fn is_quiet(&self) -> bool {
-        (0..self.processors).all(|index| percpu::of(index).is_none_or(|processor| processor.samples.is_quiet()))
+        (0..self.cpus).all(|index| percpu::of(index).is_none_or(|cpu| cpu.samples.is_quiet()))
     }
 
     fn memory(&self, index: u32) -> u64 {
@@ -105,7 +105,7 @@ pub fn takes_nmi(frame: &TrapFrame) -> bool {
         return false;
     }
     let me = PerCpu::current();
-    if me.index == BOOT_PROCESSOR {
+    if me.index == BOOT_CPU {
         watchdog::arm_again(period_us);
         ask_others();
     }
@@ -113,9 +113,9 @@ pub fn takes_nmi(frame: &TrapFrame) -> bool {
     true
 }
 
-/// Has all others looked at.
+/// Has all others checked.
 fn ask_others() {
-    let (mut index, mut asked) = (BOOT_PROCESSOR + 1, 1);
+    let (mut index, mut asked) = (BOOT_CPU + 1, 1);
     while let Some(other) = percpu::of(index) {
         if other.is_here() {
             apic::send_nmi_from_nmi(other.apic_id);

@@ -21,7 +21,7 @@ pub struct ComPort {
     base: u16,
 }
 
-/// COM1, not yet looked for.
+/// COM1, not yet searched for.
 pub const fn com1() -> Uart {
     Uart::new(com1_ports())
 }
@@ -31,7 +31,7 @@ pub const fn com1_ports() -> ComPort {
     ComPort { base: 0x3f8 }
 }
 
-/// COM2, not yet looked for.
+/// COM2, not yet searched for.
 pub const fn com2() -> Uart {
     Uart::new(com2_ports())
 }

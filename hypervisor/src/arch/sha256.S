@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// SHA-256's rounds by the processor's own instructions. Sources: FIPS 180-4, section 6.2.2; AMD APM vol. 4
+// SHA-256's rounds by the CPU's own instructions. Sources: FIPS 180-4, section 6.2.2; AMD APM vol. 4
 // (SHA256RNDS2, SHA256MSG1, SHA256MSG2). RDI = the state, eight words; RSI = blocks; RDX = how many, at least one.
 //
 // XMM registers are a guest's: those that are used are kept on the stack meanwhile. None but their lower halves change,

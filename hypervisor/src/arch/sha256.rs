@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who carries out SHA-256's rounds: the processor's own instructions ([`sha256.S`](sha256.S)) where it has them.
+//! Who carries out SHA-256's rounds: the CPU's own instructions ([`sha256.S`](sha256.S)) where it has them.
 
 use core::arch::global_asm;
 
@@ -21,12 +21,12 @@ const BLOCKS_AT_ONCE: usize = 64;
 pub enum Engine {
     /// Plain code.
     Portable,
-    /// The processor's instructions.
+    /// The CPU's instructions.
     Instructions,
 }
 
 impl Engine {
-    /// Those that the processor has.
+    /// Those that the CPU has.
     pub fn available() -> impl Iterator<Item = Self> {
         [Self::Portable].into_iter().chain(has_instructions().then_some(Self::Instructions))
     }
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// The faster one that the processor has.
+    /// The faster one that the CPU has.
     pub fn best() -> Self {
         if has_instructions() { Self::Instructions } else { Self::Portable }
     }
@@ -59,7 +59,7 @@ impl Compress for Engine {
             return Portable.compress(state, blocks);
         }
         for some in blocks.chunks(BLOCKS_AT_ONCE) {
-            // SAFETY: the processor has the instructions ([`Engine::best`]), and CR4.OSFXSR is set. The state has eight
+            // SAFETY: the CPU has the instructions ([`Engine::best`]), and CR4.OSFXSR is set. The state has eight
             // words, the blocks are as many as is said and at least one; registers that belong to a guest are put back.
             unsafe { sha256_by_instructions(state.as_mut_ptr(), some.as_ptr().cast(), some.len()) };
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// How another processor gets from its start-up interrupt (16-bit real mode, in a page below 1 MiB) to Rust. The page
+// How another CPU gets from its start-up interrupt (16-bit real mode, in a page below 1 MiB) to Rust. The page
 // holds a copy of what lies between the two labels, into which smp.rs writes what depends on where page and image lie.
 
 .section .rodata
@@ -53,7 +53,7 @@ ap_trampoline_root:
     .long 0                     // the boot page tables
 ap_trampoline_end:
 
-// Here a processor arrives from the trampoline, and one that was parked from the crossing: 64-bit mode, interrupts off,
+// Here a CPU arrives from the trampoline, and one that was parked from the switch pages: 64-bit mode, interrupts off,
 // on tables that show the image, without a stack.
 .section .text
 .global ap_high

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waking the other processors. Who is woken when, and how long anybody waits, is decided in `bringup`; here are the
-//! interrupts, the page in which processors start, and their stacks.
+//! Waking the other CPUs. Who is woken when, and how long anybody waits, is decided in `bringup`; here are the
+//! interrupts, the page in which CPUs start, and their stacks.
 
 use alloc::vec::Vec;
 use core::arch::global_asm;
@@ -12,7 +12,7 @@ use units::{PAGE_BYTES, PageSize, PhysAddr};
 
 use super::address::DIRECT_MAP;
 use super::memory::{self, FRAMES};
-use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::percpu::{MAX_CPUS, PerCpu};
 use super::{apic, boot, cpu, port, timer, trap};
 
 global_asm!(
@@ -40,19 +40,19 @@ const WARM_RESET_VECTOR: u64 = 0x467;
 const SHUTDOWN_REGISTER: u8 = 0x0f;
 const SHUTDOWN_JUMP: u8 = 0x0a;
 
-/// Page tables of processors that start.
+/// Page tables of CPUs that start.
 static ROOT: AtomicU64 = AtomicU64::new(0);
-/// Identifiers by number: a processor that starts finds its number by its identifier, and so its stack.
-static APIC_IDS: [AtomicU32; MAX_PROCESSORS] = [const { AtomicU32::new(0) }; MAX_PROCESSORS];
+/// Identifiers by number: a CPU that starts finds its number by its identifier, and so its stack.
+static APIC_IDS: [AtomicU32; MAX_CPUS] = [const { AtomicU32::new(0) }; MAX_CPUS];
 /// How many there are.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Tops of the stacks by number; 0 for one that may not start. Each has its own: one that comes after it was given up
 /// harms nobody, one that leaves and comes back finds it.
-static STACKS: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
-/// What a started processor goes on with.
+static STACKS: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+/// What a started CPU goes on with.
 static ENTRY: spin::Once<fn() -> !> = spin::Once::new();
 
-/// No memory for stacks, or none below 1 MiB for processors' first steps.
+/// No memory for stacks, or none below 1 MiB for CPUs' first steps.
 #[derive(Clone, Copy, Debug)]
 pub struct OutOfMemory;
 
@@ -62,7 +62,7 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// Prepares what processors with these identifiers need to start, before the first is woken: the start-up code in a
+/// Prepares what CPUs with these identifiers need to start, before the first is woken: the start-up code in a
 /// page below 1 MiB, whose number is returned. They will go on with `entry`. Each also needs [`give_stack`].
 pub fn prepare(ids: &[u32], entry: fn() -> !) -> Result<u8, OutOfMemory> {
     ENTRY.call_once(|| entry);
@@ -70,14 +70,14 @@ pub fn prepare(ids: &[u32], entry: fn() -> !) -> Result<u8, OutOfMemory> {
     for (place, id) in APIC_IDS.iter().zip(ids) {
         place.store(*id, Ordering::Release);
     }
-    COUNT.store(ids.len().min(MAX_PROCESSORS) as u32, Ordering::Release);
+    COUNT.store(ids.len().min(MAX_CPUS) as u32, Ordering::Release);
     let frames = FRAMES.lock().allocate_below(PAGE_BYTES, PageSize::Kib4, PhysAddr(0x10_0000));
     let page = frames.map_err(|_| OutOfMemory)?.leak().start();
     write_trampoline(page);
     Ok((page.0 / PAGE_BYTES) as u8)
 }
 
-/// Gives the processor with this number its stack, unless it has one: it may start.
+/// Gives the CPU with this number its stack, unless it has one: it may start.
 pub fn give_stack(index: u32) -> Result<(), OutOfMemory> {
     let place = STACKS.get(index as usize).ok_or(OutOfMemory)?;
     if place.load(Ordering::Acquire) == 0 {
@@ -86,7 +86,7 @@ pub fn give_stack(index: u32) -> Result<(), OutOfMemory> {
     Ok(())
 }
 
-/// The top of the stack that the processor with this number was given; 0 if it has none.
+/// The top of the stack that the CPU with this number was given; 0 if it has none.
 pub fn stack_of(index: u32) -> u64 {
     STACKS.get(index as usize).map_or(0, |place| place.load(Ordering::Acquire))
 }
@@ -113,7 +113,7 @@ fn write_trampoline(page: PhysAddr) {
 
 extern "C" fn ap_entry() -> ! {
     trap::load();
-    memory::protect_this_processor();
+    memory::protect_this_cpu();
     apic::enable();
     match ENTRY.get() {
         Some(entry) => entry(),
@@ -125,19 +125,19 @@ extern "C" fn ap_entry() -> ! {
 pub struct Machine {
     /// Identifiers by number.
     apic_ids: &'static [u32],
-    /// When the calling processor's timer wakes it; setting it costs more than a sleep that ends too soon.
+    /// When the calling CPU's timer wakes it; setting it costs more than a sleep that ends too soon.
     alarm: Option<u64>,
     is_virtual: bool,
 }
 
 impl Machine {
-    /// The machine as the calling processor sees it.
+    /// The machine as the calling CPU sees it.
     pub fn new(apic_ids: &'static [u32]) -> Self {
         Self { apic_ids, alarm: None, is_virtual: is_virtual() }
     }
 
-    /// One turn of a short waiting loop. PAUSE is for the sibling thread of a real processor; under a hypervisor it may
-    /// end the processor's turn, and in QEMU's emulator it takes a lock that the partner needs in order to wake.
+    /// One turn of a short waiting loop. PAUSE is for the sibling thread of a real CPU; under a hypervisor it may
+    /// end the CPU's turn, and in QEMU's emulator it takes a lock that the partner needs in order to wake.
     pub fn relax(&self) {
         if self.is_virtual { cpu::idle_a_moment() } else { cpu::pause() }
     }
@@ -156,7 +156,7 @@ impl Machine {
         cpu::wait_for_interrupt();
     }
 
-    /// Sleeps no more. Whoever had set the timer for something else before looks at it again.
+    /// Sleeps no more. Whoever had set the timer for something else before checks it again.
     pub fn stay_awake(&mut self) {
         if self.alarm.take().is_some() {
             timer::clear_alarm();
@@ -229,7 +229,7 @@ impl Station for Machine {
     }
 
     fn set_tsc_adjust(&mut self, value: u64) {
-        // SAFETY: called only where the register exists; it moves this processor's counter to agree with the others.
+        // SAFETY: called only where the register exists; it moves this CPU's counter to agree with the others.
         unsafe { cpu::write_msr(MSR_TSC_ADJUST, value) };
     }
 
@@ -242,8 +242,8 @@ fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
     *PARKED.get()?.mailboxes.get(index as usize)?
 }
 
-/// Lets a parked processor go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
-/// find the processor on its way.
+/// Lets a parked CPU go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
+/// find the CPU on its way.
 fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
     let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
@@ -253,9 +253,9 @@ fn release(index: u32) -> bool {
     }
 }
 
-/// Processors that the image before has parked.
+/// CPUs that the image before has parked.
 pub struct Adoption {
-    /// Identifier and mailbox by number; nothing where no processor is parked.
+    /// Identifier and mailbox by number; nothing where no CPU is parked.
     pub mailboxes: Vec<Option<(u32, &'static ParkSlot)>>,
     /// Page tables that show their mailboxes and this image.
     pub root: u64,
@@ -265,17 +265,17 @@ pub struct Adoption {
 
 static PARKED: spin::Once<Adoption> = spin::Once::new();
 
-/// Processors come from their mailboxes.
+/// CPUs come from their mailboxes.
 pub fn adopt(adoption: Adoption) {
     PARKED.call_once(|| adoption);
 }
 
-/// Whether processors come from mailboxes.
+/// Whether CPUs come from mailboxes.
 pub fn is_adopting() -> bool {
     PARKED.get().is_some()
 }
 
-/// Whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which processors keep clear).
+/// Whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which CPUs keep clear).
 pub fn is_virtual() -> bool {
     cpu::cpuid(1, 0).ecx & (1 << 31) != 0
 }
@@ -286,7 +286,7 @@ pub fn reset_others() -> Option<u64> {
     apic::broadcast_init_at_boot().then(cpu::tsc)
 }
 
-/// IA32_TSC_ADJUST of the calling processor, where it exists.
+/// IA32_TSC_ADJUST of the calling CPU, where it exists.
 pub fn tsc_adjust() -> Option<u64> {
     let exists = cpu::cpuid(0, 0).eax >= 7 && cpu::cpuid(7, 0).ebx & (1 << 1) != 0;
     // SAFETY: CPUID says that the register exists; reading it has no effect.
@@ -303,7 +303,7 @@ fn write_warm_reset(code: u8, vector: u32) {
     memory::write_low(WARM_RESET_VECTOR, vector);
 }
 
-/// The calling processor's clock, as `bringup` and reports count it.
+/// The calling CPU's clock, as `bringup` and reports count it.
 pub fn ticks_to_us(ticks: u64) -> u64 {
     timer::ticks_to_ns(ticks) / 1000
 }

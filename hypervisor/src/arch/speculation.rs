@@ -11,7 +11,7 @@ use mitigations::barrier::LastGuest;
 use mitigations::{Actions, Assessment, Cpu, Feature, Mode, assess};
 use spin::Once;
 
-use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::percpu::{MAX_CPUS, PerCpu};
 use super::{cpu, probe};
 
 const MSR_SPEC_CTRL: u32 = 0x48;
@@ -27,13 +27,13 @@ const MSR_BP_CFG: u32 = 0xc001_102e;
 const BP_CFG_REDUCE_SPECULATION: u64 = 1 << 4;
 
 static ASSESSMENT: Once<Assessment> = Once::new();
-/// Actions that a CPU could not carry out although the boot processor could, or because nothing could be probed.
+/// Actions that a CPU could not carry out although the boot CPU could, or because nothing could be probed.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 /// The guest that each CPU ran last.
-static LAST_GUEST: [LastGuest; MAX_PROCESSORS] = [const { LastGuest::new() }; MAX_PROCESSORS];
+static LAST_GUEST: [LastGuest; MAX_CPUS] = [const { LastGuest::new() }; MAX_CPUS];
 
 /// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID says is
-/// believed until [`prepare_this_processor`].
+/// believed until [`prepare_this_cpu`].
 pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Assessment {
     ASSESSMENT.call_once(|| {
         let leaf = |leaf| {
@@ -101,7 +101,7 @@ fn set(msr: u32, bits: u64) -> bool {
 }
 
 /// Carries out what is done once on each CPU, on the calling one, which has this image's traps.
-pub fn prepare_this_processor() {
+pub fn prepare_this_cpu() {
     let Some(assessment) = assessment() else { return };
     let wanted = assessment.actions;
     let steps = [
@@ -136,7 +136,7 @@ fn fail(action: Actions) {
     }
     FAILED.fetch_or(action.bits(), Ordering::Relaxed);
     log::error!(
-        "processor {}: mitigation {action:?} cannot be carried out: it is not done any more",
+        "CPU {}: mitigation {action:?} cannot be carried out: it is not done any more",
         PerCpu::current().index
     );
 }

@@ -18,7 +18,7 @@ struct Area {
     count: AtomicU64,
 }
 
-static PROCESSORS: Area = Area { start: STACKS, stride: STACK_STRIDE, bytes: STACK_BYTES, count: AtomicU64::new(0) };
+static CPUS: Area = Area { start: STACKS, stride: STACK_STRIDE, bytes: STACK_BYTES, count: AtomicU64::new(0) };
 static INTERRUPTS: Area = Area {
     start: INTERRUPT_STACKS,
     stride: INTERRUPT_STACK_STRIDE,
@@ -45,12 +45,12 @@ impl Area {
     }
 }
 
-/// Maps a new stack for a processor with a guard page under it; returns its top.
+/// Maps a new stack for a CPU with a guard page under it; returns its top.
 pub fn new_stack() -> Result<u64, MemoryError> {
-    PROCESSORS.add()
+    CPUS.add()
 }
 
-/// Maps a new stack for one kind of exception of a processor, with a guard page under it; returns its top. Nothing runs
+/// Maps a new stack for one kind of exception of a CPU, with a guard page under it; returns its top. Nothing runs
 /// on it but the exception's report.
 pub fn new_interrupt_stack() -> Result<u64, MemoryError> {
     INTERRUPTS.add()
@@ -61,10 +61,10 @@ pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
     if (address::data_start()..address::data_end()).contains(&pointer) {
         return Some(address::data_start()..address::data_end());
     }
-    [&PROCESSORS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
+    [&CPUS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
 }
 
 /// Whether `address` is in the guard page (or the gap) under one of the stacks.
 pub fn is_stack_guard(address: u64) -> bool {
-    [&PROCESSORS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
+    [&CPUS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time: how fast the time stamp counter and the local APIC's timer run, and the one-shot alarm of each processor.
+//! Time: how fast the time stamp counter and the local APIC's timer run, and the one-shot alarm of each CPU.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ const MSR_TSC_DEADLINE: u32 = 0x6e0;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 static TSC_HZ: AtomicU64 = AtomicU64::new(0);
-/// The clock to refine by, and the first look at it; nothing where the processor itself tells its rate.
+/// The clock to refine by, and the first sample of it; nothing where the CPU itself tells its rate.
 static FIRST: Mutex<Option<(Reference, Moment)>> = Mutex::new(None);
 static TICKS_PER_US: AtomicU64 = AtomicU64::new(0);
 static TSC_AT_BOOT: AtomicU64 = AtomicU64::new(0);
@@ -76,7 +76,7 @@ pub fn resume(rates: Rates) {
     TICKS_PER_US.store(rates.tsc_hz.div_ceil(1_000_000), Ordering::Relaxed);
 }
 
-/// Measures the time stamp counter and the calling processor's APIC timer against `reference`, or believes CPUID where
+/// Measures the time stamp counter and the calling CPU's APIC timer against `reference`, or believes CPUID where
 /// it tells the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
 pub fn calibrate(reference: Option<Reference>) -> Result<(u64, &'static str), NoReference> {
     let has_deadline = cpu::cpuid(1, 0).ecx & (1 << 24) != 0;
@@ -102,8 +102,8 @@ pub fn calibrate(reference: Option<Reference>) -> Result<(u64, &'static str), No
     Ok((tsc_hz, source))
 }
 
-/// Prepares the calling processor's timer as [`calibrate`] did for the first.
-pub fn prepare_this_processor() {
+/// Prepares the calling CPU's timer as [`calibrate`] did for the first.
+pub fn prepare_this_cpu() {
     apic::prepare_timer(HAS_DEADLINE.load(Ordering::Relaxed));
 }
 
@@ -313,7 +313,7 @@ pub fn ticks_to_ns(ticks: u64) -> u64 {
     }
 }
 
-/// Makes the calling processor's timer fire when the time stamp counter reaches `deadline`; at once if it has.
+/// Makes the calling CPU's timer fire when the time stamp counter reaches `deadline`; at once if it has.
 #[inline]
 pub fn set_alarm(deadline: u64) {
     if HAS_DEADLINE.load(Ordering::Relaxed) {
@@ -324,11 +324,11 @@ pub fn set_alarm(deadline: u64) {
     let ticks = deadline.saturating_sub(cpu::tsc());
     // Rounded up: an interrupt before its time only costs another one.
     let count = ((u128::from(ticks) * u128::from(APIC_TICKS_PER_TSC.load(Ordering::Relaxed))) >> 32) + 1;
-    // A deadline further off than the counter reaches fires early; whoever set it looks at the clock again.
+    // A deadline further off than the counter reaches fires early; whoever set it checks the clock again.
     apic::start_timer(count.clamp(1, u128::from(u32::MAX)) as u32);
 }
 
-/// Stops the calling processor's timer.
+/// Stops the calling CPU's timer.
 pub fn clear_alarm() {
     if HAS_DEADLINE.load(Ordering::Relaxed) {
         // SAFETY: CPUID says that the register exists; 0 disarms.

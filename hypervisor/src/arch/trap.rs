@@ -38,14 +38,14 @@ pub mod vector {
     pub const MACHINE_CHECK: u8 = 18;
     /// The local APIC's timer.
     pub const TIMER: u8 = 0x40;
-    /// Another processor has work for this one.
+    /// Another CPU has work for this one.
     pub const WAKE: u8 = 0x41;
-    /// A virtual processor of this one has mail.
+    /// A vCPU of this one has mail.
     pub const KICK: u8 = 0x43;
     /// The control channel's UART.
     pub const CONTROL_UART: u8 = 0x42;
     /// The log's self-test.
-    pub const LOG_TRIAL: u8 = 0x4e;
+    pub const LOG_SELF_TEST: u8 = 0x4e;
     /// A self-test wants its handler to fail.
     pub const SELF_TEST: u8 = 0x4f;
     /// The console's UART has room.
@@ -101,12 +101,12 @@ struct Gate {
 #[repr(C, align(4096))]
 struct Table(UnsafeCell<[Gate; 256]>);
 
-// SAFETY: written by the boot processor before any other runs, then only read by processors.
+// SAFETY: written by the boot CPU before any other runs, then only read by CPUs.
 unsafe impl Sync for Table {}
 
 static IDT: Table = Table(UnsafeCell::new([Gate { low: 0, high: 0 }; 256]));
 
-/// Fills the IDT for the boot processor's first steps: every trap on the current stack.
+/// Fills the IDT for the boot CPU's first steps: every trap on the current stack.
 pub fn prepare() {
     prepare_gates();
     load();
@@ -117,7 +117,7 @@ pub fn prepare_gates() {
     fill(|_| 0);
 }
 
-/// Gives #DF, NMI and #MC stacks of their own; every processor has them from now on.
+/// Gives #DF, NMI and #MC stacks of their own; every CPU has them from now on.
 pub fn use_interrupt_stacks() {
     fill(|vector| match vector {
         8 => InterruptStack::DoubleFault as u64 + 1,
@@ -137,7 +137,7 @@ fn fill(interrupt_stack: impl Fn(u64) -> u64) {
             | interrupt_stack(vector) << 32
             | PRESENT_INTERRUPT_GATE
             | (handler & 0xffff_0000) << 32;
-        // SAFETY: only the boot processor runs, and it takes no interrupt meanwhile; an exception here would be fatal
+        // SAFETY: only the boot CPU runs, and it takes no interrupt meanwhile; an exception here would be fatal
         // either way. The index is below 256.
         unsafe { (*IDT.0.get())[vector as usize] = Gate { low, high: handler >> 32 } };
     }
@@ -148,7 +148,7 @@ fn stub_of(vector: u64) -> u64 {
     (&raw const trap_stubs) as u64 + vector * 16
 }
 
-/// Loads the IDT on the calling processor.
+/// Loads the IDT on the calling CPU.
 pub fn load() {
     #[repr(C, packed)]
     struct Register {
@@ -168,11 +168,11 @@ pub fn shut_down() -> ! {
     unsafe { asm!("lidt [{}]", "ud2", "2:", "cli", "hlt", "jmp 2b", in(reg) &nothing, options(noreturn)) };
 }
 
-/// Serves an interrupt that came while an image on trial had the calling processor: as if it came here and now. For
+/// Serves an interrupt that came while an image on trial had the calling CPU: as if it came here and now. For
 /// vectors without an error code.
 pub fn deliver(vector: u8) {
     let stub = stub_of(u64::from(vector));
-    // SAFETY: the stub finds the frame that the processor would have pushed, keeps every register, and returns to the
+    // SAFETY: the stub finds the frame that the CPU would have pushed, keeps every register, and returns to the
     // label.
     unsafe {
         asm!(
@@ -208,7 +208,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         vector::NMI | vector::STOP if ending::is_under_way() => (HOOKS.stop_cpu)(frame),
         // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
         vector::NMI if sampling::takes_nmi(frame) || (HOOKS.claims_nmi)() => {
-            super::crossing::trial::note_nmi(frame);
+            super::switch_pages::trial::note_nmi(frame);
             skip_halt(frame);
         }
         vector::NMI => {
@@ -230,7 +230,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
                 vector::TIMER | vector::COUNTERS => {
                     PerCpu::current().timer_fired.store(true, core::sync::atomic::Ordering::Relaxed)
                 }
-                vector::LOG_TRIAL => (HOOKS.log_self_test)(),
+                vector::LOG_SELF_TEST => (HOOKS.log_self_test)(),
                 vector::KICK if PerCpu::current().holds_one.load(core::sync::atomic::Ordering::Relaxed) => {}
                 vector::CONSOLE_UART => {
                     serial::note_com1_interrupt();

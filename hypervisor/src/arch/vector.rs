@@ -16,7 +16,7 @@ macro_rules! with_register {
     ($register:expr, $value:expr, $before:literal, $after:literal, [$($number:literal)+]) => {
         match $register {
             $($number => {
-                // SAFETY: CR4.OSFXSR is set (`memory::protect_this_processor`), and CR4.OSXSAVE where AVX is enabled,
+                // SAFETY: CR4.OSFXSR is set (`memory::protect_this_cpu`), and CR4.OSXSAVE where AVX is enabled,
                 // which the caller has checked for AVX's forms. The memory is 32 bytes of the caller's. No code of the
                 // hypervisor uses the register.
                 unsafe {

@@ -13,11 +13,11 @@ use vm::vcpu::{EntryState, VcpuState};
 
 use super::guest_memory::GuestRam;
 
-/// A processor's virtualization extension.
+/// A CPU's virtualization extension.
 pub trait Virt: Copy + Send + Sync + 'static {
-    /// What handlers of exits see of a virtual processor.
+    /// What handlers of exits see of a vCPU.
     type State: VcpuState;
-    /// One virtual processor.
+    /// One vCPU.
     type Vcpu: DerefMut<Target = Self::State> + Send;
     /// A guest's physical address space.
     type Space: Send + Sync;
@@ -25,19 +25,19 @@ pub trait Virt: Copy + Send + Sync + 'static {
     /// Its name in reports: `svm`, `vmx`.
     fn name(&self) -> &'static str;
 
-    /// How many address space tags the processor has: guests beside each other on one processor at most.
+    /// How many ASIDs the CPU has: guests beside each other on one CPU at most.
     fn tags(&self) -> u32;
 
-    /// Readies the calling processor: once, and again when it has been away.
+    /// Readies the calling CPU: once, and again when it has been away.
     fn enable(&self) -> Result<(), Unavailable>;
 
-    /// The calling processor holds no guest any more and leaves the host: switches the extension off.
+    /// The calling CPU holds no guest any more and leaves the host: disables the extension.
     fn disable(&self);
 
     /// An address space that shows `memory` and nothing else.
     fn create_space(&self, memory: &GuestRam) -> Result<Self::Space, OutOfMemory>;
 
-    /// A virtual processor of the guest with this number, in `space`, that will start in `entry`.
+    /// A vCPU of the guest with this number, in `space`, that will start in `entry`.
     /// The registers `offered` are the guest's.
     fn create_vcpu(
         &self,
@@ -47,44 +47,44 @@ pub trait Virt: Copy + Send + Sync + 'static {
         offered: Speculation,
     ) -> Result<Self::Vcpu, OutOfMemory>;
 
-    /// A virtual processor comes to the calling processor, where no other has this tag (from 1 to [`Self::tags`]):
+    /// A vCPU comes to the calling CPU, where no other has this tag (from 1 to [`Self::tags`]):
     /// nothing that was translated under the tag counts any more.
     fn arrive(&self, vcpu: &mut Self::Vcpu, tag: u32);
 
-    /// Switches a virtual processor in on the calling processor: the registers that stay loaded across exits.
+    /// Switches a vCPU in on the calling CPU: the registers that stay loaded across exits.
     fn load(&self, vcpu: &mut Self::Vcpu);
 
-    /// Switches it out again; nothing of the guest is left in the processor.
+    /// Switches it out again; nothing of the guest is left in the CPU.
     fn unload(&self, vcpu: &mut Self::Vcpu);
 
-    /// Chooses the way in and out of a loaded virtual processor again: whether its time is counted has changed, or its
+    /// Chooses the way in and out of a loaded vCPU again: whether its time is counted has changed, or its
     /// SPEC_CTRL.
     fn choose_switch(&self, vcpu: &mut Self::Vcpu);
 
-    /// Makes what a processor that does not run yet needs to be readied.
+    /// Makes what a CPU that does not run yet needs to be readied.
     fn prepare(&self, index: u32) -> Result<(), Unavailable>;
 
     /// Physical address of an address space's tables.
     fn space_root(space: &Self::Space) -> u64;
 
-    /// Saves what stays loaded across exits of a virtual processor that is not loaded. Returns the bytes of `tail` in
+    /// Saves what stays loaded across exits of a vCPU that is not loaded. Returns the bytes of `tail` in
     /// use.
     ///
     /// # Errors
     /// `tail` is too short.
     fn save_extended(&self, vcpu: &Self::Vcpu, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full>;
 
-    /// Takes that over, into a virtual processor that is not loaded.
+    /// Takes that over, into a vCPU that is not loaded.
     ///
     /// # Errors
-    /// The processor cannot load it; then nothing has changed.
+    /// The CPU cannot load it; then nothing has changed.
     fn restore_extended(&self, vcpu: &mut Self::Vcpu, from: &Extended, tail: &[u8]) -> Result<(), StateError>;
 
-    /// Runs a loaded virtual processor until it leaves the guest. Interrupts are masked before and after.
+    /// Runs a loaded vCPU until it leaves the guest. Interrupts are masked before and after.
     fn run(&self, vcpu: &mut Self::Vcpu) -> Exit;
 }
 
-/// Why guests cannot run on a processor; the host itself can.
+/// Why guests cannot run on a CPU; the host itself can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// No extension that this hypervisor knows.
@@ -93,7 +93,7 @@ pub enum Unavailable {
     LockedByFirmware,
     /// No nested paging.
     NoNestedPaging,
-    /// Memory for the processor's own save area ran out.
+    /// Memory for the CPU's own save area ran out.
     OutOfMemory,
 }
 
@@ -101,14 +101,14 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoExtension => {
-                "this processor has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
+                "this CPU has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
             }
-            Self::LockedByFirmware => "AMD SVM is switched off by the firmware: enable it in the firmware's set-up",
+            Self::LockedByFirmware => "AMD SVM is disabled by the firmware: enable it in the firmware's set-up",
             Self::NoNestedPaging => {
-                "this processor's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
+                "this CPU's SVM has no nested paging, so no guest can run: use one that has it (in QEMU: -cpu \
                  max)"
             }
-            Self::OutOfMemory => "no memory left for this processor's save area: give the host more memory",
+            Self::OutOfMemory => "no memory left for this CPU's save area: give the host more memory",
         })
     }
 }

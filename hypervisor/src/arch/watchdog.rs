@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The HPET's timer that gets the boot processor back from an image on trial ([`bringup::watchdog`]), and the input of
-//! an I/O APIC that makes an NMI of its interrupt. For the boot processor alone. While no image is on trial it is a
+//! The HPET's timer that gets the boot CPU back from an image on trial ([`bringup::watchdog`]), and the input of
+//! an I/O APIC that makes an NMI of its interrupt. For the boot CPU alone. While no image is on trial it is a
 //! profile's clock ([`super::sampling`]).
 
 use ::update::nmi::ExpectedNmis;
@@ -36,8 +36,8 @@ impl Registers for Hpet {
     }
 }
 
-/// Looks for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody uses
-/// it. `has_hpet`: the HPET's page is mapped. Says whether there is one.
+/// Searches for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody
+/// uses it. `has_hpet`: the HPET's page is mapped. Says whether there is one.
 pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -> bool {
     let chosen = CHOSEN.call_once(|| {
         if !has_hpet || apic::id() > LAST_APIC_ID {
@@ -51,7 +51,7 @@ pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -
     chosen.is_some()
 }
 
-/// An NMI comes to the boot processor after so long, unless [`disarm`] comes before. Nothing where there is no way.
+/// An NMI comes to the boot CPU after so long, unless [`disarm`] comes before. Nothing where there is no way.
 pub fn arm(us: u64) {
     if let Some(Some((watchdog, chip, input))) = CHOSEN.get() {
         EXPECTED.arm(us, &Tsc);
@@ -67,8 +67,8 @@ pub fn arm_again(us: u64) {
     }
 }
 
-/// The host ends: an NMI comes to the calling processor after so long, and again after each [`arm_again`]. Nothing
-/// where there is no way or it was never looked for.
+/// The host ends: an NMI comes to the calling CPU after so long, and again after each [`arm_again`]. Nothing
+/// where there is no way or it was never searched for.
 pub fn watch_the_end(us: u64) {
     let Some(Some((watchdog, chip, input))) = CHOSEN.get() else { return };
     if apic::id() <= LAST_APIC_ID {
@@ -103,7 +103,7 @@ pub fn expect_nmi() {
 
 /// Whether an NMI may be one that this image has sent. For its handler; arms the watchdog again where it is armed.
 pub fn takes_nmi() -> bool {
-    let claim = EXPECTED.claim(percpu::number() == Some(percpu::BOOT_PROCESSOR), &Tsc);
+    let claim = EXPECTED.claim(percpu::number() == Some(percpu::BOOT_CPU), &Tsc);
     claim.arm_again_us.into_iter().for_each(arm_again);
     claim.is_expected
 }

@@ -10,14 +10,14 @@ use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Res
 use super::Control;
 use super::images::Wanted;
 use super::requests;
-use crate::arch::percpu::{BOOT_PROCESSOR, wake};
+use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::outcome;
 use crate::lifecycle::restart::{Preparation, Restart};
-use crate::lifecycle::update::Baggage;
+use crate::lifecycle::update::HandOverState;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
@@ -27,8 +27,8 @@ const DEPARTURE_US: u64 = 2_000_000;
 impl Control {
     /// Begins an update by an image that has been checked.
     pub(super) fn begin_update<V: Virt>(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
-        let staged = match self.is_settled() {
-            Ok(()) => image.stage(Baggage::pack::<V>),
+        let staged = match self.check_idle() {
+            Ok(()) => image.stage(HandOverState::pack::<V>),
             Err(refusal) => Err(image.refuse(refusal)),
         };
         match staged {
@@ -38,12 +38,12 @@ impl Control {
                 self.respond(Response { id, result });
             }
         }
-        wake(BOOT_PROCESSOR);
+        wake(BOOT_CPU);
     }
 
     /// Opens the blackout, unless guests have changed: then the request is refused.
-    pub(super) fn open_gap<V: Virt>(&mut self) {
-        if let Err(response) = self.updates.open_gap::<V>() {
+    pub(super) fn open_blackout<V: Virt>(&mut self) {
+        if let Err(response) = self.updates.open_blackout::<V>() {
             self.respond(*response);
         }
     }
@@ -54,7 +54,7 @@ impl Control {
         record(EventKind::HostRestarts { generation: restart.generation() });
         self.finish();
         restart.go(&mut || {
-            // Guests on other processors have written on until these were parked.
+            // Guests on other CPUs have written on until these were parked.
             self.finish();
             self.uart.watch(Interrupts::empty());
             self.outgoing.lock().conversation(request)
@@ -64,7 +64,7 @@ impl Control {
     /// Answers the request for the restart that brought this image, once there is something to tell.
     pub(super) fn answer_restart(&mut self) {
         let Some(id) = self.restart_request else { return };
-        let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.are_settled());
+        let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.is_none_starting());
         if let Some(report) = outcome::report(is_starting) {
             self.restart_request = None;
             self.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
@@ -98,7 +98,7 @@ impl Control {
                 self.depart();
                 Ok(ReplyBody::Done)
             }
-            body => match requests::answer(Request { id, body }, &mut self.processors) {
+            body => match requests::answer(Request { id, body }, &mut self.cpus) {
                 Some(result) => result,
                 None => return,
             },
@@ -107,20 +107,20 @@ impl Control {
     }
 
     /// Nobody else's request may be left without an answer.
-    fn is_settled(&self) -> Result<(), Refusal> {
-        match self.processors.alarm() {
+    fn check_idle(&self) -> Result<(), Refusal> {
+        match self.cpus.alarm() {
             None => Ok(()),
             Some(_) => Err(Refusal {
                 code: RefusalCode::WrongState,
-                reason: "a processor is being taken off or brought on".into(),
-                mend: "try again in a moment".into(),
+                reason: "a CPU is being taken offline or online".into(),
+                hint: "try again in a moment".into(),
             }),
         }
     }
 
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
         self.profiles.stop();
-        if let Err(refusal) = self.is_settled().and_then(|()| self.images.begin(id, by, wanted)) {
+        if let Err(refusal) = self.check_idle().and_then(|()| self.images.begin(id, by, wanted)) {
             self.respond(Response { id, result: Err(refusal) });
         }
     }
@@ -130,7 +130,7 @@ impl Control {
         log::info!("power off: asked for over the control channel");
         self.departure.get_or_insert(cpu::tsc() + timer::us_to_ticks(DEPARTURE_US));
         requests::stop_guests();
-        wake(BOOT_PROCESSOR);
+        wake(BOOT_CPU);
     }
 
     /// Whether the host is to power off, and does nothing else any more.
@@ -146,7 +146,7 @@ impl Control {
 
     pub(super) fn refuse(&mut self, reason: String) {
         record(EventKind::Garbage { reason: reason.clone() });
-        let refusal = Refusal { code: RefusalCode::Protocol, reason, mend: String::new() };
+        let refusal = Refusal { code: RefusalCode::Protocol, reason, hint: String::new() };
         self.respond(Response { id: NO_REQUEST, result: Err(refusal) });
     }
 }

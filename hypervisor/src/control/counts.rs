@@ -17,21 +17,21 @@ const PATIENCE_US: u64 = 5_000_000;
 pub struct Counts(Option<u64>);
 
 impl Counts {
-    /// What they say of a processor, as far as that has been taken.
+    /// What they say of a CPU, as far as that has been taken.
     pub fn look(&mut self, index: u32) -> Result<ReplyBody, Refusal> {
-        let Some(processor) = percpu::of(index).filter(|processor| processor.is_here()) else {
+        let Some(cpu) = percpu::of(index).filter(|cpu| cpu.is_here()) else {
             return Err(Refusal {
                 code: RefusalCode::WrongState,
-                reason: format!("processor {index} is not online"),
-                mend: "`baton cpu list` shows those that are".to_string(),
+                reason: format!("CPU {index} is not online"),
+                hint: "`baton cpu list` shows those that are".to_string(),
             });
         };
         self.0 = Some(cpu::tsc() + timer::us_to_ticks(PATIENCE_US));
         counting::want(true);
-        Ok(ReplyBody::CpuPerf { asked_ns: timer::uptime_ns(), latest: processor.figures.look(index) })
+        Ok(ReplyBody::CpuPerf { asked_ns: timer::uptime_ns(), latest: cpu.figures.look(index) })
     }
 
-    /// Nobody has asked for long: each processor puts its own away.
+    /// Nobody has asked for long: each CPU puts its own away.
     pub fn poll(&mut self) {
         if self.0.take_if(|until| *until <= cpu::tsc()).is_some() {
             counting::want(false);
@@ -39,7 +39,7 @@ impl Counts {
         }
     }
 
-    /// When to look again.
+    /// When to check again.
     pub fn alarm(&self) -> Option<u64> {
         self.0
     }

@@ -10,12 +10,12 @@ use wire::VmState;
 use wire::exit_code::ExitCode;
 
 use super::Control;
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::executive::Executive;
 use crate::guests::guest::{GUESTS, Guests};
-use crate::kernel::{console, processors};
+use crate::kernel::{console, cpus};
 use crate::lifecycle::restart::{self, Restart};
 use crate::lifecycle::update::{self, Settling};
 use crate::lifecycle::{selftest, shutdown};
@@ -31,7 +31,7 @@ struct CpuLoop<V: Virt> {
 /// Runs the calling CPU's loop, until the CPU leaves the host. Without `virt` no guest runs on it.
 pub fn run(virt: Result<Svm, Unavailable>) {
     selftest::before_the_loop();
-    let control = (PerCpu::current().index == BOOT_PROCESSOR).then(Control::start);
+    let control = (PerCpu::current().index == BOOT_CPU).then(Control::start);
     let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
     this.executive.begin();
     // Whoever was sent here before this loop began is here already.
@@ -43,7 +43,7 @@ pub fn run(virt: Result<Svm, Unavailable>) {
 pub fn take_over(virt: Result<Svm, Unavailable>, index: u32, page: &'static TrialPage) {
     let mut this = CpuLoop { executive: Executive::new(virt), control: None, settling: None };
     update::take_over(&mut this.executive, index, page);
-    this.settling = (index == BOOT_PROCESSOR).then(Settling::begin);
+    this.settling = (index == BOOT_CPU).then(Settling::begin);
     this.note_alarm();
     this.go_on();
 }
@@ -68,8 +68,8 @@ impl<V: Virt> CpuLoop<V> {
             self.forget_guests();
             restart::park(self.executive.index());
         }
-        if update::is_gap_open() {
-            self.go_over();
+        if update::is_blackout_open() {
+            self.switch_over();
         }
         if update::is_draft_wanted() {
             let control = &self.control;
@@ -90,16 +90,16 @@ impl<V: Virt> CpuLoop<V> {
         self.executive.set_alarm_above(control.into_iter().chain(settling).min());
     }
 
-    fn go_over(&mut self) {
+    fn switch_over(&mut self) {
         let control = &self.control;
-        update::go_over(&mut self.executive, &|| control.as_ref().map(|control| control.conversation()));
+        update::switch_over(&mut self.executive, &|| control.as_ref().map(|control| control.conversation()));
     }
 
     /// The CPU is about to leave this image; its guests end where they are.
     fn forget_guests(&mut self) {
         self.executive.unload_any();
-        if self.executive.index() != BOOT_PROCESSOR {
-            processors::forget_guests();
+        if self.executive.index() != BOOT_CPU {
+            cpus::forget_guests();
         }
     }
 
@@ -136,7 +136,7 @@ impl<V: Virt> CpuLoop<V> {
                 self.forget_guests();
                 self.restart(request, *restart);
             }
-            None if update::is_gap_open() => self.go_over(),
+            None if update::is_blackout_open() => self.switch_over(),
             None if is_over => self.after_guests(),
             None => {}
         }

@@ -16,10 +16,10 @@ pub fn layout(guest: &Guest) -> Result<ReplyBody, Refusal> {
     look(guest, |run| Ok(ReplyBody::Layout(run.layout())))
 }
 
-/// The registers of one of its processors.
+/// The registers of one of its CPUs.
 pub fn registers(guest: &Guest, vcpu: u32) -> Result<ReplyBody, Refusal> {
     if vcpu >= guest.config.vcpus {
-        return Err(invalid("there is no such virtual processor", format!("it has {}", guest.config.vcpus)));
+        return Err(invalid("there is no such vCPU", format!("it has {}", guest.config.vcpus)));
     }
     look(guest, |run| {
         let registers = run.registers(vcpu).ok_or_else(|| not_still(guest))?;
@@ -46,10 +46,10 @@ fn not_still(guest: &Guest) -> Refusal {
     Refusal {
         code: RefusalCode::WrongState,
         reason: format!("guest '{}' does not stand still", guest.config.name),
-        mend: "pause it first".to_string(),
+        hint: "pause it first".to_string(),
     }
 }
 
-fn invalid(reason: &str, mend: String) -> Refusal {
-    Refusal { code: RefusalCode::Invalid, reason: reason.to_string(), mend }
+fn invalid(reason: &str, hint: String) -> Refusal {
+    Refusal { code: RefusalCode::Invalid, reason: reason.to_string(), hint }
 }

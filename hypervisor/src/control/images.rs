@@ -15,7 +15,7 @@ use crate::lifecycle::restart::trust;
 use crate::lifecycle::restart::upload::Upload;
 use crate::lifecycle::restart::{Preparation, Refused, Restart};
 
-/// After a slice of work this processor's guests run for so many times as long before the next.
+/// After a slice of work this CPU's guests run for so many times as long before the next.
 const REST: u64 = 3;
 /// The operator's wish for an older image holds for so long.
 const PERMIT_US: u64 = 10_000_000;
@@ -104,7 +104,7 @@ impl ImageOrders {
     pub fn permit_downgrade(&mut self) -> Result<ReplyBody, Refusal> {
         if let Err(downgrade) = trust::floor().admit_if_asked(0) {
             let reason = String::from("this host permits no downgrade");
-            return Err(Refusal { code: RefusalCode::Invalid, reason, mend: downgrade.mend().into() });
+            return Err(Refusal { code: RefusalCode::Invalid, reason, hint: downgrade.hint().into() });
         }
         self.downgrade_until = Some(cpu::tsc().saturating_add(timer::us_to_ticks(PERMIT_US)));
         Ok(ReplyBody::Done)
@@ -196,6 +196,6 @@ fn is_preparing() -> Refusal {
     wrong_state("another image is being checked", "wait for it")
 }
 
-fn wrong_state(reason: &str, mend: &str) -> Refusal {
-    Refusal { code: RefusalCode::WrongState, reason: String::from(reason), mend: String::from(mend) }
+fn wrong_state(reason: &str, hint: &str) -> Refusal {
+    Refusal { code: RefusalCode::WrongState, reason: String::from(reason), hint: String::from(hint) }
 }

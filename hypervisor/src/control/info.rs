@@ -12,9 +12,9 @@ use crate::arch::memory::FRAMES;
 use crate::arch::strays;
 use crate::arch::{address, apic, speculation, timer};
 use crate::guests::guest::GUESTS;
+use crate::kernel::cpus::{self, VIRTUALIZATION};
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors::{self, VIRTUALIZATION};
 use crate::lifecycle::restart::trust;
 
 /// The host, now.
@@ -29,7 +29,7 @@ pub fn host() -> HostInfo {
     HostInfo {
         version: env!("CARGO_PKG_VERSION").to_string(),
         image_bytes: address::image_end() - address::image_start(),
-        processors: processors::online().len() as u32,
+        cpus: cpus::online().len() as u32,
         memory_total_bytes: total,
         memory_free_bytes: free,
         host_overhead_bytes: total.saturating_sub(free + guest_bytes() + module_bytes()),

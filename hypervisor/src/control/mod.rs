@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The control channel: requests come in over COM2, answers, log, events and consoles go out.
 //!
-//! One processor serves it, between two entries of its guest. All input is untrusted: what is no message is
+//! One CPU serves it, between two entries of its guest. All input is untrusted: what is no message is
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
 mod answering;
 mod counts;
 pub mod cpu_loop;
+mod cpus;
 mod dump;
 mod images;
 mod info;
 mod outgoing;
 mod polling;
-mod processors;
 mod profiles;
 mod requests;
 mod timeline;
@@ -26,13 +26,13 @@ use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
 use wire::{Decoder, EventKind, ReplyBody, Response, UpdateReport};
 
 use self::counts::Counts;
+use self::cpus::CpuOrders;
 use self::images::{ImageOrders, Outcome};
 use self::outgoing::Outgoing;
 use self::polling::Polling;
-use self::processors::ProcessorOrders;
 use self::profiles::Profiles;
 use self::updates::UpdateOrders;
-use crate::arch::percpu::{BOOT_PROCESSOR, wake};
+use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer};
@@ -43,18 +43,18 @@ use crate::kernel::{ledger, outcome};
 use crate::lifecycle::end;
 use crate::lifecycle::restart::{Restart, successor};
 
-/// Bytes read at once; more waits for the next turn, so that a flood cannot keep the processor.
+/// Bytes read at once; more waits for the next turn, so that a flood cannot keep the CPU.
 const BATCH_BYTES: usize = 512;
 /// While a file is being sent: how long nothing may come before the turn ends, and how long a turn may be.
 const QUIET_US: u64 = 50;
 const TURN_US: u64 = 500;
 
-/// The channel as its processor holds it.
+/// The channel as its CPU holds it.
 pub struct Control {
     uart: Uart,
     decoder: Box<Decoder>,
     outgoing: &'static Mutex<Outgoing>,
-    processors: ProcessorOrders,
+    cpus: CpuOrders,
     images: ImageOrders,
     updates: UpdateOrders,
     profiles: Profiles,
@@ -122,7 +122,7 @@ impl Control {
             uart,
             decoder: Box::new(Decoder::new()),
             outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(conversation))),
-            processors: ProcessorOrders::default(),
+            cpus: CpuOrders::default(),
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
             profiles: Profiles::default(),
@@ -144,7 +144,7 @@ impl Control {
     }
 
     /// Answers what has come in and sends what was subscribed to; goes on with an update. Afterwards a blackout may be
-    /// [open](crate::lifecycle::update::is_gap_open), for this CPU too. Returns a restart that is ready, and its
+    /// [open](crate::lifecycle::update::is_blackout_open), for this CPU too. Returns a restart that is ready, and its
     /// request: the caller goes there by [`Self::hand_over`] once nothing of a guest is in this CPU.
     pub fn serve<V: Virt>(&mut self) -> Option<(u32, Box<Restart>)> {
         self.answer_restart();
@@ -160,12 +160,12 @@ impl Control {
             }
         }
         if count == BATCH_BYTES {
-            wake(BOOT_PROCESSOR);
+            wake(BOOT_CPU);
         }
         self.profiles.poll();
         self.counts.poll();
         leases::poll();
-        let answers = [self.processors.poll(), self.updates.poll()];
+        let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;
         match self.images.poll() {
@@ -179,7 +179,7 @@ impl Control {
         self.outgoing.lock().pump(&mut self.uart);
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
         if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
-            self.open_gap::<V>();
+            self.open_blackout::<V>();
         }
         ready
     }
@@ -215,7 +215,7 @@ impl Control {
 
     /// When to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
-        let orders = [self.processors.alarm(), self.images.alarm(), self.updates.alarm()];
+        let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
         let looks =
             [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
         let poll = self.uart.found().map(|_| self.polling.alarm());
@@ -228,7 +228,7 @@ impl Control {
     }
 }
 
-/// The line as the image before had it: what has come meanwhile waits there. It is looked for again if that is not
+/// The line as the image before had it: what has come meanwhile waits there. It is searched for again if that is not
 /// told.
 fn take_over_line(conversation: &Conversation) -> Uart {
     if let Some((depth, is_paced)) = conversation.line {

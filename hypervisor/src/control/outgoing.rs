@@ -38,8 +38,8 @@ pub struct Outgoing {
     log: Follower,
     next_event: u64,
     queue: Queue,
-    /// When to look for guests' output although nobody has told of any.
-    look_again: Option<u64>,
+    /// When to search for guests' output although nobody has told of any.
+    check_again: Option<u64>,
 }
 
 /// Encoded frames on their way to the UART.
@@ -58,7 +58,7 @@ impl Outgoing {
         let Conversation { subscription, log_since, next_event, .. } = *conversation;
         log::set_followed(subscription.log);
         let is_asked = subscription != Subscription::default();
-        Self { subscription, is_asked, log: Follower::since(log_since), next_event, queue, look_again: None }
+        Self { subscription, is_asked, log: Follower::since(log_since), next_event, queue, check_again: None }
     }
 
     /// The conversation, for the next image.
@@ -91,7 +91,7 @@ impl Outgoing {
             let refusal = Refusal {
                 code: RefusalCode::Failed,
                 reason: "the answer does not fit a frame".into(),
-                mend: "ask for fewer items at once".into(),
+                hint: "ask for fewer items at once".into(),
             };
             let _ = self.queue.push(&Frame::Response(Response { id, result: Err(refusal) }));
         }
@@ -101,9 +101,9 @@ impl Outgoing {
     pub fn pump(&mut self, uart: &mut Uart) {
         self.queue.flush(uart);
         let now = cpu::tsc();
-        self.look_again = match self.pump_consoles() {
+        self.check_again = match self.pump_consoles() {
             true => Some(now + timer::us_to_ticks(LOOK_AGAIN_US)),
-            false => self.look_again.filter(|at| *at > now),
+            false => self.check_again.filter(|at| *at > now),
         };
         self.pump_events();
         if self.subscription.log {
@@ -115,7 +115,7 @@ impl Outgoing {
 
     /// See [`LOOK_AGAIN_US`].
     pub fn alarm(&self) -> Option<u64> {
-        self.look_again
+        self.check_again
     }
 
     /// Sends all that waits, and waits until it has left the machine, each for a bounded time: the host is about to

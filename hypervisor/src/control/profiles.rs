@@ -10,7 +10,7 @@ use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::kernel::interrupts;
 
-/// How long the clock may be late before it is set again, and how often the last handlers are looked for.
+/// How long the clock may be late before it is set again, and how often the last handlers are searched for.
 const LOOK_US: u64 = 50_000;
 const LAST_LOOK_US: u64 = 1000;
 
@@ -23,9 +23,9 @@ struct Profile {
     session: Option<Session>,
     sampling: Sampling,
     period_us: u64,
-    /// Looks taken when the clock was looked at, and when that is to be again.
+    /// Looks taken when the clock was checked, and when that is to be again.
     seen: u64,
-    next_look: u64,
+    next_poll: u64,
 }
 
 impl Profiles {
@@ -49,7 +49,7 @@ impl Profiles {
         };
         let session = Some(Session::begin(by, timer::uptime_ns()));
         let profile =
-            self.0.insert(Profile { session, sampling, period_us, seen: 0, next_look: in_us(LOOK_US + 2 * period_us) });
+            self.0.insert(Profile { session, sampling, period_us, seen: 0, next_poll: in_us(LOOK_US + 2 * period_us) });
         Ok(profile.page())
     }
 
@@ -80,24 +80,24 @@ impl Profiles {
         }
     }
 
-    /// Looks whether it has ended, and whether its clock goes on.
+    /// Checks whether it has ended, and whether its clock goes on.
     pub fn poll(&mut self) {
-        let Some(profile) = self.0.as_mut().filter(|profile| profile.next_look <= cpu::tsc()) else { return };
+        let Some(profile) = self.0.as_mut().filter(|profile| profile.next_poll <= cpu::tsc()) else { return };
         if profile.session.is_some_and(|session| session.is_forgotten(timer::uptime_ns())) {
             profile.stop();
         }
         if profile.session.is_some() {
-            profile.look_at_clock();
+            profile.read_clock();
         } else if profile.sampling.is_quiet() {
             self.0 = None;
         } else {
-            profile.next_look = in_us(LAST_LOOK_US);
+            profile.next_poll = in_us(LAST_LOOK_US);
         }
     }
 
-    /// When to look again, while there is one.
+    /// When to check again, while there is one.
     pub fn alarm(&self) -> Option<u64> {
-        self.0.as_ref().map(|profile| profile.next_look)
+        self.0.as_ref().map(|profile| profile.next_poll)
     }
 }
 
@@ -117,17 +117,17 @@ impl Profile {
     fn stop(&mut self) {
         self.session = None;
         self.sampling.end();
-        self.next_look = 0;
+        self.next_poll = 0;
     }
 
-    fn look_at_clock(&mut self) {
+    fn read_clock(&mut self) {
         let asked = self.sampling.asked();
         if asked == self.seen {
             // An emulator can lose an NMI, and a comparator that was passed while it was set fires after a whole round.
             watchdog::arm(self.period_us);
         }
         self.seen = asked;
-        self.next_look = in_us(LOOK_US + 2 * self.period_us);
+        self.next_poll = in_us(LOOK_US + 2 * self.period_us);
     }
 }
 
@@ -135,6 +135,6 @@ fn in_us(us: u64) -> u64 {
     cpu::tsc() + timer::us_to_ticks(us)
 }
 
-fn refuse<T>(reason: &str, mend: &str) -> Result<T, Refusal> {
-    Err(Refusal { code: RefusalCode::WrongState, reason: reason.to_string(), mend: mend.to_string() })
+fn refuse<T>(reason: &str, hint: &str) -> Result<T, Refusal> {
+    Err(Refusal { code: RefusalCode::WrongState, reason: reason.to_string(), hint: hint.to_string() })
 }

@@ -11,9 +11,9 @@ use wire::{
     LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
+use super::cpus::{self, CpuOrders};
 use super::dump;
 use super::info;
-use super::processors::{self, ProcessorOrders};
 use super::timeline;
 use crate::arch::{cpu, timer};
 use crate::guests::guest::{GUESTS, Guest, Guests, Order, exits_of};
@@ -25,7 +25,7 @@ use crate::lifecycle::{end, selftest};
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
 /// How old a record must be for a page, in microseconds: nobody takes that long to complete one.
-const SETTLED_US: u64 = 1000;
+const COMPLETE_AFTER_US: u64 = 1000;
 
 /// Orders the guests that start with the host to start; says whether there was one.
 pub fn start_guests() -> bool {
@@ -49,8 +49,8 @@ pub fn is_start(body: &RequestBody) -> bool {
     matches!(body, RequestBody::VmStart { .. })
 }
 
-/// Carries out a request. `None`: it is answered later, by `processors`.
-pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -> Option<Result<ReplyBody, Refusal>> {
+/// Carries out a request. `None`: it is answered later, by `cpus`.
+pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Result<ReplyBody, Refusal>> {
     Some(match body {
         RequestBody::Info => Ok(ReplyBody::Info(info::host())),
         RequestBody::VmList { from_index } => Ok(list(from_index)),
@@ -87,12 +87,12 @@ pub fn answer(Request { id, body }: Request, processors: &mut ProcessorOrders) -
         | RequestBody::CpuPerf { .. } => Err(Refusal {
             code: RefusalCode::Failed,
             reason: "that is answered where requests are read".into(),
-            mend: String::new(),
+            hint: String::new(),
         }),
         RequestBody::Timeline { from } => Ok(timeline::page(from)),
-        RequestBody::CpuList { from_index } => Ok(processors::list(from_index)),
-        RequestBody::CpuOffline { index } => return processors.take_offline(id, index),
-        RequestBody::CpuOnline { index } => processors.bring_online(index),
+        RequestBody::CpuList { from_index } => Ok(cpus::list(from_index)),
+        RequestBody::CpuOffline { index } => return cpus.take_offline(id, index),
+        RequestBody::CpuOnline { index } => cpus.bring_online(index),
         RequestBody::PciList { from_index } => Ok(pci::list(from_index)),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })
@@ -128,7 +128,7 @@ pub fn find(name: &str) -> Result<&'static Guest, Refusal> {
     guests.and_then(|guests| guests.named(name)).ok_or_else(|| Refusal {
         code: RefusalCode::UnknownVm,
         reason: format!("there is no guest '{name}'"),
-        mend: guests.map_or_else(String::new, known_names),
+        hint: guests.map_or_else(String::new, known_names),
     })
 }
 
@@ -145,7 +145,7 @@ fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Ref
         return Err(Refusal {
             code: RefusalCode::WrongState,
             reason: format!("guest '{name}' is {state}"),
-            mend: format!("that can be done while it is {}", one_of(allowed)),
+            hint: format!("that can be done while it is {}", one_of(allowed)),
         });
     }
     guest.lease().end();
@@ -160,12 +160,12 @@ fn perf(name: &str, vcpu: u32) -> Result<ReplyBody, Refusal> {
     if !ALIVE.contains(&state) || vcpu >= guest.config.vcpus {
         return Err(Refusal {
             code: RefusalCode::WrongState,
-            reason: format!("guest '{name}' is {state} and has {} virtual processors", guest.config.vcpus),
-            mend: "ask for one of them while it is loaded".to_string(),
+            reason: format!("guest '{name}' is {state} and has {} vCPUs", guest.config.vcpus),
+            hint: "ask for one of them while it is loaded".to_string(),
         });
     }
     let asked_ns = timer::uptime_ns();
-    Ok(ReplyBody::Perf { asked_ns, latest: guest.look_at_figures(vcpu as usize).map(Box::new) })
+    Ok(ReplyBody::Perf { asked_ns, latest: guest.read_figures(vcpu as usize).map(Box::new) })
 }
 
 fn one_of(states: &[VmState]) -> String {
@@ -175,7 +175,7 @@ fn one_of(states: &[VmState]) -> String {
 
 fn console_input(name: &str, bytes: &[u8]) -> Result<ReplyBody, Refusal> {
     let guest = find(name)?;
-    let invalid = |reason: &str, mend: String| Refusal { code: RefusalCode::Invalid, reason: reason.into(), mend };
+    let invalid = |reason: &str, hint: String| Refusal { code: RefusalCode::Invalid, reason: reason.into(), hint };
     if bytes.len() > MAX_CONSOLE_BYTES {
         return Err(invalid("too much console input at once", format!("send at most {MAX_CONSOLE_BYTES} bytes")));
     }
@@ -184,11 +184,11 @@ fn console_input(name: &str, bytes: &[u8]) -> Result<ReplyBody, Refusal> {
     drop(ends);
     guest.type_on();
     if taken < bytes.len() {
-        let mend = format!("{taken} of {} bytes were taken; send the rest when it has read them", bytes.len());
+        let hint = format!("{taken} of {} bytes were taken; send the rest when it has read them", bytes.len());
         return Err(Refusal {
             code: RefusalCode::Exhausted,
             reason: "the guest does not read its console".into(),
-            mend,
+            hint,
         });
     }
     Ok(ReplyBody::Done)
@@ -209,23 +209,23 @@ fn describe(guest: &Guest) -> VmInfo {
         state: status.state,
         vcpus: guest.config.vcpus,
         memory_bytes: guest.config.memory_bytes,
-        processors: guest.processors(),
+        cpus: guest.cpus(),
         since_ns: status.since_ns,
         throttled_since_ns: guest.health.throttled_since_ns(),
-        exits_total: guest.counters.iter().map(|counters| counters.total()).sum(),
-        exits: exits_of(&guest.counters, 0..guest.counters.len()),
+        exits_total: guest.exits.iter().map(|counters| counters.total()).sum(),
+        exits: exits_of(&guest.exits, 0..guest.exits.len()),
         reason: status.reason.map(|reason| wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string()),
     }
 }
 
-/// The records from a place on, of all processors in the order of their times. A place is a time in ticks, so that
+/// The records from a place on, of all CPUs in the order of their times. A place is a time in ticks, so that
 /// whoever asks keeps no more than that; records of one time are never parted by the end of a page.
 fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     let most = usize::from(limit).min(PAGE_RECORDS);
     let (mut reader, mut found) = (Follower::since(from_sequence), Vec::new());
-    // What is that new may be overtaken by a record that another processor is just completing: it waits for the next
+    // What is that new may be overtaken by a record that another CPU is just completing: it waits for the next
     // page.
-    let newest = cpu::tsc().saturating_sub(timer::us_to_ticks(SETTLED_US));
+    let newest = cpu::tsc().saturating_sub(timer::us_to_ticks(COMPLETE_AFTER_US));
     while found.len() <= most
         && let Some(record) = reader.next()
     {

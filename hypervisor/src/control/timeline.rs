@@ -5,19 +5,19 @@ use alloc::vec::Vec;
 
 use wire::{ReplyBody, TimelinePage, TimelinePlace, TimelinePoint, page};
 
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::percpu::MAX_CPUS;
 use crate::arch::timer;
 use crate::kernel::timeline::ring;
 
 /// The most records of a page: as many as a frame may hold.
 const PAGE_POINTS: usize = 400;
 
-/// The page that begins at this place, or with the next processor that has a ring.
+/// The page that begins at this place, or with the next CPU that has a ring.
 pub fn page(from: TimelinePlace) -> ReplyBody {
-    let processors = from.processor..MAX_PROCESSORS as u32;
-    let (processor, ring) = processors.into_iter().find_map(|index| Some((index, ring(index)?))).unzip();
-    let (Some(processor), Some(ring)) = (processor, ring) else { return reply(from.processor, Vec::new(), 0, None) };
-    let wanted = if processor == from.processor { from.number } else { 0 };
+    let cpus = from.cpu..MAX_CPUS as u32;
+    let (cpu, ring) = cpus.into_iter().find_map(|index| Some((index, ring(index)?))).unzip();
+    let (Some(cpu), Some(ring)) = (cpu, ring) else { return reply(from.cpu, Vec::new(), 0, None) };
+    let wanted = if cpu == from.cpu { from.number } else { 0 };
     // What is recorded from here on is for whoever asks later.
     let (first, end) = (wanted.max(ring.oldest()), ring.written());
     let found: Vec<(u64, TimelinePoint)> = (first..end)
@@ -32,16 +32,16 @@ pub fn page(from: TimelinePlace) -> ReplyBody {
     let reached =
         found.get(points.len()).map_or(if found.len() < PAGE_POINTS { end } else { after(&found) }, |left| left.0);
     let lost = reached.saturating_sub(wanted).saturating_sub(points.len() as u64);
-    let next = if reached < end { (processor, reached) } else { (processor + 1, 0) };
-    reply(processor, points, lost, Some(next))
+    let next = if reached < end { (cpu, reached) } else { (cpu + 1, 0) };
+    reply(cpu, points, lost, Some(next))
 }
 
 fn after(found: &[(u64, TimelinePoint)]) -> u64 {
     found.last().map_or(0, |(number, _)| number + 1)
 }
 
-fn reply(processor: u32, points: Vec<TimelinePoint>, lost: u64, next: Option<(u32, u64)>) -> ReplyBody {
-    let next = next.filter(|next| (next.0 as usize) < MAX_PROCESSORS);
-    let next = next.map(|(processor, number)| TimelinePlace { processor, number });
-    ReplyBody::Timeline(TimelinePage { processor, ticks_per_second: timer::tsc_hz(), points, lost, next })
+fn reply(cpu: u32, points: Vec<TimelinePoint>, lost: u64, next: Option<(u32, u64)>) -> ReplyBody {
+    let next = next.filter(|next| (next.0 as usize) < MAX_CPUS);
+    let next = next.map(|(cpu, number)| TimelinePlace { cpu, number });
+    ReplyBody::Timeline(TimelinePage { cpu, ticks_per_second: timer::tsc_hz(), points, lost, next })
 }

@@ -37,13 +37,13 @@ impl UpdateOrders {
             return Err(Refusal {
                 code: RefusalCode::WrongState,
                 reason: "an update is under way".into(),
-                mend: "ask again when it is over".into(),
+                hint: "ask again when it is over".into(),
             });
         }
         Ok(())
     }
 
-    /// When to look again, if an update is under way.
+    /// When to check again, if an update is under way.
     pub fn alarm(&self) -> Option<u64> {
         self.0.alarm(&Tsc, Preparing::alarm)
     }
@@ -53,18 +53,19 @@ impl UpdateOrders {
         self.0.request()
     }
 
-    /// Whether the gap may begin; `is_quiet`: nothing waits to be sent.
+    /// Whether the blackout may begin; `is_quiet`: nothing waits to be sent.
     pub fn may_go(&self, is_quiet: bool) -> bool {
         self.0.may_depart(&Tsc, is_quiet)
     }
 
-    /// Opens the gap, if every guest still is what the new image was told. `Err`: it is over, and this is the answer.
-    pub fn open_gap<V: Virt>(&mut self) -> Result<(), Box<Response>> {
+    /// Opens the blackout, if every guest still is what the new image was told. `Err`: it is over, and this is the
+    /// answer.
+    pub fn open_blackout<V: Virt>(&mut self) -> Result<(), Box<Response>> {
         match self.0.depart(|preparing| preparing.is_current::<V>()) {
             None => {}
             Some(Ok(preparing)) => {
                 let asked = preparing.asked();
-                update::open_gap(preparing.into_staged(), asked);
+                update::open_blackout(preparing.into_staged(), asked);
             }
             Some(Err(id)) => return Err(Box::new(Response { id, result: Err(guests_have_changed()) })),
         }
@@ -73,7 +74,7 @@ impl UpdateOrders {
 
     /// Goes on with it. The answer, once it is over.
     pub fn poll(&mut self) -> Option<Response> {
-        let are_all_back = || update::current_gap().as_ref().is_none_or(|gap| gap.are_all_back());
+        let are_all_back = || update::current_blackout().as_ref().is_none_or(|blackout| blackout.are_all_back());
         let (id, end) = self.0.poll(&Tsc, Preparing::turn, are_all_back)?;
         let result = match end {
             End::DryRun(preparing) => Ok(ReplyBody::Updated(preparing.dry_run_report())),
@@ -81,23 +82,23 @@ impl UpdateOrders {
             End::RolledBack => {
                 let reason = wire::bounded(&why_back(), wire::MAX_REASON_BYTES).to_string();
                 log::error!("{reason}");
-                Err(Refusal { code: RefusalCode::Failed, reason, mend: "use another image".into() })
+                Err(Refusal { code: RefusalCode::Failed, reason, hint: "use another image".into() })
             }
         };
         Some(Response { id, result })
     }
 }
 
-/// All processors are back: why.
+/// All CPUs are back: why.
 fn why_back() -> String {
-    let gap = update::close_gap();
-    let us = gap.as_ref().map_or(0, |gap| gap.lasted_ns() / 1000);
-    let fault_point = gap.as_ref().and_then(|gap| gap.fault_point());
+    let blackout = update::close_blackout();
+    let us = blackout.as_ref().map_or(0, |blackout| blackout.lasted_ns() / 1000);
+    let fault_point = blackout.as_ref().and_then(|blackout| blackout.fault_point());
     let fault_point = fault_point.map_or_else(String::new, |report| alloc::format!(" ({report})"));
-    let blamed = gap.and_then(|gap| gap.blamed());
+    let blamed = blackout.and_then(|blackout| blackout.blamed());
     let problem = update::take_problem()
-        .or_else(|| blamed.map(|index| alloc::format!("processor {index} waited too long for the others")));
-    let problem = problem.unwrap_or_else(|| "no processor says why".to_string());
+        .or_else(|| blamed.map(|index| alloc::format!("CPU {index} waited too long for the others")));
+    let problem = problem.unwrap_or_else(|| "no CPU says why".to_string());
     alloc::format!(
         "the update was rolled back after {us} us, and guests go on in the old image: {problem}{fault_point}"
     )

@@ -5,7 +5,7 @@ use spin::{Mutex, MutexGuard};
 use wire::history::History;
 use wire::{Event, EventKind};
 
-use crate::arch::percpu::{BOOT_PROCESSOR, wake};
+use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::timer;
 use crate::guests::guest::GUESTS;
 use crate::kernel::inherited;
@@ -18,7 +18,7 @@ pub fn record(kind: EventKind) {
     draw(&kind);
     log::info!("{kind}");
     EVENTS.lock().push(timer::uptime_ns(), kind);
-    wake(BOOT_PROCESSOR);
+    wake(BOOT_CPU);
 }
 
 /// Puts an event on the timeline.
@@ -39,7 +39,7 @@ fn draw(kind: &EventKind) {
     guest.into_iter().for_each(|guest| timeline::instant(event, guest.number));
 }
 
-/// The events, unless somebody holds them and does not let go: a processor that was stopped amid an event.
+/// The events, unless somebody holds them and does not let go: a CPU that was stopped amid an event.
 fn patiently() -> Option<MutexGuard<'static, History>> {
     const PATIENCE_US: u64 = 250_000;
     timer::try_for(PATIENCE_US, || EVENTS.try_lock())

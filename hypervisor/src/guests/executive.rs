@@ -46,7 +46,7 @@ pub struct Executive<V: Virt> {
     queue: RunQueue<SLOTS>,
     /// A bit for each slot whose guest is paused.
     paused: u32,
-    /// Whose registers are in the processor.
+    /// Whose registers are in the CPU.
     loaded: Option<usize>,
     storm: Storm,
     machine_checks: MachineChecks,
@@ -64,7 +64,7 @@ struct Counting {
     since: u64,
     /// The same in nanoseconds since the host started.
     began_ns: u64,
-    /// Ticks that each virtual processor had had by then, or when it came.
+    /// Ticks that each vCPU had had by then, or when it came.
     came: [u64; SLOTS],
     /// Ticks since then of those that have gone.
     gone: u64,
@@ -172,7 +172,7 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// The next alarm of those that sleep. One that waits for the processor needs none: its timer is looked at when its
+    /// The next alarm of those that sleep. One that waits for the CPU needs none: its timer is checked when its
     /// turn comes, and an alarm in the past would keep whoever runs from executing anything.
     #[inline(never)]
     fn earliest_alarm(&self) -> Option<u64> {
@@ -193,16 +193,16 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Nobody can run: prints what is logged, looks at a PCI function, does what memory wants done, or else halts until
-    /// an interrupt. After a step interrupts are let in, and the vCPUs that they wake are looked for again: a kick
-    /// leaves no flag behind where the processor holds one virtual processor. From that look to the halt they are
+    /// Nobody can run: prints what is logged, checks a PCI function, does what memory wants done, or else halts until
+    /// an interrupt. After a step interrupts are let in, and the vCPUs that they wake are searched for again: a kick
+    /// leaves no flag behind where the CPU holds one vCPU. From that look to the halt they are
     /// masked.
     fn wait(&mut self) {
         trial_pages::note_entered(self.me.index);
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {
             return cpu::take_pending_interrupts();
         }
-        match self.earliest_alarm().into_iter().chain(self.alarm_above).chain(pci::next_look()).min() {
+        match self.earliest_alarm().into_iter().chain(self.alarm_above).chain(pci::next_poll()).min() {
             Some(alarm) => timer::set_alarm(alarm),
             None => timer::clear_alarm(),
         }

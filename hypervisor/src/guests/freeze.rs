@@ -17,7 +17,7 @@ use wire::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, Vcpu
 use crate::arch::virt::Virt;
 use crate::guests::instance::Instance;
 
-/// Memory searched at one request for something that is not zero: no request may keep the processor.
+/// Memory searched at one request for something that is not zero: no request may keep the CPU.
 const SEARCH_BYTES: u64 = 1 << 20;
 /// What is zero is left out in pieces of this size.
 const PIECE_BYTES: u64 = 64;
@@ -26,13 +26,13 @@ const PATTERN_BYTES: usize = 8;
 /// A pattern goes over the line once where it fills at least so much.
 const LEAST_FILLED_BYTES: u64 = 4 * PIECE_BYTES;
 
-/// A run of a guest whose virtual processors stand still.
+/// A run of a guest whose vCPUs stand still.
 pub trait Frozen: Send + Sync {
     /// Where it has memory.
     fn layout(&self) -> Vec<MemoryRange>;
     /// Copies memory; `None` where there is none.
     fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()>;
-    /// A virtual processor's registers; `None` while it does not stand still, or where there is no such one.
+    /// A vCPU's registers; `None` while it does not stand still, or where there is no such one.
     fn registers(&self, vcpu: u32) -> Option<VcpuRegisters>;
 }
 
@@ -53,7 +53,7 @@ impl Freezer {
         drop(run);
     }
 
-    /// Looks at it, if it is paused.
+    /// Checks it, if it is paused.
     pub fn look<T>(&self, look: impl FnOnce(&dyn Frozen) -> T) -> Option<T> {
         self.0.lock().as_deref().map(look)
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: what the bundle says of each, what it does now, and the way its processor and the control
+//! The guests of this host: what the bundle says of each, what it does now, and the way its CPU and the control
 //! channel reach each other.
 //!
-//! Each virtual processor has a real one of its own, on which it is while that is online. The first one's is the
+//! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
 //! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
-//! status. When a processor leaves the host, what it held moves to others; so an order is written down first, and then
+//! status. When a CPU leaves the host, what it held moves to others; so an order is written down first, and then
 //! whoever is home at that moment is woken ([`Whereabouts`]).
 
 mod console;
@@ -23,12 +23,12 @@ use heapless::spsc::{Consumer, Producer, Queue};
 use sched::Whereabouts;
 use seal::PublicKey;
 use spin::{Mutex, Once};
-use vm::machine::Counters;
+use vm::machine::ExitStatistics;
 use watch::lease::Lease;
 use wire::{EventKind, VcpuPerf, VmState};
 
 use crate::arch::figures::Figures;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::freeze::Freezer;
@@ -67,13 +67,13 @@ pub struct Guest {
     pub number: u32,
     /// What the bundle says.
     pub config: GuestConfig,
-    /// How often each virtual processor left the guest, by reason.
-    pub counters: Vec<Arc<Counters>>,
+    /// How often each vCPU left the guest, by reason.
+    pub exits: Vec<Arc<ExitStatistics>>,
     /// How its kernel is.
     pub health: Health,
     /// Its memory and registers while it stands still.
     pub frozen: Freezer,
-    /// What each virtual processor has done.
+    /// What each vCPU has done.
     pub figures: Vec<Figures<VcpuPerf>>,
     status: Mutex<Status>,
     /// What it did when it was paused.
@@ -81,9 +81,9 @@ pub struct Guest {
     orders: AtomicU32,
     /// Something was typed on its console.
     is_typed_on: AtomicBool,
-    /// Where each virtual processor belongs.
+    /// Where each vCPU belongs.
     own: Vec<u32>,
-    /// Where each virtual processor is, or was last.
+    /// Where each vCPU is, or was last.
     placement: Vec<Whereabouts>,
     home: Whereabouts,
     /// The run that is under way, if one is: a `Weak` of an instance, boxed because a static cannot be generic.
@@ -105,7 +105,7 @@ pub struct Status {
     pub reason: Option<String>,
 }
 
-/// The console as the guest's virtual processors hold it.
+/// The console as the guest's vCPUs hold it.
 struct GuestConsole {
     output: Producer<'static, u8>,
     input: Consumer<'static, u8>,
@@ -126,7 +126,7 @@ pub struct ControlEnds {
     pub input: Producer<'static, u8>,
 }
 
-/// What a guest's processor is asked to do.
+/// What a guest's CPU is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)]
@@ -146,12 +146,12 @@ impl Order {
 }
 
 impl Guests {
-    /// The guests of a bundle on a host with these processors: virtual processors are dealt out to them in turn.
-    pub fn new(bundle: Bundle<'static>, processors: &[u32]) -> Self {
+    /// The guests of a bundle on a host with these CPUs: vCPUs are dealt out to them in turn.
+    pub fn new(bundle: Bundle<'static>, cpus: &[u32]) -> Self {
         let mut next = 0;
         let mut all = Vec::new();
         for config in &bundle.manifest().guests {
-            all.push(Guest::new(all.len() as u32, config.clone(), next, processors));
+            all.push(Guest::new(all.len() as u32, config.clone(), next, cpus));
             next += config.vcpus as usize;
         }
         let trusted_keys = bundle.manifest().host.trusted_keys.iter().copied().map(PublicKey::from_bytes).collect();
@@ -169,7 +169,7 @@ impl Guests {
     }
 
     /// Whether no guest is being started, or is about to be.
-    pub fn are_settled(&self) -> bool {
+    pub fn is_none_starting(&self) -> bool {
         self.all.iter().all(|guest| {
             guest.status().state != VmState::Loading && guest.orders.load(Ordering::Acquire) & Order::Start as u32 == 0
         })
@@ -185,13 +185,13 @@ impl Guests {
 }
 
 impl Guest {
-    fn new(number: u32, config: GuestConfig, first: usize, processors: &[u32]) -> Self {
+    fn new(number: u32, config: GuestConfig, first: usize, cpus: &[u32]) -> Self {
         let (output, output_end) = queue::<OUTPUT_BYTES>();
         let (input, input_end) = queue::<INPUT_BYTES>();
         let vcpus = 0..config.vcpus as usize;
-        let place = |vcpu| processors.get((first + vcpu) % processors.len().max(1)).copied().unwrap_or(BOOT_PROCESSOR);
+        let place = |vcpu| cpus.get((first + vcpu) % cpus.len().max(1)).copied().unwrap_or(BOOT_CPU);
         Self {
-            counters: vcpus.clone().map(|_| Arc::new(Counters::new())).collect(),
+            exits: vcpus.clone().map(|_| Arc::new(ExitStatistics::new())).collect(),
             health: Health::default(),
             frozen: Freezer::default(),
             figures: vcpus.clone().map(|_| Figures::default()).collect(),
@@ -217,42 +217,42 @@ impl Guest {
         }
     }
 
-    /// The processor that starts it and carries out its orders.
+    /// The CPU that starts it and carries out its orders.
     pub fn home(&self) -> u32 {
         self.home.now()
     }
 
-    /// Another processor is its home from now on. For the one that was.
-    pub fn move_home(&self, processor: u32) {
-        self.home.move_to(processor);
-        percpu::wake(processor);
+    /// Another CPU is its home from now on. For the one that was.
+    pub fn move_home(&self, cpu: u32) {
+        self.home.move_to(cpu);
+        percpu::wake(cpu);
     }
 
-    /// The processor to which a virtual one belongs: it is there whenever that is online and has room.
-    pub fn own_processor(&self, vcpu: usize) -> u32 {
-        self.own.get(vcpu).copied().unwrap_or(BOOT_PROCESSOR)
+    /// The CPU to which a virtual one belongs: it is there whenever that is online and has room.
+    pub fn own_cpu(&self, vcpu: usize) -> u32 {
+        self.own.get(vcpu).copied().unwrap_or(BOOT_CPU)
     }
 
-    /// The processor that holds a virtual one.
-    pub fn processor_of(&self, vcpu: usize) -> u32 {
-        self.placement.get(vcpu).map_or(BOOT_PROCESSOR, Whereabouts::now)
+    /// The CPU that holds a virtual one.
+    pub fn cpu_of(&self, vcpu: usize) -> u32 {
+        self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::now)
     }
 
-    /// The same for one who has just left a message for it, and is about to tell that processor.
+    /// The same for one who has just left a message for it, and is about to tell that CPU.
     #[inline]
-    pub fn processor_to_tell(&self, vcpu: usize) -> u32 {
-        self.placement.get(vcpu).map_or(BOOT_PROCESSOR, Whereabouts::after_message)
+    pub fn cpu_to_tell(&self, vcpu: usize) -> u32 {
+        self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::after_message)
     }
 
-    /// Where all virtual processors are.
-    pub fn processors(&self) -> Vec<u32> {
-        (0..self.placement.len()).map(|vcpu| self.processor_of(vcpu)).collect()
+    /// Where all vCPUs are.
+    pub fn cpus(&self) -> Vec<u32> {
+        (0..self.placement.len()).map(|vcpu| self.cpu_of(vcpu)).collect()
     }
 
-    /// A virtual processor is on this processor from now on.
-    pub fn place(&self, vcpu: usize, processor: u32) {
+    /// A vCPU is on this CPU from now on.
+    pub fn place(&self, vcpu: usize, cpu: u32) {
         if let Some(at) = self.placement.get(vcpu) {
-            at.move_to(processor);
+            at.move_to(cpu);
         }
     }
 
@@ -287,7 +287,7 @@ impl Guest {
         *self.before_pause.lock() = before_pause;
     }
 
-    /// Another image has found this place for a virtual processor, and had it on that one. Before anybody runs it.
+    /// Another image has found this place for a vCPU, and had it on that one. Before anybody runs it.
     pub fn belongs(&mut self, vcpu: usize, own: u32, at: u32) {
         if let (Some(belongs), Some(place)) = (self.own.get_mut(vcpu), self.placement.get(vcpu)) {
             *belongs = own;
@@ -318,19 +318,19 @@ impl Guest {
         }
     }
 
-    /// Asks the guest's processor to do something.
+    /// Asks the guest's CPU to do something.
     pub fn order(&self, order: Order) {
         self.orders.fetch_or(order as u32, Ordering::AcqRel);
         percpu::wake(self.home.after_message());
     }
 
-    /// Something was typed on its console: its first virtual processor is to look.
+    /// Something was typed on its console: its first vCPU is to look.
     pub fn type_on(&self) {
         self.is_typed_on.store(true, Ordering::Release);
-        percpu::wake(self.processor_to_tell(0));
+        percpu::wake(self.cpu_to_tell(0));
     }
 
-    /// Whether that is so, once. For the processor that holds the first virtual one.
+    /// Whether that is so, once. For the CPU that holds the first virtual one.
     pub fn take_typed_on(&self) -> bool {
         self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
     }
@@ -345,7 +345,7 @@ impl Guest {
         *self.run.lock() = Some(Box::new(run));
     }
 
-    /// Takes the orders that wait, as a set of [`Order`] bits. For its processor.
+    /// Takes the orders that wait, as a set of [`Order`] bits. For its CPU.
     pub fn take_orders(&self) -> u32 {
         if self.orders.load(Ordering::Relaxed) == 0 { 0 } else { self.orders.swap(0, Ordering::AcqRel) }
     }
@@ -387,7 +387,7 @@ impl Guest {
         self.control.lock()
     }
 
-    /// The same where nobody holds them: a processor that was stopped may, for good.
+    /// The same where nobody holds them: a CPU that was stopped may, for good.
     pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
         self.control.try_lock()
     }
@@ -397,7 +397,7 @@ impl GuestConsole {
     fn wake_control(&mut self) {
         self.waiting = 0;
         self.last_wake_tsc = cpu::tsc();
-        percpu::wake(BOOT_PROCESSOR);
+        percpu::wake(BOOT_CPU);
     }
 }
 

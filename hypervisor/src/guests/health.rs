@@ -19,9 +19,9 @@ use crate::guests::guest::{Guest, Order};
 pub struct Health {
     /// It has said that it panicked.
     has_reported: AtomicBool,
-    /// Virtual processors that were found to spin.
+    /// vCPUs that were found to spin.
     spinning: AtomicU32,
-    /// Virtual processors that get only a sliver of time.
+    /// vCPUs that get only a sliver of time.
     throttled: AtomicU32,
     /// Since when one does, in nanoseconds of the host's time.
     throttled_since_ns: AtomicU64,
@@ -40,7 +40,7 @@ impl Health {
         self.has_reported.load(Ordering::Acquire)
     }
 
-    /// Since when a virtual processor gets only a sliver of time.
+    /// Since when a vCPU gets only a sliver of time.
     pub fn throttled_since_ns(&self) -> Option<u64> {
         let is_throttled = self.throttled.load(Ordering::Acquire) > 0;
         is_throttled.then(|| self.throttled_since_ns.load(Ordering::Acquire))
@@ -60,7 +60,7 @@ impl Guest {
         self.order(Order::GiveUp);
     }
 
-    /// A virtual processor was found to spin.
+    /// A vCPU was found to spin.
     pub fn spins(&self, vcpu: u32, diagnosis: Diagnosis) {
         self.health.spinning.fetch_add(1, Ordering::AcqRel);
         if self.status().state != VmState::Running {
@@ -69,13 +69,13 @@ impl Guest {
         let name = self.config.name.clone();
         match diagnosis {
             Diagnosis::Panicked => {
-                let reason = format!("virtual processor {vcpu} only waits, and nothing else in the guest can run");
+                let reason = format!("vCPU {vcpu} only waits, and nothing else in the guest can run");
                 self.is_not_well(VmState::Panicked, reason);
                 record(EventKind::VmPanicked { name });
             }
             Diagnosis::Hung => {
                 let seconds = self.config.hung_s;
-                let reason = format!("virtual processor {vcpu} has spun with interrupts off for {seconds} s");
+                let reason = format!("vCPU {vcpu} has spun with interrupts off for {seconds} s");
                 self.is_not_well(VmState::Hung, reason);
                 record(EventKind::VmHung { name, vcpu });
             }
@@ -83,7 +83,7 @@ impl Guest {
         self.order(Order::GiveUp);
     }
 
-    /// A virtual processor gets only a sliver of time from now on; `is_news` if that is to be told.
+    /// A vCPU gets only a sliver of time from now on; `is_news` if that is to be told.
     pub fn is_throttled(&self, vcpu: u32, is_news: bool) {
         if self.health.throttled.fetch_add(1, Ordering::AcqRel) == 0 {
             self.health.throttled_since_ns.store(timer::uptime_ns(), Ordering::Release);
@@ -93,7 +93,7 @@ impl Guest {
         }
     }
 
-    /// A virtual processor that was found to spin does something else.
+    /// A vCPU that was found to spin does something else.
     pub fn recovers(&self, vcpu: u32, was_throttled: bool) {
         if was_throttled {
             self.health.throttled.fetch_sub(1, Ordering::AcqRel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest that has been loaded: what its virtual processors share, from power-on to its end.
+//! A guest that has been loaded: what its vCPUs share, from power-on to its end.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,7 +15,7 @@ use spin::Mutex;
 use vm::cpuid::{CpuidConfig, CpuidResult, CpuidTable, Speculation};
 use vm::kvmclock::TscScale;
 use vm::loader::{self, Module};
-use vm::machine::{Machine, MachineConfig, Processor, Stop};
+use vm::machine::{Cpu, Machine, MachineConfig, Stop};
 use vm::memory::GuestMemory;
 use vm::vcpu::{EntryState, VcpuState};
 use vm::{acpi, layout, reset_vector};
@@ -31,7 +31,7 @@ use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, ledger};
 
-/// One run of a guest. Its memory is given back when the last virtual processor has let go of it.
+/// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance<V: Virt> {
     /// Which guest.
     pub guest: &'static Guest,
@@ -40,11 +40,11 @@ pub struct Instance<V: Virt> {
     is_paused: AtomicBool,
     is_ending: AtomicBool,
     ending: Mutex<Option<Ending>>,
-    /// Virtual processors that have not let go yet.
+    /// vCPUs that have not let go yet.
     tasks_left: AtomicU32,
-    /// Of each virtual processor, while it stands still.
+    /// Of each vCPU, while it stands still.
     pub registers: Vec<Mutex<Option<VcpuRegisters>>>,
-    /// The virtual processors' control blocks point into it.
+    /// The vCPUs' control blocks point into it.
     space: V::Space,
 }
 
@@ -59,14 +59,14 @@ pub enum Ending {
     Reset,
     /// Its kernel is not well, and the operator wants it stopped then.
     GivenUp,
-    /// No processor can hold another virtual one.
+    /// No CPU can hold another virtual one.
     Crowded,
     /// The hardware has lost some of its state or its memory: how.
     Damaged(String),
 }
 
 impl<V: Virt> Instance<V> {
-    /// Loads a guest from the bundle; gives its virtual processors. The error has the reason and a hint.
+    /// Loads a guest from the bundle; gives its vCPUs. The error has the reason and a hint.
     pub fn load(virt: V, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task<V>>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
@@ -123,19 +123,19 @@ impl<V: Virt> Instance<V> {
         });
         let start = cpu::tsc();
         let counters_given = counters_of(guest);
-        let tasks = states.into_iter().zip(guest.counters.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
-            let mut processor = Processor::new(index as u32, index == 0, start, 0, counters.clone());
-            vcpu.set_tsc_offset(processor.tsc_offset());
+        let tasks = states.into_iter().zip(guest.exits.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
+            let mut cpu = Cpu::new(index as u32, index == 0, start, 0, counters.clone());
+            vcpu.set_tsc_offset(cpu.tsc_offset());
             if let Some(given) = &counters_given {
-                processor.set_counters(given, counters::source());
+                cpu.set_counters(given, counters::source());
             }
-            Task::new(instance.clone(), index, vcpu, processor)
+            Task::new(instance.clone(), index, vcpu, cpu)
         });
         let tasks = tasks.collect();
         Ok((instance, tasks))
     }
 
-    /// A guest that another image has started, with the memory that it has there. Its virtual processors are to be
+    /// A guest that another image has started, with the memory that it has there. Its vCPUs are to be
     /// restored before they run.
     ///
     /// # Errors
@@ -166,15 +166,15 @@ impl<V: Virt> Instance<V> {
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
             space,
         });
-        let states = states.map_err(exhausted)?.into_iter().zip(guest.counters.iter()).enumerate();
+        let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
         // Whatever a bundle says now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));
         let tasks = states.map(|(index, (vcpu, counters))| {
-            let mut processor = Processor::new(index as u32, index == 0, 0, 0, counters.clone());
+            let mut cpu = Cpu::new(index as u32, index == 0, 0, 0, counters.clone());
             if let Some(given) = &counters_given {
-                processor.set_counters(given, counters::source());
+                cpu.set_counters(given, counters::source());
             }
-            Task::new(instance.clone(), index, vcpu, processor)
+            Task::new(instance.clone(), index, vcpu, cpu)
         });
         let tasks = tasks.collect();
         Ok((instance, tasks))
@@ -190,12 +190,12 @@ impl<V: Virt> Instance<V> {
         self.is_paused.store(true, Ordering::Release);
     }
 
-    /// Ends the guest: every virtual processor lets go at its next look. The first reason counts.
+    /// Ends the guest: every vCPU lets go at its next look. The first reason counts.
     pub fn end(&self, ending: Ending) {
         self.ending.lock().get_or_insert(ending);
         self.is_ending.store(true, Ordering::Release);
         self.guest.frozen.thaw();
-        self.wake_processors();
+        self.wake_cpus();
     }
 
     /// Whether it is ending.
@@ -203,15 +203,15 @@ impl<V: Virt> Instance<V> {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Whether its virtual processors are to stand still.
+    /// Whether its vCPUs are to stand still.
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::Acquire)
     }
 
-    /// Lets its virtual processors stand still, or go on.
+    /// Lets its vCPUs stand still, or go on.
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Ordering::Release);
-        self.wake_processors();
+        self.wake_cpus();
     }
 
     /// A machine check has interrupted one of its vCPUs, on the calling CPU. Whether it has ended the guest; what it
@@ -229,11 +229,11 @@ impl<V: Virt> Instance<V> {
         }
     }
 
-    fn wake_processors(&self) {
-        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.processor_to_tell(vcpu)));
+    fn wake_cpus(&self) {
+        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_tell(vcpu)));
     }
 
-    /// A virtual processor lets go. After the last one the guest has ended.
+    /// A vCPU lets go. After the last one the guest has ended.
     pub fn let_go(instance: Arc<Self>) {
         if instance.tasks_left.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
@@ -329,7 +329,7 @@ fn finish(guest: &'static Guest, ending: Ending) {
         Ending::Own(stop @ (Stop::Fault(_) | Stop::TripleFault)) => return fail(guest, stop.to_string()),
         Ending::Damaged(reason) => return fail(guest, reason),
         Ending::Crowded => {
-            let reason = "each processor that is online holds as many virtual processors as it can: give the host more";
+            let reason = "each CPU that is online holds as many vCPUs as it can: give the host more";
             return fail(guest, reason.to_string());
         }
         Ending::Own(Stop::DebugExit(code)) => {

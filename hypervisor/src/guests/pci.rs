@@ -2,8 +2,8 @@
 //! The host's PCI functions: found out by the policy that the operator wants (`pci=`), before the guests run or once
 //! they do.
 //!
-//! There is one walk. `all` and `allow` take it whole at boot, while the other processors wake. With `lazy` any
-//! processor that has nothing else to do takes a step of it, one function, and looks for work again.
+//! There is one walk. `all` and `allow` take it whole at boot, while the other CPUs wake. With `lazy` any
+//! CPU that has nothing else to do takes a step of it, one function, and searches for work again.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -26,11 +26,11 @@ use crate::kernel::timeline::{self, Name};
 const MOST_FUNCTIONS: usize = 1024;
 /// The most functions collected for one page; a frame holds fewer.
 const PAGE_FUNCTIONS: usize = 64;
-/// How soon an idle processor looks again whether it may take a step.
+/// How soon an idle CPU looks again whether it may take a step.
 const LOOK_AGAIN_US: u64 = 10_000;
 
 static SURVEY: Mutex<Survey> = Mutex::new(Survey::new());
-/// Idle processors are to take steps.
+/// Idle CPUs are to take steps.
 static IS_FOR_IDLE: AtomicBool = AtomicBool::new(false);
 /// A guest is about to execute its first instruction, or has.
 static HAS_GUEST: AtomicBool = AtomicBool::new(false);
@@ -63,7 +63,7 @@ pub fn let_the_idle_probe() {
     IS_FOR_IDLE.store(is_lazy, Ordering::Release);
 }
 
-/// For a processor that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
+/// For a CPU that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
 /// says whether.
 pub fn step_while_idle() -> bool {
     if !IS_FOR_IDLE.load(Ordering::Relaxed) || !GUESTS.get().is_none_or(is_nobody_waiting) {
@@ -78,11 +78,11 @@ pub fn step_while_idle() -> bool {
 
 /// Whether no guest is on its way to its first instruction.
 fn is_nobody_waiting(guests: &Guests) -> bool {
-    guests.are_settled() && (HAS_GUEST.load(Ordering::Acquire) || guests.are_done())
+    guests.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || guests.are_done())
 }
 
-/// When a processor that goes to sleep wants to look again, if there are steps to take.
-pub fn next_look() -> Option<u64> {
+/// When a CPU that goes to sleep wants to check again, if there are steps to take.
+pub fn next_poll() -> Option<u64> {
     IS_FOR_IDLE.load(Ordering::Relaxed).then(|| cpu::tsc() + timer::us_to_ticks(LOOK_AGAIN_US))
 }
 
@@ -122,7 +122,7 @@ impl Survey {
         if scan.step(&mut self.space, &mut |function| keep(function, found, count)) == Step::Done {
             self.done += scan.cost();
             self.scans.pop();
-            self.start_anew_if_tested(filter);
+            self.restart_if_tested(filter);
             if self.scans.is_empty() {
                 let Cost { accesses, ticks } = self.done;
                 timeline::instant(Name::PciKnown, self.count);
@@ -134,7 +134,7 @@ impl Survey {
     }
 
     /// For a self-test: the first bus again, by ports, when all is done.
-    fn start_anew_if_tested(&mut self, filter: &Filter) {
+    fn restart_if_tested(&mut self, filter: &Filter) {
         let is_tested = BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&SelfTest::PciStorm));
         if is_tested && self.scans.is_empty() {
             self.found.clear();

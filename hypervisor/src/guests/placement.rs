@@ -23,7 +23,7 @@ pub fn send<V: Virt>(task: Box<Task<V>>, to: u32) -> Result<(), Box<Task<V>>> {
 }
 
 /// Sends a vCPU to the CPU `own` if that takes it, else to the least loaded one. Where no CPU takes it, its guest ends.
-pub fn settle<V: Virt>(mut task: Box<Task<V>>, own: u32) {
+pub fn place_or_end<V: Virt>(mut task: Box<Task<V>>, own: u32) {
     for _ in 0..ATTEMPTS {
         let Ok(to) = place(&places::loads(), Some(own)) else { break };
         match send(task, to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor as a real one holds it: the loop from entry to exit and back.
+//! A vCPU as a real one holds it: the loop from entry to exit and back.
 
 mod figures;
 mod moving;
@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering;
 use sched::{Times, Weight};
 use vm::devices::pvpanic::PanicEvent;
 use vm::emulate::VectorWrite;
-use vm::machine::{Host, Outcome, Processor, Stop};
+use vm::machine::{Cpu, Host, Outcome, Stop};
 use vm::vcpu::{Gpr, SegmentName, VcpuState};
 
 use crate::arch::percpu::{self, PerCpu};
@@ -27,67 +27,67 @@ use crate::kernel::trial_pages;
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
 const NEAREST_ALARM_US: u64 = 2;
 
-/// One virtual processor.
+/// One vCPU.
 pub struct Task<V: Virt> {
     instance: Arc<Instance<V>>,
     index: usize,
     vcpu: V::Vcpu,
-    processor: Processor,
+    cpu: Cpu,
     host: TaskHost,
     watched: Watched,
-    /// For how long others had the processors on which it was before, while it wanted to run.
+    /// For how long others had the CPUs on which it was before, while it wanted to run.
     stolen_before: u64,
-    /// For how long it has had the processors on which it was before.
+    /// For how long it has had the CPUs on which it was before.
     ran_before: u64,
-    /// Since when it has been on the way to another processor although it wants to run.
+    /// Since when it has been on the way to another CPU although it wants to run.
     left_at: Option<u64>,
     /// What is to be noted when it runs for the first time.
     first: Option<First>,
 }
 
-/// The first time that a virtual processor runs.
+/// The first time that a vCPU runs.
 #[derive(Clone, Copy)]
 enum First {
     /// Its guest has not executed anything: it is the one that begins.
     OfItsGuest,
-    /// Its guest has come over from the image before.
+    /// Its guest was handed over from the image before.
     InThisImage,
 }
 
 /// Why [`Task::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// The processor has other work to do.
+    /// The CPU has other work to do.
     Work,
     /// It waits for an interrupt.
     Idle,
-    /// Its slice is over, or another virtual processor's alarm is due.
+    /// Its slice is over, or another vCPU's alarm is due.
     Alarm,
-    /// It spins: others that wait for this processor go first.
+    /// It spins: others that wait for this CPU go first.
     Yield,
     /// It only spins, and sleeps until its alarm.
     Rest,
 }
 
-/// What a virtual processor reaches of the host.
+/// What a vCPU reaches of the host.
 struct TaskHost {
     guest: &'static Guest,
-    /// When the host's timer must fire whatever this virtual processor wants: the end of its slice, others' alarms.
+    /// When the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     others_alarm: Option<u64>,
 }
 
 impl<V: Virt> Task<V> {
-    /// A virtual processor of a guest that has just been loaded.
-    pub fn new(instance: Arc<Instance<V>>, index: usize, vcpu: V::Vcpu, processor: Processor) -> Self {
+    /// A vCPU of a guest that has just been loaded.
+    pub fn new(instance: Arc<Instance<V>>, index: usize, vcpu: V::Vcpu, cpu: Cpu) -> Self {
         let host = TaskHost { guest: instance.guest, others_alarm: None };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
         let first = (index == 0).then_some(First::OfItsGuest);
-        Self { instance, index, vcpu, processor, host, watched, stolen_before, ran_before, left_at, first }
+        Self { instance, index, vcpu, cpu, host, watched, stolen_before, ran_before, left_at, first }
     }
 
     /// It has run in the image before.
-    pub fn comes_over(&mut self) {
+    pub fn note_handed_over(&mut self) {
         self.first = Some(First::InThisImage);
     }
 
@@ -101,22 +101,22 @@ impl<V: Virt> Task<V> {
         self.index
     }
 
-    /// Its weight where several share a processor.
+    /// Its weight where several share a CPU.
     pub fn weight(&self) -> Weight {
         Weight::new(self.instance.guest.config.weight).unwrap_or_default()
     }
 
-    /// The processor to which it belongs.
-    pub fn own_processor(&self) -> u32 {
-        self.instance.guest.own_processor(self.index)
+    /// The CPU to which it belongs.
+    pub fn own_cpu(&self) -> u32 {
+        self.instance.guest.own_cpu(self.index)
     }
 
     /// When its timer is due, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
-        self.watched.rests_until().or_else(|| self.processor.next_alarm())
+        self.watched.rests_until().or_else(|| self.cpu.next_alarm())
     }
 
-    /// Whether something may end its wait for an interrupt: mail from another virtual processor, or its timer.
+    /// Whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
     pub fn may_wake(&mut self, now: u64) -> bool {
         if let Some(until) = self.watched.rests_until() {
             if now >= until {
@@ -125,20 +125,20 @@ impl<V: Virt> Task<V> {
             return now >= until;
         }
         if self.next_alarm().is_some_and(|alarm| alarm <= now) {
-            self.instance.machine.alarm(&mut self.processor, &mut self.host);
+            self.instance.machine.alarm(&mut self.cpu, &mut self.host);
             return true;
         }
-        self.instance.machine.has_mail(&self.processor)
+        self.instance.machine.has_mail(&self.cpu)
     }
 
-    /// It arrives on the calling processor, where no other has this tag.
+    /// It arrives on the calling CPU, where no other has this tag.
     pub fn arrive(&mut self, virt: V, tag: u32) {
         virt.arrive(&mut self.vcpu, tag);
         let on_the_way = self.left_at.take().map_or(0, |left| cpu::tsc().saturating_sub(left));
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
 
-    /// It leaves the calling processor for another, its registers saved; there its time went where `times` says. Until
+    /// It leaves the calling CPU for another, its registers saved; there its time went where `times` says. Until
     /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
         self.stolen_before = self.stolen_before.saturating_add(times.stolen.0);
@@ -146,21 +146,21 @@ impl<V: Virt> Task<V> {
         self.left_at = wants_to_run.then(cpu::tsc);
     }
 
-    /// Its registers go into the calling processor, for which it has waited so long. The guest is told how long it has
+    /// Its registers go into the calling CPU, for which it has waited so long. The guest is told how long it has
     /// waited in all.
     pub fn switch_in(&mut self, virt: V, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
-        self.instance.machine.publish_steal(&mut self.processor, timer::ticks_to_ns(stolen_ticks));
-        self.processor.switch_counters_in(&*self.vcpu);
+        self.instance.machine.publish_steal(&mut self.cpu, timer::ticks_to_ns(stolen_ticks));
+        self.cpu.switch_counters_in(&*self.vcpu);
         virt.load(&mut self.vcpu);
     }
 
-    /// Its registers leave the calling processor; `is_preempted` if it would rather go on.
+    /// Its registers leave the calling CPU; `is_preempted` if it would rather go on.
     pub fn switch_out(&mut self, virt: V, is_preempted: bool) {
         virt.unload(&mut self.vcpu);
-        self.processor.switch_counters_out(&*self.vcpu);
+        self.cpu.switch_counters_out(&*self.vcpu);
         if is_preempted {
-            self.instance.machine.mark_preempted(&self.processor);
+            self.instance.machine.mark_preempted(&self.cpu);
         }
     }
 
@@ -178,15 +178,15 @@ impl<V: Virt> Task<V> {
         }
     }
 
-    /// Its guest's console looks for what has been typed.
+    /// Its guest's console searches for what has been typed.
     pub fn console_input(&mut self) {
-        self.instance.machine.console_input(&mut self.processor, &mut self.host);
+        self.instance.machine.console_input(&mut self.cpu, &mut self.host);
     }
 
     /// It lets go of its guest.
     pub fn let_go(self) {
-        let Self { instance, vcpu, processor, .. } = self;
-        drop((vcpu, processor));
+        let Self { instance, vcpu, cpu, .. } = self;
+        drop((vcpu, cpu));
         Instance::let_go(instance);
     }
 
@@ -197,30 +197,30 @@ impl<V: Virt> Task<V> {
         }
         let machine = &self.instance.machine;
         self.host.others_alarm = others_alarm;
-        machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-        machine.alarm(&mut self.processor, &mut self.host);
+        machine.raise_overflows(&*self.vcpu, &mut self.cpu, &self.host);
+        machine.alarm(&mut self.cpu, &mut self.host);
         loop {
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
                 if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {
-                    // Its own is looked at when it is run again.
+                    // Its own is checked when it is run again.
                     return Pause::Alarm;
                 }
-                machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host);
-                machine.alarm(&mut self.processor, &mut self.host);
+                machine.raise_overflows(&*self.vcpu, &mut self.cpu, &self.host);
+                machine.alarm(&mut self.cpu, &mut self.host);
             }
-            if !machine.prepare_entry(&mut *self.vcpu, &mut self.processor, &mut self.host) {
+            if !machine.prepare_entry(&mut *self.vcpu, &mut self.cpu, &mut self.host) {
                 return Pause::Idle;
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
             if me.work_pending.load(Ordering::Relaxed) {
-                machine.cancel_entry(&mut *self.vcpu, &mut self.processor);
+                machine.cancel_entry(&mut *self.vcpu, &mut self.cpu);
                 return Pause::Work;
             }
             let exit = virt.run(&mut self.vcpu);
-            match machine.handle(exit, &mut *self.vcpu, &mut self.processor, &mut self.host) {
+            match machine.handle(exit, &mut *self.vcpu, &mut self.cpu, &mut self.host) {
                 Outcome::Resume => {}
-                Outcome::Idle => machine.settle_counters(&*self.vcpu, &mut self.processor, &self.host),
+                Outcome::Idle => machine.raise_overflows(&*self.vcpu, &mut self.cpu, &self.host),
                 Outcome::CountsOtherwise => virt.choose_switch(&mut self.vcpu),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
@@ -243,18 +243,18 @@ impl<V: Virt> Task<V> {
 
     /// It runs for the first time.
     #[cold]
-    fn note_first(&mut self, processor: u32) {
+    fn note_first(&mut self, cpu: u32) {
         match self.first.take() {
             Some(First::OfItsGuest) => {
                 pci::note_guest_runs();
                 timeline::instant(Name::FirstGuestInstruction, self.instance.guest.number);
             }
-            Some(First::InThisImage) => trial_pages::note_entered(processor),
+            Some(First::InThisImage) => trial_pages::note_entered(cpu),
             None => {}
         }
     }
 
-    /// A guest that did not end of its own will: what its processor did goes to the log.
+    /// A guest that did not end of its own will: what its CPU did goes to the log.
     #[cold]
     fn tell_of_end(&self, stop: &Stop) {
         if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
@@ -301,7 +301,7 @@ impl Host for TaskHost {
 
     #[inline]
     fn kick(&mut self, vcpu: usize) {
-        percpu::kick(self.guest.processor_to_tell(vcpu));
+        percpu::kick(self.guest.cpu_to_tell(vcpu));
     }
 
     fn leave_at_once(&mut self) {

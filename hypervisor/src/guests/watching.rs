@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One virtual processor as it is watched: when to look at it, and how little it may run once it only spins. What is
+//! One vCPU as it is watched: when to check it, and how little it may run once it only spins. What is
 //! concluded from what is seen is decided in `watch`, how little is little in `sched::throttle`.
 
 use bundle::{GuestConfig, OnPanic};
 use sched::{Sliver, Throttle, Ticks};
-use vm::machine::Processor;
+use vm::machine::Cpu;
 use vm::vcpu::{Gpr, Rflags, SegmentName, VcpuState};
 use watch::{Circumstances, Finding, Sample, Watch};
 
 use crate::arch::timer;
 
-/// The watch on one virtual processor.
+/// The watch on one vCPU.
 pub struct Watched {
     /// `None`: its guest is not to be watched.
     watch: Option<Watch>,
@@ -36,7 +36,7 @@ pub enum Look {
 }
 
 impl Watched {
-    /// A processor of this guest.
+    /// A CPU of this guest.
     pub fn new(config: &GuestConfig) -> Self {
         let is_watched = config.on_panic != OnPanic::Ignore;
         let watch = is_watched.then(|| Watch::new(timer::us_to_ticks(1000), u64::from(config.hung_s) * 1000));
@@ -54,13 +54,13 @@ impl Watched {
         }
     }
 
-    /// The stretch is over, and the processor waits for an interrupt. Says whether it had been found to spin.
+    /// The stretch is over, and the CPU waits for an interrupt. Says whether it had been found to spin.
     #[inline]
     pub fn idles(&mut self) -> bool {
         self.watch.as_mut().is_some_and(Watch::idle)
     }
 
-    /// The stretch is over, and the processor would go on.
+    /// The stretch is over, and the CPU would go on.
     #[inline]
     pub fn stops(&mut self, now: u64) -> Look {
         if let Some(throttle) = &mut self.throttle {
@@ -124,8 +124,8 @@ fn sliver_for(watch: &Watch) -> Sliver {
     if watch.counts_down() { Sliver::EveryMillisecond } else { Sliver::Rare }
 }
 
-/// What is seen of a virtual processor between two stretches of running.
-pub fn sample(vcpu: &impl VcpuState, processor: &mut Processor, now: u64) -> Sample {
+/// What is seen of a vCPU between two stretches of running.
+pub fn sample(vcpu: &impl VcpuState, cpu: &mut Cpu, now: u64) -> Sample {
     let linear = |rip: u64| rip.wrapping_add(vcpu.segment(SegmentName::Cs).base);
     Sample {
         now,
@@ -134,10 +134,10 @@ pub fn sample(vcpu: &impl VcpuState, processor: &mut Processor, now: u64) -> Sam
         cr3: vcpu.cr3(),
         cpl: vcpu.cpl(),
         interrupts_on: vcpu.rflags().contains(Rflags::INTERRUPT),
-        io: processor.io_accesses(),
-        halts: processor.halts(),
+        io: cpu.io_accesses(),
+        halts: cpu.halts(),
         registers: fold(vcpu),
-        clock_read_at: processor.take_clock_read().map(linear),
+        clock_read_at: cpu.take_clock_read().map(linear),
     }
 }
 

@@ -30,26 +30,29 @@ pub fn build_memory(info: &BootInfo, options: &Options) {
     if has_epitaph {
         ending::allow_epitaph();
     }
-    timeline::settle(inherited::timelines());
+    timeline::adopt(inherited::timelines());
     ledger::furnish(info, options, &tables, inherited::is_update());
 }
 
-/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the crossing.
-pub fn build_memory_on_trial(info: &BootInfo, options: &Options, advance: PhysRange, crossing: PhysRange) {
+/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the switch
+/// pages.
+pub fn build_memory_on_trial(info: &BootInfo, options: &Options, staging_memory: PhysRange, switch_pages: PhysRange) {
     let mut tables = FIRMWARE.lock();
     read_firmware(info, options, &mut tables);
     choose_apic(options.apic);
-    ledger::open_on_trial(advance);
-    enter_address_space(info, &tables, Some(crossing));
+    ledger::open_on_trial(staging_memory);
+    enter_address_space(info, &tables, Some(switch_pages));
 }
 
 /// An image that has taken over owns all memory, but for what guests have and what is still to be read.
 pub fn take_all_memory() {
-    let (Some((info, options)), Ok((advance, crossing))) = (BOOT.get(), inherited::on_trial()) else { return };
-    if ledger::take_all(info, options, advance, inherited::record().as_ref()) {
+    let (Some((info, options)), Ok((staging_memory, switch_pages))) = (BOOT.get(), inherited::on_trial()) else {
+        return;
+    };
+    if ledger::take_all(info, options, staging_memory, inherited::record().as_ref()) {
         ending::allow_epitaph();
     }
-    memory::hide_crossing(crossing.bytes());
+    memory::hide_switch_pages(switch_pages.bytes());
 }
 
 /// An image that has taken over keeps account of memory as the operator wants it.
@@ -59,10 +62,10 @@ pub fn furnish_memory() {
     ledger::background::guest_starts();
 }
 
-fn enter_address_space(info: &BootInfo, tables: &Tables, crossing: Option<PhysRange>) {
+fn enter_address_space(info: &BootInfo, tables: &Tables, switch_pages: Option<PhysRange>) {
     let devices = device_pages(tables);
     let mapping = timeline::span(Name::PageTables, 0);
-    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, crossing) {
+    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, switch_pages) {
         panic!("the host's address space cannot be built: {error:?}; give the machine more memory");
     }
     drop(mapping);

@@ -14,7 +14,7 @@ use crate::kernel::{console, inherited};
 pub fn start_clock() {
     let _span = timeline::span(Name::Clock, 0);
     if inherited::has_clock() {
-        timer::prepare_this_processor();
+        timer::prepare_this_cpu();
         log::info!("clock: TSC at {} Hz, as handed over", timer::tsc_hz());
     } else {
         measure_clock();
@@ -34,7 +34,7 @@ fn measure_clock() {
     clock::start();
 }
 
-/// How the machine is switched off.
+/// How the machine is powered off.
 pub fn note_power_off() {
     let tables = FIRMWARE.lock();
     power::note(Power::new(&tables));

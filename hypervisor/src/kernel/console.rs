@@ -2,7 +2,7 @@
 //! Where the log is printed: COM1.
 //!
 //! Early in the boot, and at the host's end, whoever logs prints, polling. In between the logger only raises its own
-//! processor's flag; what it left is printed by processors' loops: by one that is idle, else a FIFO's fill at a time
+//! CPU's flag; what it left is printed by CPUs' loops: by one that is idle, else a FIFO's fill at a time
 //! when the UART interrupts for more. Interrupts are open between two fills.
 
 mod last_words;

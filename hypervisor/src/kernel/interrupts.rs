@@ -27,7 +27,7 @@ pub fn choose_apic(wanted: ApicMode) {
     };
     match apic::choose(wanted) {
         Ok(()) => {}
-        Err(NotChosen::NoX2apic) => log::warn!("option apic=x2apic: this processor has none; xAPIC mode is used"),
+        Err(NotChosen::NoX2apic) => log::warn!("option apic=x2apic: this CPU has none; xAPIC mode is used"),
         Err(NotChosen::X2apicIsOn) => {
             log::warn!(
                 "option apic=xapic: the firmware has left x2APIC mode on; it is used, since CPUs cannot leave it"
@@ -47,15 +47,15 @@ pub fn quiet_interrupts() {
     apic::open_nmi_line();
 }
 
-/// The control channel's UART interrupts the boot processor, which serves it.
+/// The control channel's UART interrupts the boot CPU, which serves it.
 pub fn route_control_channel() {
     let line = FIRMWARE.lock().isa_interrupt(COM2_IRQ);
-    if !route_to_this_processor(line, CONTROL_UART, trap::vector::CONTROL_UART) {
-        log::warn!("control channel: no I/O APIC has its interrupt; it is looked at only when the host is awake");
+    if !route_to_this_cpu(line, CONTROL_UART, trap::vector::CONTROL_UART) {
+        log::warn!("control channel: no I/O APIC has its interrupt; it is checked only when the host is awake");
     }
 }
 
-/// The console's UART interrupts the boot processor when it has room; says whether it does. An input that is
+/// The console's UART interrupts the boot CPU when it has room; says whether it does. An input that is
 /// level-triggered would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
 pub fn route_console() -> bool {
     let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
@@ -63,10 +63,10 @@ pub fn route_console() -> bool {
         note_input(line, CONSOLE_UART);
         return false;
     }
-    route_to_this_processor(line, CONSOLE_UART, trap::vector::CONSOLE_UART)
+    route_to_this_cpu(line, CONSOLE_UART, trap::vector::CONSOLE_UART)
 }
 
-/// The control channel's UART interrupts this image's boot processor.
+/// The control channel's UART interrupts this image's boot CPU.
 pub fn take_interrupts() {
     strays::host_is_up();
     prepare_watchdog();
@@ -87,8 +87,8 @@ pub fn silence_watchdog() {
     watchdog::silence(tables.hpet_address.is_some(), tables.io_apics.len());
 }
 
-/// Sends a UART's interrupt to the calling processor; `false` if no I/O APIC has it.
-fn route_to_this_processor(line: Override, uart: usize, vector: u8) -> bool {
+/// Sends a UART's interrupt to the calling CPU; `false` if no I/O APIC has it.
+fn route_to_this_cpu(line: Override, uart: usize, vector: u8) -> bool {
     let input = note_input(line, uart);
     if let Some((number, input)) = input {
         IoApic::mapped(number).route(input, vector, apic::id(), line.is_level, line.is_active_low);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's memory, by `frames`: what the boot tells the ledger, guests' memory, and what idle processors do for
+//! The machine's memory, by `frames`: what the boot tells the ledger, guests' memory, and what idle CPUs do for
 //! it.
 //!
 //! | module | what |
@@ -58,25 +58,25 @@ pub fn open(info: &BootInfo, options: &Options, before: Before<'_>) -> bool {
 }
 
 /// Opens the ledger of an image on trial: what it was given in advance is free, nothing else.
-pub fn open_on_trial(advance: PhysRange) {
-    let Some(room) = find_room(&[advance], advance, LEDGER_BYTES, &|_| None) else {
+pub fn open_on_trial(staging_memory: PhysRange) {
+    let Some(room) = find_room(&[staging_memory], staging_memory, LEDGER_BYTES, &|_| None) else {
         panic!("no memory for the ledger of memory: the image before gave too little")
     };
     memory::open_ledger(room);
     let mut frames = FRAMES.lock();
-    if let Err(error) = frames.add_free(advance) {
-        panic!("memory {advance} cannot be used: {error}");
+    if let Err(error) = frames.add_free(staging_memory) {
+        panic!("memory {staging_memory} cannot be used: {error}");
     }
     reserve(&mut frames, room);
 }
 
 /// An image that was on trial owns all memory, but for what guests have and what is still to be read. Says whether
 /// there is room for an epitaph.
-pub fn take_all(info: &BootInfo, options: &Options, advance: PhysRange, before: Before<'_>) -> bool {
+pub fn take_all(info: &BootInfo, options: &Options, staging_memory: PhysRange, before: Before<'_>) -> bool {
     let mut frames = FRAMES.lock();
-    add_all(&mut frames, info, options, advance);
+    add_all(&mut frames, info, options, staging_memory);
     retired::adopt(&mut frames, retired_ranges(before));
-    let kept = kept(before).filter(|kept| *kept != advance);
+    let kept = kept(before).filter(|kept| *kept != staging_memory);
     in_use(info).chain(kept).for_each(|range| reserve(&mut frames, range));
     for range in guest_memory(before) {
         if let Err(error) = frames.keep_for_guest(range) {

@@ -14,7 +14,7 @@
 //! | [`outcome`] | how long the restart that led to this image took |
 //! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
 //! | [`platform`] | what loader, operator and firmware state, as plain data |
-//! | [`processors`] | bringing CPUs up, and which are online |
+//! | [`cpus`] | bringing CPUs up, and which are online |
 //! | [`storm`] | a self-test of logging under load |
 //! | [`timeline`] | spans and instants of each CPU |
 //! | [`trial_pages`] | each CPU's page between two images, while this image is on trial |
@@ -22,6 +22,7 @@
 pub mod address_space;
 pub mod clock;
 pub mod console;
+pub mod cpus;
 pub mod hooks;
 pub mod inherited;
 pub mod interrupts;
@@ -29,7 +30,6 @@ pub mod ledger;
 pub mod outcome;
 pub mod places;
 pub mod platform;
-pub mod processors;
 pub mod storm;
 pub mod timeline;
 pub mod trial_pages;

@@ -15,11 +15,11 @@ use crate::arch::{cpu, timer};
 /// When the host answered again, and when its first guest started; 0 is "not yet".
 static READY_AT: AtomicU64 = AtomicU64::new(0);
 static GUEST_AT: AtomicU64 = AtomicU64::new(0);
-static PROCESSORS: AtomicU32 = AtomicU32::new(0);
+static CPUS: AtomicU32 = AtomicU32::new(0);
 
-/// So many processors are online.
-pub fn note_processors(online: u32) {
-    PROCESSORS.store(online, Ordering::Relaxed);
+/// So many CPUs are online.
+pub fn note_cpus(online: u32) {
+    CPUS.store(online, Ordering::Relaxed);
 }
 
 /// The control channel is open.
@@ -60,21 +60,21 @@ pub fn report(is_starting_guests: bool) -> Option<RestartReport> {
     if guest.is_none() && is_starting_guests {
         return None;
     }
-    let processors = PROCESSORS.load(Ordering::Relaxed);
+    let cpus = CPUS.load(Ordering::Relaxed);
     let checked = known.checked.unwrap_or_else(Checked::new_zeroed);
     Some(RestartReport {
         generation: known.generation,
         old_version: known.old_version.to_string(),
         new_version: env!("CARGO_PKG_VERSION").to_string(),
-        host_gap_ns: timer::ticks_to_ns(since_stop(&READY_AT).unwrap_or(0)),
-        machine_gap_ns: guest.map(timer::ticks_to_ns),
-        processors,
-        processors_lost: known.processors.saturating_sub(processors),
+        host_blackout_ns: timer::ticks_to_ns(since_stop(&READY_AT).unwrap_or(0)),
+        machine_blackout_ns: guest.map(timer::ticks_to_ns),
+        cpus,
+        cpus_lost: known.cpus.saturating_sub(cpus),
         verify: verify(checked.policy.get()),
         bytes_hashed_before: checked.staged_bytes.get(),
         hashing_before_ns: timer::ticks_to_ns(checked.staged_ticks.get()),
-        bytes_hashed_in_gap: checked.gap_bytes.get(),
-        hashing_in_gap_ns: timer::ticks_to_ns(checked.gap_ticks.get()),
+        bytes_hashed_in_blackout: checked.blackout_bytes.get(),
+        hashing_in_blackout_ns: timer::ticks_to_ns(checked.blackout_ticks.get()),
         old_build: inherited::old_build().to_string(),
         new_build: BUILD.to_string(),
     })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each processor's place for virtual ones: whether it takes any, how many more, and who is on the way to it.
+//! Each CPU's place for virtual ones: whether it takes any, how many more, and who is on the way to it.
 //!
 //! A vCPU that is sent has its room from then on, so that it finds some when it arrives. A place that is closed takes
 //! no vCPU: those on the way by then are still taken out, by the CPU that closed it.
@@ -17,78 +17,77 @@ use spin::{Mutex, Once};
 use crate::arch::percpu;
 use crate::arch::virt::Virt;
 
-/// Virtual processors that one processor can hold.
+/// vCPUs that one CPU can hold.
 pub const SLOTS: usize = 32;
 
 struct Place {
     is_open: bool,
-    /// Virtual processors that it holds at most; none until it was first opened.
+    /// vCPUs that it holds at most; none until it was first opened.
     room: u32,
     /// Those that are there or on the way.
     held: u32,
     /// Their weights together.
     weight: u32,
-    /// A processor has come online: whoever belongs there goes there.
+    /// A CPU has come online: whoever belongs there goes there.
     homecoming: bool,
     /// On the way. Boxed as `Any` because a static cannot be generic; there is only ever one extension.
     arrivals: Vec<Box<dyn Any + Send>>,
 }
 
-/// One for each processor that the machine has.
+/// One for each CPU that the machine has.
 static PLACES: Once<Box<[Mutex<Place>]>> = Once::new();
 
-/// Makes a place for each of so many processors, closed.
-pub fn prepare(processors: usize) {
+/// Makes a place for each of so many CPUs, closed.
+pub fn prepare(cpus: usize) {
     let closed = || Place { is_open: false, room: 0, held: 0, weight: 0, homecoming: false, arrivals: Vec::new() };
-    PLACES.call_once(|| (0..processors).map(|_| Mutex::new(closed())).collect());
+    PLACES.call_once(|| (0..cpus).map(|_| Mutex::new(closed())).collect());
 }
 
 fn all() -> &'static [Mutex<Place>] {
     PLACES.get().map_or(&[], |places| places)
 }
 
-fn of(processor: u32) -> Option<&'static Mutex<Place>> {
-    all().get(processor as usize)
+fn of(cpu: u32) -> Option<&'static Mutex<Place>> {
+    all().get(cpu as usize)
 }
 
-/// How many virtual processors one can hold: each has an address space tag of its own there.
+/// How many vCPUs one can hold: each has an ASID of its own there.
 pub fn room(virt: &impl Virt) -> usize {
     SLOTS.min(virt.tags() as usize)
 }
 
-/// A processor takes virtual ones from now on, so many at most.
-pub fn open(processor: u32, room: usize) {
-    if let Some(place) = of(processor) {
+/// A CPU takes virtual ones from now on, so many at most.
+pub fn open(cpu: u32, room: usize) {
+    if let Some(place) = of(cpu) {
         let mut place = place.lock();
         (place.is_open, place.room) = (true, room as u32);
     }
 }
 
-/// A processor takes no more; who is on the way still arrives.
-pub fn close(processor: u32) {
-    if let Some(place) = of(processor) {
+/// A CPU takes no more; who is on the way still arrives.
+pub fn close(cpu: u32) {
+    if let Some(place) = of(cpu) {
         place.lock().is_open = false;
     }
 }
 
 /// Takes more again, as many as before.
-pub fn reopen(processor: u32) {
-    if let Some(place) = of(processor) {
+pub fn reopen(cpu: u32) {
+    if let Some(place) = of(cpu) {
         place.lock().is_open = true;
     }
 }
 
-/// Whether a processor takes virtual ones.
-pub fn is_open(processor: u32) -> bool {
-    of(processor).is_some_and(|place| place.lock().is_open)
+/// Whether a CPU takes virtual ones.
+pub fn is_open(cpu: u32) -> bool {
+    of(cpu).is_some_and(|place| place.lock().is_open)
 }
 
 /// What those hold and can take that take any.
 pub fn loads() -> Vec<Load> {
-    let places = all().iter().enumerate().map(|(processor, place)| (processor as u32, place.lock()));
+    let places = all().iter().enumerate().map(|(cpu, place)| (cpu as u32, place.lock()));
     let open = places.filter(|(_, place)| place.is_open);
-    open.map(|(processor, place)| Load { processor, weight: place.weight, free: place.room.saturating_sub(place.held) })
-        .collect()
+    open.map(|(cpu, place)| Load { cpu, weight: place.weight, free: place.room.saturating_sub(place.held) }).collect()
 }
 
 /// Sends a vCPU of this weight to the CPU `to`; `announce` runs before that CPU can take it. It comes back if that CPU
@@ -108,9 +107,9 @@ pub fn send<T: Any + Send>(vcpu: Box<T>, weight: Weight, to: u32, announce: impl
     Ok(())
 }
 
-/// A virtual processor is at a processor already when this image takes over.
-pub fn seat(processor: u32, weight: Weight) {
-    if let Some(place) = of(processor) {
+/// A vCPU is at a CPU already when this image takes over.
+pub fn occupy(cpu: u32, weight: Weight) {
+    if let Some(place) = of(cpu) {
         let mut place = place.lock();
         place.held += 1;
         place.weight = place.weight.saturating_add(u32::from(weight.get()));
@@ -118,8 +117,8 @@ pub fn seat(processor: u32, weight: Weight) {
 }
 
 /// Takes the vCPUs that have arrived at a CPU; and whether it is to send home those that belong elsewhere.
-pub fn take<T: Any + Send>(processor: u32) -> (Vec<Box<T>>, bool) {
-    let Some(place) = of(processor) else { return (Vec::new(), false) };
+pub fn take<T: Any + Send>(cpu: u32) -> (Vec<Box<T>>, bool) {
+    let Some(place) = of(cpu) else { return (Vec::new(), false) };
     let (arrivals, homecoming) = {
         let mut place = place.lock();
         (core::mem::take(&mut place.arrivals), core::mem::take(&mut place.homecoming))
@@ -127,25 +126,25 @@ pub fn take<T: Any + Send>(processor: u32) -> (Vec<Box<T>>, bool) {
     (arrivals.into_iter().filter_map(|vcpu| vcpu.downcast::<T>().ok()).collect(), homecoming)
 }
 
-/// A virtual processor of this weight has left a processor for good.
-pub fn vacate(processor: u32, weight: Weight) {
-    if let Some(place) = of(processor) {
+/// A vCPU of this weight has left a CPU for good.
+pub fn vacate(cpu: u32, weight: Weight) {
+    if let Some(place) = of(cpu) {
         let mut place = place.lock();
         place.held = place.held.saturating_sub(1);
         place.weight = place.weight.saturating_sub(u32::from(weight.get()));
     }
 }
 
-/// Asks every processor to send home who belongs elsewhere.
+/// Asks every CPU to send home who belongs elsewhere.
 pub fn call_home() {
-    for (processor, place) in (0..).zip(all()) {
+    for (cpu, place) in (0..).zip(all()) {
         let is_open = {
             let mut place = place.lock();
             place.homecoming = place.is_open;
             place.is_open
         };
         if is_open {
-            percpu::wake(processor);
+            percpu::wake(cpu);
         }
     }
 }

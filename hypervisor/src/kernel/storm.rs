@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A self-test: 600 disks announce themselves, six lines each, on all processors at once, while guests run.
+//! A self-test: 600 disks announce themselves, six lines each, on all CPUs at once, while guests run.
 //!
-//! Each processor's loop logs a few lines every millisecond until all are logged: some 400 kB, of a driver that a real
+//! Each CPU's loop logs a few lines every millisecond until all are logged: some 400 kB, of a driver that a real
 //! host was stalled by.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use crate::kernel::console;
 
 /// Lines in all.
 const LINES: u32 = 3600;
-/// A processor's next lines come after this time.
+/// A CPU's next lines come after this time.
 const PAUSE_US: u64 = 1000;
 /// How many.
 const LINES_AT_ONCE: u32 = 2;
@@ -27,12 +27,12 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// Lines that are in the log.
 static LOGGED: AtomicU32 = AtomicU32::new(0);
 
-/// Lets it begin as soon as the processors are in their loops.
+/// Lets it begin as soon as the CPUs are in their loops.
 pub fn order() {
     PHASE.store(BLOWING, Ordering::Relaxed);
 }
 
-/// One processor's part of it.
+/// One CPU's part of it.
 pub struct Storm {
     next_at: u64,
 }

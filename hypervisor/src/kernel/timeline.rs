@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's timeline: each processor's ring of spans and instants, from the image's first instruction on.
+//! The host's timeline: each CPU's ring of spans and instants, from the image's first instruction on.
 //!
-//! The boot processor begins with a small ring in the image. Once there is memory, each processor has one in frames
-//! that go over to the next image, which goes on in them: a span may begin in one image and end in the next.
+//! The boot CPU begins with a small ring in the image. Once there is memory, each CPU has one in frames
+//! that are handed over to the next image, which goes on in them: a span may begin in one image and end in the next.
 //!
 //! ```text
 //! let _span = timeline::span(Name::Firmware, 0);     from here to the end of the block
@@ -18,25 +18,25 @@ use units::{PAGE_BYTES, PhysAddr, PhysRange};
 pub use timeline::{Kind, Name, Ring};
 use timeline::{Point, ring_words};
 
-use crate::arch::percpu::{BOOT_PROCESSOR, MAX_PROCESSORS, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, MAX_CPUS, PerCpu};
 use crate::arch::{cpu, memory as frames};
 
 /// Records of the ring in the image: enough for what happens before there is memory.
 const EARLY_RECORDS: usize = 64;
-/// Records of the boot processor's ring and of each other one's.
+/// Records of the boot CPU's ring and of each other one's.
 const BOOT_RECORDS: usize = 2048;
 const OTHER_RECORDS: usize = 128;
 
 static EARLY_MEMORY: [AtomicU64; ring_words(EARLY_RECORDS)] = [const { AtomicU64::new(0) }; ring_words(EARLY_RECORDS)];
 static EARLY: Once<Ring<'static>> = Once::new();
-static RINGS: [Once<Ring<'static>>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+static RINGS: [Once<Ring<'static>>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 /// Where each ring lies in physical memory: its first byte's address, which is a page's, and in the bits below how many
 /// pages; 0: nowhere.
-static FRAMES: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+static FRAMES: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
 /// Begins to record, first of all the way from the image's first instruction at `entered_at` to here.
 pub fn start(entered_at: u64) {
-    if let Ok(ring) = Ring::new(&EARLY_MEMORY, BOOT_PROCESSOR) {
+    if let Ok(ring) = Ring::new(&EARLY_MEMORY, BOOT_CPU) {
         EARLY.call_once(|| ring);
     }
     spent(Name::Entry, 0, entered_at, cpu::tsc());
@@ -47,14 +47,14 @@ pub fn start(entered_at: u64) {
 pub fn entered(at: u64, generation: u64) {
     let generation = generation as u32;
     if generation > 1 {
-        append(Kind::End, Name::Crossing, generation, at);
+        append(Kind::End, Name::SwitchPages, generation, at);
     }
     append(Kind::Instant, Name::FirstInstruction, generation, at);
 }
 
-/// The rings of the image before, in these frames, become this one's, and the boot processor gets one if it has none.
+/// The rings of the image before, in these frames, become this one's, and the boot CPU gets one if it has none.
 /// Call once this image's own page tables show them.
-pub fn settle(inherited: impl Iterator<Item = FrameRange>) {
+pub fn adopt(inherited: impl Iterator<Item = FrameRange>) {
     for frames in inherited {
         let range = frames.range();
         match Ring::adopt(frames::adopted_words(frames)) {
@@ -62,31 +62,31 @@ pub fn settle(inherited: impl Iterator<Item = FrameRange>) {
             Err(error) => log::warn!("the timeline before this image at {range}: {error}"),
         }
     }
-    add_ring(BOOT_PROCESSOR);
+    add_ring(BOOT_CPU);
     let Some(early) = EARLY.get() else { return };
     // Whoever interrupts this writes into the new ring already.
     let points = (early.oldest()..early.written()).filter_map(|number| early.get(number));
-    points.for_each(|point| ring(BOOT_PROCESSOR).into_iter().for_each(|ring| ring.append(point)));
+    points.for_each(|point| ring(BOOT_CPU).into_iter().for_each(|ring| ring.append(point)));
 }
 
-/// Gives processor `index`, which does not run yet, a ring of its own, unless it has one.
+/// Gives CPU `index`, which does not run yet, a ring of its own, unless it has one.
 pub fn add_ring(index: u32) {
     if RINGS.get(index as usize).is_none_or(Once::is_completed) {
         return;
     }
-    let records = if index == BOOT_PROCESSOR { BOOT_RECORDS } else { OTHER_RECORDS };
+    let records = if index == BOOT_CPU { BOOT_RECORDS } else { OTHER_RECORDS };
     let bytes = (ring_words(records) as u64 * 8).next_multiple_of(PAGE_BYTES);
     let made = frames::permanent_words(bytes);
     let made =
         made.and_then(|(start, words)| Some((Ring::new(words, index).ok()?, PhysRange::from_start(start, bytes)?)));
     match made {
         Some((ring, range)) => keep(ring, range),
-        None => log::error!("processor {index} has no timeline: no memory for it; give the machine more"),
+        None => log::error!("CPU {index} has no timeline: no memory for it; give the machine more"),
     }
 }
 
 fn keep(ring: Ring<'static>, range: PhysRange) {
-    let index = ring.processor() as usize;
+    let index = ring.cpu() as usize;
     let pages = range.bytes().div_ceil(PAGE_BYTES);
     if let (Some(slot), Some(place), true) = (RINGS.get(index), FRAMES.get(index), pages < PAGE_BYTES) {
         slot.call_once(|| {
@@ -96,10 +96,10 @@ fn keep(ring: Ring<'static>, range: PhysRange) {
     }
 }
 
-/// The ring of processor `index`.
+/// The ring of CPU `index`.
 #[inline]
 pub fn ring(index: u32) -> Option<&'static Ring<'static>> {
-    RINGS.get(index as usize)?.get().or_else(|| if index == BOOT_PROCESSOR { EARLY.get() } else { None })
+    RINGS.get(index as usize)?.get().or_else(|| if index == BOOT_CPU { EARLY.get() } else { None })
 }
 
 /// The frames that hold the rings, for the next image.
@@ -111,7 +111,7 @@ pub fn memory() -> impl Iterator<Item = PhysRange> {
     })
 }
 
-/// Records something on the calling processor, in any context, once that has its own data.
+/// Records something on the calling CPU, in any context, once that has its own data.
 #[inline(never)]
 pub fn note(kind: Kind, name: Name, argument: u32) {
     if let Some(ring) = ring(PerCpu::current_index()) {
@@ -143,7 +143,7 @@ pub fn spent(name: Name, argument: u32, from: u64, to: u64) {
     append(Kind::End, name, argument, to);
 }
 
-/// A span of the past on processor `index`, in ticks.
+/// A span of the past on CPU `index`, in ticks.
 pub fn spent_on(index: u32, name: Name, argument: u32, from: u64, to: u64) {
     append_on(index, Kind::Begin, name, argument, from);
     append_on(index, Kind::End, name, argument, to);

@@ -5,8 +5,8 @@ use bundle::Bundle;
 
 use crate::arch::memory;
 use crate::guests::guest::{GUESTS, Guests};
+use crate::kernel::cpus;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors;
 use crate::kernel::timeline::{self, Name};
 
 /// Finds the bundle among the loader's modules: the first one is it. Without one, or with a broken one, the host is up
@@ -30,7 +30,7 @@ pub fn find_bundle() -> Option<Bundle<'static>> {
 pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl FnOnce(&mut Guests)) {
     let Some(bundle) = bundle else { return };
     let _span = timeline::span(Name::Guests, bundle.manifest().guests.len() as u32);
-    let mut guests = Guests::new(bundle, &processors::threads::for_guests());
+    let mut guests = Guests::new(bundle, &cpus::threads::for_guests());
     place(&mut guests);
     log::info!("bundle: {} guests", guests.all.len());
     GUESTS.call_once(|| guests);

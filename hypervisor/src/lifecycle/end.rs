@@ -12,32 +12,31 @@ mod watch;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use boot::options::PanicAction;
-use endstate::{Action, Descent, Limits, ProcessorSet, Rest, Role, Step, stop_others};
+use endstate::{Action, CpuSet, Descent, Limits, Rest, Role, Step, stop_others};
 use spin::Once;
 use wire::exit_code::ExitCode;
 
 pub use self::report::Cause;
 use crate::arch::ending::ENDING;
-use crate::arch::percpu::{self, MAX_PROCESSORS, my_number};
+use crate::arch::percpu::{self, MAX_CPUS, my_number};
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{apic, cpu, ending, power, timer, watchdog};
 use crate::kernel::console::{self, emergency};
 use crate::lifecycle::{selftest, shutdown};
 
-/// How long the others have to answer: far longer than a processor needs, since an emulated one may wait for its turn.
+/// How long the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
-/// Looks at the clock while waiting: what passes on a clock that stands still.
+/// Checks the clock while waiting: what passes on a clock that stands still.
 const LOOKS: u64 = 200_000_000;
-/// The watchdog looks at the owner so often. The longest step prints 64 KiB, six seconds of a line's time.
+/// The watchdog checks the owner so often. The longest step prints 64 KiB, six seconds of a line's time.
 const STEP_LOOK_US: u64 = 2_500_000;
 
 static DESCENT: Descent = Descent::new();
 static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
 /// Sends what the control channel has not sent; none while nobody has opened it.
 static LAST_WORDS: Once<fn()> = Once::new();
-/// Where each processor was stopped: instruction and stack pointer.
-static STOPPED_AT: [(AtomicU64, AtomicU64); MAX_PROCESSORS] =
-    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PROCESSORS];
+/// Where each CPU was stopped: instruction and stack pointer.
+static STOPPED_AT: [(AtomicU64, AtomicU64); MAX_CPUS] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_CPUS];
 
 /// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
 /// host, in any context: it waits for no lock for ever and allocates nothing.
@@ -61,7 +60,7 @@ pub fn action() -> Action {
     Action::from_number(ACTION.load(Ordering::Relaxed))
 }
 
-/// Ends the host, or whatever is left of it to be ended by this processor.
+/// Ends the host, or whatever is left of it to be ended by this CPU.
 pub fn end(cause: &Cause<'_>) -> ! {
     cpu::mask_interrupts();
     match ENDING.claim(my_number()) {
@@ -87,7 +86,7 @@ pub fn end(cause: &Cause<'_>) -> ! {
 fn name(step: Step) -> &'static str {
     match step {
         Step::Note => "noting the reason",
-        Step::Stop => "stopping the other processors",
+        Step::Stop => "stopping the other CPUs",
         Step::Report => "the report",
         Step::Epitaph => "writing the epitaph",
         Step::Flush => "printing the rest of the log",
@@ -124,18 +123,18 @@ fn go_down(first: Step, cause: &Cause<'_>) -> ! {
     }
 }
 
-/// Stops the other processors. How that went is for the report: who does not answer may still write to the console.
+/// Stops the other CPUs. How that went is for the report: who does not answer may still write to the console.
 fn stop_all_others() {
     let me = my_number();
-    let others: ProcessorSet = percpu::indices().filter(|&processor| processor != me).collect();
+    let others: CpuSet = percpu::indices().filter(|&cpu| cpu != me).collect();
     let ticks = timer::us_to_ticks(ANSWER_US);
     let limits = Limits { interrupt_ticks: ticks, nmi_ticks: ticks, looks: LOOKS };
     report::note_roll_call(stop_others(&ENDING, others, &mut ending::Others, limits));
 }
 
-/// The calling processor was told to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
+/// The calling CPU was told to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
 /// its step hangs; and to who has stopped before.
-pub fn stop_this_processor(frame: &mut TrapFrame) {
+pub fn stop_this_cpu(frame: &mut TrapFrame) {
     let me = my_number();
     if ENDING.owner() == Some(me) && frame.vector as u8 == trap::vector::NMI {
         return find_owner(frame);
@@ -172,7 +171,7 @@ fn note_stop(at_rip: u64, at_rsp: u64) {
 fn stop_for_good() -> ! {
     cpu::mask_interrupts();
     let Some(number) = percpu::number() else { cpu::halt_forever() };
-    ending::quiet_this_processor();
+    ending::quiet_this_cpu();
     ENDING.has_stopped(number);
     loop {
         ending::rest(action().rest(false));

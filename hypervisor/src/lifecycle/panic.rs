@@ -7,15 +7,15 @@ use core::panic::PanicInfo;
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{memory, percpu};
 use crate::lifecycle::end::{self, Cause};
-use crate::lifecycle::update::candidate;
+use crate::lifecycle::update::on_trial;
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    candidate::give_up_if_on_trial(info);
+    on_trial::give_up_if_on_trial(info);
     let registers = trap::registers_here();
     let place = info.location().map(Place);
     end::end(&Cause {
-        summary: format_args!("panic on processor {}: {}", percpu::my_number(), info.message()),
+        summary: format_args!("panic on CPU {}: {}", percpu::my_number(), info.message()),
         place: place.as_ref().map(|place| place as &dyn fmt::Display),
         registers,
         code: None,
@@ -29,7 +29,7 @@ pub fn exception(frame: &TrapFrame) -> ! {
     let fault = matches!(frame.vector, 8 | 14).then(|| FaultAddress(trap::fault_address()));
     end::end(&Cause {
         summary: format_args!(
-            "exception {} {name} on processor {}, error code {:#x}",
+            "exception {} {name} on CPU {}, error code {:#x}",
             frame.vector,
             percpu::my_number(),
             frame.error_code
@@ -44,7 +44,7 @@ pub fn exception(frame: &TrapFrame) -> ! {
 /// A machine check that the host does not survive: print everything, and end.
 pub fn machine_check(frame: &TrapFrame, fatal: &mca::Fatal) -> ! {
     end::end(&Cause {
-        summary: format_args!("exception 18 {} on processor {}", exception_name(18), percpu::my_number()),
+        summary: format_args!("exception 18 {} on CPU {}", exception_name(18), percpu::my_number()),
         place: Some(fatal),
         registers: trap::registers_of(frame),
         code: Some(trap::code_bytes(frame.rip)),

@@ -4,9 +4,9 @@
 //! ```text
 //! prepare (guests run; may fail, and nothing has changed)        go (bounded, no way back)
 //!   image placed, hashed in slices, judged;
-//!   crossing built, record fits                            ─▶  others park ─▶ log, record ─▶ over the crossing
+//!   switch pages built, record fits                            ─▶  others park ─▶ log, record ─▶ by the switch pages
 //!                                                                                              │
-//! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, processors from their mailboxes ─▶ guests again
+//! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, CPUs from their mailboxes ─▶ guests again
 //! ```
 //!
 //! | module | what |
@@ -14,21 +14,21 @@
 //! | [`source`], [`upload`] | the file with the next image |
 //! | [`files`] | files of this image and the one before, to go back to |
 //! | [`trust`] | which images and bundles this host takes |
-//! | [`candidate`] | the image in its slot: locked, hashed, judged |
+//! | [`staged_image`] | the image in its slot: locked, hashed, judged |
 //! | [`staging`] | what else can be prepared and refused while guests run |
 //! | [`record`] | what the new image is told |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
 //! | [`successor`] | the other side: events, logs and memory of the image before |
 //! | [`cost`] | what hashing costs, for the bench |
 //!
-//! A live update ([`crate::lifecycle::update`]) stages in the same way, and takes the guests along.
+//! A live update ([`crate::lifecycle::update`]) stages in the same way, and hands the guests over.
 
-pub mod candidate;
 pub mod cost;
 mod files;
 pub mod leaving;
 pub mod record;
 pub mod source;
+pub mod staged_image;
 pub mod staging;
 pub mod successor;
 pub mod trust;
@@ -46,17 +46,17 @@ use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
-use crate::lifecycle::update::Baggage;
+use crate::lifecycle::update::HandOverState;
 
-use candidate::Candidate;
 pub use leaving::{is_parking, park};
 use source::Source;
+use staged_image::StagedImage;
 use staging::Staged;
 
 /// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
 pub struct Preparation {
     source: Source,
-    candidate: Box<Candidate>,
+    staged_image: Box<StagedImage>,
     reason: Reason,
     asked: u64,
 }
@@ -84,15 +84,15 @@ impl Preparation {
     pub fn begin(source: Source, reason: Reason, is_downgrade: bool) -> Result<Self, Refused> {
         let asked = cpu::tsc();
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        match Candidate::place(source.image_file(), is_downgrade) {
-            Ok(candidate) => Ok(Self { source, candidate, reason, asked }),
+        match StagedImage::place(source.image_file(), is_downgrade) {
+            Ok(staged_image) => Ok(Self { source, staged_image, reason, asked }),
             Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
     }
 
     /// Goes on for some microseconds; says whether only [`Self::finish`] is left to do.
     pub fn step(&mut self) -> bool {
-        self.candidate.step(self.source.image_file())
+        self.staged_image.step(self.source.image_file())
     }
 
     /// Prepares what is left of a restart.
@@ -101,27 +101,27 @@ impl Preparation {
     /// The reason why there cannot be a restart.
     pub fn finish(self) -> Result<Restart, Refused> {
         let reason = self.reason;
-        let (staged, asked) = self.stage(|_| Baggage::of_the_host())?;
+        let (staged, asked) = self.stage(|_| HandOverState::of_the_host())?;
         Ok(Restart { staged, reason, asked })
     }
 
-    /// Prepares what is left; says when all this was asked for. `pack` packs what goes over of guests, for a reader of
-    /// this version.
+    /// Prepares what is left; says when all this was asked for. `pack` packs the guests' hand-over state, for a reader
+    /// of this version.
     ///
     /// # Errors
     /// The reason why the image cannot be gone to.
-    pub fn stage(self, pack: impl FnOnce(u32) -> Result<Baggage, String>) -> Result<(Staged, u64), Refused> {
+    pub fn stage(self, pack: impl FnOnce(u32) -> Result<HandOverState, String>) -> Result<(Staged, u64), Refused> {
         if let Some(name) = loading_guest() {
             let reason = alloc::format!("guest '{name}' is being loaded");
             return Err(self.refuse(Refusal {
                 code: RefusalCode::WrongState,
                 reason,
-                mend: "try again in a moment".into(),
+                hint: "try again in a moment".into(),
             }));
         }
-        let Self { source, candidate, reason, asked } = self;
+        let Self { source, staged_image, reason, asked } = self;
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        let staged = match candidate.judge(source.image_file()) {
+        let staged = match staged_image.judge(source.image_file()) {
             Ok(next) => staging::stage(next, source, reason, pack),
             Err(error) => Err((error, source)),
         };
@@ -140,7 +140,7 @@ impl Preparation {
 impl Restart {
     /// How many images will have run.
     pub fn generation(&self) -> u64 {
-        self.staged.parcel.generation
+        self.staged.hand_over.generation
     }
 
     /// Goes. Guests end where they are; `last_words` sends what they have written until then, and tells how the
@@ -150,7 +150,7 @@ impl Restart {
     }
 }
 
-/// A processor that loads a guest would not park in time.
+/// A CPU that loads a guest would not park in time.
 fn loading_guest() -> Option<&'static str> {
     let all = &GUESTS.get()?.all;
     all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())

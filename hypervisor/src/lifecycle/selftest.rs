@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use boot::options::{EndFault, EndStep, SelfTest};
 use endstate::Step;
 
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::probe::{self, Refused};
 use crate::arch::trap::{self, vector};
 use crate::arch::{apic, cpu, heap, svm, timer};
@@ -18,7 +18,7 @@ use crate::lifecycle::restart::cost;
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;
-/// How long one processor waits for the other: far longer than it takes, in pauses.
+/// How long one CPU waits for the other: far longer than it takes, in pauses.
 const PATIENCE: u32 = 1_000_000_000;
 
 /// How long a CPU waits at most for an NMI at a fault point on its way between two images.
@@ -30,7 +30,7 @@ const _: () = assert!(SelfTest::UPDATE_POINTS.len() == ::update::trial::FAULT_PO
 
 /// Updates that waited at each fault point in turn.
 static UPDATES: AtomicU32 = AtomicU32::new(0);
-/// Processors that have come to their loop.
+/// CPUs that have come to their loop.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static IS_ARMED: AtomicBool = AtomicBool::new(false);
 
@@ -58,14 +58,14 @@ pub fn fail(test: SelfTest) {
             cpu::take_pending_interrupts();
         }
         SelfTest::RefusedRegister => match probe::write_reserved_bits() {
-            Err(Refused) => log::info!("self-test: the processor has refused a write, and the host goes on"),
-            Ok(()) => log::error!("self-test: the processor has taken a write that it was to refuse"),
+            Err(Refused) => log::info!("self-test: the CPU has refused a write, and the host goes on"),
+            Ok(()) => log::error!("self-test: the CPU has taken a write that it was to refuse"),
         },
         SelfTest::PanicInLog => log::info!("{Bomb}"),
         SelfTest::PanicInHeap => heap::while_locked(|| panic!("self-test, while the heap is locked")),
         SelfTest::PanicInReport => panic!("{Bomb}"),
         SelfTest::PanicWhenAsked => IS_ARMED.store(true, Ordering::Relaxed),
-        // These wait for the other processors.
+        // These wait for the other CPUs.
         _ => {}
     }
 }
@@ -124,7 +124,7 @@ fn to_step(step: EndStep) -> Step {
     }
 }
 
-/// A processor is about to enter its loop, everything enabled.
+/// A CPU is about to enter its loop, everything enabled.
 pub fn before_the_loop() {
     logging::before_the_loop();
     let Some((_, options)) = BOOT.get() else { return };
@@ -133,15 +133,15 @@ pub fn before_the_loop() {
         match (test, me) {
             (SelfTest::PanicOnTwo, _) => {
                 meet();
-                panic!("self-test, on two processors at once");
+                panic!("self-test, on two CPUs at once");
             }
-            (SelfTest::HashCost, BOOT_PROCESSOR) => cost::measure(),
+            (SelfTest::HashCost, BOOT_CPU) => cost::measure(),
             (SelfTest::PanicBesideMasked, 1) => be_busy(),
-            (SelfTest::PanicBesideDeaf, 1) => {
+            (SelfTest::PanicBesideUnresponsive, 1) => {
                 svm::close_global_interrupts();
                 be_busy();
             }
-            (SelfTest::PanicBesideMasked | SelfTest::PanicBesideDeaf, 0) => {
+            (SelfTest::PanicBesideMasked | SelfTest::PanicBesideUnresponsive, 0) => {
                 meet();
                 panic!("self-test, beside one that does not listen");
             }
@@ -150,7 +150,7 @@ pub fn before_the_loop() {
     }
 }
 
-/// Waits, interrupts masked, until processors 0 and 1 have both come here.
+/// Waits, interrupts masked, until CPUs 0 and 1 have both come here.
 fn meet() {
     ARRIVED.fetch_add(1, Ordering::AcqRel);
     for _ in 0..PATIENCE {

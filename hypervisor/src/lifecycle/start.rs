@@ -6,19 +6,19 @@ use klog::Level;
 
 use crate::arch::boot::{BootMemory, Source};
 use crate::arch::memory::{self, FRAMES};
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::timer;
 use crate::arch::{apic, cpu, descriptor, strays, trap};
 use crate::guests::pci;
+use crate::kernel::cpus::{self, Others};
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors::{self, Others};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{address_space, clock, console, inherited, interrupts, storm};
 use crate::lifecycle::restart::successor;
-use crate::lifecycle::update::candidate;
+use crate::lifecycle::update::on_trial;
 use crate::lifecycle::{boot_bundle, end, selftest};
 
-/// Boots the host; ends in the loop of the boot processor. The image's first instruction was at `entered_at`.
+/// Boots the host; ends in the loop of the boot CPU. The image's first instruction was at `entered_at`.
 pub fn start(source: Source, entered_at: u64) -> ! {
     trap::prepare();
     let reading = timeline::span(Name::StartInfo, 0);
@@ -28,7 +28,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
             boot::loader::parse(&BootMemory, protocol, start_info).unwrap_or_else(|error| give_up(&error))
         }
         Source::Predecessor { record } => inherited::take_over(record).unwrap_or_else(|error| give_up(&error)),
-        Source::Judge { record, page } => candidate::prepare(record, page, entered_at),
+        Source::Judge { record, page } => on_trial::prepare(record, page, entered_at),
     };
     let (options, complaints) = Options::parse(&info.command_line);
     drop(reading);
@@ -45,19 +45,19 @@ pub fn start(source: Source, entered_at: u64) -> ! {
         log::warn!("{} more options could not be used", complaints.more());
     }
     info.notes().iter().for_each(|note| log::warn!("{note}"));
-    processors::reset_others(&options);
+    cpus::reset_others(&options);
     address_space::build_memory(&info, &options);
     end::previous::collect();
     let free = units::ByteSize(FRAMES.lock().free_bytes());
     log::info!("memory: {} usable, {free} free", units::ByteSize(info.memory_map.usable_bytes()));
     let ringing = timeline::span(Name::Log, 0);
-    console::log::add_ring(BOOT_PROCESSOR, options.log_buffer.boot_bytes());
+    console::log::add_ring(BOOT_CPU, options.log_buffer.boot_bytes());
     successor::take_events();
     drop(ringing);
     BOOT.call_once(|| (info.clone(), options));
     match memory::new_stack() {
         Ok(stack) => memory::continue_on(stack, on_own_stack),
-        Err(error) => panic!("no stack for the boot processor: {error:?}"),
+        Err(error) => panic!("no stack for the boot CPU: {error:?}"),
     }
 }
 
@@ -71,11 +71,11 @@ fn give_up(error: &dyn core::fmt::Display) -> ! {
 extern "C" fn on_own_stack() -> ! {
     let preparing = timeline::span(Name::OwnData, 0);
     apic::enable();
-    if !processors::prepare_processor(BOOT_PROCESSOR, apic::id()) {
-        panic!("no memory for the boot processor's own data; give the machine more memory");
+    if !cpus::prepare_cpu(BOOT_CPU, apic::id()) {
+        panic!("no memory for the boot CPU's own data; give the machine more memory");
     }
-    descriptor::load(BOOT_PROCESSOR);
-    PerCpu::install(BOOT_PROCESSOR, apic::id());
+    descriptor::load(BOOT_CPU);
+    PerCpu::install(BOOT_CPU, apic::id());
     trap::use_interrupt_stacks();
     drop(preparing);
     clock::start_clock();
@@ -88,7 +88,7 @@ extern "C" fn on_own_stack() -> ! {
     cpu::take_pending_interrupts();
     strays::host_is_up();
     run_self_tests();
-    processors::detect_virtualization();
+    cpus::detect_virtualization();
     others.tend();
     pci::probe_before_guests(|| others.tend());
     interrupts::route_control_channel();
@@ -96,11 +96,11 @@ extern "C" fn on_own_stack() -> ! {
     let found = boot_bundle::find_bundle();
     others.tend();
     others.wait();
-    successor::give_back(&processors::online_apic_ids());
+    successor::give_back(&cpus::online_apic_ids());
     // Those of an update are opened on trial.
     boot_bundle::open_bundle(found, |_| {});
     console::run(interrupts::route_console());
-    processors::join()
+    cpus::join()
 }
 
 fn run_self_tests() {

@@ -2,36 +2,36 @@
 //! Replacing the running image while guests run.
 //!
 //! ```text
-//! old image  stage, pack ─▶ lend the boot processor, in slices ─▶ gap: stop, save ─┐            ┌─▶ back, and on as
+//! old image  stage, pack ─▶ lend the boot CPU, in slices ─▶ blackout: stop, save ─┐            ┌─▶ back, and on as
 //! before new image                  prepare                                               └▶ restore ──┤
 //! └─▶ commit, enter, settle
 //! ```
 //!
 //! | module | side | what |
 //! |---|---|---|
-//! | [`baggage`] | old | the guests' share of the hand-over state, and memory for it |
+//! | [`hand_over_state`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`departing`] | old | a CPU leaves its guests, saves them, and goes |
 //! | [`preparing`] | old | slices, limits, what the new image says or does wrong |
-//! | [`gap`] | old | what all CPUs share while they stop, save and go, or stay |
+//! | [`blackout`] | old | what all CPUs share while they stop, save and go, or stay |
 //! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
-//! | [`candidate`] | new | it makes everything that it will need |
+//! | [`on_trial`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
 //! | [`arriving`] | new | a CPU restores its vCPUs, waits for the others, and enters |
-//! | [`picture`] | new | the gap on the timeline |
+//! | [`picture`] | new | the blackout on the timeline |
 //! | [`settling`] | new | what is left to do once guests run |
 //!
-//! Until every processor has restored its guests the old image is whole, and every trap in the new one leads back to
+//! Until every CPU has restored its guests the old image is whole, and every trap in the new one leads back to
 //! it.
 
 pub mod adoption;
 mod arriving;
-mod baggage;
-pub mod candidate;
+mod blackout;
 mod departing;
 mod drafts;
-mod gap;
+mod hand_over_state;
 pub mod machine;
+pub mod on_trial;
 mod picture;
 mod preparing;
 mod settling;
@@ -42,27 +42,28 @@ use alloc::string::{String, ToString};
 use ::update::trial::{REASON_BYTES, TrialPage};
 use spin::Mutex;
 
-use crate::arch::crossing::trial::{Exception, Return};
+use crate::arch::switch_pages::trial::{Exception, Return};
 
 pub use arriving::take_over;
-pub use baggage::Baggage;
-pub use departing::{draft, go_over};
-pub use drafts::{Blocks, is_wanted as is_draft_wanted};
-pub use gap::{
-    close as close_gap, current as current_gap, is_open as is_gap_open, limit_us, open as open_gap, takes_nmi,
+pub use blackout::{
+    close as close_blackout, current as current_blackout, is_open as is_blackout_open, limit_us, open as open_blackout,
+    takes_nmi,
 };
+pub use departing::{draft, switch_over};
+pub use drafts::{Blocks, is_wanted as is_draft_wanted};
+pub use hand_over_state::HandOverState;
 pub use preparing::{Preparing, guests_have_changed};
 pub use settling::Settling;
 
-/// Why the first processor that failed in the gap did.
+/// Why the first CPU that failed in the blackout did.
 static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
 
-/// A processor cannot go over.
+/// A CPU cannot switch over.
 fn note_problem(index: u32, problem: &str) {
-    PROBLEM.lock().get_or_insert_with(|| format!("processor {index}: {problem}"));
+    PROBLEM.lock().get_or_insert_with(|| format!("CPU {index}: {problem}"));
 }
 
-/// A processor came back from the new image for this reason.
+/// A CPU came back from the new image for this reason.
 fn note_failure(index: u32, back: Option<Return>, page: Option<&TrialPage>) {
     note_problem(index, &reason_of(back, page));
 }

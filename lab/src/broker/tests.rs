@@ -108,7 +108,7 @@ fn hypervisor(mut wire: Wire, ask: impl Fn(RequestBody)) {
         let mut answers = Vec::new();
         decoder.push(received, |frame| {
             let Ok(Frame::Request(Request { id, body })) = frame else { panic!("the hypervisor noticed: {frame:?}") };
-            let refusal = || Refusal { code: RefusalCode::UnknownVm, reason: "no".to_owned(), mend: String::new() };
+            let refusal = || Refusal { code: RefusalCode::UnknownVm, reason: "no".to_owned(), hint: String::new() };
             let is_ghost = body == RequestBody::VmStart { name: "ghost".to_owned() };
             let result = if is_ghost { Err(refusal()) } else { Ok(ReplyBody::Done) };
             answers.extend(bytes(&Frame::Response(Response { id, result })));

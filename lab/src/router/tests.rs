@@ -102,7 +102,7 @@ fn a_greeting_that_the_host_could_not_read_is_sent_again() {
     let mut router = Router::default();
     router.greet();
     requests(&mut router);
-    let refusal = Refusal { code: RefusalCode::Protocol, reason: "cut off".to_owned(), mend: String::new() };
+    let refusal = Refusal { code: RefusalCode::Protocol, reason: "cut off".to_owned(), hint: String::new() };
     router.host_bytes(&bytes(Frame::Response(Response { id: 0, result: Err(refusal) })));
     assert_eq!(router.take_happened(), [], "it has subscribed to nothing yet");
     router.greet();
@@ -123,7 +123,7 @@ fn a_client_that_sends_garbage_is_told_and_dropped_and_the_host_never_notices() 
     assert_eq!(refusal.code, RefusalCode::Protocol);
     assert!(refusal.reason.contains("garbage"), "{}", refusal.reason);
     assert!(router.client(bad).is_some_and(|client| client.is_leaving));
-    // What it sends afterwards is not looked at.
+    // What it sends afterwards is not checked.
     router.client_bytes(bad, &request(1, RequestBody::PowerOff));
     assert!(router.to_host.is_empty());
     router.client_bytes(good, &request(1, RequestBody::Info));
@@ -167,7 +167,7 @@ fn streams_go_to_those_who_subscribed() {
     received(&mut router, events);
     let event = Event { sequence: 0, time_ns: 0, kind: EventKind::HostReady };
     let record =
-        LogRecord { sequence: 0, time_ns: 0, processor: 0, level: Level::Info, module: "a".into(), text: "b".into() };
+        LogRecord { sequence: 0, time_ns: 0, cpu: 0, level: Level::Info, module: "a".into(), text: "b".into() };
     router.host_bytes(&bytes(Frame::Stream(Stream::Event(Cow::Borrowed(&event)))));
     router.host_bytes(&bytes(Frame::Stream(Stream::Log(record))));
     assert_eq!(received(&mut router, events), [Frame::Stream(Stream::Event(Cow::Borrowed(&event)))]);

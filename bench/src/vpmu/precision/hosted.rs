@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests of `guests/perf` on a host of one processor, which may be replaced while they are profiled.
+//! Guests of `guests/perf` on a host of one CPU, which may be replaced while they are profiled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -36,7 +36,7 @@ fn what_is_told_is_the_difference_of_two_looks() {
 }
 
 #[test]
-fn what_began_anew_meanwhile_counts_from_there() {
+fn what_began_again_meanwhile_counts_from_there() {
     let span = between(0, &look(5_000, 100, vec![counter(0, 90)]), &look(6_000, 4, vec![counter(0, 2)]));
     assert_eq!(span.exits, [ExitCount { kind: ExitKind::Halt, count: 4 }]);
     assert_eq!(span.counters[0].overflows_meanwhile, 2);
@@ -48,7 +48,7 @@ fn kinds_of_exits_that_did_not_come_are_left_out() {
 }
 
 #[test]
-fn tables_have_a_line_for_each_processor_and_each_counter() {
+fn tables_have_a_line_for_each_cpu_and_each_counter() {
     let spans = [
         between(0, &look(1_000, 10, vec![]), &look(2_000, 30, vec![counter(0, 1)])),
         between(1, &look(1_000, 10, vec![]), &look(1_000, 10, vec![])),

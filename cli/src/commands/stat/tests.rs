@@ -37,8 +37,8 @@ fn who_leaves_stays_in_the_sum() {
 }
 
 #[test]
-fn counters_that_began_anew_are_not_told() {
+fn counters_that_began_again_are_not_told() {
     let again = CpuPerf { began_ns: 110, ..perf(400, 300, 100, 0, &[]) };
     let error = between(3, &[], &perf(100, 60, 10, 0, &[]), &again).expect_err("they began again");
-    assert!(error.to_string().contains("processor 3"), "{error}");
+    assert!(error.to_string().contains("CPU 3"), "{error}");
 }

@@ -8,22 +8,22 @@ use super::word::UnknownValue;
 /// How much log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBuffer {
-    /// The boot processor's, which logs most, in KiB.
+    /// The boot CPU's, which logs most, in KiB.
     pub boot_kib: u32,
-    /// Each other processor's, in KiB.
+    /// Each other CPU's, in KiB.
     pub other_kib: u32,
 }
 
 impl LogBuffer {
-    /// The boot, and some hundred records of each processor.
+    /// The boot, and some hundred records of each CPU.
     pub const DEFAULT: Self = Self { boot_kib: 64, other_kib: 16 };
 
-    /// Bytes for the boot processor.
+    /// Bytes for the boot CPU.
     pub const fn boot_bytes(self) -> u64 {
         self.boot_kib as u64 * 1024
     }
 
-    /// Bytes for each other processor.
+    /// Bytes for each other CPU.
     pub const fn other_bytes(self) -> u64 {
         self.other_kib as u64 * 1024
     }
@@ -59,16 +59,16 @@ pub enum ApicMode {
     Auto,
     /// Through memory.
     XApic,
-    /// Through MSRs; where the processor has no x2APIC, through memory after all.
+    /// Through MSRs; where the CPU has no x2APIC, through memory after all.
     X2Apic,
 }
 
 /// What follows a panic of the host, after its report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicAction {
-    /// The processor that failed spins in delays: the baseline.
+    /// The CPU that failed spins in delays: the baseline.
     Spin,
-    /// Processors halt, the report stays readable.
+    /// CPUs halt, the report stays readable.
     Halt,
     /// The machine is reset.
     Reboot {
@@ -79,7 +79,7 @@ pub enum PanicAction {
     Exit,
 }
 
-/// How the other processors are brought up.
+/// How the other CPUs are brought up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Smp {
     /// One after the other, each waited for: the baseline.
@@ -103,7 +103,7 @@ impl FromStr for Smp {
     }
 }
 
-/// When the other processors are told to start. Serially, each is when it is waited for.
+/// When the other CPUs are told to start. Serially, each is when it is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KickTime {
     /// As soon as they can be: they wake while the boot goes on.
@@ -151,7 +151,7 @@ impl FromStr for TscSync {
 /// How long guests may stand still in an update before it is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateLimit {
-    /// 5 ms; 2 s where a hypervisor or an emulator is below, which may keep a processor away for that long.
+    /// 5 ms; 2 s where a hypervisor or an emulator is below, which may keep a CPU away for that long.
     Auto,
     /// So long.
     Milliseconds(u32),

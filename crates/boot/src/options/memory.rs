@@ -15,9 +15,9 @@ const MOST_HUGE_FRAMES: u32 = 1 << 20;
 /// How account is kept of who owns which frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePolicy {
-    /// A record per frame, all written at boot by one processor: the baseline.
+    /// A record per frame, all written at boot by one CPU: the baseline.
     Eager,
-    /// A record per frame, written when a frame changes hands, the rest once guests run, by all processors that are
+    /// A record per frame, written when a frame changes hands, the rest once guests run, by all CPUs that are
     /// idle.
     Deferred,
     /// A record per extent, made when it is split off.

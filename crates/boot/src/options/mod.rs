@@ -7,9 +7,9 @@
 
 mod choices;
 mod complaint;
+mod cpu_list;
 mod memory;
 mod nearest;
-mod processor_list;
 mod self_test;
 mod table;
 mod values;
@@ -20,8 +20,8 @@ pub use choices::{
     ApicMode, Console, GuestStart, KickTime, LogBuffer, PanicAction, Smp, Transmit, TscSync, UpdateLimit,
 };
 pub use complaint::{Complaint, Complaints, MAXIMUM_COMPLAINTS};
+pub use cpu_list::{CpuList, NUMBERS};
 pub use memory::{BadMemory, FramePolicy, HugeFrames, MAXIMUM_BAD_RANGES};
-pub use processor_list::{NUMBERS, ProcessorList};
 pub use self_test::{EndFault, EndStep, MAXIMUM_SELF_TESTS, MadtDamage, SelfTest, StopPhase, UpdateFault, UpdateStep};
 pub use table::{OPTIONS, OptionSpec};
 pub use wanted::Options;

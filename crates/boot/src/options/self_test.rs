@@ -17,23 +17,23 @@ pub enum SelfTest {
     WriteToCode,
     /// A panic.
     Panic,
-    /// The last processor does not park when the host restarts for the first time.
-    DeafAtParking,
-    /// The last processor does not leave its mailbox after the first restart.
+    /// The last CPU does not park when the host restarts for the first time.
+    UnresponsiveAtParking,
+    /// The last CPU does not leave its mailbox after the first restart.
     StuckInMailbox,
     /// A staged image is written to before it is entered, in the first image.
     SpoilStaged,
     /// What hashing an image costs; nothing crashes.
     HashCost,
-    /// Idle processors probe PCI functions for ever; nothing crashes.
+    /// Idle CPUs probe PCI functions for ever; nothing crashes.
     PciStorm,
-    /// A write to a register that the processor refuses; nothing crashes.
+    /// A write to a register that the CPU refuses; nothing crashes.
     RefusedRegister,
     /// Records from every context, and a storm of them; nothing crashes.
     Log,
     /// What a record costs; nothing crashes.
     LogCost,
-    /// 400 kB of log from all processors while guests run.
+    /// 400 kB of log from all CPUs while guests run.
     LogStorm,
     /// A panic in an interrupt handler.
     PanicInInterrupt,
@@ -47,20 +47,20 @@ pub enum SelfTest {
     PanicInHeap,
     /// A panic while the report of another is being printed.
     PanicInReport,
-    /// Processors 0 and 1 panic at once.
+    /// CPUs 0 and 1 panic at once.
     PanicOnTwo,
-    /// A panic while processor 1 has interrupts masked.
+    /// A panic while CPU 1 has interrupts masked.
     PanicBesideMasked,
-    /// A panic while processor 1 takes neither interrupts nor NMIs.
-    PanicBesideDeaf,
+    /// A panic while CPU 1 takes neither interrupts nor NMIs.
+    PanicBesideUnresponsive,
     /// A panic when events are asked for over the control channel.
     PanicWhenAsked,
-    /// The firmware's table of processors is damaged before it is read.
+    /// The firmware's table of CPUs is damaged before it is read.
     Madt(MadtDamage),
-    /// A processor stops for good while it comes up.
+    /// A CPU stops for good while it comes up.
     Stop {
-        /// Its number; the boot processor's is 0 and never stops.
-        processor: u32,
+        /// Its number; the boot CPU's is 0 and never stops.
+        cpu: u32,
         /// What it is waited for then.
         phase: StopPhase,
     },
@@ -145,11 +145,11 @@ pub enum UpdateFault {
     Hang,
     /// It overflows its stack.
     StackOverflow,
-    /// It finds a virtual processor's state damaged, while it restores.
+    /// It finds a vCPU's state damaged, while it restores.
     Damage,
-    /// It runs in circles with interrupts masked, on every processor that comes so far.
+    /// It runs in circles with interrupts masked, on every CPU that comes so far.
     Freeze,
-    /// It would go on with another state of a virtual processor than was saved.
+    /// It would go on with another state of a vCPU than was saved.
     Wrong,
 }
 
@@ -160,11 +160,11 @@ pub enum UpdateStep {
     Begin,
     /// It has prepared itself, guests running.
     Prepare,
-    /// Its last processor has come to it with its guests.
+    /// Its last CPU has come to it with its guests.
     Arrive,
-    /// Its last processor is about to restore guests.
+    /// Its last CPU is about to restore guests.
     Restore,
-    /// Its last processor has restored them, and is about to say so.
+    /// Its last CPU has restored them, and is about to say so.
     Meet,
 }
 
@@ -204,9 +204,9 @@ impl SelfTest {
         ("panic-in-report", Self::PanicInReport),
         ("panic-on-two", Self::PanicOnTwo),
         ("panic-beside-masked", Self::PanicBesideMasked),
-        ("panic-beside-deaf", Self::PanicBesideDeaf),
+        ("panic-beside-unresponsive", Self::PanicBesideUnresponsive),
         ("panic-when-asked", Self::PanicWhenAsked),
-        ("deaf-at-parking", Self::DeafAtParking),
+        ("unresponsive-at-parking", Self::UnresponsiveAtParking),
         ("stuck-in-mailbox", Self::StuckInMailbox),
         ("spoil-staged", Self::SpoilStaged),
         ("hash-cost", Self::HashCost),
@@ -215,20 +215,20 @@ impl SelfTest {
     ];
 }
 
-/// Ways in which a table of processors can be bad.
+/// Ways in which a table of CPUs can be bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MadtDamage {
     /// There is none.
     Missing,
     /// It ends within its second entry.
     Truncated,
-    /// All processors have the identifier of the first.
+    /// All CPUs have the identifier of the first.
     Duplicate,
-    /// The second processor has an identifier that nobody has, the third one that means all.
+    /// The second CPU has an identifier that nobody has, the third one that means all.
     Absurd,
 }
 
-/// What a processor is waited for when it stops.
+/// What a CPU is waited for when it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopPhase {
     /// Its first sign of life.

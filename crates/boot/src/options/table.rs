@@ -33,9 +33,9 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "log-buffer",
-        accepted: "<KiB> or <KiB of the boot processor>,<KiB of each other>, from 4 to 16384",
+        accepted: "<KiB> or <KiB of the boot CPU>,<KiB of each other>, from 4 to 16384",
         default: "64,16",
-        what: "how much log is kept: the newest records of each processor that fit",
+        what: "how much log is kept: the newest records of each CPU that fit",
         examples: &["4", "256", "1024,4", "16384,16384"],
         apply: |options, value| values::log_buffer(value).map(|buffer| options.log_buffer = buffer),
     },
@@ -67,7 +67,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "cpus",
         accepted: "all or a number from 1 to 1024",
         default: "all",
-        what: "processors to use at most",
+        what: "CPUs to use at most",
         examples: &["all", "1", "1024"],
         apply: |options, value| values::cpus(value).map(|cpus| options.cpus = cpus),
     },
@@ -75,7 +75,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "cpu",
         accepted: "all, or numbers from 0 to 1023 and rising ranges of them, joined by commas: 0-3,8",
         default: "all",
-        what: "which processors to use from the start, by number; 0, which boots, always is",
+        what: "which CPUs to use from the start, by number; 0, which boots, always is",
         examples: &["all", "0", "0-3,8", "1023"],
         apply: |options, value| values::cpu(value).map(|list| options.cpu = list),
     },
@@ -83,7 +83,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "smp",
         accepted: "serial, parallel or park",
         default: "park",
-        what: "how the other processors are brought up: one by one (the baseline), all at once, or, where the image \
+        what: "how the other CPUs are brought up: one by one (the baseline), all at once, or, where the image \
                before has parked them, from their mailboxes (else all at once)",
         examples: &["serial", "parallel", "park"],
         apply: |options, value| value.parse().ok().map(|smp| options.smp = smp),
@@ -92,7 +92,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "kick",
         accepted: "early or late",
         default: "early",
-        what: "when the other processors are told to start: as soon as they can be, or right before they are waited \
+        what: "when the other CPUs are told to start: as soon as they can be, or right before they are waited \
                for",
         examples: &["early", "late"],
         apply: |options, value| value.parse().ok().map(|kick| options.kick = kick),
@@ -101,7 +101,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "tsc",
         accepted: "auto, skip or measure",
         default: "auto",
-        what: "whether the processors' clocks are compared: unless proven needless, never, or always",
+        what: "whether the CPUs' clocks are compared: unless proven needless, never, or always",
         examples: &["auto", "skip", "measure"],
         apply: |options, value| value.parse().ok().map(|tsc| options.tsc = tsc),
     },
@@ -162,7 +162,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "pmu",
         accepted: "soft or hardware",
         default: "soft",
-        what: "what guests' performance counters count with: the time that they run, or the processor's own counters \
+        what: "what guests' performance counters count with: the time that they run, or the CPU's own counters \
                where they can be used",
         examples: &["soft", "hardware"],
         apply: |options, value| value.parse().ok().map(|choice| options.pmu = choice),
@@ -189,7 +189,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         accepted: "reprogram or direct",
         default: "direct",
         what: "what follows when a guest changes what its performance counters count: each change releases an event of \
-               the processor's and creates one (the baseline), or events are kept, and changes go to their counters",
+               the CPU's and creates one (the baseline), or events are kept, and changes go to their counters",
         examples: &["reprogram", "direct"],
         apply: |options, value| value.parse().ok().map(|policy| options.vpmu = policy),
     },
@@ -198,7 +198,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         accepted: "auto or milliseconds from 1 to 10000",
         default: "auto",
         what: "how long guests may stand still in an update before it is rolled back: auto is 5, and 2000 above a \
-               hypervisor or an emulator, which may keep a processor away for that long",
+               hypervisor or an emulator, which may keep a CPU away for that long",
         examples: &["auto", "1", "5", "10000"],
         apply: |options, value| values::update_limit(value).map(|limit| options.update_limit = limit),
     },
@@ -222,18 +222,18 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "selftest",
         accepted: "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, \
                    log-storm, panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, \
-                   panic-in-report, panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, \
-                   deaf-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
+                   panic-in-report, panic-on-two, panic-beside-masked, panic-beside-unresponsive, panic-when-asked, \
+                   unresponsive-at-parking, stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
                    madt:missing/truncated/duplicate/absurd, \
-                   stop:<processor>:first-sign/initialisation/tsc-sync/online, \
+                   stop:<CPU>:first-sign/initialisation/tsc-sync/online, \
                    update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
                    update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
                    update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
                    end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
         default: "none",
         what: "crash on purpose once the host is up; send an NMI or an interrupt that is no one's; try the log; lose \
-               the last processor at a restart, or damage its image; measure hashing; probe PCI functions for ever; \
-               write to a register that refuses it; damage the table of processors; stop one while it comes up; let a \
+               the last CPU at a restart, or damage its image; measure hashing; probe PCI functions for ever; \
+               write to a register that refuses it; damage the table of CPUs; stop one while it comes up; let a \
                step of the host's end fail; or let the image fail by which an update would replace this one, or CPUs \
                wait on their way to it and back",
         examples: &[
@@ -243,7 +243,7 @@ pub const OPTIONS: &[OptionSpec] = &[
             "stack-overflow",
             "write-to-code",
             "log-storm",
-            "deaf-at-parking",
+            "unresponsive-at-parking",
             "stuck-in-mailbox",
             "spoil-staged",
             "hash-cost",

@@ -5,14 +5,14 @@ use arrayvec::ArrayVec;
 use klog::Level;
 
 use super::choices::{ApicMode, Console, GuestStart, LogBuffer, PanicAction, Transmit, UpdateLimit};
-use super::processor_list::ProcessorList;
+use super::cpu_list::CpuList;
 use super::self_test::{
     EndFault, EndStep, MAXIMUM_SELF_TESTS, MadtDamage, SelfTest, StopPhase, UpdateFault, UpdateStep,
 };
 use super::word::number;
 
 const FASTEST_BAUD: u32 = 115_200;
-const MOST_PROCESSORS: u32 = 1024;
+const MOST_CPUS: u32 = 1024;
 const MOST_GENERATIONS: u32 = 1_000_000;
 const SMALLEST_LOG_KIB: u32 = 4;
 const LARGEST_LOG_KIB: u32 = 16 * 1024;
@@ -90,12 +90,12 @@ pub(super) fn panic(value: &str) -> Option<PanicAction> {
 pub(super) fn cpus(value: &str) -> Option<Option<u32>> {
     match value {
         "all" => Some(None),
-        _ => number(value, 1, MOST_PROCESSORS).map(Some),
+        _ => number(value, 1, MOST_CPUS).map(Some),
     }
 }
 
 /// The outer `Option` is the refusal, the inner one the absence of a choice.
-pub(super) fn cpu(value: &str) -> Option<Option<ProcessorList>> {
+pub(super) fn cpu(value: &str) -> Option<Option<CpuList>> {
     match value {
         "all" => Some(None),
         _ => value.parse().ok().map(Some),
@@ -147,9 +147,9 @@ fn self_test(word: &str) -> Option<SelfTest> {
     match word.split_once(':')? {
         ("madt", damage) => madt_damage(damage).map(SelfTest::Madt),
         ("stop", stop) => {
-            let (processor, phase) = stop.split_once(':')?;
-            let processor = number(processor, 1, MOST_PROCESSORS - 1)?;
-            Some(SelfTest::Stop { processor, phase: stop_phase(phase)? })
+            let (cpu, phase) = stop.split_once(':')?;
+            let cpu = number(cpu, 1, MOST_CPUS - 1)?;
+            Some(SelfTest::Stop { cpu, phase: stop_phase(phase)? })
         }
         ("update", fault) => {
             let (fault, step) = fault.split_once(':')?;

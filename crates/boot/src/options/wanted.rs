@@ -8,8 +8,8 @@ use seal::Verify;
 use super::choices::{
     ApicMode, Console, GuestStart, KickTime, LogBuffer, PanicAction, Smp, Transmit, TscSync, UpdateLimit,
 };
+use super::cpu_list::CpuList;
 use super::memory::{BadMemory, FramePolicy, HugeFrames};
-use super::processor_list::ProcessorList;
 use super::self_test::{MAXIMUM_SELF_TESTS, SelfTest};
 
 /// What the operator wants.
@@ -25,13 +25,13 @@ pub struct Options {
     pub apic: ApicMode,
     /// `panic`: what follows a panic of the host.
     pub panic: PanicAction,
-    /// `cpus`: processors to use at most; `None` is all.
+    /// `cpus`: CPUs to use at most; `None` is all.
     pub cpus: Option<u32>,
-    /// `cpu`: which processors to use, by number; `None` is all.
-    pub cpu: Option<ProcessorList>,
-    /// `smp`: how the other processors are brought up.
+    /// `cpu`: which CPUs to use, by number; `None` is all.
+    pub cpu: Option<CpuList>,
+    /// `smp`: how the other CPUs are brought up.
     pub smp: Smp,
-    /// `kick`: when the other processors are told to start.
+    /// `kick`: when the other CPUs are told to start.
     pub kick: KickTime,
     /// `tsc`: what is done to make sure that all clocks agree.
     pub tsc: TscSync,

@@ -6,8 +6,8 @@ use std::string::{String, ToString};
 
 use super::*;
 use crate::options::{
-    ApicMode, Console, EndFault, EndStep, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer, MAXIMUM_COMPLAINTS,
-    MadtDamage, NUMBERS, PanicAction, ProcessorList, SelfTest, Smp, StopPhase, Transmit, TscSync, UpdateLimit,
+    ApicMode, Console, CpuList, EndFault, EndStep, FramePolicy, GuestStart, HugeFrames, KickTime, LogBuffer,
+    MAXIMUM_COMPLAINTS, MadtDamage, NUMBERS, PanicAction, SelfTest, Smp, StopPhase, Transmit, TscSync, UpdateLimit,
 };
 
 fn complaints(line: &str) -> Vec<String> {
@@ -48,7 +48,7 @@ fn every_option_is_read_into_its_type() {
         self_tests: [
             SelfTest::Panic,
             SelfTest::Madt(MadtDamage::Absurd),
-            SelfTest::Stop { processor: 2, phase: StopPhase::Online },
+            SelfTest::Stop { cpu: 2, phase: StopPhase::Online },
         ]
         .into_iter()
         .collect(),
@@ -63,7 +63,7 @@ fn the_options_are_these() {
     let table: Vec<_> = OPTIONS.iter().map(|option| (option.name, option.accepted, option.default)).collect();
     let expected = [
         ("log", "error, warn, info, debug or trace", "info"),
-        ("log-buffer", "<KiB> or <KiB of the boot processor>,<KiB of each other>, from 4 to 16384", "64,16"),
+        ("log-buffer", "<KiB> or <KiB of the boot CPU>,<KiB of each other>, from 4 to 16384", "64,16"),
         (
             "console",
             "ttyS0[,<baud>[n8]][,byte or ,fifo] with a baud that divides 115200; byte, fifo, or none",
@@ -102,10 +102,10 @@ fn the_options_are_these() {
             "selftest",
             "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, log-cost, log-storm, \
              panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, panic-in-report, \
-             panic-on-two, panic-beside-masked, panic-beside-deaf, panic-when-asked, deaf-at-parking, \
+             panic-on-two, panic-beside-masked, panic-beside-unresponsive, panic-when-asked, unresponsive-at-parking, \
              stuck-in-mailbox, spoil-staged, hash-cost, pci-storm, refused-register, \
              madt:missing/truncated/duplicate/absurd, \
-             stop:<processor>:first-sign/initialisation/tsc-sync/online, \
+             stop:<CPU>:first-sign/initialisation/tsc-sync/online, \
              update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
              update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
              update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, \
@@ -267,11 +267,11 @@ fn an_unknown_option_gets_the_nearest_name() {
 }
 
 #[test]
-fn a_list_of_processors_holds_its_numbers_and_no_others() {
-    let list: ProcessorList = "8,0-3,2,1023".parse().expect("a list");
+fn a_list_of_cpus_holds_its_numbers_and_no_others() {
+    let list: CpuList = "8,0-3,2,1023".parse().expect("a list");
     assert_eq!(list.numbers().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 1023]);
     assert!(list.contains(8) && !list.contains(4) && !list.contains(1024) && !list.contains(u32::MAX));
-    let whole: ProcessorList = "0-1023".parse().expect("a list");
+    let whole: CpuList = "0-1023".parse().expect("a list");
     assert_eq!(whole.numbers().count(), NUMBERS as usize);
 }
 

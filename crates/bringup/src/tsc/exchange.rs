@@ -34,7 +34,7 @@ impl Exchange {
         }
     }
 
-    /// Asks processor `whom` for its time.
+    /// Asks CPU `whom` for its time.
     pub fn ask(&self, whom: u32) {
         self.turn.store(asked(whom), Ordering::Release);
     }
@@ -44,7 +44,7 @@ impl Exchange {
         self.turn.compare_exchange(asked(from), asked(to), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Answers if this processor is asked. The clock is read after the question was seen.
+    /// Answers if this CPU is asked. The clock is read after the question was seen.
     pub fn answer(&self, me: u32, now: impl FnOnce() -> u64) -> bool {
         if self.turn.load(Ordering::Acquire) != asked(me) {
             return false;

@@ -6,7 +6,7 @@ use super::exchange::Exchange;
 
 /// Questions per measurement. The quickest of sixteen is rarely disturbed by anything but the line's own way.
 pub const ROUNDS: u32 = 16;
-/// The same where processors share real ones.
+/// The same where CPUs share real ones.
 pub const SHARED_ROUNDS: u32 = 6;
 
 /// What one exchange may take.
@@ -56,7 +56,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Asks processor `whom` the first of `rounds` questions; `is_attended` if that one has just answered another, else
+    /// Asks CPU `whom` the first of `rounds` questions; `is_attended` if that one has just answered another, else
     /// the caller calls it.
     pub fn begin(exchange: &Exchange, whom: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
         exchange.ask(whom);
@@ -106,7 +106,7 @@ impl Measurement {
         Progress::Asleep { until: self.asked_at.wrapping_add(limit), must_call }
     }
 
-    /// Turns to another processor, forgetting what the first said. `false` if the first has begun to answer.
+    /// Turns to another CPU, forgetting what the first said. `false` if the first has begun to answer.
     pub fn redirect(&mut self, exchange: &Exchange, whom: u32, now: u64) -> bool {
         let is_redirected = exchange.redirect(self.whom, whom);
         if is_redirected {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Do all time stamp counters agree?
 //!
-//! They are reset together and run from one crystal, and only a write can set them apart. Where the processor shows
+//! They are reset together and run from one crystal, and only a write can set them apart. Where the CPU shows
 //! each write in `IA32_TSC_ADJUST`, equal values prove equal counters (within one package), and nothing need be
-//! measured ([`decide`]). Elsewhere a processor asks one that has been settled for the time, until an answer was quick
+//! measured ([`decide`]). Elsewhere a CPU asks one that has been settled for the time, until an answer was quick
 //! enough or sixteen times, and believes the quickest ([`Estimate`]): some microseconds instead of milliseconds of
 //! watching whether time runs backwards. Whom it asks is its parent in the tree, so that all but the first few are
-//! measured at the same time; under a hypervisor it is the boot processor, which lets them take turns. With its first
-//! question a processor calls: it sleeps until it is answered, and the answer wakes it. From then on both execute, and
+//! measured at the same time; under a hypervisor it is the boot CPU, which lets them take turns. With its first
+//! question a CPU calls: it sleeps until it is answered, and the answer wakes it. From then on both execute, and
 //! look without pause, for a short spell.
 
 mod estimate;
@@ -29,26 +29,26 @@ pub enum Mode {
     Measure,
 }
 
-/// What is known before the first processor is woken.
+/// What is known before the first CPU is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPlan {
     /// What the operator wants.
     pub mode: Mode,
-    /// CPUID `8000_0007h` EDX bit 8: the counter runs at one rate, whatever the processor does.
+    /// CPUID `8000_0007h` EDX bit 8: the counter runs at one rate, whatever the CPU does.
     pub is_invariant: bool,
-    /// The boot processor's `IA32_TSC_ADJUST`, where it exists.
+    /// The boot CPU's `IA32_TSC_ADJUST`, where it exists.
     pub boot_adjust: Option<u64>,
     /// APIC identifiers shifted right by this are numbers of packages (CPUID leaf 0Bh or 1Fh, the last level's shift).
     /// Packages may have left reset at different times, so equal adjustments prove something within one only.
     pub package_shift: u32,
-    /// CPUID leaf 1 ECX bit 31: a hypervisor or an emulator is below, and may have fewer processors than it shows. Then
-    /// pairs that exchange stamps at the same time keep each other from executing, so all ask the boot processor, in
+    /// CPUID leaf 1 ECX bit 31: a hypervisor or an emulator is below, and may have fewer CPUs than it shows. Then
+    /// pairs that exchange stamps at the same time keep each other from executing, so all ask the boot CPU, in
     /// turn.
-    pub shares_processors: bool,
+    pub shares_cpus: bool,
 }
 
 impl SyncPlan {
-    /// The number of a processor's package.
+    /// The number of a CPU's package.
     pub const fn package(&self, apic_id: u32) -> u32 {
         match apic_id.checked_shr(self.package_shift) {
             Some(package) => package,
@@ -59,10 +59,10 @@ impl SyncPlan {
     /// Questions per measurement at most. Of partners that cannot both execute the quickest answer comes as soon as
     /// any.
     pub const fn rounds(&self) -> u32 {
-        if self.shares_processors { SHARED_ROUNDS } else { ROUNDS }
+        if self.shares_cpus { SHARED_ROUNDS } else { ROUNDS }
     }
 
-    /// Whether processors will probably have to be measured, so that those already settled had better stay to answer.
+    /// Whether CPUs will probably have to be measured, so that those already settled had better stay to answer.
     pub const fn expects_exchanges(&self, is_one_package: bool) -> bool {
         match self.mode {
             Mode::Auto => !(self.is_invariant && self.boot_adjust.is_some() && is_one_package),
@@ -72,7 +72,7 @@ impl SyncPlan {
     }
 }
 
-/// What is done about one processor's counter.
+/// What is done about one CPU's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing.
@@ -81,7 +81,7 @@ pub enum Decision {
     Measure,
 }
 
-/// Whether a processor with this `IA32_TSC_ADJUST`, in the boot processor's package or not, must be measured (Intel SDM
+/// Whether a CPU with this `IA32_TSC_ADJUST`, in the boot CPU's package or not, must be measured (Intel SDM
 /// vol 3, section 18.17.3: the register holds the sum of everything that was ever written to the counter since reset).
 pub fn decide(plan: &SyncPlan, is_same_package: bool, adjust: Option<u64>) -> Decision {
     let is_proven = plan.is_invariant && is_same_package && adjust.is_some() && adjust == plan.boot_adjust;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 const PROVEN: SyncPlan =
-    SyncPlan { mode: Mode::Auto, is_invariant: true, boot_adjust: Some(5), package_shift: 8, shares_processors: false };
+    SyncPlan { mode: Mode::Auto, is_invariant: true, boot_adjust: Some(5), package_shift: 8, shares_cpus: false };
 
 #[test]
 fn measuring_is_skipped_only_where_equal_counters_are_proven() {

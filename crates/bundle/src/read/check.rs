@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a manifest asks for what can be done at all. What depends on the machine (enough memory, enough processors)
+//! Whether a manifest asks for what can be done at all. What depends on the machine (enough memory, enough CPUs)
 //! and on the files (a kernel that is one) is for the host to see, guest by guest.
 
 use alloc::collections::BTreeSet;
@@ -40,7 +40,7 @@ fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
         return Err("has too many modules: 16 are possible");
     }
     if !(1..=limits::VCPUS).contains(&guest.vcpus) {
-        return Err("has a bad number of processors: 1 to 512 are possible");
+        return Err("has a bad number of CPUs: 1 to 512 are possible");
     }
     if !(1..=limits::WEIGHT_MOST).contains(&guest.weight) {
         return Err("has a bad weight: 1 to 1024 are possible");

@@ -84,7 +84,7 @@ fn an_impossible_guest_is_named() {
         (|guest| guest.name = "x".repeat(33), "bad name"),
         (|guest| guest.cmdline = "x".repeat(4096), "bad command line"),
         (|guest| guest.modules = vec!["m".to_string(); 17], "too many modules"),
-        (|guest| guest.vcpus = 0, "bad number of processors"),
+        (|guest| guest.vcpus = 0, "bad number of CPUs"),
         (|guest| guest.weight = 0, "bad weight"),
         (|guest| guest.memory_bytes = 0, "bad size of memory"),
         (|guest| guest.memory_bytes += 4096, "bad size of memory"),

@@ -11,7 +11,7 @@
 //! | 8 | 4 | version |
 //! | 12 | 4 | bytes of all of it, checksum included |
 //! | 16 | 8 | when, in nanoseconds since the host started |
-//! | 24 | 4 | processor |
+//! | 24 | 4 | CPU |
 //! | 28 | 4 | return addresses that are known, at most 24 |
 //! | 32 | 4 | 1 if the registers are known, else 0 |
 //! | 36 | 4 | bytes of the host's version |
@@ -52,7 +52,7 @@ pub(super) mod at {
     pub const VERSION: usize = 8;
     pub const LENGTH: usize = 12;
     pub const TIME: usize = 16;
-    pub const PROCESSOR: usize = 24;
+    pub const CPU: usize = 24;
     pub const BACKTRACE_COUNT: usize = 28;
     pub const HAS_REGISTERS: usize = 32;
     pub const HOST_VERSION_BYTES: usize = 36;

@@ -13,8 +13,8 @@ impl Epitaph<'_> {
     /// Shows every line, without its end. None of them holds a control character.
     pub fn lines(&self, visit: &mut dyn FnMut(&dyn fmt::Display)) {
         let (seconds, microseconds) = (self.uptime_ns / 1_000_000_000, self.uptime_ns % 1_000_000_000 / 1000);
-        let (version, processor) = (Escaped(self.host_version), self.processor);
-        visit(&format_args!("Baton {version} ended on processor {processor} after {seconds}.{microseconds:06} s"));
+        let (version, cpu) = (Escaped(self.host_version), self.cpu);
+        visit(&format_args!("Baton {version} ended on CPU {cpu} after {seconds}.{microseconds:06} s"));
         visit(&Escaped(self.reason));
         for row in 0..REGISTERS.len().div_ceil(IN_A_LINE) {
             if let Some(values) = &self.registers {

@@ -17,8 +17,8 @@ pub struct Epitaph<'a> {
     pub host_version: &'a str,
     /// When, in nanoseconds since that host started.
     pub uptime_ns: u64,
-    /// The processor that owned the end.
-    pub processor: u32,
+    /// The CPU that owned the end.
+    pub cpu: u32,
     /// Why, and where.
     pub reason: &'a str,
     /// Its registers, where they were known.
@@ -100,7 +100,7 @@ impl<'a> Epitaph<'a> {
         Some(Self {
             host_version,
             uptime_ns: u64_at(bytes, at::TIME),
-            processor: u32_at(bytes, at::PROCESSOR),
+            cpu: u32_at(bytes, at::CPU),
             reason,
             registers: (has_registers == 1).then_some(registers),
             backtrace: (0..count).map(|index| u64_at(bytes, at::BACKTRACE + index * 8)).collect(),

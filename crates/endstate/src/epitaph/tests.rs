@@ -16,7 +16,7 @@ fn account<'a>(reason: fmt::Arguments<'a>, registers: &'a Registers) -> Account<
     Account {
         host_version: "0.1.0",
         uptime_ns: 1_500_000_000,
-        processor: 3,
+        cpu: 3,
         reason,
         registers: Some(registers),
         backtrace: &BACKTRACE,
@@ -50,7 +50,7 @@ fn seal(page: &mut [u8]) {
 fn what_was_written_is_read() {
     let page = written(&["one".to_string(), "two".to_string()]);
     let epitaph = Epitaph::read(&page).unwrap();
-    assert_eq!((epitaph.host_version, epitaph.uptime_ns, epitaph.processor), ("0.1.0", 1_500_000_000, 3));
+    assert_eq!((epitaph.host_version, epitaph.uptime_ns, epitaph.cpu), ("0.1.0", 1_500_000_000, 3));
     assert_eq!((epitaph.reason, epitaph.tail), ("panic: it is over", "one\ntwo\n"));
     assert_eq!(epitaph.registers.unwrap()[21], 21);
     assert_eq!(epitaph.backtrace.as_slice(), BACKTRACE);
@@ -60,7 +60,7 @@ fn what_was_written_is_read() {
 fn it_is_shown_in_lines_that_the_tool_can_annotate() {
     let page = written(&["[    1.0] cpu0 info  start: up".to_string()]);
     let lines = lines_of(&Epitaph::read(&page).unwrap());
-    assert_eq!(lines[0], "Baton 0.1.0 ended on processor 3 after 1.500000 s");
+    assert_eq!(lines[0], "Baton 0.1.0 ended on CPU 3 after 1.500000 s");
     assert_eq!(lines[1], "panic: it is over");
     assert_eq!(
         lines[2],

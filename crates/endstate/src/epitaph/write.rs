@@ -15,8 +15,8 @@ pub struct Account<'a> {
     pub host_version: &'a str,
     /// When, in nanoseconds since the host started.
     pub uptime_ns: u64,
-    /// The processor that owns the end.
-    pub processor: u32,
+    /// The CPU that owns the end.
+    pub cpu: u32,
     /// Why, and where: one line.
     pub reason: fmt::Arguments<'a>,
     /// Its registers, where they are known.
@@ -74,7 +74,7 @@ fn write_header(page: &mut [u8], account: &Account<'_>) {
     page[..MAGIC.len()].copy_from_slice(&MAGIC);
     put_u32(page, at::VERSION, VERSION);
     put_u64(page, at::TIME, account.uptime_ns);
-    put_u32(page, at::PROCESSOR, account.processor);
+    put_u32(page, at::CPU, account.cpu);
     put_u32(page, at::HAS_REGISTERS, u32::from(account.registers.is_some()));
     for (index, value) in account.registers.into_iter().flatten().enumerate() {
         put_u64(page, at::REGISTERS_START + index * 8, *value);

@@ -25,7 +25,7 @@ plain! {
         pub nested_root: U64 as "physical address",
         /// Its number: its place in the bundle, counted from 0.
         pub number: U32 as "number",
-        /// Virtual processors.
+        /// vCPUs.
         pub vcpus: U32 as "count",
         /// A [`GuestState`]'s number.
         pub state: U32 as "number",
@@ -37,7 +37,7 @@ plain! {
         pub zero: U32 as "zero",
         /// Why it is in its state, where there is more to say.
         pub reason: [u8; GUEST_REASON_BYTES] as "text",
-        /// Since when a virtual processor of its gets only a sliver of time; 0 where none does.
+        /// Since when a vCPU of its gets only a sliver of time; 0 where none does.
         pub throttled_since_ns: U64 as "ns of the host's time" since 3,
     }
 
@@ -65,12 +65,12 @@ plain! {
         pub kind: U32 as "number",
         /// [`Guest::number`]; 0 for the host's.
         pub guest: U32 as "number",
-        /// The virtual processor's number in its guest; 0 for all else.
+        /// The vCPU's number in its guest; 0 for all else.
         pub vcpu: U32 as "number",
-        /// The old image's number for the processor that carries it over.
-        pub processor: U32 as "number",
-        /// The processor to which a virtual one belongs; the same for all else.
-        pub own_processor: U32 as "number",
+        /// The old image's number for the CPU that carries it over.
+        pub cpu: U32 as "number",
+        /// The CPU to which a virtual one belongs; the same for all else.
+        pub own_cpu: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
     }
@@ -79,9 +79,9 @@ plain! {
 numbered! {
     /// What a guest does.
     pub enum GuestState since 2 {
-        /// Its processors run.
+        /// Its CPUs run.
         Running = 1,
-        /// Its processors are halted by the operator.
+        /// Its CPUs are halted by the operator.
         Paused = 2,
         /// It has ended, or was not started yet.
         Stopped = 3,
@@ -89,7 +89,7 @@ numbered! {
         Failed = 4,
         /// Its kernel has panicked.
         Panicked = 5,
-        /// One of its processors spins with interrupts off.
+        /// One of its CPUs spins with interrupts off.
         Hung = 6,
     }
 
@@ -107,11 +107,11 @@ flags! {
     pub mod guest_flag: u32, since 2 {
         /// There is a run of it: memory, tables and blocks.
         HAS_RUN = 0,
-        /// Its virtual processors stand still.
+        /// Its vCPUs stand still.
         STANDS_STILL = 1,
         /// It has said that it panicked, and is not listened to when it says so again.
         HAS_REPORTED = 2,
-        /// Its virtual processors stand still for somebody who reads it, and go on once nobody does.
+        /// Its vCPUs stand still for somebody who reads it, and go on once nobody does.
         IS_HELD = 3 since 4,
     }
 }

@@ -11,7 +11,7 @@ use crate::state::BlockKind;
 
 /// ACPI's number for memory that can be used.
 const USABLE: u32 = 1;
-/// The most virtual processors that a guest has.
+/// The most vCPUs that a guest has.
 const MOST_VCPUS: u32 = 4096;
 
 impl<'a> Record<'a> {
@@ -20,7 +20,7 @@ impl<'a> Record<'a> {
         self.guest_memory.iter().filter(move |memory| is_of(memory, guest, purpose))
     }
 
-    /// Where a block of a guest is, or of one of its virtual processors.
+    /// Where a block of a guest is, or of one of its vCPUs.
     pub fn block_of(&self, kind: BlockKind, guest: u32, vcpu: u32) -> Option<BlockPlace> {
         let numbers = |block: &BlockPlace| (block.kind.get(), block.guest.get(), block.vcpu.get());
         self.blocks.iter().find(|block| numbers(block) == (kind as u32, guest, vcpu))
@@ -49,7 +49,7 @@ impl<'a> Record<'a> {
         let checks = [
             (guest.number.get() == number, "the guests are not in the order of their numbers"),
             (guest.name[0] != 0, "it has no name"),
-            ((1..=MOST_VCPUS).contains(&guest.vcpus.get()), "it has no virtual processors, or too many"),
+            ((1..=MOST_VCPUS).contains(&guest.vcpus.get()), "it has no vCPUs, or too many"),
             (state.is_some(), "its state is unknown"),
             (before == 0 || GuestState::from_number(before).is_some(), "its state before its pause is unknown"),
             (guest.flags.get() & !guest_flag::ALL == 0, "a flag is unknown"),
@@ -59,7 +59,7 @@ impl<'a> Record<'a> {
         refuse_first(Kind::Guests, number, &checks)
     }
 
-    /// A guest that runs has a block for each of its virtual processors and one for each other thing.
+    /// A guest that runs has a block for each of its vCPUs and one for each other thing.
     fn check_blocks_of(&self, guest: &Guest) -> Result<(), RecordError> {
         let number = guest.number.get();
         if guest.flags.get() & guest_flag::HAS_RUN == 0 {
@@ -70,7 +70,7 @@ impl<'a> Record<'a> {
             self.blocks.iter().filter(is_its).count()
         };
         let checks = [
-            (count(BlockKind::Vcpu) == guest.vcpus.get() as usize, "not one block for each virtual processor"),
+            (count(BlockKind::Vcpu) == guest.vcpus.get() as usize, "not one block for each vCPU"),
             (count(BlockKind::Policy) == 1 && count(BlockKind::Devices) == 1, "a block is missing"),
             (self.memory_of(number, MemoryUse::Memory).next().is_some(), "it has no memory"),
         ];
@@ -128,13 +128,13 @@ impl<'a> Record<'a> {
             start < other.start.get().saturating_add(other.bytes.get())
                 && other.start.get() < start.saturating_add(bytes)
         };
-        let numbers = || self.processors.iter().map(|processor| processor.number.get());
+        let numbers = || self.cpus.iter().map(|cpu| cpu.number.get());
         let checks = [
             (kind.is_some(), "a block of an unknown kind"),
             (if is_host { guest == 0 } else { of.is_some() }, "a block of a guest that is not there"),
-            (vcpu < vcpus, "a block of a virtual processor that is not there"),
+            (vcpu < vcpus, "a block of a vCPU that is not there"),
             (self.is_inside_kept(start, bytes), "a block is in memory that is not kept for blocks"),
-            (numbers().any(|number| number == block.processor.get()), "a block is carried by no processor"),
+            (numbers().any(|number| number == block.cpu.get()), "a block is carried by no CPU"),
             (!before().any(|other| same(&other)), "a block is there twice"),
             (!before().any(|other| overlaps(&other)), "two blocks are in one place"),
         ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the virtual processors of a guest share: its devices, and what it was told when it booted.
+//! What the vCPUs of a guest share: its devices, and what it was told when it booted.
 
 use zerocopy::little_endian::{I64, U16, U32, U64};
 
@@ -19,7 +19,7 @@ plain! {
     pub struct Policy since 2 {
         /// Wall clock at the guest's time 0, since 1970.
         pub boot_unix_ns: U64 as "ns",
-        /// Virtual processors.
+        /// vCPUs.
         pub vcpus: U32 as "count",
         /// Of [`policy_flag`].
         pub flags: U32 as "flags",
@@ -171,7 +171,7 @@ flags! {
 flags! {
     /// Bits of [`Policy::later_flags`].
     pub mod later_policy: u32, since 4 {
-        /// There is no MISC_ENABLE: AMD's processors have none. Guests of older images were shown one.
+        /// There is no MISC_ENABLE: AMD's CPUs have none. Guests of older images were shown one.
         NO_MISC_ENABLE = 0,
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's registers, as no vendor's control block has them: what is intercepted, tagged or cached is
+//! A vCPU's registers, as no vendor's control block has them: what is intercepted, tagged or cached is
 //! each image's own choice and not among them.
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -19,7 +19,7 @@ plain! {
         pub base: U64 as "linear address",
     }
 
-    /// Registers that the processor exchanges at an entry, and the state of its next one.
+    /// Registers that the CPU exchanges at an entry, and the state of its next one.
     pub struct Registers since 2 {
         /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
         pub gprs: [U64; 16] as "register",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One virtual processor: its registers, and what its machine keeps for it.
+//! One vCPU: its registers, and what its machine keeps for it.
 
 use zerocopy::little_endian::{U32, U64};
 
@@ -8,19 +8,19 @@ use crate::macros::{flags, numbered, plain};
 
 /// Kinds of exits that can be counted.
 pub const COUNTERS: usize = 16;
-/// Event selects of a virtual processor at most.
+/// Event selects of a vCPU at most.
 pub const COUNTER_SELECTS: usize = 8;
 /// Its performance counters at most.
 pub const COUNTER_VALUES: usize = 12;
 
 plain! {
-    /// A virtual processor while no image runs it.
+    /// A vCPU while no image runs it.
     pub struct Vcpu since 2 {
         /// Its registers.
         pub registers: Registers as "piece",
         /// Its local APIC.
         pub lapic: Lapic as "piece",
-        /// What others have sent to it and it has not looked at.
+        /// What others have sent to it and it has not checked.
         pub mail: Mail as "piece",
         /// Interrupts on their way, beside its local APIC.
         pub events: Events as "piece",
@@ -28,9 +28,9 @@ plain! {
         pub time: Time as "piece",
         /// Model-specific registers that only hold a value.
         pub msrs: Msrs as "piece",
-        /// Registers that stay in the processor across exits; their area is the block's tail.
+        /// Registers that stay in the CPU across exits; their area is the block's tail.
         pub extended: Extended as "piece",
-        /// Its share of the processor.
+        /// Its share of the CPU.
         pub turn: Turn as "piece",
         /// How often it left the guest, by reason; unused ones are zero.
         pub counters: [U64; COUNTERS] as "count",
@@ -50,7 +50,7 @@ plain! {
         pub spec_ctrl: U64 as "register",
     }
 
-    /// Second NMIs: a processor keeps one that it is about to take, and one that waits for the end of that one's
+    /// Second NMIs: a CPU keeps one that it is about to take, and one that waits for the end of that one's
     /// handler.
     pub struct MoreNmis since 4 {
         /// Of [`more_nmi`].
@@ -59,7 +59,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// What whoever watches a guest from outside has found of a virtual processor, and does about it.
+    /// What whoever watches a guest from outside has found of a vCPU, and does about it.
     pub struct Watch since 3 {
         /// It rests until then, with [`watch_flag::RESTS`]; else 0.
         pub rests_until: U64 as "ticks",
@@ -127,7 +127,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// A mailbox: messages from other virtual processors.
+    /// A pending-interrupt mailbox: messages from other vCPUs.
     pub struct Mail since 2 {
         /// Vectors posted.
         pub requested: [U64; 4] as "vectors",
@@ -141,11 +141,11 @@ plain! {
 
     /// Interrupts on their way.
     pub struct Events since 2 {
-        /// Where the guest looks whether it must write EOI: the MSR's value.
+        /// Where the guest checks whether it must write EOI: the MSR's value.
         pub eoi_area: U64 as "register",
         /// Where the IRET is that is being executed, with [`NmiGate::Returning`]; else 0.
         pub nmi_return_rip: U64 as "register",
-        /// When to look whether an NMI can come, with [`event_state::LOOKS`]; else 0.
+        /// When to check whether an NMI can come, with [`event_state::LOOKS`]; else 0.
         pub look_at: U64 as "ticks",
         /// A [`NmiGate`]'s number.
         pub nmi_gate: U32 as "number",
@@ -157,7 +157,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// A virtual processor's clocks.
+    /// A vCPU's clocks.
     pub struct Time since 2 {
         /// The host's time stamp counter at the guest's time 0.
         pub tsc_at_start: U64 as "ticks",
@@ -197,7 +197,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// Registers that stay in the processor across exits.
+    /// Registers that stay in the CPU across exits.
     pub struct Extended since 2 {
         /// DR0 to DR3.
         pub debug_addresses: [U64; 4] as "register",
@@ -211,11 +211,11 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// A virtual processor's share of a real one, for whoever schedules it.
+    /// A vCPU's share of a real one, for whoever schedules it.
     pub struct Turn since 2 {
-        /// For how long others had its processors while it wanted to run.
+        /// For how long others had its CPUs while it wanted to run.
         pub stolen_ticks: U64 as "ticks",
-        /// When it left its processor; it has waited since if it wants to run.
+        /// When it left its CPU; it has waited since if it wants to run.
         pub left_at: U64 as "ticks",
         /// 1 if it wants to run.
         pub wants_to_run: U32 as "flag",
@@ -225,14 +225,14 @@ plain! {
 }
 
 numbered! {
-    /// What a virtual processor does.
+    /// What a vCPU does.
     pub enum Activity since 2 {
         /// It executes instructions.
         Running = 1,
         /// It has halted and waits for an interrupt.
         Halted = 2,
         /// It has halted with interrupts off.
-        Deaf = 3,
+        HaltedForGood = 3,
         /// It waits for a start-up interrupt.
         WaitingForStartup = 4,
     }

@@ -37,7 +37,7 @@ fn guests_that_cannot_be_are_refused() {
     };
     assert_eq!(refused(|s| s.guests.swap(0, 1)), "the guests are not in the order of their numbers");
     assert_eq!(refused(|s| s.guests[0].name[0] = 0), "it has no name");
-    assert_eq!(refused(|s| s.guests[1].vcpus = 0.into()), "it has no virtual processors, or too many");
+    assert_eq!(refused(|s| s.guests[1].vcpus = 0.into()), "it has no vCPUs, or too many");
     assert_eq!(refused(|s| s.guests[1].state = 77.into()), "its state is unknown");
     assert_eq!(refused(|s| s.guests[1].state_before_pause = 77.into()), "its state before its pause is unknown");
     assert_eq!(refused(|s| s.guests[1].flags = 16.into()), "a flag is unknown");
@@ -97,16 +97,13 @@ fn blocks_that_cannot_be_are_refused() {
         assert_eq!(kind, Kind::Blocks);
         reason
     };
-    assert_eq!(
-        refused(|s| s.blocks[2].kind = (BlockKind::Console as u32).into()),
-        "not one block for each virtual processor"
-    );
+    assert_eq!(refused(|s| s.blocks[2].kind = (BlockKind::Console as u32).into()), "not one block for each vCPU");
     assert_eq!(refused(|s| s.blocks[0].kind = (BlockKind::Late as u32).into()), "a block is missing");
     assert_eq!(refused(|s| s.blocks[4].kind = 99.into()), "a block of an unknown kind");
     assert_eq!(refused(|s| s.blocks[4].guest = 2.into()), "a block of a guest that is not there");
-    assert_eq!(refused(|s| s.blocks[2].vcpu = 2.into()), "a block of a virtual processor that is not there");
+    assert_eq!(refused(|s| s.blocks[2].vcpu = 2.into()), "a block of a vCPU that is not there");
     assert_eq!(refused(|s| s.blocks[5].start = 0x84_0000.into()), "a block is in memory that is not kept for blocks");
-    assert_eq!(refused(|s| s.blocks[5].processor = 2.into()), "a block is carried by no processor");
+    assert_eq!(refused(|s| s.blocks[5].cpu = 2.into()), "a block is carried by no CPU");
     assert_eq!(refused(|s| s.blocks[2].vcpu = 0.into()), "a block is there twice");
     assert_eq!(refused(|s| s.blocks[5].start = 0x83_d000.into()), "two blocks are in one place");
 }

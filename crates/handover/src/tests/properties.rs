@@ -29,20 +29,20 @@ proptest! {
         generation in 2u64..,
         tsc_hz in 1u64..,
         line in "[ -~]{0,300}",
-        processors in 1usize..300,
+        cpus in 1usize..300,
         stamps in any::<[u64; 4]>(),
     ) {
         let mut sample = Sample::new();
         sample.host.generation = generation.into();
         sample.host.version = padded(&line);
         sample.clock.tsc_hz = tsc_hz.into();
-        sample.processors = vec![sample.processors[1]; processors];
+        sample.cpus = vec![sample.cpus[1]; cpus];
         sample.stamps.stopped = stamps[0].into();
         let bytes = sample.record();
         let record = Record::open(&bytes).expect("good");
         prop_assert_eq!(record.host, sample.host);
         prop_assert_eq!(record.clock, sample.clock);
-        prop_assert!(record.processors.iter().eq(sample.processors.iter().copied()));
+        prop_assert!(record.cpus.iter().eq(sample.cpus.iter().copied()));
         prop_assert_eq!(record.stamps, Some(sample.stamps));
     }
 

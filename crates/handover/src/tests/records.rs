@@ -69,8 +69,8 @@ fn impossible_contents_are_refused() {
     assert_eq!(spoilt(|sample| sample.host.slot_bytes = 0.into()), bad(Kind::Host));
     assert_eq!(spoilt(|sample| sample.memory_map.clear()), bad(Kind::MemoryMap));
     assert_eq!(spoilt(|sample| sample.clock.tsc_hz = 0.into()), bad(Kind::Clock));
-    assert_eq!(spoilt(|sample| sample.crossing.root = 0x1001.into()), bad(Kind::Crossing));
-    assert_eq!(spoilt(|sample| sample.processors.clear()), bad(Kind::Processors));
+    assert_eq!(spoilt(|sample| sample.switch_pages.root = 0x1001.into()), bad(Kind::SwitchPages));
+    assert_eq!(spoilt(|sample| sample.cpus.clear()), bad(Kind::Cpus));
     assert_eq!(spoilt(|sample| sample.kept[1].start = u64::MAX.into()), bad(Kind::Kept));
     assert_eq!(spoilt(|sample| sample.kept[1].bytes = 17.into()), bad(Kind::Kept));
     assert_eq!(spoilt(|sample| sample.log[0].bytes = 0x3000.into()), bad(Kind::Log));

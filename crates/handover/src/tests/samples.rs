@@ -16,8 +16,8 @@ pub struct Sample {
     pub command_line: &'static str,
     pub rsdp: Option<u64>,
     pub clock: Clock,
-    pub crossing: Crossing,
-    pub processors: Vec<Processor>,
+    pub switch_pages: SwitchPages,
+    pub cpus: Vec<Cpu>,
     pub kept: Vec<Kept>,
     pub stamps: Stamps,
     pub control: Control,
@@ -43,7 +43,7 @@ impl Sample {
             kind: kind.into(),
             zero: 0.into(),
         };
-        let processor = |number: u32, state: ProcessorState, mailbox: u64| Processor {
+        let cpu = |number: u32, state: CpuState, mailbox: u64| Cpu {
             apic_id: (number * 2).into(),
             state: (state as u32).into(),
             mailbox: mailbox.into(),
@@ -69,15 +69,19 @@ impl Sample {
                 apic_ratio: (1 << 31).into(),
                 unix_seconds_at_boot: 1_700_000_000.into(),
             },
-            crossing: crate::layout::Crossing { mailbox_version: 1.into(), zero: 0.into(), root: 0x80_4000.into() },
-            processors: vec![
-                processor(0, ProcessorState::HandsOver, 0),
-                processor(1, ProcessorState::Parked, 0x80_2100),
-                processor(3, ProcessorState::Lost, 0x80_2300),
+            switch_pages: crate::layout::SwitchPages {
+                mailbox_version: 1.into(),
+                zero: 0.into(),
+                root: 0x80_4000.into(),
+            },
+            cpus: vec![
+                cpu(0, CpuState::HandsOver, 0),
+                cpu(1, CpuState::Parked, 0x80_2100),
+                cpu(3, CpuState::Lost, 0x80_2300),
             ],
             kept: vec![
                 kept(6 << 20, 2 << 20, Purpose::Image),
-                kept(0x80_0000, 0x8000, Purpose::Crossing),
+                kept(0x80_0000, 0x8000, Purpose::SwitchPages),
                 kept(0x81_0000, 0x1_0000, Purpose::Record),
                 kept(0x82_0000, 0x2000, Purpose::Log),
                 kept(0x83_0000, 0x1_0000, Purpose::Blocks),
@@ -94,7 +98,7 @@ impl Sample {
                 start: 0x82_0000.into(),
                 bytes: 0x2000.into(),
                 records: 44.into(),
-                processor: 1.into(),
+                cpu: 1.into(),
                 zero: 0.into(),
             }],
             checked: Checked {
@@ -102,8 +106,8 @@ impl Sample {
                 zero: 0.into(),
                 staged_bytes: 800_000.into(),
                 staged_ticks: 9.into(),
-                gap_bytes: 0.into(),
-                gap_ticks: 0.into(),
+                blackout_bytes: 0.into(),
+                blackout_ticks: 0.into(),
             },
             guests: vec![guest(0, "web", GuestState::Running), guest(1, "old", GuestState::Stopped)],
             guest_memory: vec![
@@ -156,8 +160,8 @@ impl Sample {
             Kind::CommandLine => writer.raw(kind, self.command_line.as_bytes()),
             Kind::Firmware => writer.raw(kind, self.rsdp.map(u64::to_le_bytes).as_ref().map_or(&[], |rsdp| &rsdp[..])),
             Kind::Clock => writer.one(kind, &self.clock),
-            Kind::Crossing => writer.one(kind, &self.crossing),
-            Kind::Processors => writer.each(kind, self.processors.iter().copied()),
+            Kind::SwitchPages => writer.one(kind, &self.switch_pages),
+            Kind::Cpus => writer.each(kind, self.cpus.iter().copied()),
             Kind::Kept => writer.each(kind, self.kept.iter().copied()),
             Kind::Stamps => writer.one(kind, &self.stamps),
             Kind::Control => writer.one(kind, &self.control),
@@ -176,7 +180,7 @@ pub fn retired(start: u64, bytes: u64) -> Retired {
     Retired { start: start.into(), bytes: bytes.into() }
 }
 
-/// A guest with two virtual processors.
+/// A guest with two vCPUs.
 fn guest(number: u32, name: &str, state: GuestState) -> Guest {
     let has_run = state == GuestState::Running;
     Guest {
@@ -213,8 +217,8 @@ fn block(start: u64, bytes: u64, kind: BlockKind, vcpu: u32) -> BlockPlace {
         kind: (kind as u32).into(),
         guest: 0.into(),
         vcpu: vcpu.into(),
-        processor: 1.into(),
-        own_processor: 1.into(),
+        cpu: 1.into(),
+        own_cpu: 1.into(),
         zero: 0.into(),
     }
 }

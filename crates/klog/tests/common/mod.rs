@@ -27,9 +27,9 @@ pub struct Owned {
 }
 
 impl TestRing {
-    pub fn new(words: usize, processor: u32) -> Self {
+    pub fn new(words: usize, cpu: u32) -> Self {
         let words: &'static [AtomicU64] = (0..words).map(|_| AtomicU64::new(!0)).collect::<Vec<_>>().leak();
-        Self { words, ring: Ring::new(words, processor, CLOCK).expect("large enough") }
+        Self { words, ring: Ring::new(words, cpu, CLOCK).expect("large enough") }
     }
 
     pub fn get(&self) -> &Ring<'static> {
@@ -55,7 +55,7 @@ pub fn records(ring: &impl Memory, reach: Reach) -> Vec<Owned> {
             Step::Nothing => return found,
             Step::Lost(_) => {}
             Step::Record => {
-                let record = copied.record(ring.processor_number(), ring.clock());
+                let record = copied.record(ring.cpu_number(), ring.clock());
                 found.push(Owned {
                     sequence: record.sequence,
                     time_ns: record.time_ns,

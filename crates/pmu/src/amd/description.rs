@@ -59,7 +59,7 @@ impl Description {
         if this.counters == 0 { Err(Unusable::NoCounters) } else { Ok(this) }
     }
 
-    /// From the registers; `family` is the processor's, with the extended one added.
+    /// From the registers; `family` is the CPU's, with the extended one added.
     pub fn from_cpuid(extended_ecx: u32, monitoring_eax: u32, monitoring_ebx: u32, family: u32) -> Self {
         const EXTENSION: u32 = 1 << 23;
         let is_extended = extended_ecx & EXTENSION != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a processor's counters do what CPUID promises: emulators and hypervisors below promise what they do not
+//! Whether a CPU's counters do what CPUID promises: emulators and hypervisors below promise what they do not
 //! have.
 
 use super::description::{CYCLES, Description, GUEST_ONLY, HOST_ONLY};
@@ -8,7 +8,7 @@ use super::unusable::Unusable;
 use crate::event::{What, select};
 use crate::{Counter, Event, Msrs};
 
-/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the processor tells
+/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the CPU tells
 /// no guest's time from the host's; `wait` takes some microseconds.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use core::fmt;
 /// Why counters are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// It is nobody's processor of whom this is known.
+    /// It is nobody's CPU of whom this is known.
     OtherMaker,
     /// CPUID says that there are none.
     NoCounters,

@@ -18,7 +18,7 @@ impl<B: Backend> Bank<B> {
     /// asked.
     #[inline(always)]
     pub fn overflows_until(&mut self, ticks: u64) -> u16 {
-        // While it is another's turn, a processor's counters are not this user's to look at.
+        // While it is another's turn, a CPU's counters are not this user's to check.
         if !self.backend.is_private() && !self.is_in {
             return 0;
         }

@@ -7,7 +7,7 @@ use super::{Refused, VirtualPmu};
 use crate::{Backend, CounterSet};
 
 /// Event, unit, modes, edge, interrupt, enable, inversion, threshold, the event's upper bits. Whose time is counted
-/// (bits 40 and 41) is for processors with SVM to choose.
+/// (bits 40 and 41) is for CPUs with SVM to choose.
 const SELECT_WRITABLE: u64 = 0xf_ffff_ffff & !(1 << 19 | 1 << 21);
 const GLOBAL_WRITABLE: u64 = CounterSet::first(AMD_GENERAL as u8, 0).0;
 

@@ -2,7 +2,7 @@
 //! Which events a guest may count.
 
 /// A list of events, by event select and unit mask, that may be counted; or all. What may not be counted stands still,
-/// as an event that the processor does not know.
+/// as an event that the CPU does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Event select, and unit mask above it.

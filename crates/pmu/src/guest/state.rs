@@ -9,7 +9,7 @@ use crate::amd::number as amd;
 use crate::intel::number as intel;
 
 impl<B: Backend> VirtualPmu<B> {
-    /// The state after so many ticks. While they are on a processor's counters, these must not be asked twice what has
+    /// The state after so many ticks. While they are on a CPU's counters, these must not be asked twice what has
     /// overflowed: such a guest is switched out first.
     pub fn state(&self, ticks: u64) -> State
     where

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a processor has beside its counters, and how it says so.
+//! What a CPU has beside its counters, and how it says so.
 
 use crate::{lbr, pebs};
 
-/// What a processor has beside its counters, each where it is there.
+/// What a CPU has beside its counters, each where it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capabilities {
     /// Precise samples.

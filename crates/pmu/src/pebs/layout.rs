@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What PEBS has in memory: the management area at IA32_DS_AREA, and the records of format 4 and later.
 
-/// Offsets into the management area of a 64-bit processor, in bytes (Intel SDM vol. 3, figure 18-12). What is before is
+/// Offsets into the management area of a 64-bit CPU, in bytes (Intel SDM vol. 3, figure 18-12). What is before is
 /// of the branch trace store.
 pub mod ds {
     /// Where the buffer begins.
     pub const BASE: u64 = 0x20;
-    /// Where the next record goes; the processor moves it.
+    /// Where the next record goes; the CPU moves it.
     pub const INDEX: u64 = 0x28;
     /// Where the buffer ends: no record goes beyond it.
     pub const MAXIMUM: u64 = 0x30;

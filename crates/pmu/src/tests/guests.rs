@@ -95,7 +95,7 @@ fn intels_short_writes_are_sign_extended_and_whole_ones_are_not() {
     guest.write(SHORT, 0x8000_0001, 0).expect("a counter");
     assert_eq!(guest.read(SHORT, 0), Ok(FULL & 0xffff_ffff_8000_0001));
     guest.write(SHORT, 0xff_0000_0005, 0).expect("a counter");
-    assert_eq!(guest.read(WHOLE, 0), Ok(5), "the upper half is not looked at");
+    assert_eq!(guest.read(WHOLE, 0), Ok(5), "the upper half is not checked");
     guest.write(WHOLE, 0x1234_8000_0001, 0).expect("a counter");
     assert_eq!((guest.read(SHORT, 0), guest.read_counter(0, 0)), (Ok(0x1234_8000_0001), Ok(0x1234_8000_0001)));
 }

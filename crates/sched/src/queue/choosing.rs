@@ -9,7 +9,7 @@ use crate::weight::Weight;
 
 impl<const N: usize> RunQueue<N> {
     /// Who is to run from now on; `None`: nobody wants to. The running entity stays until its slice is over, unless a
-    /// sleeper that woke is to have the processor at once. Not inlined: the same code for whoever calls it.
+    /// sleeper that woke is to have the CPU at once. Not inlined: the same code for whoever calls it.
     #[inline(never)]
     pub fn pick(&mut self, now: Ticks) -> Option<Choice> {
         self.account(now);
@@ -39,7 +39,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Somebody else had the processor since the queue was last told of the time: whoever runs calls that stolen, and
+    /// Somebody else had the CPU since the queue was last told of the time: whoever runs calls that stolen, and
     /// is not charged.
     pub fn lose(&mut self, now: Ticks) {
         if now <= self.now {
@@ -53,7 +53,7 @@ impl<const N: usize> RunQueue<N> {
 
     /// Charges the running entity and moves the base to where those awake are: before one of them goes or another
     /// comes.
-    pub(super) fn settle(&mut self, now: Ticks) {
+    pub(super) fn charge_running(&mut self, now: Ticks) {
         self.account(now);
         let awake = self.waiting | self.running.map_or(0, |slot| 1 << slot);
         if let Some(least) = self.least(awake).and_then(|slot| self.virtual_times.get(slot)) {
@@ -61,7 +61,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Whether the running entity keeps the processor; gives its slice an end when others have come, and none when they
+    /// Whether the running entity keeps the CPU; gives its slice an end when others have come, and none when they
     /// have gone.
     #[inline]
     fn stays(&mut self, slot: usize) -> bool {

@@ -18,75 +18,75 @@ fn an_empty_or_sleeping_queue_chooses_nobody() {
 
 #[test]
 fn whoever_yields_goes_behind_its_peers() {
-    let mut processor = Processor::<3>::with_weights(&[100, 100, 100]);
+    let mut cpu = Cpu::<3>::with_weights(&[100, 100, 100]);
     let mut order = std::vec::Vec::new();
     for _ in 0..6 {
-        let slot = processor.pick().unwrap().slot;
+        let slot = cpu.pick().unwrap().slot;
         order.push(slot);
-        processor.now += 100;
-        processor.queue.yield_now(slot, processor.now());
+        cpu.now += 100;
+        cpu.queue.yield_now(slot, cpu.now());
     }
     assert_eq!(order, [0, 1, 2, 0, 1, 2]);
 }
 
 #[test]
 fn whoever_yields_is_passed_over_once_even_if_all_others_are_far_ahead() {
-    let mut processor = Processor::<2>::with_weights(&[1024, 1]);
-    while processor.pick().unwrap().slot != 1 {
-        processor.now += MS;
+    let mut cpu = Cpu::<2>::with_weights(&[1024, 1]);
+    while cpu.pick().unwrap().slot != 1 {
+        cpu.now += MS;
     }
-    processor.now += MS;
-    assert_eq!(processor.pick().unwrap().slot, 0);
-    processor.queue.yield_now(0, processor.now());
-    assert_eq!(processor.pick().unwrap().slot, 1);
+    cpu.now += MS;
+    assert_eq!(cpu.pick().unwrap().slot, 0);
+    cpu.queue.yield_now(0, cpu.now());
+    assert_eq!(cpu.pick().unwrap().slot, 1);
 }
 
 #[test]
 fn whoever_yields_alone_runs_on() {
-    let mut processor = Processor::<2>::with_weights(&[100]);
-    processor.pick();
-    processor.queue.yield_now(0, Ticks(5));
-    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: None }));
+    let mut cpu = Cpu::<2>::with_weights(&[100]);
+    cpu.pick();
+    cpu.queue.yield_now(0, Ticks(5));
+    assert_eq!(cpu.pick(), Some(Choice { slot: 0, slice_end: None }));
 }
 
 #[test]
 fn only_the_running_one_can_yield() {
-    let mut processor = Processor::<2>::with_weights(&[100, 100]);
-    let choice = processor.pick();
-    processor.queue.yield_now(1, Ticks(5));
-    assert_eq!(processor.pick(), choice);
+    let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
+    let choice = cpu.pick();
+    cpu.queue.yield_now(1, Ticks(5));
+    assert_eq!(cpu.pick(), choice);
 }
 
 #[test]
 fn a_slice_is_not_cut_short_by_picking_often() {
-    let mut processor = Processor::<2>::with_weights(&[100, 100]);
-    let choice = processor.pick();
-    processor.now = 3 * MS - 1;
-    assert_eq!(processor.pick(), choice);
-    processor.now = 3 * MS;
-    assert_eq!(processor.pick().unwrap().slot, 1);
+    let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
+    let choice = cpu.pick();
+    cpu.now = 3 * MS - 1;
+    assert_eq!(cpu.pick(), choice);
+    cpu.now = 3 * MS;
+    assert_eq!(cpu.pick().unwrap().slot, 1);
 }
 
 #[test]
 fn time_that_goes_backwards_stands_still() {
-    let mut processor = Processor::<2>::with_weights(&[100, 100]);
-    processor.now = 10 * MS;
-    processor.pick();
-    processor.now = 4 * MS;
-    processor.queue.account(processor.now());
-    assert_eq!(processor.running_ticks(0), 0);
-    assert_eq!(processor.pick().unwrap().slice_end, Some(Ticks(13 * MS)));
+    let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
+    cpu.now = 10 * MS;
+    cpu.pick();
+    cpu.now = 4 * MS;
+    cpu.queue.account(cpu.now());
+    assert_eq!(cpu.running_ticks(0), 0);
+    assert_eq!(cpu.pick().unwrap().slice_end, Some(Ticks(13 * MS)));
 }
 
 #[test]
 fn the_end_of_time_is_met_without_wrapping() {
-    let mut processor = Processor::<2>::with_weights(&[1, 1]);
-    processor.pick();
-    processor.now = u64::MAX;
+    let mut cpu = Cpu::<2>::with_weights(&[1, 1]);
+    cpu.pick();
+    cpu.now = u64::MAX;
     for _ in 0..3 {
-        assert_eq!(processor.pick().unwrap().slice_end, Some(Ticks(u64::MAX)));
+        assert_eq!(cpu.pick().unwrap().slice_end, Some(Ticks(u64::MAX)));
     }
-    assert_eq!(processor.running_ticks(0), u64::MAX);
+    assert_eq!(cpu.running_ticks(0), u64::MAX);
 }
 
 #[test]
@@ -108,15 +108,15 @@ fn slots_that_do_not_exist_or_are_empty_change_nothing() {
 
 #[test]
 fn what_is_removed_tells_where_its_time_went() {
-    let mut processor = Processor::<2>::with_weights(&[100, 100]);
-    processor.run_until(6 * MS, 0);
-    let times = processor.queue.remove(1, Ticks(7 * MS)).unwrap();
+    let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
+    cpu.run_until(6 * MS, 0);
+    let times = cpu.queue.remove(1, Ticks(7 * MS)).unwrap();
     assert_eq!(times, Times { running: Ticks(4 * MS), stolen: Ticks(3 * MS), blocked: Ticks(0) });
-    assert_eq!(processor.queue.pick(Ticks(7 * MS)), Some(Choice { slot: 0, slice_end: None }));
+    assert_eq!(cpu.queue.pick(Ticks(7 * MS)), Some(Choice { slot: 0, slice_end: None }));
 }
 
 #[test]
-fn time_that_the_processor_was_lost_is_stolen_from_who_runs_and_charged_to_nobody() {
+fn time_that_the_cpu_was_lost_is_stolen_from_who_runs_and_charged_to_nobody() {
     let mut queue = queue_of_two();
     assert_eq!(queue.pick(Ticks(0)).map(|choice| choice.slot), Some(0));
     queue.account(Ticks(MS));

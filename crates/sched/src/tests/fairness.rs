@@ -8,12 +8,12 @@ use super::*;
 
 /// The largest distance of an entity's time from its due, relative to its due.
 fn fairness_error(weights: &[u32], duration: u64, exit_ticks: u64) -> f64 {
-    let mut processor = Processor::<32>::with_weights(weights);
-    processor.run_until(duration, exit_ticks);
+    let mut cpu = Cpu::<32>::with_weights(weights);
+    cpu.run_until(duration, exit_ticks);
     let total: u32 = weights.iter().sum();
     let error = |(slot, &weight): (usize, &u32)| {
         let due = duration as f64 * f64::from(weight) / f64::from(total);
-        (processor.running_ticks(slot) as f64 - due).abs() / due
+        (cpu.running_ticks(slot) as f64 - due).abs() / due
     };
     weights.iter().enumerate().map(error).fold(0.0, f64::max)
 }
@@ -40,22 +40,22 @@ fn weights_1_1_2_4_get_their_shares_of_a_second_within_2_percent() {
 
 #[test]
 fn equals_take_turns() {
-    let mut processor = Processor::<4>::with_weights(&[100, 100, 100]);
+    let mut cpu = Cpu::<4>::with_weights(&[100, 100, 100]);
     let mut order = Vec::new();
     for _ in 0..9 {
-        let choice = processor.pick().unwrap();
-        assert_eq!(choice.slice_end, Some(Ticks(processor.now + 2 * MS)));
+        let choice = cpu.pick().unwrap();
+        assert_eq!(choice.slice_end, Some(Ticks(cpu.now + 2 * MS)));
         order.push(choice.slot);
-        processor.now += 2 * MS;
+        cpu.now += 2 * MS;
     }
     assert_eq!(order, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
 }
 
 #[test]
 fn the_heaviest_does_not_starve_the_lightest() {
-    let mut processor = Processor::<2>::with_weights(&[1024, 1]);
-    processor.run_until(10 * 1025 * MS, 0);
-    assert!(processor.running_ticks(1) >= 9 * MS, "{}", processor.running_ticks(1));
+    let mut cpu = Cpu::<2>::with_weights(&[1024, 1]);
+    cpu.run_until(10 * 1025 * MS, 0);
+    assert!(cpu.running_ticks(1) >= 9 * MS, "{}", cpu.running_ticks(1));
 }
 
 proptest! {
@@ -77,16 +77,16 @@ proptest! {
 
     #[test]
     fn nobody_waits_longer_than_the_bound(weights in prop::collection::vec(1_u32..=1024, 2..=8)) {
-        let mut processor = Processor::<8>::with_weights(&weights);
+        let mut cpu = Cpu::<8>::with_weights(&weights);
         let mut last_ran = std::vec![0; weights.len()];
         for _ in 0..10_000 {
-            let choice = processor.pick().unwrap();
+            let choice = cpu.pick().unwrap();
             for (slot, &weight) in weights.iter().enumerate() {
-                let waited = processor.now - last_ran[slot];
+                let waited = cpu.now - last_ran[slot];
                 prop_assert!(waited <= longest_wait(&weights, weight), "slot {} waited {}", slot, waited);
             }
-            processor.now = choice.slice_end.unwrap().0;
-            last_ran[choice.slot] = processor.now;
+            cpu.now = choice.slice_end.unwrap().0;
+            last_ran[choice.slot] = cpu.now;
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of a processor that leaves and an operator that loses patience.
+//! Every interleaving of a CPU that leaves and an operator that loses patience.
 
 use loom::model;
 use loom::sync::Arc;
@@ -12,12 +12,12 @@ fn an_order_that_is_withdrawn_at_any_moment_is_carried_out_or_not_and_both_know(
     model(|| {
         let order = Arc::new(LeaveOrder::new());
         assert!(order.ask() && !order.ask());
-        let processor = {
+        let cpu = {
             let order = order.clone();
             thread::spawn(move || order.progress() == Leaving::Asked && order.begin())
         };
         let is_withdrawn = order.withdraw();
-        let has_begun = processor.join().unwrap();
+        let has_begun = cpu.join().unwrap();
         assert_ne!(is_withdrawn, has_begun, "one of them wins");
         let expected = if has_begun { Leaving::Going } else { Leaving::Stays };
         assert_eq!(order.progress(), expected);
@@ -29,12 +29,12 @@ fn a_refusal_is_heard_unless_the_order_was_withdrawn() {
     model(|| {
         let order = Arc::new(LeaveOrder::new());
         assert!(order.ask());
-        let processor = {
+        let cpu = {
             let order = order.clone();
             thread::spawn(move || order.refuse())
         };
         let is_withdrawn = order.withdraw();
-        processor.join().unwrap();
+        cpu.join().unwrap();
         let expected = if is_withdrawn { Leaving::Stays } else { Leaving::NoRoom };
         assert_eq!(order.progress(), expected);
         order.forget();

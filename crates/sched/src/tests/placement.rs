@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 use crate::placement::{Load, MOST_MOVERS, NoRoom, place, spread};
 
-fn load(processor: u32, weight: u32, free: u32) -> Load {
-    Load { processor, weight, free }
+fn load(cpu: u32, weight: u32, free: u32) -> Load {
+    Load { cpu, weight, free }
 }
 
 #[test]
-fn an_entitys_own_processor_comes_first_however_loaded() {
+fn an_entitys_own_cpu_comes_first_however_loaded() {
     let loads = [load(0, 0, 1), load(3, 900, 1)];
     assert_eq!(place(&loads, Some(3)), Ok(3));
 }
@@ -35,7 +35,7 @@ fn where_nobody_has_room_nobody_is_chosen() {
 fn heavy_ones_are_dealt_out_first() {
     let mut loads = [load(0, 0, 9), load(1, 0, 9)];
     let mut dealt = Vec::new();
-    spread(&[100, 400, 100, 200], &mut loads, |mover, to| dealt.push((mover, to))).expect("room");
+    spread(&[100, 400, 100, 200], &mut loads, |mover, to| dealt.push((mover, to))).expect("package");
     assert_eq!(dealt, [(1, 0), (3, 1), (0, 1), (2, 1)]);
     assert_eq!([loads[0].weight, loads[1].weight], [400, 400]);
 }
@@ -49,7 +49,7 @@ fn all_are_dealt_out_or_none() {
     assert_eq!(spread(&[], &mut [], |_, _| heard += 1), Ok(()), "nobody needs no room");
 }
 
-/// Processors with distinct numbers.
+/// CPUs with distinct numbers.
 fn loads() -> impl Strategy<Value = Vec<Load>> {
     prop::collection::vec((0..4000_u32, 0..8_u32), 0..12).prop_map(|loads| {
         let numbered = loads.into_iter().enumerate();
@@ -62,7 +62,7 @@ proptest! {
     fn nobody_goes_where_there_is_no_room(loads in loads(), own in prop::option::of(0..40_u32)) {
         match place(&loads, own) {
             Ok(at) => {
-                let chosen = loads.iter().find(|load| load.processor == at).expect("one of them");
+                let chosen = loads.iter().find(|load| load.cpu == at).expect("one of them");
                 prop_assert!(chosen.free > 0);
                 let is_least = loads.iter().all(|load| load.free == 0 || chosen.weight <= load.weight);
                 prop_assert!(is_least || own == Some(at));
@@ -90,12 +90,12 @@ proptest! {
         movers.sort_unstable();
         prop_assert_eq!(movers, (0..weights.len()).collect::<Vec<_>>());
         for (old, new) in before.iter().zip(&after) {
-            let got: Vec<u32> = dealt.iter().filter(|(_, to)| *to == new.processor).map(|(mover, _)| weights[*mover]).collect();
+            let got: Vec<u32> = dealt.iter().filter(|(_, to)| *to == new.cpu).map(|(mover, _)| weights[*mover]).collect();
             prop_assert_eq!(new.weight, old.weight + got.iter().sum::<u32>());
             prop_assert_eq!(old.free - new.free, got.len() as u32);
             // Without the last it got, it had no more to do than any other that has room even now.
             let Some(last) = got.last() else { continue };
-            for other in after.iter().filter(|other| other.free > 0 && other.processor != new.processor) {
+            for other in after.iter().filter(|other| other.free > 0 && other.cpu != new.cpu) {
                 prop_assert!(new.weight - last <= other.weight);
             }
         }

@@ -60,14 +60,14 @@ fn apply(queue: &mut RunQueue<SLOTS>, inserted: &mut [u64; SLOTS], step: &Step, 
             let is_idle = queue.running().is_none();
             let was_blocked = queue.state(slot) == Some(State::Blocked);
             let wakeup = queue.wake(slot, Ticks(now));
-            assert!(!(is_idle && was_blocked) || wakeup == Wakeup::PickNow, "an idle processor was not told");
+            assert!(!(is_idle && was_blocked) || wakeup == Wakeup::PickNow, "an idle CPU was not told");
         }
         Step::Block(slot) => queue.block(slot, Ticks(now)),
         Step::Yield(slot) => queue.yield_now(slot, Ticks(now)),
         Step::Pick => {
             let is_wanted = states(queue).iter().any(|&state| state != State::Blocked);
             let choice = queue.pick(Ticks(now));
-            assert_eq!(choice.is_some(), is_wanted, "the processor idles while somebody wants it, or the reverse");
+            assert_eq!(choice.is_some(), is_wanted, "the CPU idles while somebody wants it, or the reverse");
             let is_shared = states(queue).contains(&State::Runnable);
             assert_eq!(choice.map(|choice| choice.slot), queue.running());
             assert_eq!(choice.is_some_and(|choice| choice.slice_end.is_some()), is_shared);
@@ -91,7 +91,7 @@ fn check(queue: &RunQueue<SLOTS>, inserted: &[u64; SLOTS], now: u64) {
 
 proptest! {
     #[test]
-    fn the_processor_is_never_idle_while_wanted_and_all_time_is_accounted_for(script in script()) {
+    fn the_cpu_is_never_idle_while_wanted_and_all_time_is_accounted_for(script in script()) {
         let mut queue = RunQueue::<SLOTS>::new(MS);
         let (mut now, mut latest, mut inserted) = (0_u64, 0_u64, [0; SLOTS]);
         for (step, span) in script {
@@ -106,21 +106,21 @@ proptest! {
     #[test]
     fn no_past_spoils_the_future(script in prop::collection::vec((equal_step(), 0..10 * MS), 1..120)) {
         const SECOND: u64 = 1000 * MS;
-        let mut processor = Processor::<SLOTS> { queue: RunQueue::new(MS), now: 0 };
+        let mut cpu = Cpu::<SLOTS> { queue: RunQueue::new(MS), now: 0 };
         let mut inserted = [0; SLOTS];
         for (step, span) in script {
-            processor.now += span;
-            apply(&mut processor.queue, &mut inserted, &step, processor.now, processor.now);
+            cpu.now += span;
+            apply(&mut cpu.queue, &mut inserted, &step, cpu.now, cpu.now);
         }
-        let past = processor.now;
+        let past = cpu.now;
         for slot in 0..SLOTS {
-            let _ = processor.queue.insert(slot, Weight::DEFAULT, Ticks(past));
-            let _ = processor.wake(slot);
+            let _ = cpu.queue.insert(slot, Weight::DEFAULT, Ticks(past));
+            let _ = cpu.wake(slot);
         }
-        let before: Vec<_> = (0..SLOTS).map(|slot| processor.running_ticks(slot)).collect();
-        processor.run_until(past + 60 * SECOND, 0);
+        let before: Vec<_> = (0..SLOTS).map(|slot| cpu.running_ticks(slot)).collect();
+        cpu.run_until(past + 60 * SECOND, 0);
         for (slot, before) in before.into_iter().enumerate() {
-            let share = processor.running_ticks(slot) - before;
+            let share = cpu.running_ticks(slot) - before;
             let bound = past + (PERIOD_MS + SLEEPER_CREDIT_MS) * MS;
             prop_assert!(share.abs_diff(12 * SECOND) <= bound, "slot {} ran {}", slot, share);
         }

@@ -9,74 +9,74 @@ use super::*;
 const SLEEPER: usize = 0;
 
 /// Entities of these weights that have all run for a while; then the first sleeps.
-fn with_a_sleeper(weights: &[u32], sleep_ticks: u64) -> Processor<8> {
-    let mut processor = Processor::with_weights(weights);
-    processor.run_until(50 * MS, 0);
-    processor.queue.block(SLEEPER, processor.now());
-    let until = processor.now + sleep_ticks;
-    processor.run_until(until, 0);
-    processor
+fn with_a_sleeper(weights: &[u32], sleep_ticks: u64) -> Cpu<8> {
+    let mut cpu = Cpu::with_weights(weights);
+    cpu.run_until(50 * MS, 0);
+    cpu.queue.block(SLEEPER, cpu.now());
+    let until = cpu.now + sleep_ticks;
+    cpu.run_until(until, 0);
+    cpu
 }
 
 #[test]
-fn a_sleeper_that_wakes_has_the_processor_at_once() {
+fn a_sleeper_that_wakes_has_the_cpu_at_once() {
     for others in 1..8 {
-        let mut processor = with_a_sleeper(&[100; 8][..=others], 1000 * MS);
-        assert_eq!(processor.wake(SLEEPER), Wakeup::PickNow);
-        assert_eq!(processor.pick().unwrap().slot, SLEEPER);
+        let mut cpu = with_a_sleeper(&[100; 8][..=others], 1000 * MS);
+        assert_eq!(cpu.wake(SLEEPER), Wakeup::PickNow);
+        assert_eq!(cpu.pick().unwrap().slot, SLEEPER);
     }
 }
 
 #[test]
 fn after_however_long_a_sleep_the_others_wait_for_a_credit_and_a_slice_at_most() {
     for sleep_ms in [100, 10_000, 1_000_000] {
-        let mut processor = with_a_sleeper(&[100, 100, 100], sleep_ms * MS);
-        let _ = processor.wake(SLEEPER);
-        let woken_at = processor.now;
-        while let Some(Choice { slot: SLEEPER, slice_end }) = processor.pick() {
-            processor.now = slice_end.unwrap().0;
+        let mut cpu = with_a_sleeper(&[100, 100, 100], sleep_ms * MS);
+        let _ = cpu.wake(SLEEPER);
+        let woken_at = cpu.now;
+        while let Some(Choice { slot: SLEEPER, slice_end }) = cpu.pick() {
+            cpu.now = slice_end.unwrap().0;
         }
-        let ran = processor.now - woken_at;
+        let ran = cpu.now - woken_at;
         assert!((SLEEPER_CREDIT_MS * MS..=(SLEEPER_CREDIT_MS + PERIOD_MS) * MS).contains(&ran), "{ran}");
     }
 }
 
 #[test]
 fn one_that_has_had_its_share_does_not_overtake_by_a_nap() {
-    let mut processor = Processor::<2>::with_weights(&[100, 100]);
-    processor.run_until(60 * MS, 0);
-    let choice = processor.pick().unwrap();
-    processor.now += WAKE_MARGIN_MS * MS / 2;
+    let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
+    cpu.run_until(60 * MS, 0);
+    let choice = cpu.pick().unwrap();
+    cpu.now += WAKE_MARGIN_MS * MS / 2;
     let other = 1 - choice.slot;
-    processor.queue.block(other, processor.now());
-    assert_eq!(processor.wake(other), Wakeup::Waits);
-    assert_eq!(processor.pick().unwrap(), choice);
+    cpu.queue.block(other, cpu.now());
+    assert_eq!(cpu.wake(other), Wakeup::Waits);
+    assert_eq!(cpu.pick().unwrap(), choice);
 }
 
 #[test]
 fn a_lone_entitys_slice_gets_an_end_when_another_wakes() {
-    let mut processor = Processor::<2>::with_weights(&[100]);
-    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: None }));
-    processor.now = 1;
-    processor.queue.insert(1, Weight::DEFAULT, Ticks(1)).unwrap();
-    assert_eq!(processor.wake(1), Wakeup::PickNow);
-    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: Some(Ticks(1 + 3 * MS)) }));
-    processor.queue.block(1, processor.now());
-    assert_eq!(processor.pick(), Some(Choice { slot: 0, slice_end: None }));
+    let mut cpu = Cpu::<2>::with_weights(&[100]);
+    assert_eq!(cpu.pick(), Some(Choice { slot: 0, slice_end: None }));
+    cpu.now = 1;
+    cpu.queue.insert(1, Weight::DEFAULT, Ticks(1)).unwrap();
+    assert_eq!(cpu.wake(1), Wakeup::PickNow);
+    assert_eq!(cpu.pick(), Some(Choice { slot: 0, slice_end: Some(Ticks(1 + 3 * MS)) }));
+    cpu.queue.block(1, cpu.now());
+    assert_eq!(cpu.pick(), Some(Choice { slot: 0, slice_end: None }));
 }
 
 #[test]
 fn time_alone_is_not_held_against_an_entity_nor_saved_up_by_those_that_slept() {
-    let mut processor = Processor::<2>::with_weights(&[1, 1]);
-    processor.queue.block(1, Ticks(0));
-    processor.run_until(86_400_000 * MS, 0);
-    processor.queue.block(0, processor.now());
-    processor.now += MS;
-    let (_, _) = (processor.wake(0), processor.wake(1));
-    let before = [processor.running_ticks(0), processor.running_ticks(1)];
-    let until = processor.now + 1000 * MS;
-    processor.run_until(until, 0);
-    let share = [0, 1].map(|slot| processor.running_ticks(slot) - before[slot]);
+    let mut cpu = Cpu::<2>::with_weights(&[1, 1]);
+    cpu.queue.block(1, Ticks(0));
+    cpu.run_until(86_400_000 * MS, 0);
+    cpu.queue.block(0, cpu.now());
+    cpu.now += MS;
+    let (_, _) = (cpu.wake(0), cpu.wake(1));
+    let before = [cpu.running_ticks(0), cpu.running_ticks(1)];
+    let until = cpu.now + 1000 * MS;
+    cpu.run_until(until, 0);
+    let share = [0, 1].map(|slot| cpu.running_ticks(slot) - before[slot]);
     assert!(share[0].abs_diff(share[1]) <= (SLEEPER_CREDIT_MS + PERIOD_MS) * MS, "{share:?}");
 }
 
@@ -87,24 +87,24 @@ proptest! {
         naps in prop::collection::vec((1..5 * MS, 1..20 * MS), 1..200),
         sleeper_weight in 1_u32..=1024,
     ) {
-        let mut processor = Processor::<3>::with_weights(&[sleeper_weight, 100, 100]);
+        let mut cpu = Cpu::<3>::with_weights(&[sleeper_weight, 100, 100]);
         for (run, sleep) in naps {
-            let target = processor.running_ticks(SLEEPER) + run;
-            while processor.running_ticks(SLEEPER) < target {
-                let choice = processor.pick().unwrap();
+            let target = cpu.running_ticks(SLEEPER) + run;
+            while cpu.running_ticks(SLEEPER) < target {
+                let choice = cpu.pick().unwrap();
                 let end = choice.slice_end.map_or(u64::MAX, |end| end.0);
-                let left = target - processor.running_ticks(SLEEPER);
-                processor.now = if choice.slot == SLEEPER { end.min(processor.now + left) } else { end };
-                processor.queue.account(processor.now());
+                let left = target - cpu.running_ticks(SLEEPER);
+                cpu.now = if choice.slot == SLEEPER { end.min(cpu.now + left) } else { end };
+                cpu.queue.account(cpu.now());
             }
-            processor.queue.block(SLEEPER, processor.now());
-            let until = processor.now + sleep;
-            processor.run_until(until, 0);
-            let _ = processor.wake(SLEEPER);
+            cpu.queue.block(SLEEPER, cpu.now());
+            let until = cpu.now + sleep;
+            cpu.run_until(until, 0);
+            let _ = cpu.wake(SLEEPER);
         }
-        let due = processor.now as f64 * f64::from(sleeper_weight) / f64::from(sleeper_weight + 200);
+        let due = cpu.now as f64 * f64::from(sleeper_weight) / f64::from(sleeper_weight + 200);
         let most = due + ((SLEEPER_CREDIT_MS + PERIOD_MS) * MS) as f64;
-        prop_assert!(processor.running_ticks(SLEEPER) as f64 <= most);
+        prop_assert!(cpu.running_ticks(SLEEPER) as f64 <= most);
     }
 }
 
@@ -136,25 +136,25 @@ proptest! {
         weights in prop::collection::vec(20_u32..=1024, 8),
         script in prop::collection::vec((happening(), 0..20 * MS), 1..300),
     ) {
-        let mut processor = Processor::<8>::with_weights(&weights);
-        (AWAKE..8).for_each(|slot| processor.queue.block(slot, Ticks(0)));
+        let mut cpu = Cpu::<8>::with_weights(&weights);
+        (AWAKE..8).for_each(|slot| cpu.queue.block(slot, Ticks(0)));
         let mut yields = 0;
         for (happening, span) in script {
             match happening {
-                Happening::Wake(slot) => drop(processor.wake(slot)),
-                Happening::Sleep(slot) => processor.queue.block(slot, processor.now()),
+                Happening::Wake(slot) => drop(cpu.wake(slot)),
+                Happening::Sleep(slot) => cpu.queue.block(slot, cpu.now()),
                 Happening::Yield => {
-                    if let Some(slot) = processor.queue.running() {
-                        processor.queue.yield_now(slot, processor.now());
+                    if let Some(slot) = cpu.queue.running() {
+                        cpu.queue.yield_now(slot, cpu.now());
                         yields += 1;
                     }
                 }
             }
-            let until = processor.now + span;
-            processor.run_until(until, 0);
+            let until = cpu.now + span;
+            cpu.run_until(until, 0);
         }
         let virtual_times: Vec<f64> =
-            (0..AWAKE).map(|slot| processor.running_ticks(slot) as f64 / f64::from(weights[slot])).collect();
+            (0..AWAKE).map(|slot| cpu.running_ticks(slot) as f64 / f64::from(weights[slot])).collect();
         let most = virtual_times.iter().copied().fold(0.0, f64::max);
         let least = virtual_times.iter().copied().fold(f64::MAX, f64::min);
         let lightest = f64::from(weights[..AWAKE].iter().copied().min().unwrap());

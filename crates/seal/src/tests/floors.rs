@@ -30,6 +30,6 @@ fn an_older_image_is_admitted_only_if_policy_and_operator_agree() {
 fn a_refusal_names_both_versions_and_the_way_out_where_there_is_one() {
     let refused = |permits_downgrade| Floor { own: 5, permits_downgrade }.admit(0, false).expect_err("too old");
     assert_eq!(refused(true).to_string(), "its security version is 0, and this host's is 5");
-    assert!(refused(true).mend().contains("--allow-downgrade"));
-    assert!(refused(false).mend().contains("permits no downgrade"));
+    assert!(refused(true).hint().contains("--allow-downgrade"));
+    assert!(refused(false).hint().contains("permits no downgrade"));
 }

@@ -63,7 +63,7 @@ fn a_file_that_was_cut_or_grew_is_refused() {
 }
 
 #[test]
-fn every_error_names_its_mend() {
+fn every_error_names_its_hint() {
     let errors = [
         SealError::Missing,
         SealError::OtherVersion(2),
@@ -75,7 +75,7 @@ fn every_error_names_its_mend() {
         SealError::BadSignature { signer: key(1).public().id() },
     ];
     for error in errors {
-        assert!(!std::format!("{error}").is_empty() && error.mend().len() > 20, "{error}");
+        assert!(!std::format!("{error}").is_empty() && error.hint().len() > 20, "{error}");
     }
     let other = std::format!("{}", errors[4]);
     assert_eq!(other, "it is not what was sealed: its SHA-256 begins with 02020202, not 01010101");

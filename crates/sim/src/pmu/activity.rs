@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a processor does, as far as its counters see it.
+//! What a CPU does, as far as its counters see it.
 
 use super::lbr::Branch;
 
-/// What a processor does in one go.
+/// What a CPU does in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Run {
     /// Cycles.
@@ -20,7 +20,7 @@ pub struct Run {
     pub is_guest: bool,
 }
 
-/// What a processor does in one go, and where.
+/// What a CPU does in one go, and where.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity<'a> {
     /// What counters see.

@@ -59,7 +59,7 @@ impl AmdPmu {
         }
     }
 
-    /// The processor does something.
+    /// The CPU does something.
     pub fn run(&mut self, run: &Run) {
         for at in 0..self.counters.len() {
             let select = self.selects[at];

@@ -38,14 +38,14 @@ impl IntelPmu {
     /// CPUID leaf 0xA: EAX, EBX, EDX; and PERF_CAPABILITIES.
     pub const CPUID: (u32, u32, u32, u64) = (2 | 4 << 8 | 48 << 16 | 7 << 24, 0, 3 | 48 << 5, 1 << 13);
 
-    /// The processor does something.
+    /// The CPU does something.
     pub fn run(&mut self, run: &Run) {
         for bit in COUNTERS {
             self.count(bit, self.seen(bit, run));
         }
     }
 
-    /// What a counter, by its bit in the global registers, sees of what the processor does.
+    /// What a counter, by its bit in the global registers, sees of what the CPU does.
     pub(super) fn seen(&self, bit: usize, run: &Run) -> u64 {
         let (is_on, more) = match bit.checked_sub(FIRST_FIXED) {
             None => {

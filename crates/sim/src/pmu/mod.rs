@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model of a processor's performance counters: registers as Intel's and AMD's manuals have them, over counters that
-//! count exactly what a test lets the processor do. [`IntelCore`] has PEBS, last branch records and top-down metrics
+//! A model of a CPU's performance counters: registers as Intel's and AMD's manuals have them, over counters that
+//! count exactly what a test lets the CPU do. [`IntelCore`] has PEBS, last branch records and top-down metrics
 //! beside them.
 //!
 //! No cost is modelled and nothing is sampled: what the model is for is whether counts are kept, to the last one. A
-//! write that a processor would refuse is a failed test.
+//! write that a CPU would refuse is a failed test.
 
 mod activity;
 mod amd;

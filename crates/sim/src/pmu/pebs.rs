@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PEBS with adaptive records (Intel SDM vol. 3, section 20.9.2): what a counter that overflows has written.
 //!
-//! The model is exact where a processor is not: the record is of the very occurrence that overflowed, and none is
+//! The model is exact where a CPU is not: the record is of the very occurrence that overflowed, and none is
 //! pending.
 
 use pmu::pebs::{Group, ds, record_bytes};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The drivers of `pmu` on the models: several users of one processor's counters, each of whom must find exactly what
+//! The drivers of `pmu` on the models: several users of one CPU's counters, each of whom must find exactly what
 //! happened while its events were let count.
 
 mod alternating;

@@ -10,7 +10,7 @@ use crate::random::Random;
 
 /// What the receiver's FIFO holds.
 const RECEIVER_BYTES: usize = 64;
-/// What a pause of a waiting processor takes.
+/// What a pause of a waiting CPU takes.
 const PAUSE_NS: u64 = 50;
 
 /// A UART and its clock.
@@ -25,7 +25,7 @@ pub struct Line {
     /// The byte on the wire, and when it will have left.
     shifting: Option<(u8, u64)>,
     looped: VecDeque<u8>,
-    /// When the processor will see the interrupt that is pending.
+    /// When the CPU will see the interrupt that is pending.
     interrupt_at_ns: Option<u64>,
     /// What came out at the other end.
     pub received: Vec<u8>,
@@ -64,7 +64,7 @@ impl Line {
         self.now_ns
     }
 
-    /// When the processor will see an interrupt, if one is pending.
+    /// When the CPU will see an interrupt, if one is pending.
     pub fn interrupt_at(&self) -> Option<u64> {
         self.interrupt_at_ns
     }
@@ -74,7 +74,7 @@ impl Line {
         self.shifting.map(|(_, gone_at)| gone_at).filter(|&at| !self.is_dead_at(at))
     }
 
-    /// The processor has seen the interrupt.
+    /// The CPU has seen the interrupt.
     pub fn take_interrupt(&mut self) {
         self.interrupt_at_ns = None;
     }

@@ -2,13 +2,13 @@
 //! A UART with a wire behind it: real baud timing, a FIFO, port accesses that take time, interrupts that come late.
 //!
 //! [`Line`] is the UART as `uart`'s code sees it; every access moves the model's clock, and bytes leave when their time
-//! on the wire is over. [`print()`] is a processor that prints a log through it in one of three [`Way`]s, while a tick
+//! on the wire is over. [`print()`] is a CPU that prints a log through it in one of three [`Way`]s, while a tick
 //! wants to be served:
 //!
 //! ```text
 //! lines ──► Uart::offer / Uart::send ──► Line ──► what came out at the other end
 //!                   ▲                      │
-//!     tick ──► processor ◄── interrupt ────┘
+//!     tick ──► CPU ◄── interrupt ────┘
 //! ```
 //!
 //! What it leaves out: noise on the wire, flow control, what other traffic on the bus adds to an access.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A processor that prints a log, and wants to serve a tick every millisecond meanwhile.
+//! A CPU that prints a log, and wants to serve a tick every millisecond meanwhile.
 
 use uart::{Absent, Interrupts, Patience, Peer, Policy, Uart};
 
@@ -17,7 +17,7 @@ const GIVE_UP_NS: u64 = 5_000_000_000;
 /// Who prints, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The processor's loop, a fill at a time, when the UART interrupts for more.
+    /// The CPU's loop, a fill at a time, when the UART interrupts for more.
     Interrupts,
     /// Whoever logs, polling, a line at a time with interrupts masked: early boot, and what loggers did before.
     Polling,
@@ -36,7 +36,7 @@ pub struct Outcome {
     pub drops: u64,
     /// From the first byte offered to the last received.
     pub elapsed_ns: u64,
-    /// Of that, what the processor spent on printing.
+    /// Of that, what the CPU spent on printing.
     pub busy_ns: u64,
     /// Port accesses, without those of finding it out.
     pub accesses: u64,
@@ -61,7 +61,7 @@ impl Outcome {
         self.wire_share() * self.bytes_per_second
     }
 
-    /// The share of its processor.
+    /// The share of its CPU.
     pub fn cpu_share(&self) -> f64 {
         self.busy_ns as f64 / self.elapsed_ns as f64
     }
@@ -83,14 +83,14 @@ pub fn print(setup: Setup, policy: Policy, way: Way, lines: &[String]) -> Result
     let (began_ns, probed) = (line.now(), (line.accesses, line.looks));
     line.lost = 0;
     let ticks = Ticks { next_ns: began_ns + TICK_NS, late: 0 };
-    let mut processor = Processor { uart, ticks, handler_ns: setup.handler_ns, busy_ns: 0, longest_off_ns: 0 };
+    let mut cpu = Cpu { uart, ticks, handler_ns: setup.handler_ns, busy_ns: 0, longest_off_ns: 0 };
     match way {
-        Way::Interrupts => processor.print_by_interrupts(lines),
-        Way::Polling => processor.print_polling(lines),
+        Way::Interrupts => cpu.print_by_interrupts(lines),
+        Way::Polling => cpu.print_polling(lines),
     }
-    processor.let_it_leave();
-    let counters = processor.uart.counters();
-    let line = processor.uart.hardware();
+    cpu.let_it_leave();
+    let counters = cpu.uart.counters();
+    let line = cpu.uart.hardware();
     Ok(Outcome {
         received: line.received.clone(),
         lost: line.lost,
@@ -99,14 +99,14 @@ pub fn print(setup: Setup, policy: Policy, way: Way, lines: &[String]) -> Result
         elapsed_ns: line.last_at_ns.saturating_sub(began_ns).max(1),
         accesses: line.accesses - probed.0,
         looks: line.looks - probed.1,
-        busy_ns: processor.busy_ns,
-        longest_off_ns: processor.longest_off_ns,
-        late_ticks: processor.ticks.late,
+        busy_ns: cpu.busy_ns,
+        longest_off_ns: cpu.longest_off_ns,
+        late_ticks: cpu.ticks.late,
         bytes_per_second: f64::from(found.rate.baud()) / 10.0,
     })
 }
 
-struct Processor {
+struct Cpu {
     uart: Uart<Line>,
     ticks: Ticks,
     handler_ns: u64,
@@ -129,7 +129,7 @@ impl Ticks {
     }
 }
 
-impl Processor {
+impl Cpu {
     fn now(&mut self) -> u64 {
         self.uart.hardware().now()
     }

@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 
 use uart::Rate;
 
-/// A UART and its way to the processor. Times are in nanoseconds.
+/// A UART and its way to the CPU. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// What its transmitter holds; 1 is a holding register.
@@ -20,7 +20,7 @@ pub struct Setup {
     pub status_ns: RangeInclusive<u64>,
     /// From the cause of an interrupt to its handler.
     pub latency_ns: RangeInclusive<u64>,
-    /// What entering and leaving the handler costs the processor.
+    /// What entering and leaving the handler costs the CPU.
     pub handler_ns: u64,
     /// It takes no byte off its wire from this moment on.
     pub dies_at_ns: Option<u64>,

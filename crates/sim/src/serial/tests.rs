@@ -13,7 +13,7 @@ fn printed(setup: Setup, policy: Policy, way: Way) -> Outcome {
 }
 
 #[test]
-fn the_fifo_fills_the_wire_and_leaves_the_processor_alone() {
+fn the_fifo_fills_the_wire_and_leaves_the_cpu_alone() {
     let outcome = printed(Setup::good(), Policy::Fifo, Way::Interrupts);
     assert!(outcome.wire_share() >= 0.99, "{}", outcome.wire_share());
     assert!(outcome.cpu_share() <= 0.03, "{}", outcome.cpu_share());
@@ -31,7 +31,7 @@ fn slow_status_reads_do_not_slow_the_wire() {
 #[test]
 fn polling_looks_only_when_the_fifo_can_be_empty() {
     let outcome = printed(Setup::slow(), Policy::Fifo, Way::Polling);
-    // Without the clock's help a fill is looked at a hundred times.
+    // Without the clock's help a fill is checked a hundred times.
     assert!(outcome.looks < outcome.received.len() as u64 / 16 * 12, "{}", outcome.looks);
 }
 
@@ -68,7 +68,7 @@ fn a_uart_that_dies_is_given_up_and_what_it_took_is_in_order() {
     let lines = storm(20);
     let text = lines.concat().into_bytes();
     for way in [Way::Interrupts, Way::Polling] {
-        let outcome = print(Setup::dying(), Policy::Fifo, way, &lines).expect("it lived when it was looked for");
+        let outcome = print(Setup::dying(), Policy::Fifo, way, &lines).expect("it lived when it was searched for");
         assert!(text.starts_with(&outcome.received) && outcome.received.len() > 100);
         assert!(way == Way::Interrupts || (outcome.drops, outcome.refused > 0) == (1, true), "{outcome:?}");
         assert!(outcome.longest_off_ns < 100_000_000);

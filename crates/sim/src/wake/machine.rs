@@ -2,10 +2,10 @@
 //! What waking costs, and where each number comes from.
 //!
 //! "Published" are the timings that David Woodhouse posted to the Linux kernel mailing list on 19 January 2021 ("use
-//! x86 cpu park to speedup smp_init in kexec situation"): the four waits of each processor, one line each, on a virtual
-//! machine (Skylake, processors 10 to 15 shown) and on a 28-thread Haswell. Each range here runs from the smallest to
+//! x86 cpu park to speedup smp_init in kexec situation"): the four waits of each CPU, one line each, on a virtual
+//! machine (Skylake, CPUs 10 to 15 shown) and on a 28-thread Haswell. Each range here runs from the smallest to
 //! the largest value listed. Nothing is known about its shape, so all values in it count as equally likely; nor about
-//! rare processors beyond it, so a real machine of thousands may wait longer for its slowest than the model does.
+//! rare CPUs beyond it, so a real machine of thousands may wait longer for its slowest than the model does.
 
 use core::ops::RangeInclusive;
 
@@ -18,9 +18,9 @@ pub struct Machine {
     pub ticks_per_us: u64,
     /// From the start-up interrupt to the first instruction. Published: the first wait.
     pub first_sign: RangeInclusive<u64>,
-    /// Initialisation of the first thread of a core. Published: the second wait, processors 1 to 13 of the Haswell.
+    /// Initialisation of the first thread of a core. Published: the second wait, CPUs 1 to 13 of the Haswell.
     pub first_thread: RangeInclusive<u64>,
-    /// Initialisation of a thread whose sibling runs. Published: the second wait, processors 14 to 27 of the Haswell.
+    /// Initialisation of a thread whose sibling runs. Published: the second wait, CPUs 14 to 27 of the Haswell.
     pub sibling: RangeInclusive<u64>,
     /// TSC synchronisation as Linux does it: the baseline's. Published: the third wait.
     pub linux_sync: RangeInclusive<u64>,
@@ -32,12 +32,12 @@ pub struct Machine {
     pub interrupt: u64,
     /// Setting or clearing the warm-reset vector: four writes to CMOS ports at about 1 µs each (ISA timing).
     pub reset_vector: u64,
-    /// Leaving MWAIT after a write. Assumed 2 µs: the exit latency that Intel's processors of that time declare for C1
-    /// and C1E is 2 to 10 µs, and a parked processor asks for the shallowest.
+    /// Leaving MWAIT after a write. Assumed 2 µs: the exit latency that Intel's CPUs of that time declare for C1
+    /// and C1E is 2 to 10 µs, and a parked CPU asks for the shallowest.
     pub parked_wake: u64,
-    /// From the interrupt that wakes a halted processor to its next look. Assumed 2 µs, as for leaving MWAIT.
+    /// From the interrupt that wakes a halted CPU to its next look. Assumed 2 µs, as for leaving MWAIT.
     pub halt_wake: u64,
-    /// A cache line from the processor that wrote it. Assumed 200: the order of a transfer within a package; between
+    /// A cache line from the CPU that wrote it. Assumed 200: the order of a transfer within a package; between
     /// packages it is about twice that.
     pub line: u64,
     /// Threads that share a copy of what all read, which is then fetched once per package. Assumed.
@@ -83,7 +83,7 @@ impl Machine {
             linux_sync: 60_010_432..=60_014_786,
             going_online: 28..=30,
             threads_per_core: 1,
-            // Published: sending INIT and start-up interrupt to one processor takes about 300,000 together.
+            // Published: sending INIT and start-up interrupt to one CPU takes about 300,000 together.
             interrupt: 150_000,
             ..Self::haswell()
         }

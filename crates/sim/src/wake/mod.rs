@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waking processors: a discrete-event model under the real bring-up code.
+//! Waking CPUs: a discrete-event model under the real bring-up code.
 //!
-//! The boot processor runs [`bringup::bring_up`] itself; every other one is a [`bringup::Follower`], stepped when its
+//! The boot CPU runs [`bringup::bring_up`] itself; every other one is a [`bringup::Follower`], stepped when its
 //! next event is due, on the same shared words and with a clock of its own. What the model adds is time: waking,
 //! preparing, interrupts, cache lines, queues where many read or write one line, and [`Fate`]s.
 //!
 //! ```text
-//! bring_up ──▶ World (Kick): spends time ──▶ events due: Processor ──▶ Follower ──▶ shared words
+//! bring_up ──▶ World (Kick): spends time ──▶ events due: CPU ──▶ Follower ──▶ shared words
 //!     ▲                                                                                 │
 //!     └──────────────────────────────── looks ──────────────────────────────────────────┘
 //! ```
 //!
 //! What it leaves out: memory bandwidth, power and thermal limits, firmware, and packages further away than others.
 
+mod cpu;
 mod machine;
-mod processor;
 mod setup;
 mod world;
 
-use bringup::{Crew, GROUP_PROCESSORS, Group, ParkSlot, Policy, ProcessorCell, Shared, State};
+use bringup::{CpuCell, Crew, GROUP_CPUS, Group, ParkSlot, Policy, Shared, State};
 use bringup::{bring_up, bring_up_some, in_order, last_first_sign};
 
 pub use machine::Machine;
 pub use setup::{Fared, Fate, Outcome, Setup};
 
 use crate::random::Random;
-use processor::Activity;
+use cpu::Activity;
 use world::World;
 
 /// Brings up a modelled machine.
 ///
 /// # Panics
-/// Without any processor.
+/// Without any CPU.
 pub fn simulate(machine: &Machine, setup: &Setup) -> Outcome {
-    let count = setup.processors as usize;
-    let apic_ids: Vec<u32> = (0..setup.processors).collect();
-    let cells: Vec<_> = (0..count).map(|_| ProcessorCell::new()).collect();
-    let groups: Vec<_> = (0..count.div_ceil(GROUP_PROCESSORS)).map(|_| Group::new()).collect();
+    let count = setup.cpus as usize;
+    let apic_ids: Vec<u32> = (0..setup.cpus).collect();
+    let cells: Vec<_> = (0..count).map(|_| CpuCell::new()).collect();
+    let groups: Vec<_> = (0..count.div_ceil(GROUP_CPUS)).map(|_| Group::new()).collect();
     let shared = Shared::new();
     let slots = park_all(setup);
     cells.iter().skip(1).zip(&slots).for_each(|(cell, _)| assert!(cell.mark_parked(), "a fresh cell"));
@@ -49,32 +49,32 @@ pub fn simulate(machine: &Machine, setup: &Setup) -> Outcome {
     };
     for &index in &setup.later {
         if cells.get(index as usize).is_some_and(|cell| cell.leave(State::Offline).is_ok()) {
-            world.processors[index as usize].activity = Activity::Asleep;
+            world.cpus[index as usize].activity = Activity::Asleep;
         }
         summary.dead.extend(bring_up_some(&crew, &[index], &mut world).dead);
     }
     let waits = in_order(&crew, summary.wait_began);
     let fared = waits.map(|(index, waits)| {
-        let processor = &world.processors[index as usize];
+        let cpu = &world.cpus[index as usize];
         Fared {
             state: crew.state(index),
-            takes_work: matches!(processor.activity, Activity::Working),
+            takes_work: matches!(cpu.activity, Activity::Working),
             sync: cells[index as usize].sync(),
-            skew: processor.skew,
-            resets_while_running: processor.resets_while_running,
+            skew: cpu.skew,
+            resets_while_running: cpu.resets_while_running,
             waits,
         }
     });
     let last_first_sign = last_first_sign(&crew, summary.wait_began);
-    Outcome { summary, last_first_sign, processors: fared.collect() }
+    Outcome { summary, last_first_sign, cpus: fared.collect() }
 }
 
-/// What the previous image left: everybody at its mailbox. Empty where the policy wakes processors by interrupts.
+/// What the previous image left: everybody at its mailbox. Empty where the policy wakes CPUs by interrupts.
 fn park_all(setup: &Setup) -> Vec<ParkSlot> {
     if setup.policy != Policy::Park {
         return Vec::new();
     }
-    let slots: Vec<_> = (0..setup.processors).map(|_| ParkSlot::new()).collect();
+    let slots: Vec<_> = (0..setup.cpus).map(|_| ParkSlot::new()).collect();
     for (index, slot) in (0..).zip(&slots) {
         if !setup.fates.contains(&(index, Fate::BadSlot)) {
             slot.park(index);
@@ -83,10 +83,10 @@ fn park_all(setup: &Setup) -> Vec<ParkSlot> {
     slots
 }
 
-/// Ticks that Linux 5.10 would take one processor after the other, by the published waits: kick, four waits, next.
-pub fn linux_serial_ticks(machine: &Machine, processors: u32) -> u64 {
+/// Ticks that Linux 5.10 would take one CPU after the other, by the published waits: kick, four waits, next.
+pub fn linux_serial_ticks(machine: &Machine, cpus: u32) -> u64 {
     let mut random = Random(1);
-    let cores = processors.div_ceil(machine.threads_per_core);
+    let cores = cpus.div_ceil(machine.threads_per_core);
     let of = |index: u32| {
         let initialisation = if index < cores { &machine.first_thread } else { &machine.sibling };
         [&machine.first_sign, initialisation, &machine.linux_sync, &machine.going_online]
@@ -96,7 +96,7 @@ pub fn linux_serial_ticks(machine: &Machine, processors: u32) -> u64 {
             + 2 * machine.interrupt
             + 2 * machine.reset_vector
     };
-    (1..processors).map(of).sum()
+    (1..cpus).map(of).sum()
 }
 
 #[cfg(test)]

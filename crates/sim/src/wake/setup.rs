@@ -8,7 +8,7 @@ use bringup::{ClockSync, Plan, Policy, State, Summary, Waits};
 
 use super::machine::Machine;
 
-/// How a processor behaves.
+/// How a CPU behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// It does all it should.
@@ -20,15 +20,15 @@ pub enum Fate {
     DiesIn(Phase),
     /// It does all it should, but its first sign comes this much later.
     Sleeps(u64),
-    /// Its mailbox holds something else. Concerns parked processors only.
+    /// Its mailbox holds something else. Concerns parked CPUs only.
     BadSlot,
 }
 
 /// A bring-up to be modelled.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Processors, the boot processor included.
-    pub processors: u32,
+    /// CPUs, the boot CPU included.
+    pub cpus: u32,
     /// How they are brought up.
     pub policy: Policy,
     /// Whether one interrupt wakes all.
@@ -37,11 +37,11 @@ pub struct Setup {
     pub tsc: Mode,
     /// Whether the counters run at one rate, and show in `IA32_TSC_ADJUST` what was written to them.
     pub has_tsc_adjust: bool,
-    /// Their counters are up to this far from the boot processor's.
+    /// Their counters are up to this far from the boot CPU's.
     pub largest_skew: u64,
     /// Whether they are known to run on fewer real ones.
-    pub shares_processors: bool,
-    /// Processors (by number) that are not healthy.
+    pub shares_cpus: bool,
+    /// CPUs (by number) that are not healthy.
     pub fates: Vec<(u32, Fate)>,
     /// Those brought up at first; `None` is all.
     pub wanted: Option<Vec<u32>>,
@@ -53,22 +53,10 @@ pub struct Setup {
 
 impl Setup {
     /// All healthy, all counters equal and proven so.
-    pub fn new(processors: u32, policy: Policy, reach: Reach) -> Self {
+    pub fn new(cpus: u32, policy: Policy, reach: Reach) -> Self {
         let (tsc, has_tsc_adjust, largest_skew) = (Mode::Auto, true, 0);
-        let (shares_processors, fates, wanted, later) = (false, Vec::new(), None, Vec::new());
-        Self {
-            processors,
-            policy,
-            reach,
-            tsc,
-            has_tsc_adjust,
-            largest_skew,
-            shares_processors,
-            fates,
-            wanted,
-            later,
-            seed: 1,
-        }
+        let (shares_cpus, fates, wanted, later) = (false, Vec::new(), None, Vec::new());
+        Self { cpus, policy, reach, tsc, has_tsc_adjust, largest_skew, shares_cpus, fates, wanted, later, seed: 1 }
     }
 
     pub(super) fn plan(&self, machine: &Machine) -> Plan {
@@ -77,14 +65,14 @@ impl Setup {
             is_invariant: self.has_tsc_adjust,
             boot_adjust: self.has_tsc_adjust.then_some(0),
             package_shift: 32,
-            shares_processors: self.shares_processors,
+            shares_cpus: self.shares_cpus,
         };
         let limits = Limits::new(machine.ticks_per_us, 0);
         Plan { policy: self.policy, reach: self.reach, startup_page: 8, limits, sync, reset_at: None }
     }
 }
 
-/// What a modelled processor came to.
+/// What a modelled CPU came to.
 #[derive(Clone, Copy, Debug)]
 pub struct Fared {
     /// Where it stands.
@@ -93,11 +81,11 @@ pub struct Fared {
     pub takes_work: bool,
     /// What was found out about its clock.
     pub sync: ClockSync,
-    /// By how much its counter is really ahead of the boot processor's, in the end.
+    /// By how much its counter is really ahead of the boot CPU's, in the end.
     pub skew: i64,
     /// Times that INIT hit it while it ran.
     pub resets_while_running: u32,
-    /// What the boot processor waited for on its account.
+    /// What the boot CPU waited for on its account.
     pub waits: Waits,
 }
 
@@ -106,8 +94,8 @@ pub struct Fared {
 pub struct Outcome {
     /// What bring-up itself says.
     pub summary: Summary,
-    /// Ticks that the boot processor waited for the last first sign of life.
+    /// Ticks that the boot CPU waited for the last first sign of life.
     pub last_first_sign: u64,
-    /// Each processor but the first, number 1 at position 0.
-    pub processors: Vec<Fared>,
+    /// Each CPU but the first, number 1 at position 0.
+    pub cpus: Vec<Fared>,
 }

@@ -14,20 +14,20 @@ const ALL: [(Policy, Reach); 4] = [
     (Policy::Park, Reach::Each),
 ];
 
-fn total(machine: &Machine, processors: u32, policy: Policy, reach: Reach) -> u64 {
-    let outcome = simulate(machine, &Setup::new(processors, policy, reach));
-    assert_eq!(outcome.summary.online, processors - 1);
+fn total(machine: &Machine, cpus: u32, policy: Policy, reach: Reach) -> u64 {
+    let outcome = simulate(machine, &Setup::new(cpus, policy, reach));
+    assert_eq!(outcome.summary.online, cpus - 1);
     outcome.summary.total_ticks
 }
 
 #[test]
-fn every_policy_brings_every_processor_online() {
+fn every_policy_brings_every_cpu_online() {
     for (policy, reach) in ALL {
-        for processors in [1, 2, 3, 9, 64, 65, 300] {
-            let outcome = simulate(&Machine::haswell(), &Setup::new(processors, policy, reach));
-            assert_eq!((outcome.summary.online, outcome.summary.dead.len()), (processors - 1, 0), "{policy:?}");
-            assert!(outcome.processors.iter().all(|fared| fared.state == State::Online && fared.takes_work));
-            assert!(outcome.processors.iter().all(|fared| fared.resets_while_running == 0));
+        for cpus in [1, 2, 3, 9, 64, 65, 300] {
+            let outcome = simulate(&Machine::haswell(), &Setup::new(cpus, policy, reach));
+            assert_eq!((outcome.summary.online, outcome.summary.dead.len()), (cpus - 1, 0), "{policy:?}");
+            assert!(outcome.cpus.iter().all(|fared| fared.state == State::Online && fared.takes_work));
+            assert!(outcome.cpus.iter().all(|fared| fared.resets_while_running == 0));
         }
     }
 }
@@ -41,7 +41,7 @@ fn only_those_that_are_wanted_come_and_the_others_later() {
         let setup = Setup { wanted: Some(wanted.clone()), later: later.clone(), tsc: Mode::Measure, ..base };
         let outcome = simulate(&Machine::haswell(), &setup);
         assert_eq!((outcome.summary.online, &outcome.summary.dead), (wanted.len() as u32, &Vec::new()), "{policy:?}");
-        for (index, fared) in (1..).zip(&outcome.processors) {
+        for (index, fared) in (1..).zip(&outcome.cpus) {
             let is_expected = wanted.contains(&index) || later.contains(&index);
             assert_eq!((fared.state == State::Online, fared.takes_work), (is_expected, is_expected), "{index}");
             assert_eq!(fared.resets_while_running, 0, "{index}");
@@ -62,7 +62,7 @@ fn nobody_waits_for_an_answer_of_one_that_is_not_wanted() {
     assert!(outcome.summary.total_ticks < limits.answer, "{}", outcome.summary.total_ticks);
 }
 
-/// The totals in brackets of the published listing, processors 1 to 27 of the Haswell.
+/// The totals in brackets of the published listing, CPUs 1 to 27 of the Haswell.
 #[test]
 fn the_serial_model_takes_what_was_published() {
     const PUBLISHED: [u64; 27] = [
@@ -82,7 +82,7 @@ fn the_serial_model_takes_what_was_published() {
 fn an_early_kick_makes_the_first_wait_vanish() {
     let first_waits = |policy| {
         let outcome = simulate(&Machine::haswell(), &Setup::new(128, policy, Reach::Everyone));
-        let mut waits: Vec<_> = outcome.processors.iter().map(|fared| fared.waits.first_sign).collect();
+        let mut waits: Vec<_> = outcome.cpus.iter().map(|fared| fared.waits.first_sign).collect();
         waits.sort_unstable();
         waits[waits.len() / 2]
     };
@@ -93,17 +93,17 @@ fn an_early_kick_makes_the_first_wait_vanish() {
 }
 
 #[test]
-fn waits_of_all_processors_add_up_to_the_total() {
+fn waits_of_all_cpus_add_up_to_the_total() {
     for (policy, reach) in ALL {
         let outcome = simulate(&Machine::haswell(), &Setup::new(96, policy, reach));
-        let waited: u64 = outcome.processors.iter().map(|fared| fared.waits.total()).sum();
+        let waited: u64 = outcome.cpus.iter().map(|fared| fared.waits.total()).sum();
         let total = outcome.summary.total_ticks;
         assert!(waited <= total && waited * 100 >= total * 90, "{policy:?}: {waited} of {total}");
     }
 }
 
 #[test]
-fn thirty_two_times_as_many_processors_take_no_more_than_half_as_long_again() {
+fn thirty_two_times_as_many_cpus_take_no_more_than_half_as_long_again() {
     let machine = Machine::haswell();
     for (policy, reach) in [(Policy::Parallel, Reach::Everyone), (Policy::Park, Reach::Each)] {
         let (few, many) = (total(&machine, 128, policy, reach), total(&machine, 4096, policy, reach));
@@ -125,7 +125,7 @@ fn clocks_apart_are_measured_and_corrected_where_that_can_be_done() {
     for (policy, reach) in ALL {
         let setup = Setup { largest_skew: 1_000_000, ..Setup::new(100, policy, reach) };
         let outcome = simulate(&Machine::haswell(), &setup);
-        for fared in &outcome.processors {
+        for fared in &outcome.cpus {
             assert_eq!(fared.sync.outcome, SyncOutcome::Corrected, "{policy:?} {fared:?}");
             assert!(fared.skew.unsigned_abs() < 3_000, "{policy:?}: {} is left", fared.skew);
         }
@@ -138,7 +138,7 @@ fn clocks_that_cannot_be_corrected_are_reported_with_their_skew() {
     for (policy, reach) in ALL {
         let base = Setup::new(100, policy, reach);
         let outcome = simulate(&Machine::haswell(), &Setup { has_tsc_adjust: false, largest_skew: 1_000_000, ..base });
-        for fared in &outcome.processors {
+        for fared in &outcome.cpus {
             let ClockSync { outcome, skew: found, .. } = fared.sync;
             assert!(outcome == SyncOutcome::Differs || fared.skew.abs() < 3_000, "{policy:?}: {fared:?}");
             assert!((found + fared.skew).abs() < 3_000, "{policy:?}: {found} found: {fared:?}");
@@ -150,12 +150,12 @@ fn clocks_that_cannot_be_corrected_are_reported_with_their_skew() {
 fn equal_clocks_agree_or_are_not_even_measured() {
     let setup = Setup::new(100, Policy::Parallel, Reach::Everyone);
     let outcome = simulate(&Machine::haswell(), &setup);
-    assert!(outcome.processors.iter().all(|fared| fared.sync.outcome == SyncOutcome::Skipped));
+    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Skipped));
     let outcome = simulate(&Machine::haswell(), &Setup { tsc: Mode::Measure, ..setup.clone() });
-    assert!(outcome.processors.iter().all(|fared| fared.sync.outcome == SyncOutcome::Agrees));
+    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Agrees));
     let skewed = Setup { tsc: Mode::Skip, largest_skew: 1000, ..setup };
     let outcome = simulate(&Machine::haswell(), &skewed);
-    assert!(outcome.processors.iter().all(|fared| fared.sync.outcome == SyncOutcome::Skipped), "the operator's choice");
+    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Skipped), "the operator's choice");
 }
 
 #[test]
@@ -166,27 +166,26 @@ fn measuring_thousands_of_clocks_takes_little_longer_than_waking_them() {
     assert!(measured * 10 <= skipped * 11, "{skipped} → {measured}");
 }
 
-/// Where processors share real ones, they all ask the boot processor, which lets them take turns.
+/// Where CPUs share real ones, they all ask the boot CPU, which lets them take turns.
 #[test]
-fn clocks_are_measured_in_turn_where_processors_share_real_ones() {
-    let base =
-        Setup { shares_processors: true, has_tsc_adjust: false, ..Setup::new(300, Policy::Parallel, Reach::Everyone) };
+fn clocks_are_measured_in_turn_where_cpus_share_real_ones() {
+    let base = Setup { shares_cpus: true, has_tsc_adjust: false, ..Setup::new(300, Policy::Parallel, Reach::Everyone) };
     let outcome = simulate(&Machine::virtual_skylake(), &base);
     assert_eq!((outcome.summary.online, outcome.summary.dead.len()), (299, 0));
-    assert!(outcome.processors.iter().all(|fared| fared.sync.outcome == SyncOutcome::Agrees));
+    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Agrees));
     // A turn is a wake-up and a few lines, not a fixed time.
-    let waited: u64 = outcome.processors.iter().map(|fared| fared.waits.tsc_sync).sum();
+    let waited: u64 = outcome.cpus.iter().map(|fared| fared.waits.tsc_sync).sum();
     assert!(waited < 299 * 300_000, "{waited}");
 }
 
 #[test]
 fn one_that_sleeps_too_long_is_given_up_and_halts_when_it_wakes() {
     for (policy, reach) in ALL {
-        // It wakes while the boot processor still waits for another that dies later.
+        // It wakes while the boot CPU still waits for another that dies later.
         let too_long = Limits::new(3000, 0).first_sign + 1_000_000;
         let fates = vec![(1, Fate::Sleeps(too_long)), (2, Fate::DiesIn(Phase::Online))];
         let outcome = simulate(&Machine::haswell(), &Setup { fates, ..Setup::new(8, policy, reach) });
-        let sleeper = outcome.processors[0];
+        let sleeper = outcome.cpus[0];
         assert_eq!((sleeper.state, sleeper.takes_work), (State::Dead(Phase::FirstSign), false));
         assert_eq!(outcome.summary.online, 5);
     }
@@ -198,12 +197,12 @@ fn a_lost_start_up_interrupt_is_sent_once_more() {
         let fates = vec![(3, Fate::LosesStartups(1)), (5, Fate::LosesStartups(2))];
         let outcome = simulate(&Machine::haswell(), &Setup { fates, ..Setup::new(8, policy, reach) });
         assert_eq!(outcome.summary.dead, [(5, Phase::FirstSign)]);
-        assert_eq!(outcome.processors[2].state, State::Online);
+        assert_eq!(outcome.cpus[2].state, State::Online);
     }
 }
 
 #[test]
-fn a_mailbox_without_sense_costs_its_processor_and_nobody_else() {
+fn a_mailbox_without_sense_costs_its_cpu_and_nobody_else() {
     let fates = vec![(1, Fate::BadSlot), (2, Fate::DiesIn(Phase::FirstSign))];
     let outcome = simulate(&Machine::haswell(), &Setup { fates, ..Setup::new(300, Policy::Park, Reach::Each) });
     assert_eq!(outcome.summary.dead, [(1, Phase::FirstSign), (2, Phase::FirstSign)]);
@@ -236,24 +235,24 @@ proptest! {
     #[test]
     fn whoever_dies_however_the_others_go_online_and_the_wait_ends(
         way in 0usize..4,
-        processors in 2u32..90,
+        cpus in 2u32..90,
         fates in prop::collection::btree_map(1u32..90, any_fate(), 0..8),
         mode in prop::sample::select(vec![Mode::Auto, Mode::Measure, Mode::Skip]),
         has_tsc_adjust: bool,
-        shares_processors: bool,
+        shares_cpus: bool,
         largest_skew in prop_oneof![Just(0), Just(50_000_000u64)],
         seed: u64,
     ) {
         let (policy, reach) = ALL[way];
-        let fates: Vec<_> = fates.into_iter().filter(|(index, _)| *index < processors).collect();
-        let base = Setup::new(processors, policy, reach);
-        let setup = Setup { tsc: mode, has_tsc_adjust, shares_processors, largest_skew, fates: fates.clone(), seed, ..base };
+        let fates: Vec<_> = fates.into_iter().filter(|(index, _)| *index < cpus).collect();
+        let base = Setup::new(cpus, policy, reach);
+        let setup = Setup { tsc: mode, has_tsc_adjust, shares_cpus, largest_skew, fates: fates.clone(), seed, ..base };
         let machine = Machine::haswell();
         let outcome = simulate(&machine, &setup);
-        for (index, fared) in (1..).zip(&outcome.processors) {
+        for (index, fared) in (1..).zip(&outcome.cpus) {
             let fate = fates.iter().find(|(number, _)| *number == index).map_or(Fate::Healthy, |(_, fate)| *fate);
             prop_assert_eq!(fared.takes_work, fared.state == State::Online, "{} {:?}", index, fate);
-            prop_assert!(fared.state.is_settled(), "{} {:?} is {}", index, fate, fared.state);
+            prop_assert!(fared.state.has_final_clock(), "{} {:?} is {}", index, fate, fared.state);
             // Whoever is not bound to die is online; one that sleeps about as long as the limit may be either.
             if !is_fatal(fate, policy) {
                 prop_assert_eq!(fared.state, State::Online, "{}: {:?}", index, fate);
@@ -263,10 +262,10 @@ proptest! {
             }
             prop_assert_eq!(fared.resets_while_running, 0);
         }
-        let online = outcome.processors.iter().filter(|fared| fared.state == State::Online).count();
+        let online = outcome.cpus.iter().filter(|fared| fared.state == State::Online).count();
         prop_assert_eq!(outcome.summary.online as usize, online);
-        prop_assert_eq!(outcome.summary.dead.len() + online, processors as usize - 1);
-        let batches = if policy == Policy::Serial { u64::from(processors) } else { 1 };
+        prop_assert_eq!(outcome.summary.dead.len() + online, cpus as usize - 1);
+        let batches = if policy == Policy::Serial { u64::from(cpus) } else { 1 };
         prop_assert!(outcome.summary.total_ticks <= batches * (Limits::new(3000, 0).total() + 100_000_000));
     }
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boot processor's surroundings: time passes only while it acts or waits, and with it everything that is due.
+//! The boot CPU's surroundings: time passes only while it acts or waits, and with it everything that is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bringup::state::Phase;
-use bringup::{Clock, Crew, Entry, GROUP_PROCESSORS, Kick, ParkSlot, State, Wake};
+use bringup::{Clock, Crew, Entry, GROUP_CPUS, Kick, ParkSlot, State, Wake};
 
+use super::cpu::{Activity, Cpu, Due, Moment};
 use super::machine::Machine;
-use super::processor::{Activity, Due, Moment, Processor};
 use super::setup::{Fate, Setup};
 use crate::random::Random;
 
-/// Lines of other processors that the boot processor reads per look at most.
+/// Lines of other CPUs that the boot CPU reads per poll at most.
 const LINES_PER_LOOK: u64 = 64;
 
 pub(super) struct World<'a> {
     crew: Crew<'a>,
     machine: &'a Machine,
     slots: &'a [ParkSlot],
-    pub processors: Vec<Processor<'a>>,
+    pub cpus: Vec<Cpu<'a>>,
     due: BinaryHeap<Reverse<(u64, u32)>>,
     now: u64,
     random: Random,
@@ -29,41 +29,41 @@ pub(super) struct World<'a> {
     package_free: Vec<u64>,
     /// When the next arrival can be counted, group by group.
     group_free: Vec<u64>,
-    /// Lines written by others that the boot processor has not read since.
+    /// Lines written by others that the boot CPU has not read since.
     unread_lines: u64,
     /// Groups whose count has changed since: all of them are read every turn.
     unread_groups: Vec<bool>,
-    /// When somebody wakes the boot processor.
+    /// When somebody wakes the boot CPU.
     boot_wake: Option<u64>,
 }
 
 impl<'a> World<'a> {
     pub fn new(crew: Crew<'a>, machine: &'a Machine, slots: &'a [ParkSlot], setup: &Setup) -> Self {
-        let count = setup.processors;
+        let count = setup.cpus;
         let mut random = Random(setup.seed);
-        let processors = (0..count).map(|index| processor(setup, index, &mut random)).collect();
+        let cpus = (0..count).map(|index| cpu(setup, index, &mut random)).collect();
         let cores = count.div_ceil(machine.threads_per_core);
         let mut core_done = vec![None; cores as usize];
-        // The boot processor's core is up.
+        // The boot CPU's core is up.
         core_done[0] = Some(0);
         Self {
             crew,
             machine,
             slots,
-            processors,
+            cpus,
             due: BinaryHeap::new(),
             now: 1,
             random,
             core_done,
             package_free: vec![0; count.div_ceil(machine.threads_per_package) as usize],
-            group_free: vec![0; (count as usize).div_ceil(GROUP_PROCESSORS)],
+            group_free: vec![0; (count as usize).div_ceil(GROUP_CPUS)],
             unread_lines: 0,
-            unread_groups: vec![false; (count as usize).div_ceil(GROUP_PROCESSORS)],
+            unread_groups: vec![false; (count as usize).div_ceil(GROUP_CPUS)],
             boot_wake: None,
         }
     }
 
-    /// Lets the boot processor spend time; what falls due meanwhile happens.
+    /// Lets the boot CPU spend time; what falls due meanwhile happens.
     fn spend(&mut self, ticks: u64) {
         self.now += ticks;
         while let Some((time, index)) = self.next_due().filter(|due| due.0 <= self.now) {
@@ -72,10 +72,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The next event. Those that were overtaken (the processor was woken before) are forgotten.
+    /// The next event. Those that were overtaken (the CPU was woken before) are forgotten.
     fn next_due(&mut self) -> Option<(u64, u32)> {
         while let Some(&Reverse((time, index))) = self.due.peek() {
-            if self.processors[index as usize].next.is_some_and(|(next, _)| next == time) {
+            if self.cpus[index as usize].next.is_some_and(|(next, _)| next == time) {
                 return Some((time, index));
             }
             self.due.pop();
@@ -88,12 +88,12 @@ impl<'a> World<'a> {
         let time = time + self.machine.halt_wake;
         if index == 0 {
             self.boot_wake = Some(self.boot_wake.map_or(time, |earlier| earlier.min(time)));
-        } else if self.processors[index as usize].next.is_some_and(|(next, sleeps)| sleeps && time < next) {
+        } else if self.cpus[index as usize].next.is_some_and(|(next, sleeps)| sleeps && time < next) {
             self.schedule(index, time);
         }
     }
 
-    /// What others wrote since the boot processor looked last is fetched as it is looked at, some lines per look.
+    /// What others wrote since the boot CPU looked last is fetched as it is checked, some lines per look.
     fn read_lines(&mut self, cells: u64) {
         let cells = self.unread_lines.min(cells);
         self.unread_lines -= cells;
@@ -104,22 +104,22 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, index: u32, time: u64) {
         let before = self.crew.state(index);
-        self.processors[index as usize].next = None;
-        let Processor { fate, mut skew, mut adjust, .. } = self.processors[index as usize];
+        self.cpus[index as usize].next = None;
+        let Cpu { fate, mut skew, mut adjust, .. } = self.cpus[index as usize];
         let Machine { read_clock, line, interrupt, .. } = *self.machine;
         let (skew_now, adjust_now, released, woken) = (&mut skew, &mut adjust, Vec::new(), Vec::new());
         let mut moment =
             Moment { time, spent: 0, read_clock, line, interrupt, skew: skew_now, adjust: adjust_now, released, woken };
         let crew = self.crew;
-        let due = self.processors[index as usize].act(&crew, index, fate, line, &mut moment);
+        let due = self.cpus[index as usize].act(&crew, index, fate, line, &mut moment);
         let (time, released, woken) = (moment.time + moment.spent, moment.released, moment.woken);
-        let processor = &mut self.processors[index as usize];
-        (processor.skew, processor.adjust) = (skew, adjust);
+        let cpu = &mut self.cpus[index as usize];
+        (cpu.skew, cpu.adjust) = (skew, adjust);
         released.into_iter().for_each(|(child, time)| _ = self.release_at(child, time));
         woken.into_iter().for_each(|(whom, time)| self.interrupt_at(whom, time));
         let after = self.crew.state(index);
         self.unread_lines += u64::from(before != after);
-        self.unread_groups[index as usize / GROUP_PROCESSORS] |= before != after && after == State::Online;
+        self.unread_groups[index as usize / GROUP_CPUS] |= before != after && after == State::Online;
         match due {
             Due::Never => {}
             Due::Fetch => self.queue_for_fetch(index, time),
@@ -128,13 +128,13 @@ impl<'a> World<'a> {
             Due::In(ticks) => self.schedule(index, time + ticks.max(1)),
             Due::Sleep(ticks) => {
                 self.schedule(index, time + ticks.max(1));
-                self.processors[index as usize].next = Some((time + ticks.max(1), true));
+                self.cpus[index as usize].next = Some((time + ticks.max(1), true));
             }
         }
     }
 
     fn schedule(&mut self, index: u32, time: u64) {
-        self.processors[index as usize].next = Some((time, false));
+        self.cpus[index as usize].next = Some((time, false));
         self.due.push(Reverse((time, index)));
     }
 
@@ -144,7 +144,7 @@ impl<'a> World<'a> {
         let core = index as usize % self.core_done.len();
         let is_parked = !self.slots.is_empty();
         let done = match self.core_done[core] {
-            // A processor that was not reset has its core prepared.
+            // A CPU that was not reset has its core prepared.
             _ if is_parked => time + self.random.within(sibling),
             Some(core_done) => time.max(core_done) + self.random.within(sibling),
             None => time + self.random.within(first_thread),
@@ -152,20 +152,20 @@ impl<'a> World<'a> {
         if !is_parked && self.core_done[core].is_none() {
             self.core_done[core] = Some(done);
         }
-        self.processors[index as usize].begin_initialisation();
+        self.cpus[index as usize].begin_initialisation();
         self.schedule(index, done);
     }
 
     /// Arrivals of a group queue for its line.
     fn queue_for_counting(&mut self, index: u32, time: u64) {
         let ready = time + self.random.within(&self.machine.going_online);
-        let free = &mut self.group_free[index as usize / GROUP_PROCESSORS];
+        let free = &mut self.group_free[index as usize / GROUP_CPUS];
         *free = ready.max(*free) + self.machine.line;
         let turn = *free;
         self.schedule(index, turn);
     }
 
-    /// Woken processors of a package queue for the first lines of code, which all of them read.
+    /// Woken CPUs of a package queue for the first lines of code, which all of them read.
     fn queue_for_fetch(&mut self, index: u32, time: u64) {
         let core = index as usize % self.core_done.len();
         let package = core * self.machine.threads_per_core as usize / self.machine.threads_per_package as usize;
@@ -176,27 +176,27 @@ impl<'a> World<'a> {
     }
 
     fn wake(&mut self, index: u32, time: u64) {
-        let processor = &mut self.processors[index as usize];
-        if processor.fate == Fate::DiesIn(Phase::FirstSign) || !matches!(processor.activity, Activity::Asleep) {
+        let cpu = &mut self.cpus[index as usize];
+        if cpu.fate == Fate::DiesIn(Phase::FirstSign) || !matches!(cpu.activity, Activity::Asleep) {
             return;
         }
-        processor.activity = Activity::Waking;
-        let late = if let Fate::Sleeps(ticks) = processor.fate { ticks } else { 0 };
+        cpu.activity = Activity::Waking;
+        let late = if let Fate::Sleeps(ticks) = cpu.fate { ticks } else { 0 };
         self.schedule(index, time + late);
     }
 
     fn reset(&mut self, index: u32) {
-        let processor = &mut self.processors[index as usize];
-        if !matches!(processor.activity, Activity::Asleep) {
-            processor.resets_while_running += 1;
-            processor.activity = Activity::Asleep;
+        let cpu = &mut self.cpus[index as usize];
+        if !matches!(cpu.activity, Activity::Asleep) {
+            cpu.resets_while_running += 1;
+            cpu.activity = Activity::Asleep;
         }
     }
 
     fn start(&mut self, index: u32) {
-        let processor = &mut self.processors[index as usize];
-        if processor.startups_to_lose > 0 {
-            processor.startups_to_lose -= 1;
+        let cpu = &mut self.cpus[index as usize];
+        if cpu.startups_to_lose > 0 {
+            cpu.startups_to_lose -= 1;
             return;
         }
         let latency = self.random.within(&self.machine.first_sign);
@@ -218,11 +218,11 @@ impl<'a> World<'a> {
     }
 }
 
-fn processor<'a>(setup: &Setup, index: u32, random: &mut Random) -> Processor<'a> {
+fn cpu<'a>(setup: &Setup, index: u32, random: &mut Random) -> Cpu<'a> {
     let fate = setup.fates.iter().find(|(number, _)| *number == index).map_or(Fate::Healthy, |(_, fate)| *fate);
     let drawn = random.within(&(0..=2 * setup.largest_skew)) as i64;
     let skew = if index == 0 { 0 } else { drawn - setup.largest_skew as i64 };
-    Processor {
+    Cpu {
         fate,
         activity: Activity::Asleep,
         skew,
@@ -257,7 +257,7 @@ impl Kick for World<'_> {
         loop {
             let end = self.boot_wake.unwrap_or(u64::MAX).min(until).max(self.now);
             let Some((time, index)) = self.next_due().filter(|due| due.0 < end) else {
-                // It looks at silent processors when it wakes by itself.
+                // It checks silent CPUs when it wakes by itself.
                 let is_look = self.boot_wake.take().is_none_or(|wake| wake > until);
                 self.now = end;
                 return self.read_lines(if is_look { LINES_PER_LOOK } else { 0 });

@@ -13,7 +13,7 @@ const HIGH_HALF: u64 = 0xffff_ffff << 32;
 /// CR0: cache disable and not write-through; the second does not go without the first.
 const CR0_CD: u64 = 1 << 30;
 const CR0_NW: u64 = 1 << 29;
-/// CR4: no processor defines more; which of these one has, its guests have been held to.
+/// CR4: no CPU defines more; which of these one has, its guests have been held to.
 const CR4_DEFINED: u64 = 0x1_ffff_ffff;
 /// CR3: as wide as addresses can be, with PCID or caching bits below.
 const CR3_RESERVED: u64 = 0xfff0_0000_0000_0000;
@@ -80,7 +80,7 @@ pub fn check(from: &Registers) -> Result<(), StateError> {
         ("registers.event", !is_event(from)),
     ];
     match refusals.into_iter().find(|(_, is_refused)| *is_refused) {
-        Some((field, _)) => Err(StateError { field, reason: "no processor enters a guest so" }),
+        Some((field, _)) => Err(StateError { field, reason: "no CPU enters a guest so" }),
         None => Ok(()),
     }
 }
@@ -99,7 +99,7 @@ fn is_event(from: &Registers) -> bool {
     is_known && flags & !(event_flag::IS_VALID | event_flag::HAS_CODE) == 0
 }
 
-/// Puts registers that have been checked into the control block. Nothing that a processor has kept of it counts any
+/// Puts registers that have been checked into the control block. Nothing that a CPU has kept of it counts any
 /// more.
 pub fn restore(vmcb: &mut Vmcb, gprs: &mut [u64; 16], from: &Registers) {
     let save = &mut vmcb.save;

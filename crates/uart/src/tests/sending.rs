@@ -40,7 +40,7 @@ fn fifo_looks_once_for_sixteen_bytes_wherever_lines_end() {
 }
 
 #[test]
-fn with_a_clock_a_paced_uart_is_not_looked_at_before_it_can_be_empty() {
+fn with_a_clock_a_paced_uart_is_not_checked_before_it_can_be_empty() {
     let mut uart = started(Fake::new(), Policy::Fifo);
     let before = uart.hardware().status_reads;
     uart.send(&text(160), Patience::USUAL);
@@ -80,7 +80,7 @@ fn a_uart_that_stands_still_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_dropped_uart_is_looked_at_rarely_and_taken_back() {
+fn a_dropped_uart_is_checked_rarely_and_taken_back() {
     let mut uart = started(Fake::new(), Policy::Fifo);
     uart.hardware().is_stuck = true;
     uart.send(&text(100), Patience::USUAL);

@@ -3,7 +3,7 @@
 //!
 //! A [`CpuidTable`] is made once per guest from the host's leaves ([`CpuidSource`]) and the policy tables in
 //! [`features`]: a bit is shown as the host has it, always, or never; a bit that no table names is never shown. An exit
-//! then only looks up: [`CpuidTable::lookup`] indexes an array and patches the few values that change while a processor
+//! then only looks up: [`CpuidTable::lookup`] indexes an array and patches the few values that change while a CPU
 //! runs (its APIC identifier, OSXSAVE, the size of its extended state).
 //!
 //! | leaves | what the guest sees |
@@ -12,7 +12,7 @@
 //! | 0x4000_0000–0x4000_0010 | KVM's signature: its clock, its steal time, its EOI flag, frequencies |
 //! | 0x8000_0000–0x8000_0022 | as the host, less what is not virtualized |
 //!
-//! A guest that is given performance counters sees a processor of the vendor whose they are: see
+//! A guest that is given performance counters sees a CPU of the vendor whose they are: see
 //! [`CpuidTable::show_counters`].
 //!
 //! All others read as zero (AMD APM vol. 3, appendix E; Intel SDM vol. 2, CPUID).
@@ -40,7 +40,7 @@ use topology::{CACHE_LEAVES, Topology};
 /// What the table depends on beside the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuidConfig {
-    /// Virtual processors, with APIC identifiers from 0.
+    /// vCPUs, with APIC identifiers from 0.
     pub vcpus: u32,
     /// Frequency of the guest's time stamp counter.
     pub tsc_khz: u32,
@@ -48,10 +48,10 @@ pub struct CpuidConfig {
     pub apic_timer_khz: u32,
 }
 
-/// What changes while a virtual processor runs.
+/// What changes while a vCPU runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CpuidView {
-    /// The processor's APIC identifier.
+    /// The CPU's APIC identifier.
     pub apic_id: u32,
     /// Its CR4.
     pub cr4: u64,
@@ -144,7 +144,7 @@ impl CpuidTable {
     pub fn lookup(&self, leaf: u32, subleaf: u32, view: &CpuidView) -> CpuidResult {
         let indexed = |leaves: &[CpuidResult], index: u32| leaves.get(index as usize).copied().unwrap_or_default();
         match leaf {
-            1 => self.processor(view),
+            1 => self.cpu(view),
             4 => indexed(&self.caches, subleaf),
             7 => indexed(&self.features, subleaf),
             0xb => self.topology.x2apic_leaf(subleaf, view.apic_id),
@@ -192,7 +192,7 @@ impl CpuidTable {
         Speculation { spec_ctrl: bits.sum(), has_ibpb: has(features::IBPB) }
     }
 
-    fn processor(&self, view: &CpuidView) -> CpuidResult {
+    fn cpu(&self, view: &CpuidView) -> CpuidResult {
         let mut leaf = self.basic[1];
         leaf.ebx |= (view.apic_id & 0xff) << 24;
         if view.cr4 & cr4::OSXSAVE != 0 {
@@ -201,7 +201,7 @@ impl CpuidTable {
         if view.has_no_apic { without_apic(leaf) } else { leaf }
     }
 
-    /// Whether the processor that is shown is AMD's, or one like it.
+    /// Whether the CPU that is shown is AMD's, or one like it.
     pub fn is_amd(&self) -> bool {
         host_is_amd_like(&self.basic[0])
     }
@@ -219,17 +219,17 @@ impl CpuidTable {
     fn fill_basic(&mut self, host: &Host<'_, impl CpuidSource>) {
         let most = host.most_basic.clamp(LEAST_BASIC, MOST_BASIC);
         self.basic[0] = CpuidResult { eax: most, ..host.leaf(0, 0) };
-        self.basic[1] = self.processor_leaf(host.leaf(1, 0));
+        self.basic[1] = self.cpu_leaf(host.leaf(1, 0));
         for leaf in [2, 0x15, 0x16] {
             self.basic[leaf as usize] = host.leaf(leaf, 0);
         }
         self.basic[6].eax = ARAT;
     }
 
-    fn processor_leaf(&self, host: CpuidResult) -> CpuidResult {
+    fn cpu_leaf(&self, host: CpuidResult) -> CpuidResult {
         CpuidResult {
             eax: host.eax,
-            ebx: host.ebx & LEAF_1_EBX | self.topology.logical_processors() << 16,
+            ebx: host.ebx & LEAF_1_EBX | self.topology.logical_cpus() << 16,
             ecx: shown(features::LEAF_1_ECX, host.ecx),
             edx: shown(features::LEAF_1_EDX, host.edx) | self.topology.multi_processor_flag(features::HTT),
         }
@@ -239,7 +239,7 @@ impl CpuidTable {
         let most = host.most_extended.clamp(LEAST_EXTENDED, MOST_USUAL_EXTENDED);
         let at = |leaf: u32| (leaf - EXTENDED) as usize;
         self.extended[0] = CpuidResult { eax: most, ..host.leaf(EXTENDED, 0) };
-        self.extended[1] = self.extended_processor_leaf(host.leaf(EXTENDED + 1, 0));
+        self.extended[1] = self.extended_cpu_leaf(host.leaf(EXTENDED + 1, 0));
         // Brand string, caches and TLBs.
         for leaf in [EXTENDED + 2, EXTENDED + 3, EXTENDED + 4, EXTENDED + 5, EXTENDED + 6, EXTENDED + 0x19] {
             self.extended[at(leaf)] = host.leaf(leaf, 0);
@@ -257,7 +257,7 @@ impl CpuidTable {
         }
     }
 
-    fn extended_processor_leaf(&self, host: CpuidResult) -> CpuidResult {
+    fn extended_cpu_leaf(&self, host: CpuidResult) -> CpuidResult {
         let legacy = if host_is_amd_like(&self.basic[0]) { features::CMP_LEGACY } else { features::NO_BIT };
         CpuidResult {
             eax: host.eax,

@@ -2,8 +2,8 @@
 //! CR4, which guests write without an exit: why each bit may be set, although CPUID hides some of the features (AMD APM
 //! vol. 2, section 3.1.3; Intel SDM vol. 3, section 2.5).
 //!
-//! A processor raises #GP for a bit whose feature it does not have, so what a guest can set is what the host's
-//! processor has. An intercept of each write would cost more than what it would hide is worth: nothing that a guest can
+//! A CPU raises #GP for a bit whose feature it does not have, so what a guest can set is what the host's
+//! CPU has. An intercept of each write would cost more than what it would hide is worth: nothing that a guest can
 //! reach by a hidden bit leaves its own state.
 
 use crate::cpu::cpuid::features::{Feature, LEAF_1_ECX, LEAF_1_EDX, LEAF_7_0, Show};
@@ -11,19 +11,19 @@ use crate::cpu::cpuid::features::{Feature, LEAF_1_ECX, LEAF_1_EDX, LEAF_7_0, Sho
 /// Why a guest may set a bit of CR4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Every 64-bit processor has it.
+    /// Every 64-bit CPU has it.
     Architecture,
     /// CPUID shows the feature where the host has it.
     Shown(&'static str),
     /// CPUID hides the feature; what it changes is the guest's own, as this says.
     Harmless(&'static str),
-    /// The feature is of another maker's or of no processor that SVM is for: setting the bit is #GP.
+    /// The feature is of another maker's or of no CPU that SVM is for: setting the bit is #GP.
     Reserved(&'static str),
 }
 
 use Reason::{Architecture, Harmless, Reserved, Shown};
 
-/// The bits that have a name. All others are reserved on every processor.
+/// The bits that have a name. All others are reserved on every CPU.
 pub const BITS: &[(u32, &str, Reason)] = &[
     (0, "VME", Shown("VME")),
     (1, "PVI", Shown("VME")),

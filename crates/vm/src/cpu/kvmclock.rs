@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The version is odd while an area is being written; a reader tries again until it has seen the same even version
-//! before and after. With `is_stable` all processors' areas agree and Linux reads them in user space. (Linux
+//! before and after. With `is_stable` all CPUs' areas agree and Linux reads them in user space. (Linux
 //! documentation, "KVM-specific MSRs"; the layout is `pvclock-abi.h`'s.)
 
 use core::sync::atomic::{Ordering, fence};
@@ -126,13 +126,13 @@ pub struct ClockTime {
     pub system_time_ns: u64,
     /// How ticks become nanoseconds.
     pub scale: TscScale,
-    /// All processors of the guest share one time.
+    /// All CPUs of the guest share one time.
     pub is_stable: bool,
     /// The guest was paused since it last looked: its watchdogs are to be lenient.
     pub was_paused: bool,
 }
 
-/// One virtual processor's clock area.
+/// One vCPU's clock area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct VcpuClock {
     area: SharedArea,

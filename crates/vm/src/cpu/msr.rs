@@ -3,14 +3,14 @@
 //!
 //! | class | who answers |
 //! |---|---|
-//! | [`MsrClass::OwnedByGuest`] | the processor: no exit |
+//! | [`MsrClass::OwnedByGuest`] | the CPU: no exit |
 //! | APIC base, x2APIC, TSC deadline, EOI flag | the local APIC |
 //! | TSC, system time, wall clock | the guest's clock |
-//! | steal time | the processor's share of the real one |
+//! | steal time | the CPU's share of the real one |
 //! | DEBUGCTL, performance counters | [`pmu::guest::VirtualPmu`], where the guest has one |
-//! | SPEC_CTRL | the processor's state, where CPUID shows it; PRED_CMD is written without an exit then |
+//! | SPEC_CTRL | the CPU's state, where CPUID shows it; PRED_CMD is written without an exit then |
 //! | DE_CFG | the machine: whether LFENCE serializes here |
-//! | EFER, PAT | the processor's state, after [`check_efer`] and [`check_pat`] |
+//! | EFER, PAT | the CPU's state, after [`check_efer`] and [`check_pat`] |
 //! | [`MsrClass::Plain`] | [`PlainMsrs`] here: constants, and values that only read back what was written |
 //! | [`MsrClass::Absent`] | nobody else: #GP |
 //!
@@ -78,7 +78,7 @@ pub mod number {
 }
 use number::*;
 
-/// Registers that the guest reads and writes without an exit: the processor switches them with the guest.
+/// Registers that the guest reads and writes without an exit: the CPU switches them with the guest.
 pub const OWNED_BY_GUEST: &[u32] =
     &[FS_BASE, GS_BASE, KERNEL_GS_BASE, STAR, LSTAR, CSTAR, SFMASK, SYSENTER_CS, SYSENTER_ESP, SYSENTER_EIP, TSC_AUX];
 
@@ -109,7 +109,7 @@ pub const DE_CFG_LFENCE_SERIALIZES: u64 = 1 << 1;
 /// Who answers for a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MsrClass {
-    /// The processor itself; see [`OWNED_BY_GUEST`].
+    /// The CPU itself; see [`OWNED_BY_GUEST`].
     OwnedByGuest,
     /// The local APIC: its base and mode.
     ApicBase,
@@ -117,11 +117,11 @@ pub enum MsrClass {
     X2Apic(u8),
     /// The local APIC: the TSC deadline of its timer.
     TscDeadline,
-    /// The local APIC: where the guest looks whether an EOI is needed (a [`crate::cpu::kvmclock::SharedArea`]).
+    /// The local APIC: where the guest checks whether an EOI is needed (a [`crate::cpu::kvmclock::SharedArea`]).
     PvEoi,
     /// The time stamp counter: a write moves the guest's offset.
     Tsc,
-    /// The paravirtual clock: a processor's area ([`crate::cpu::kvmclock::VcpuClock`]).
+    /// The paravirtual clock: a CPU's area ([`crate::cpu::kvmclock::VcpuClock`]).
     SystemTime,
     /// The paravirtual clock: where the wall clock is wanted ([`crate::cpu::kvmclock::write_wall_clock`]).
     WallClock,
@@ -205,7 +205,7 @@ const fn classify_plain(msr: u32) -> Option<PlainMsr> {
 }
 
 /// What EFER becomes when the guest writes `wanted` (AMD APM vol. 2, section 3.1.7): `supported` comes from
-/// [`crate::cpu::cpuid::CpuidTable::supported_efer`], so SVME is #GP. LMA is the processor's and stays as it is.
+/// [`crate::cpu::cpuid::CpuidTable::supported_efer`], so SVME is #GP. LMA is the CPU's and stays as it is.
 pub const fn check_efer(current: u64, wanted: u64, cr0: u64, supported: u64) -> Result<u64, GeneralProtection> {
     let is_reserved = wanted & !supported != 0 || wanted & efer::SVME != 0;
     let toggles_long_mode = (current ^ wanted) & efer::LME != 0 && cr0 & cr0::PG != 0;
@@ -226,7 +226,7 @@ pub fn check_pat(value: u64) -> Result<(), GeneralProtection> {
     if value.to_le_bytes().iter().all(is_type) { Ok(()) } else { Err(GeneralProtection) }
 }
 
-/// The values of one processor's plain registers, as they are carried to the next image.
+/// The values of one CPU's plain registers, as they are carried to the next image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct MsrState {
@@ -238,7 +238,7 @@ pub struct MsrState {
     pub nb_cfg: u64,
 }
 
-/// One processor's plain registers.
+/// One CPU's plain registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainMsrs {
     state: MsrState,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KVM's steal time: how a guest learns for how long its processor wanted to run and others had the real one.
+//! KVM's steal time: how a guest learns for how long its CPU wanted to run and others had the real one.
 //!
 //! The guest names 64 bytes of its memory by MSR. Its kernel then takes the stolen time off what it charges its tasks,
 //! and does not spin for a lock whose owner is not running:
@@ -9,11 +9,11 @@
 //! | 0–7 | stolen time in nanoseconds |
 //! | 8–11 | version: odd while the area is being written |
 //! | 12–15 | flags: none |
-//! | 16 | the processor has been preempted |
+//! | 16 | the CPU has been preempted |
 //! | 17–63 | zero |
 //!
 //! (Linux documentation, "KVM-specific MSRs", MSR_KVM_STEAL_TIME.) The number only ever grows, also when a kernel takes
-//! its processor off line and on again, or another kernel takes over with an area of its own: a kernel that saw it
+//! its CPU off line and on again, or another kernel takes over with an area of its own: a kernel that saw it
 //! shrink would take the difference for centuries. So it goes on from what the area holds, and time stolen while there
 //! is no area is not told.
 
@@ -34,7 +34,7 @@ const VERSION_OFFSET: u64 = 8;
 const PREEMPTED_OFFSET: u64 = 16;
 const PREEMPTED: u8 = 1 << 0;
 
-/// One virtual processor's steal time area.
+/// One vCPU's steal time area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StealTime {
     state: StealTimeState,
@@ -75,7 +75,7 @@ impl StealTime {
         self.state.msr
     }
 
-    /// The processor has the real one again, of which others had `stolen_ns` in all so far: tells the guest, if it
+    /// The CPU has the real one again, of which others had `stolen_ns` in all so far: tells the guest, if it
     /// wants to know. An area outside of guest memory is the guest's loss: the error is for the log.
     pub fn publish(&mut self, memory: &impl GuestMemory, stolen_ns: u64) -> Result<(), OutOfRange> {
         let more_ns = stolen_ns.saturating_sub(self.state.stolen_ns);
@@ -94,7 +94,7 @@ impl StealTime {
         Ok(())
     }
 
-    /// The processor loses the real one although it wants to run: others need not spin for locks that it holds. The
+    /// The CPU loses the real one although it wants to run: others need not spin for locks that it holds. The
     /// next [`StealTime::publish`] takes this back.
     pub fn mark_preempted(&self, memory: &impl GuestMemory) -> Result<(), OutOfRange> {
         let Some(area) = self.area() else { return Ok(()) };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The local APIC of one virtual processor, in xAPIC and x2APIC mode (Intel SDM vol. 3, chapter 11; AMD APM vol. 2,
+//! The local APIC of one vCPU, in xAPIC and x2APIC mode (Intel SDM vol. 3, chapter 11; AMD APM vol. 2,
 //! chapter 16).
 //!
 //! An interrupt's life: [`Lapic::accept`] takes a message and *requests* its vector; [`Lapic::pending`] names the
-//! highest vector requested, if it may interrupt what the processor does; [`Lapic::acknowledge`] puts it *in service*
-//! as the processor enters the handler; [`Lapic::end_of_interrupt`] ends it. Both sets are 256 bits, their highest
+//! highest vector requested, if it may interrupt what the CPU does; [`Lapic::acknowledge`] puts it *in service*
+//! as the CPU enters the handler; [`Lapic::end_of_interrupt`] ends it. Both sets are 256 bits, their highest
 //! members are cached, and so each of the four is a few instructions: this is the busiest device of the machine.
 //! Nothing allocates, and nothing loops over more than four words.
 //!
@@ -69,7 +69,7 @@ pub struct Lapic {
 
 impl Lapic {
     /// The local APIC after power-up: in xAPIC mode, disabled by software. `apic_id` is the 32-bit identifier, of which
-    /// xAPIC mode shows the low eight bits; `is_bootstrap` marks the processor that firmware would have started.
+    /// xAPIC mode shows the low eight bits; `is_bootstrap` marks the CPU that firmware would have started.
     pub const fn new(apic_id: u32, is_bootstrap: bool) -> Self {
         let state = LapicState::after_reset(apic_id, mode::after_power_up(is_bootstrap));
         Self { state, highest_requested: 0, highest_in_service: 0 }

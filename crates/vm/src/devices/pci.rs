@@ -111,7 +111,7 @@ impl PciBus {
         Some((placed.device, At { range: placed.bar, offset: address - placed.window.first, size }))
     }
 
-    /// Finds out anew where functions decode.
+    /// Finds out again where functions decode.
     pub fn place(&mut self) {
         self.placed.clear();
         for Attached { device, function, .. } in &self.functions {

@@ -15,7 +15,7 @@ const SLEEP_TYPE_SHIFT: u8 = 2;
 const SLEEP_TYPE_MASK: u8 = 0b111 << SLEEP_TYPE_SHIFT;
 /// Sleep control, bit 5: go to sleep now; reads as zero.
 const SLEEP_ENABLE: u8 = 1 << 5;
-/// Reset control, bit 1: the whole system rather than the processor alone.
+/// Reset control, bit 1: the whole system rather than the CPU alone.
 const RESET_SYSTEM: u8 = 1 << 1;
 /// Reset control, bit 2: reset now; reads as zero.
 const RESET_NOW: u8 = 1 << 2;

@@ -207,7 +207,7 @@ impl Serial {
         self.state.interrupt_enable = enabled.bits();
     }
 
-    /// Section 8.6.5: switching the FIFOs on or off empties them; the other bits count only together with the enable.
+    /// Section 8.6.5: enabling or disabling the FIFOs empties them; the other bits count only together with the enable.
     fn write_fifo_control(&mut self, value: u8) {
         let control = FifoControl::from_bits_truncate(value);
         let switches = control.contains(FifoControl::ENABLE) != self.fifos_are_on();

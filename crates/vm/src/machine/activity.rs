@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states a virtual processor is in beside running.
+//! The states a vCPU is in beside running.
 
-/// What a virtual processor does.
+/// What a vCPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// It executes instructions.
@@ -9,7 +9,7 @@ pub enum Activity {
     /// It has halted and waits for an interrupt.
     Halted,
     /// It has halted with interrupts off: only NMI and INIT reach it.
-    Deaf,
+    HaltedForGood,
     /// It waits for a start-up interrupt.
     WaitingForStartup,
 }

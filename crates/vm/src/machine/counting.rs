@@ -2,9 +2,9 @@
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
 //! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
-//! processor. Nothing tells when one overflows, so the host's alarm is set for the earliest moment at which that can
+//! CPU. Nothing tells when one overflows, so the host's alarm is set for the earliest moment at which that can
 //! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
-//! early, and is set again. A processor's counters interrupt the host by themselves, which then looks as it does after
+//! early, and is set again. A CPU's counters interrupt the host by themselves, which then looks as it does after
 //! an alarm.
 
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use pmu::guest::{BadState, Config, INTEL_GENERAL, Refused, State, Vendor, View};
 use pmu::{SLOTS, Source, VcpuCounters};
 
 use super::exits::{raise, usual};
-use super::{CountersSwitch, Host, Machine, NEVER, Outcome, Processor};
+use super::{CountersSwitch, Cpu, Host, Machine, NEVER, Outcome};
 use crate::cpu::msr::number::{DEBUG_CTL, PERF_CTL0, PERF_CTR3};
 use crate::devices::StateError;
 use crate::devices::lapic::Acceptance;
@@ -25,7 +25,7 @@ use crate::vcpu::{Exception, Gpr, VcpuState, cr4};
 /// twice.
 const LATE_TICKS: u64 = 512;
 
-/// An overflow that is farther away than this, minutes, is looked for again by then.
+/// An overflow that is farther away than this, minutes, is searched for again by then.
 const FAR_TICKS: u64 = 1 << 40;
 /// When the next counter overflows: farther away than that.
 const FAR: u64 = u64::MAX - 1;
@@ -44,15 +44,10 @@ impl<M: GuestMemory> Machine<M> {
 
     /// RDMSR of what nobody else answers for.
     #[cold]
-    pub(super) fn counter_msr_read(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        number: u32,
-    ) -> Outcome {
+    pub(super) fn counter_msr_read(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu, number: u32) -> Outcome {
         let ticks = vcpu.guest_ticks();
         let nothing = if number == DEBUG_CTL || self.is_idle_counter(number) { Ok(0) } else { Err(Refused) };
-        match processor.read_counter_msr(number, ticks).or(nothing) {
+        match cpu.read_counter_msr(number, ticks).or(nothing) {
             Ok(value) => self.done(vcpu, usual::RDMSR, |vcpu| set_result(vcpu, value)),
             Err(Refused) => raise(vcpu, Exception::GeneralProtection(0)),
         }
@@ -63,20 +58,20 @@ impl<M: GuestMemory> Machine<M> {
     pub(super) fn counter_msr_write(
         &self,
         vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
+        cpu: &mut Cpu,
         host: &mut impl Host,
         number: u32,
         value: u64,
     ) -> Outcome {
-        let (ticks, was_counting) = (vcpu.guest_ticks(), processor.counts());
-        let is_taken = processor.write_counter_msr(number, value, ticks).is_ok();
+        let (ticks, was_counting) = (vcpu.guest_ticks(), cpu.counts());
+        let is_taken = cpu.write_counter_msr(number, value, ticks).is_ok();
         if !is_taken && (number, value) != (DEBUG_CTL, 0) && !self.is_idle_counter(number) {
             return raise(vcpu, Exception::GeneralProtection(0));
         }
-        if is_taken && processor.follow_counters(ticks, || host.tsc()) {
-            processor.arm(host);
+        if is_taken && cpu.follow_counters(ticks, || host.tsc()) {
+            cpu.arm(host);
         }
-        let is_counting = processor.counts();
+        let is_counting = cpu.counts();
         match self.done(vcpu, usual::WRMSR, |_| ()) {
             Outcome::Resume if is_counting != was_counting => {
                 vcpu.count_time(is_counting);
@@ -87,10 +82,10 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     /// RDPMC. In user mode it needs CR4.PCE.
-    pub(super) fn counter_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
+    pub(super) fn counter_read(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Outcome {
         let is_allowed = vcpu.cpl() == 0 || vcpu.cr4() & cr4::PCE != 0;
         let (counter, ticks) = (vcpu.gpr(Gpr::Rcx) as u32, vcpu.guest_ticks());
-        let found = if is_allowed { processor.read_counter(counter, ticks) } else { Err(Refused) };
+        let found = if is_allowed { cpu.read_counter(counter, ticks) } else { Err(Refused) };
         match found {
             Ok(value) => self.done(vcpu, usual::RDPMC, |vcpu| set_result(vcpu, value)),
             _ => raise(vcpu, Exception::GeneralProtection(0)),
@@ -101,14 +96,14 @@ impl<M: GuestMemory> Machine<M> {
     /// [`Machine::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be
     /// interrupted.
     #[inline]
-    pub fn settle_counters(&self, vcpu: &impl VcpuState, processor: &mut Processor, host: &impl Host) {
-        if processor.counts() {
-            processor.settle_counters(vcpu.guest_ticks(), host.tsc());
+    pub fn raise_overflows(&self, vcpu: &impl VcpuState, cpu: &mut Cpu, host: &impl Host) {
+        if cpu.counts() {
+            cpu.raise_overflows(vcpu.guest_ticks(), host.tsc());
         }
     }
 }
 
-impl Processor {
+impl Cpu {
     /// Gives it performance counters, after power-on.
     pub fn set_counters(&mut self, config: &Config, source: Source) {
         self.pmu = Some(VcpuCounters::new(config, source));
@@ -135,7 +130,7 @@ impl Processor {
         self.counts
     }
 
-    /// It is switched in on a processor, all of whose counters are its own meanwhile.
+    /// It is switched in on a CPU, all of whose counters are its own meanwhile.
     #[inline]
     pub fn switch_counters_in(&mut self, vcpu: &impl VcpuState) {
         if self.counters_switch.opens {
@@ -151,10 +146,10 @@ impl Processor {
         self.note_counters();
     }
 
-    /// It has been restored, and is on no processor yet.
-    pub(super) fn settle_down_counters(&mut self, ticks: u64) {
+    /// It has been restored, and is on no CPU yet.
+    pub(super) fn open_private_counters(&mut self, ticks: u64) {
         if let Some(pmu) = &mut self.pmu {
-            pmu.settle_down(ticks);
+            pmu.open_if_private(ticks);
         }
         self.note_counters();
     }
@@ -190,7 +185,7 @@ impl Processor {
         Ok(())
     }
 
-    /// What exits and switches look at; after whatever may have changed it.
+    /// What exits and switches check; after whatever may have changed it.
     #[inline(always)]
     fn note_counters(&mut self) {
         if let Some(pmu) = &self.pmu {
@@ -205,7 +200,7 @@ impl Processor {
     }
 
     #[cold]
-    fn settle_counters(&mut self, ticks: u64, now: u64) {
+    fn raise_overflows(&mut self, ticks: u64, now: u64) {
         if let Some(pmu) = &mut self.pmu {
             pmu.run_until(ticks);
             self.overflow_at = NEVER;

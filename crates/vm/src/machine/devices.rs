@@ -3,7 +3,7 @@
 
 use spin::Mutex;
 
-use super::{Host, Machine, Processor, Stop};
+use super::{Cpu, Host, Machine, Stop};
 use crate::devices::device::{At, Backend, Context, Device};
 use crate::devices::outputs::{Outputs, Request};
 use crate::memory::GuestMemory;
@@ -33,9 +33,9 @@ impl<M: GuestMemory> Machine<M> {
         device: &Mutex<D>,
         at: At,
         written: Option<u64>,
-        (processor, host, stop): (&mut Processor, &mut impl Host, &mut Option<Stop>),
+        (cpu, host, stop): (&mut Cpu, &mut impl Host, &mut Option<Stop>),
     ) -> u64 {
-        self.with_device(device, (processor, host, stop), |device, context| match written {
+        self.with_device(device, (cpu, host, stop), |device, context| match written {
             None => Device::read(device, at, context),
             Some(value) => {
                 Device::write(device, at, value, context);
@@ -49,7 +49,7 @@ impl<M: GuestMemory> Machine<M> {
     pub(super) fn with_device<D: Device + ?Sized, H: Host, R>(
         &self,
         device: &Mutex<D>,
-        (processor, host, stop): (&mut Processor, &mut H, &mut Option<Stop>),
+        (cpu, host, stop): (&mut Cpu, &mut H, &mut Option<Stop>),
         access: impl FnOnce(&mut D, &mut Context<'_>) -> R,
     ) -> R {
         let mut outputs = Outputs::new();
@@ -59,7 +59,7 @@ impl<M: GuestMemory> Machine<M> {
         if !outputs.is_empty() {
             self.bus.apply_lines(&mut outputs);
             drop(borrowed);
-            self.carry_out(device, &mut outputs, (processor, host, stop));
+            self.carry_out(device, &mut outputs, (cpu, host, stop));
         }
         result
     }
@@ -68,10 +68,10 @@ impl<M: GuestMemory> Machine<M> {
         &self,
         device: &Mutex<D>,
         outputs: &mut Outputs,
-        (processor, host, stop): (&mut Processor, &mut impl Host, &mut Option<Stop>),
+        (cpu, host, stop): (&mut Cpu, &mut impl Host, &mut Option<Stop>),
     ) {
         loop {
-            outputs.take_messages().for_each(|message| self.send(processor, host, &message));
+            outputs.take_messages().for_each(|message| self.send(cpu, host, &message));
             match outputs.take_request() {
                 None => {}
                 Some(Request::PowerOff) => *stop = Some(Stop::PowerOff),
@@ -87,8 +87,8 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     /// The operator has typed: hands the guest's console what it has room for. The rest follows as the guest reads.
-    pub fn console_input(&self, processor: &mut Processor, host: &mut impl Host) {
+    pub fn console_input(&self, cpu: &mut Cpu, host: &mut impl Host) {
         // Input stops no guest.
-        self.with_device(self.bus.com1(), (processor, host, &mut None), |com1, context| com1.take_input(context));
+        self.with_device(self.bus.com1(), (cpu, host, &mut None), |com1, context| com1.take_input(context));
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one `match` over why a processor left its guest.
+//! The one `match` over why a CPU left its guest.
 
 use super::registers::RegisterBus;
-use super::{Activity, ExitKind, Fault, Host, Machine, Outcome, Processor, Stop};
+use super::{Activity, Cpu, ExitKind, Fault, Host, Machine, Outcome, Stop};
 use crate::cpu::cpuid::CpuidView;
 use crate::devices::lapic::Mode;
 use crate::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
@@ -32,47 +32,35 @@ const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
 impl<M: GuestMemory> Machine<M> {
     /// Answers an exit.
     #[inline]
-    pub fn handle(
-        &self,
-        exit: Exit,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-    ) -> Outcome {
-        processor.counters.count(kind_of(&exit));
-        let exit = match processor.step {
+    pub fn handle(&self, exit: Exit, vcpu: &mut impl VcpuState, cpu: &mut Cpu, host: &mut impl Host) -> Outcome {
+        cpu.exits.count(kind_of(&exit));
+        let exit = match cpu.step {
             None => exit,
-            Some(_) => match processor.end_step(exit, vcpu) {
+            Some(_) => match cpu.end_step(exit, vcpu) {
                 Some(exit) => exit,
                 None => return Outcome::Resume,
             },
         };
         let rip = vcpu.rip();
-        let outcome = self.answer(exit, vcpu, processor, host);
+        let outcome = self.answer(exit, vcpu, cpu, host);
         if vcpu.rflags().contains(Rflags::TRAP) {
-            trap(&exit, rip, processor, vcpu);
+            trap(&exit, rip, cpu, vcpu);
         }
         outcome
     }
 
     #[inline]
-    fn answer(
-        &self,
-        exit: Exit,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-    ) -> Outcome {
+    fn answer(&self, exit: Exit, vcpu: &mut impl VcpuState, cpu: &mut Cpu, host: &mut impl Host) -> Outcome {
         match exit {
-            Exit::Cpuid => self.cpuid(vcpu, processor),
-            Exit::MsrRead => self.msr_read(vcpu, processor, host),
-            Exit::MsrWrite => self.msr_write(vcpu, processor, host),
-            Exit::Port(access) => self.port(vcpu, processor, host, &access),
-            Exit::MemoryFault(fault) => self.memory_fault(vcpu, processor, host, &fault),
-            Exit::Halt => self.halt(vcpu, processor),
+            Exit::Cpuid => self.cpuid(vcpu, cpu),
+            Exit::MsrRead => self.msr_read(vcpu, cpu, host),
+            Exit::MsrWrite => self.msr_write(vcpu, cpu, host),
+            Exit::Port(access) => self.port(vcpu, cpu, host, &access),
+            Exit::MemoryFault(fault) => self.memory_fault(vcpu, cpu, host, &fault),
+            Exit::Halt => self.halt(vcpu, cpu),
             Exit::InterruptWindow => Outcome::Resume,
             Exit::InterruptReturn => {
-                processor.nmi.returns(vcpu.rip());
+                cpu.nmi.returns(vcpu.rip());
                 vcpu.watch_interrupt_return(false);
                 Outcome::Resume
             }
@@ -80,17 +68,17 @@ impl<M: GuestMemory> Machine<M> {
                 Outcome::Resume => Outcome::Yield,
                 other => other,
             },
-            Exit::HostInterrupt | Exit::HostNmi => self.host_interrupt(vcpu, processor),
-            Exit::Exception(exception) => processor.raise_again(vcpu, exception),
+            Exit::HostInterrupt | Exit::HostNmi => self.host_interrupt(vcpu, cpu),
+            Exit::Exception(exception) => cpu.raise_again(vcpu, exception),
             Exit::MachineCheck => Outcome::MachineCheck,
             Exit::Hypercall => self.hypercall(vcpu),
             Exit::Xsetbv => self.xsetbv(vcpu),
             Exit::TaskPriorityWrite => match emulate::write_task_priority(vcpu, &self.memory) {
                 Ok(()) => Outcome::Resume,
-                Err(refused) => self.refuse(vcpu, processor, refused),
+                Err(refused) => self.refuse(vcpu, cpu, refused),
             },
-            Exit::ClockRead => self.clock_read(vcpu, processor),
-            Exit::CounterRead => self.counter_read(vcpu, processor),
+            Exit::ClockRead => self.clock_read(vcpu, cpu),
+            Exit::CounterRead => self.counter_read(vcpu, cpu),
             Exit::AbsentInstruction => raise(vcpu, Exception::InvalidOpcode),
             Exit::CacheFlush => self.done(vcpu, usual::WBINVD, |_| ()),
             Exit::Shutdown => Outcome::Stop(Stop::TripleFault),
@@ -100,9 +88,9 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     #[inline]
-    fn cpuid(&self, vcpu: &mut impl VcpuState, processor: &Processor) -> Outcome {
-        let has_no_apic = processor.lapic.mode() == Mode::Disabled;
-        let view = CpuidView { apic_id: processor.lapic.id(), cr4: vcpu.cr4(), xcr0: vcpu.xcr0(), has_no_apic };
+    fn cpuid(&self, vcpu: &mut impl VcpuState, cpu: &Cpu) -> Outcome {
+        let has_no_apic = cpu.lapic.mode() == Mode::Disabled;
+        let view = CpuidView { apic_id: cpu.lapic.id(), cr4: vcpu.cr4(), xcr0: vcpu.xcr0(), has_no_apic };
         let leaf = vcpu.gpr(Gpr::Rax) as u32;
         let subleaf = vcpu.gpr(Gpr::Rcx) as u32;
         let answer = self.cpuid.lookup(leaf, subleaf, &view);
@@ -114,19 +102,13 @@ impl<M: GuestMemory> Machine<M> {
         })
     }
 
-    fn port(
-        &self,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-        host: &mut impl Host,
-        access: &PortAccess,
-    ) -> Outcome {
+    fn port(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu, host: &mut impl Host, access: &PortAccess) -> Outcome {
         if access.is_string {
-            return self.port_string(vcpu, processor, host, access);
+            return self.port_string(vcpu, cpu, host, access);
         }
         let mut stop = None;
         let value = vcpu.gpr(Gpr::Rax) as u32 & access.size.mask() as u32;
-        let answer = self.port_access(processor, host, access, value, &mut stop);
+        let answer = self.port_access(cpu, host, access, value, &mut stop);
         if access.is_in {
             emulate::write_register(vcpu, Gpr::Rax, access.size, answer.into());
         }
@@ -138,30 +120,26 @@ impl<M: GuestMemory> Machine<M> {
     fn port_string(
         &self,
         vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
+        cpu: &mut Cpu,
         host: &mut impl Host,
         access: &PortAccess,
     ) -> Outcome {
-        processor.is_executed_again = false;
+        cpu.is_executed_again = false;
         let step = match emulate::port_string(vcpu, &self.memory, access) {
             Ok(Some(step)) => step,
             Ok(None) => return Outcome::Resume,
-            Err(refused) => return self.refuse(vcpu, processor, refused),
+            Err(refused) => return self.refuse(vcpu, cpu, refused),
         };
-        processor.settle(vcpu, &self.memory);
+        cpu.sync_apic(vcpu, &self.memory);
         let mut stop = None;
         if access.is_in {
-            let value = self.port_access(processor, host, access, 0, &mut stop);
-            step.store(
-                &self.memory,
-                &mut RegisterBus { machine: self, processor, host, stop: &mut stop },
-                value.into(),
-            );
+            let value = self.port_access(cpu, host, access, 0, &mut stop);
+            step.store(&self.memory, &mut RegisterBus { machine: self, cpu, host, stop: &mut stop }, value.into());
         } else {
-            let value = step.load(&self.memory, &mut RegisterBus { machine: self, processor, host, stop: &mut stop });
-            self.port_access(processor, host, access, value as u32, &mut stop);
+            let value = step.load(&self.memory, &mut RegisterBus { machine: self, cpu, host, stop: &mut stop });
+            self.port_access(cpu, host, access, value as u32, &mut stop);
         }
-        vcpu.set_task_priority(processor.lapic.task_priority());
+        vcpu.set_task_priority(cpu.lapic.task_priority());
         step.finish(vcpu);
         stop.map_or(Outcome::Resume, Outcome::Stop)
     }
@@ -169,7 +147,7 @@ impl<M: GuestMemory> Machine<M> {
     fn memory_fault(
         &self,
         vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
+        cpu: &mut Cpu,
         host: &mut impl Host,
         fault: &MemoryFault,
     ) -> Outcome {
@@ -177,50 +155,50 @@ impl<M: GuestMemory> Machine<M> {
             return Outcome::Stop(Stop::Fault(Fault::PageTables(fault.gpa)));
         }
         if fault.access == MemoryAccess::Execute {
-            // Nothing drives the bus there: a processor fetches all ones, which is no instruction.
+            // Nothing drives the bus there: a CPU fetches all ones, which is no instruction.
             return raise(vcpu, Exception::InvalidOpcode);
         }
         if vcpu.was_delivering() {
             // It was not the instruction at RIP that touched the address, but the delivery of that event.
             return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
         }
-        processor.is_executed_again = false;
-        processor.settle(vcpu, &self.memory);
-        let decoded = emulate::decode(vcpu, &self.memory, &mut processor.recent);
+        cpu.is_executed_again = false;
+        cpu.sync_apic(vcpu, &self.memory);
+        let decoded = emulate::decode(vcpu, &self.memory, &mut cpu.recent);
         let mut stop = None;
-        let mut bus = RegisterBus { machine: self, processor, host, stop: &mut stop };
+        let mut bus = RegisterBus { machine: self, cpu, host, stop: &mut stop };
         let carried_out = decoded.and_then(|access| emulate::access(vcpu, &self.memory, fault.gpa, &access, &mut bus));
         let outcome = match carried_out {
             Ok(()) => stop.map_or(Outcome::Resume, Outcome::Stop),
-            Err(refused) => self.refuse(vcpu, processor, refused),
+            Err(refused) => self.refuse(vcpu, cpu, refused),
         };
-        vcpu.set_task_priority(processor.lapic.task_priority());
+        vcpu.set_task_priority(cpu.lapic.task_priority());
         outcome
     }
 
-    fn halt(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
-        let is_deaf = !vcpu.rflags().contains(Rflags::INTERRUPT);
+    fn halt(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Outcome {
+        let is_masked = !vcpu.rflags().contains(Rflags::INTERRUPT);
         if let Err(exception) = instruction::skip(vcpu, &self.memory, usual::HLT) {
             return raise(vcpu, exception);
         }
         let is_single_stepped = vcpu.rflags().contains(Rflags::TRAP);
-        if is_single_stepped || processor.nmi.is_pending() && processor.nmi.is_open(vcpu.rip()) {
+        if is_single_stepped || cpu.nmi.is_pending() && cpu.nmi.is_open(vcpu.rip()) {
             return Outcome::Resume;
         }
-        self.set_activity(processor, if is_deaf { Activity::Deaf } else { Activity::Halted });
+        self.set_activity(cpu, if is_masked { Activity::HaltedForGood } else { Activity::Halted });
         if self.is_anyone_alive() { Outcome::Idle } else { Outcome::Stop(Stop::Fault(Fault::HaltedForever)) }
     }
 
     /// The guest was interrupted for the host. If that was between its STI and the HLT that it shadows, the HLT is
-    /// carried out here: an interrupt must not come between the two, and not every processor keeps the shadow across an
+    /// carried out here: an interrupt must not come between the two, and not every CPU keeps the shadow across an
     /// entry (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
-    fn host_interrupt(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
+    fn host_interrupt(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Outcome {
         if vcpu.is_in_interrupt_shadow()
             && vcpu.rflags().contains(Rflags::INTERRUPT)
             && !vcpu.event_pending()
             && instruction::skip_if(vcpu, &self.memory, usual::HLT)
         {
-            self.set_activity(processor, Activity::Halted);
+            self.set_activity(cpu, Activity::Halted);
         }
         Outcome::HostInterrupt
     }
@@ -239,11 +217,11 @@ impl<M: GuestMemory> Machine<M> {
         self.done(vcpu, usual::XSETBV, |vcpu| vcpu.set_xcr0(value))
     }
 
-    fn refuse(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, refused: Refused) -> Outcome {
+    fn refuse(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu, refused: Refused) -> Outcome {
         match refused {
             Refused::Exception(exception) => raise(vcpu, exception),
             Refused::Changed => {
-                processor.is_executed_again = true;
+                cpu.is_executed_again = true;
                 Outcome::Resume
             }
             Refused::Unsupported(_) => match instruction::fetch(vcpu, &self.memory) {
@@ -282,7 +260,7 @@ pub(super) fn raise(vcpu: &mut impl VcpuState, exception: Exception) -> Outcome 
     Outcome::Resume
 }
 
-impl Processor {
+impl Cpu {
     /// The guest has raised an exception that is intercepted (#DB, #AC); it gets it. Both are benign (AMD APM vol. 2,
     /// section
     /// 8.2.9): raised while another event was being delivered, they make no double fault. They go before that event:
@@ -301,11 +279,11 @@ impl Processor {
 }
 
 /// The guest single-steps (RFLAGS.TF). An instruction that was carried out here, or one step of a repeated one, is
-/// followed by the trap with which the processor would have ended it (AMD APM vol. 2, section 13.1.4).
+/// followed by the trap with which the CPU would have ended it (AMD APM vol. 2, section 13.1.4).
 #[cold]
-fn trap(exit: &Exit, rip_before: u64, processor: &Processor, vcpu: &mut impl VcpuState) {
+fn trap(exit: &Exit, rip_before: u64, cpu: &Cpu, vcpu: &mut impl VcpuState) {
     let may_repeat = matches!(exit, Exit::MemoryFault(_) | Exit::Port(PortAccess { is_string: true, .. }));
-    let is_done = vcpu.rip() != rip_before || may_repeat && !processor.is_executed_again;
+    let is_done = vcpu.rip() != rip_before || may_repeat && !cpu.is_executed_again;
     if is_done && !vcpu.event_pending() {
         vcpu.inject(Event::Exception(Exception::SingleStep));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The instruction a guest left at: its bytes, its length, its decoding.
 //!
-//! Processors with next-RIP save and decode assists say both; the others (and emulators) make the hypervisor read the
+//! CPUs with next-RIP save and decode assists say both; the others (and emulators) make the hypervisor read the
 //! guest's memory, as here. The guest may change the bytes meanwhile: whatever is read is treated as the instruction,
 //! and harms nobody but the guest.
 
@@ -168,7 +168,7 @@ fn is_usual(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: 
     word.is_some_and(|word| word & usual.mask == usual.word)
 }
 
-/// The page's last word holds it, or it is not looked for.
+/// The page's last word holds it, or it is not searched for.
 #[cold]
 fn is_usual_at_page_end(
     vcpu: &impl VcpuState,

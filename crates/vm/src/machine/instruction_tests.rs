@@ -32,7 +32,7 @@ fn a_prefixed_encoding_is_decoded() {
 }
 
 #[test]
-fn the_processor_is_believed_where_it_says_where_the_instruction_ends() {
+fn the_cpu_is_believed_where_it_says_where_the_instruction_ends() {
     let (mut vcpu, memory) = at(0x100, &[0x0f, 0xa2]);
     vcpu.next_rip = Some(0x777);
     skip(&mut vcpu, &memory, CPUID).unwrap();

@@ -21,7 +21,7 @@
 use core::sync::atomic::Ordering;
 
 use super::mailbox::{Mail, Mailbox};
-use super::{Activity, Host, Machine, Processor};
+use super::{Activity, Cpu, Host, Machine};
 use crate::devices::lapic::{Acceptance, Action};
 use crate::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
 use crate::exit::Exit;
@@ -29,128 +29,128 @@ use crate::memory::GuestMemory;
 use crate::vcpu::{Event, VcpuState};
 
 impl<M: GuestMemory> Machine<M> {
-    /// Prepares the next entry: what other processors have sent, then the highest pending interrupt, or an exit as soon
-    /// as the guest can take it. Says whether the processor may run; otherwise it waits for an interrupt.
+    /// Prepares the next entry: what other CPUs have sent, then the highest pending interrupt, or an exit as soon
+    /// as the guest can take it. Says whether the CPU may run; otherwise it waits for an interrupt.
     #[inline]
-    pub fn prepare_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor, host: &mut impl Host) -> bool {
-        processor.settle(vcpu, &self.memory);
-        if self.has_mail(processor) {
-            self.take_mail(vcpu, processor);
+    pub fn prepare_entry(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu, host: &mut impl Host) -> bool {
+        cpu.sync_apic(vcpu, &self.memory);
+        if self.has_mail(cpu) {
+            self.take_mail(vcpu, cpu);
         }
-        let has_nmis = processor.nmi.wants_care();
+        let has_nmis = cpu.nmi.wants_care();
         if has_nmis {
-            processor.offer_nmi(vcpu);
+            cpu.offer_nmi(vcpu);
         }
-        if processor.lapic.pending().is_some() {
-            processor.offer_highest(vcpu);
+        if cpu.lapic.pending().is_some() {
+            cpu.offer_highest(vcpu);
         }
-        vcpu.request_interrupt_window(processor.lapic.pending().is_some());
-        vcpu.watch_task_priority(processor.lapic.waits_for_task_priority());
-        processor.offer_to_skip_eoi(&self.memory);
-        let runs = processor.activity == Activity::Running || self.wakes_up(vcpu, processor);
+        vcpu.request_interrupt_window(cpu.lapic.pending().is_some());
+        vcpu.watch_task_priority(cpu.lapic.waits_for_task_priority());
+        cpu.offer_to_skip_eoi(&self.memory);
+        let runs = cpu.activity == Activity::Running || self.wakes_up(vcpu, cpu);
         if has_nmis && runs {
-            processor.wait_for_nmi(vcpu, &self.memory, host);
+            cpu.wait_for_nmi(vcpu, &self.memory, host);
         }
         runs
     }
 
     /// The entry that was prepared does not come.
     #[cold]
-    pub fn cancel_entry(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        if processor.step.is_some() {
-            let _ = processor.end_step(Exit::HostInterrupt, vcpu);
+    pub fn cancel_entry(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) {
+        if cpu.step.is_some() {
+            let _ = cpu.end_step(Exit::HostInterrupt, vcpu);
         }
     }
 
-    /// Whether other processors have sent something that waits.
+    /// Whether other CPUs have sent something that waits.
     #[inline]
-    pub fn has_mail(&self, processor: &Processor) -> bool {
-        self.mailboxes.get(processor.lapic.id() as usize).is_some_and(Mailbox::has_news)
+    pub fn has_mail(&self, cpu: &Cpu) -> bool {
+        self.mailboxes.get(cpu.lapic.id() as usize).is_some_and(Mailbox::has_news)
     }
 
     #[cold]
-    fn take_mail(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else { return };
+    fn take_mail(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) {
+        let Some(mailbox) = self.mailboxes.get(cpu.lapic.id() as usize) else { return };
         // Whoever halts meanwhile is to see the news, or what comes of them, or this.
         self.alive.fetch_add(1, Ordering::AcqRel);
-        let mail = mailbox.take(&mut processor.lapic);
+        let mail = mailbox.take(&mut cpu.lapic);
         if mail != Mail::default() {
-            self.open(mail, vcpu, processor);
+            self.open(mail, vcpu, cpu);
         }
         self.alive.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// A halted processor goes on with the event that is about to be delivered.
-    fn wakes_up(&self, vcpu: &impl VcpuState, processor: &mut Processor) -> bool {
-        let wakes = processor.activity != Activity::WaitingForStartup && vcpu.event_pending();
+    /// A halted CPU goes on with the event that is about to be delivered.
+    fn wakes_up(&self, vcpu: &impl VcpuState, cpu: &mut Cpu) -> bool {
+        let wakes = cpu.activity != Activity::WaitingForStartup && vcpu.event_pending();
         if wakes {
-            self.set_activity(processor, Activity::Running);
+            self.set_activity(cpu, Activity::Running);
         }
         wakes
     }
 
-    /// Other processors learn what messages this one answers to.
+    /// Other CPUs learn what messages this one answers to.
     #[inline]
-    pub(super) fn publish_addressing(&self, processor: &Processor) {
-        if let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) {
-            mailbox.publish(processor.lapic.addressing());
+    pub(super) fn publish_addressing(&self, cpu: &Cpu) {
+        if let Some(mailbox) = self.mailboxes.get(cpu.lapic.id() as usize) {
+            mailbox.publish(cpu.lapic.addressing());
         }
     }
 
-    /// Takes a message to every local APIC that it is for. `processor` is the one that caused it.
+    /// Takes a message to every local APIC that it is for. `cpu` is the one that caused it.
     #[inline]
-    pub(super) fn send(&self, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) {
+    pub(super) fn send(&self, cpu: &mut Cpu, host: &mut impl Host, message: &InterruptMessage) {
         match message.destination {
             Destination::Physical(id) if (id as usize) < self.mailboxes.len() => {
-                self.send_to(id, processor, host, message);
+                self.send_to(id, cpu, host, message);
             }
-            _ => self.send_to_many(processor, host, message),
+            _ => self.send_to_many(cpu, host, message),
         }
     }
 
     #[inline]
-    fn send_to_many(&self, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) {
+    fn send_to_many(&self, cpu: &mut Cpu, host: &mut impl Host, message: &InterruptMessage) {
         for id in 0..self.mailboxes.len() as u32 {
-            let is_taken = self.send_to(id, processor, host, message);
+            let is_taken = self.send_to(id, cpu, host, message);
             if is_taken && message.mode == DeliveryMode::LowestPriority {
-                // One is enough; the first is as good as any, since priorities of running processors change meanwhile.
+                // One is enough; the first is as good as any, since priorities of running CPUs change meanwhile.
                 break;
             }
         }
     }
 
     #[inline]
-    fn send_to(&self, id: u32, processor: &mut Processor, host: &mut impl Host, message: &InterruptMessage) -> bool {
-        let own = processor.lapic.id();
+    fn send_to(&self, id: u32, cpu: &mut Cpu, host: &mut impl Host, message: &InterruptMessage) -> bool {
+        let own = cpu.lapic.id();
         let Some(mailbox) = self.mailboxes.get(id as usize) else { return false };
         if !mailbox.matches(id, message.destination, own) {
             return false;
         }
         if id == own {
-            processor.deliver(message, mailbox);
+            cpu.deliver(message, mailbox);
         } else if mailbox.post(message) {
             host.kick(id as usize);
         }
         true
     }
 
-    /// The processor's alarm has gone off: its timer may be due.
-    pub fn alarm(&self, processor: &mut Processor, host: &mut impl Host) {
-        let now = processor.now(host);
-        processor.lapic.expire_timer(now);
-        processor.nmi.looked();
-        processor.arm(host);
+    /// The CPU's alarm has gone off: its timer may be due.
+    pub fn alarm(&self, cpu: &mut Cpu, host: &mut impl Host) {
+        let now = cpu.now(host);
+        cpu.lapic.expire_timer(now);
+        cpu.nmi.looked();
+        cpu.arm(host);
     }
 
     /// Does what a local APIC's register asks of the machine.
     #[inline]
-    pub(super) fn act(&self, processor: &mut Processor, host: &mut impl Host, action: Action) {
+    pub(super) fn act(&self, cpu: &mut Cpu, host: &mut impl Host, action: Action) {
         match action {
             Action::None => {}
-            Action::Send(message) => self.send(processor, host, &message),
-            Action::TimerChanged => processor.arm(host),
+            Action::Send(message) => self.send(cpu, host, &message),
+            Action::TimerChanged => cpu.arm(host),
             Action::EndOfInterrupt(vector) => {
-                self.with_device(self.bus.ioapic(), (processor, host, &mut None), |ioapic, context| {
+                self.with_device(self.bus.ioapic(), (cpu, host, &mut None), |ioapic, context| {
                     // There is room for a message of every pin.
                     ioapic.end_of_interrupt(vector, &mut |message| _ = context.outputs.send(message));
                 });
@@ -159,8 +159,8 @@ impl<M: GuestMemory> Machine<M> {
     }
 }
 
-impl Processor {
-    /// Takes a message that is for this processor, which causes it itself. What changes more than its local APIC waits
+impl Cpu {
+    /// Takes a message that is for this CPU, which causes it itself. What changes more than its local APIC waits
     /// in its mailbox for the next entry.
     fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
         match self.lapic.accept(message) {
@@ -210,7 +210,7 @@ impl Processor {
         } else if has_event {
             host.leave_at_once();
         } else if !self.begin_step(vcpu, memory) {
-            self.nmi.look_soon(host.tsc());
+            self.nmi.poll_soon(host.tsc());
             self.arm(host);
         }
     }
@@ -230,9 +230,9 @@ impl Processor {
 
     /// Brings the local APIC up to date with what the guest has done to it without an exit.
     #[inline]
-    pub(super) fn settle(&mut self, vcpu: &impl VcpuState, memory: &impl GuestMemory) {
+    pub(super) fn sync_apic(&mut self, vcpu: &impl VcpuState, memory: &impl GuestMemory) {
         self.follow_task_priority(vcpu);
-        self.settle_eoi(memory);
+        self.sync_eoi(memory);
     }
 
     /// The guest writes CR8 without an exit; the local APIC learns of it here, before it is asked anything.
@@ -247,7 +247,7 @@ impl Processor {
     /// Takes back the offer to skip the EOI; if the guest has used it, the interrupt has ended. (KVM's paravirtual EOI,
     /// Linux Documentation/virt/kvm/x86/msr.rst: the guest clears the flag instead of writing the register.)
     #[inline]
-    pub(super) fn settle_eoi(&mut self, memory: &impl GuestMemory) {
+    pub(super) fn sync_eoi(&mut self, memory: &impl GuestMemory) {
         if !self.eoi_flag_is_set {
             return;
         }

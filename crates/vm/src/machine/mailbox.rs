@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts from one virtual processor to another: posted without a lock by whoever sends, taken by the receiver
+//! Interrupts from one vCPU to another: posted without a lock by whoever sends, taken by the receiver
 //! before its next entry.
 
 use core::array;
@@ -15,7 +15,7 @@ use crate::devices::{DeliveryMode, Destination, InterruptMessage, StateError};
 /// From the bit of a first NMI to that of a second one.
 const SECOND_SHIFT: u32 = 2;
 
-/// What other processors have sent to one virtual processor.
+/// What other CPUs have sent to one vCPU.
 pub(super) struct Mailbox {
     /// Something below has changed since the receiver looked.
     has_news: AtomicBool,
@@ -42,7 +42,7 @@ pub(super) struct Mail {
 }
 
 impl Mailbox {
-    /// An empty mailbox of a local APIC.
+    /// An empty pending-interrupt mailbox of a local APIC.
     pub(super) fn new(addressing: Addressing) -> Self {
         Self {
             has_news: AtomicBool::new(false),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Non-maskable interrupts of one virtual processor: one at a time, until the handler's IRET (AMD APM vol. 2, sections
+//! Non-maskable interrupts of one vCPU: one at a time, until the handler's IRET (AMD APM vol. 2, sections
 //! 8.2.3 and 8.9.4; Intel SDM vol. 3, section 7.7.1).
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! taken, the other waits for its IRET. The host intercepts IRET, which exits *before* it has returned: an NMI then
 //! would overwrite the very frame that it returns by. So the IRET is stepped over ([`super::step`]), and the NMI comes
 //! right behind it. A step over what is in a shadow of STI or of a load of SS likewise. Where no step is possible, the
-//! processor is looked at soon.
+//! CPU is checked soon.
 
 use handover::state::{Events, MoreNmis, NmiGate, event_state, more_nmi};
 
@@ -34,13 +34,13 @@ enum Gate {
     },
 }
 
-/// One virtual processor's NMIs.
+/// One vCPU's NMIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nmi {
     /// How many wait.
     pending: u8,
     gate: Gate,
-    /// When to look again, on the host's time stamp counter.
+    /// When to check again, on the host's time stamp counter.
     look_at: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ impl Nmi {
         self.pending > 0 || self.is_returning()
     }
 
-    /// Whether one would be taken by the processor, which is seen at `rip`.
+    /// Whether one would be taken by the CPU, which is seen at `rip`.
     pub(super) fn is_open(&mut self, rip: u64) -> bool {
         if let Gate::Returning { rip: of_return } = self.gate
             && of_return != rip
@@ -139,7 +139,7 @@ impl Nmi {
         self.request();
     }
 
-    /// The processor is about to execute the IRET at `rip`.
+    /// The CPU is about to execute the IRET at `rip`.
     pub(super) fn returns(&mut self, rip: u64) {
         self.gate = Gate::Returning { rip };
     }
@@ -156,17 +156,17 @@ impl Nmi {
         }
     }
 
-    /// Nothing may ever exit by itself: the processor is to be looked at soon.
-    pub(super) fn look_soon(&mut self, now: u64) {
+    /// Nothing may ever exit by itself: the CPU is to be checked soon.
+    pub(super) fn poll_soon(&mut self, now: u64) {
         self.look_at = Some(now.saturating_add(LOOK_TICKS));
     }
 
-    /// The processor is being looked at.
+    /// The CPU is being checked.
     pub(super) fn looked(&mut self) {
         self.look_at = None;
     }
 
-    /// When to look again, on the host's time stamp counter.
+    /// When to check again, on the host's time stamp counter.
     #[inline]
     pub(super) const fn look_at(&self) -> Option<u64> {
         self.look_at

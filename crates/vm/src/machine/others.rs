@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one virtual processor knows of the others.
+//! What one vCPU knows of the others.
 
-/// What the other virtual processors of a guest do, seen from one that runs.
+/// What the other vCPUs of a guest do, seen from one that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Others {
     /// One of them runs, or an interrupt can wake it.

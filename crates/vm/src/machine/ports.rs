@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine's ports. A port that nobody has reads as all ones and swallows what is written.
 
-use super::{Host, Machine, Processor, Stop};
+use super::{Cpu, Host, Machine, Stop};
 use crate::devices::device::At;
 use crate::exit::PortAccess;
 use crate::memory::GuestMemory;
@@ -13,7 +13,7 @@ impl<M: GuestMemory> Machine<M> {
     /// One transfer. Returns what an IN receives; `stop` is set if the guest ends by it.
     pub(super) fn port_access(
         &self,
-        processor: &mut Processor,
+        cpu: &mut Cpu,
         host: &mut impl Host,
         access: &PortAccess,
         value: u32,
@@ -24,10 +24,10 @@ impl<M: GuestMemory> Machine<M> {
         // The console is the busiest device with ports: it is not searched for.
         if let port::COM1..=COM1_LAST = port {
             let at = At { range: 0, offset: (port - port::COM1).into(), size };
-            return self.access_device(self.bus.com1(), at, written, (processor, host, stop)) as u32;
+            return self.access_device(self.bus.com1(), at, written, (cpu, host, stop)) as u32;
         }
         let found = self.bus.find_port(port, size).and_then(|place| self.bus.device(place));
         let Some((device, at)) = found else { return size.mask() as u32 };
-        (self.access_device(device, at, written, (processor, host, stop)) & size.mask()) as u32
+        (self.access_device(device, at, written, (cpu, host, stop)) & size.mask()) as u32
     }
 }

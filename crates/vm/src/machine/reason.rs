@@ -20,8 +20,8 @@ impl fmt::Display for Stop {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadState(None) => f.write_str("its processor is in a state that cannot run"),
-            Self::BadState(Some(reason)) => write!(f, "its processor is in a state that cannot run: {reason}"),
+            Self::BadState(None) => f.write_str("its CPU is in a state that cannot run"),
+            Self::BadState(Some(reason)) => write!(f, "its CPU is in a state that cannot run: {reason}"),
             Self::Instruction(bytes) => {
                 write!(f, "it used an instruction on device registers that is not supported: {:02x?}", bytes.as_slice())
             }
@@ -30,7 +30,7 @@ impl fmt::Display for Fault {
                 write!(f, "its interrupt table, descriptor tables or stack are at {gpa}, where it has no memory")
             }
             Self::HaltedForever => f.write_str("it halted with interrupts off: nothing can wake it"),
-            Self::UnknownExit(code) => write!(f, "its processor left for an unknown reason, {code:#x}"),
+            Self::UnknownExit(code) => write!(f, "its CPU left for an unknown reason, {code:#x}"),
         }
     }
 }

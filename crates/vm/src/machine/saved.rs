@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! before   save_policy ────────────────────────────────► adopt (allocates)
-//! the gap  save_vcpu   each virtual processor, by whoever carries it
+//! the blackout  save_vcpu   each vCPU, by whoever carries it
 //!          ── all of them have stopped ──
 //!          save_mail   likewise ──────────────────────► restore_vcpu
 //!          save_devices  once for each guest ─────────► restore_devices
@@ -16,12 +16,12 @@
 //!
 //! What is read is untrusted input: whatever the bytes, the answer is a machine that can run, or [`StateError`].
 
+mod cpu;
 mod devices;
 mod extended;
 mod full;
 mod lapic;
 mod policy;
-mod processor;
 mod version_3;
 
 pub use extended::{check_area, note_initial_x87};
@@ -30,7 +30,7 @@ pub use full::Full;
 use handover::schema::Described as _;
 use handover::state::{self, watch_flag};
 
-use super::{Machine, Processor};
+use super::{Cpu, Machine};
 use crate::cpu::msr::check_pat;
 use crate::devices::StateError;
 use crate::memory::GuestMemory;
@@ -45,30 +45,25 @@ impl<M: GuestMemory> Machine<M> {
         knows_devices && (version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered())
     }
 
-    /// Saves a virtual processor, which does not run. What others may still send to it is not in there.
-    pub fn save_vcpu(&self, vcpu: &impl VcpuState, processor: &Processor, into: &mut state::Vcpu) {
+    /// Saves a vCPU, which does not run. What others may still send to it is not in there.
+    pub fn save_vcpu(&self, vcpu: &impl VcpuState, cpu: &Cpu, into: &mut state::Vcpu) {
         vcpu.save(&mut into.registers);
-        processor.save(vcpu.guest_ticks(), into);
+        cpu.save(vcpu.guest_ticks(), into);
         into.speculation = state::Speculation { spec_ctrl: vcpu.spec_ctrl().into() };
     }
 
-    /// Saves what others have sent to a virtual processor, once they all have stopped.
+    /// Saves what others have sent to a vCPU, once they all have stopped.
     pub fn save_mail(&self, vcpu: usize, into: &mut state::Vcpu) {
         if let Some(mailbox) = self.mailboxes.get(vcpu) {
             mailbox.save(&mut into.mail, &mut into.more_nmis);
         }
     }
 
-    /// Puts a virtual processor into a saved state. `vcpu` and `processor` are of this machine and have its identifier.
+    /// Puts a vCPU into a saved state. `vcpu` and `cpu` are of this machine and have its identifier.
     ///
     /// # Errors
-    /// [`StateError`] if no virtual processor of this machine can be in it; then it must not run.
-    pub fn restore_vcpu(
-        &self,
-        from: &state::Vcpu,
-        vcpu: &mut impl VcpuState,
-        processor: &mut Processor,
-    ) -> Result<(), StateError> {
+    /// [`StateError`] if no vCPU of this machine can be in it; then it must not run.
+    pub fn restore_vcpu(&self, from: &state::Vcpu, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let registers = &from.registers;
         if registers.efer.get() & !self.cpuid.supported_efer() != 0 {
@@ -87,33 +82,33 @@ impl<M: GuestMemory> Machine<M> {
         if spec_ctrl & !self.cpuid.speculation().spec_ctrl != 0 {
             return refuse("speculation.spec_ctrl", "a bit is set that this guest does not have");
         }
-        let Some(mailbox) = self.mailboxes.get(processor.lapic.id() as usize) else {
-            return refuse("lapic.id", "this guest has no such processor");
+        let Some(mailbox) = self.mailboxes.get(cpu.lapic.id() as usize) else {
+            return refuse("lapic.id", "this guest has no such CPU");
         };
-        if self.cpuid.counters() != processor.counters().map(|counters| counters.vendor()) {
+        if self.cpuid.counters() != cpu.counters().map(|counters| counters.vendor()) {
             return refuse("policy.cpuid", "it promises other performance counters than there are");
         }
-        let next = processor.restored(from)?;
+        let next = cpu.restored(from)?;
         mailbox.check(&from.mail, &from.more_nmis)?;
         vcpu.restore(registers)?;
         vcpu.set_spec_ctrl(spec_ctrl);
         mailbox.restore(&from.mail, &from.more_nmis);
-        next.counters.restore(&from.counters);
-        let activity = core::mem::replace(processor, next).activity;
-        let restored = core::mem::replace(&mut processor.activity, activity);
-        self.set_activity(processor, restored);
-        self.publish_addressing(processor);
-        vcpu.set_tsc_offset(processor.tsc_offset);
+        next.exits.restore(&from.counters);
+        let activity = core::mem::replace(cpu, next).activity;
+        let restored = core::mem::replace(&mut cpu.activity, activity);
+        self.set_activity(cpu, restored);
+        self.publish_addressing(cpu);
+        vcpu.set_tsc_offset(cpu.tsc_offset);
         vcpu.request_interrupt_window(false);
         vcpu.watch_task_priority(false);
-        vcpu.watch_interrupt_return(processor.nmi.is_in_handler());
+        vcpu.watch_interrupt_return(cpu.nmi.is_in_handler());
         vcpu.watch_clock_reads(false);
-        processor.settle_down_counters(vcpu.guest_ticks());
-        vcpu.count_time(processor.counts());
+        cpu.open_private_counters(vcpu.guest_ticks());
+        vcpu.count_time(cpu.counts());
         Ok(())
     }
 
-    /// XCR0 of a guest without XSAVE is what the processor has after a reset.
+    /// XCR0 of a guest without XSAVE is what the CPU has after a reset.
     fn may_have_xcr0(&self, xcr0: u64) -> bool {
         const AFTER_RESET: u64 = 1;
         xcr0 == AFTER_RESET || self.cpuid.check_xcr0(xcr0).is_ok()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states a virtual processor is in beside running, and how INIT and start-up move it between them
+//! The states a vCPU is in beside running, and how INIT and start-up move it between them
 //! (Intel SDM vol. 3, section 9.4; AMD APM vol. 2, section 14.1).
 
 use core::sync::atomic::Ordering;
 
 use super::mailbox::{Mail, Mailbox};
 use super::nmi::Nmi;
-use super::{Activity, Machine, Processor};
+use super::{Activity, Cpu, Machine};
 use crate::memory::GuestMemory;
 use crate::vcpu::{EntryState, Segment, TableRegister, VcpuState, cr0};
 
@@ -48,60 +48,60 @@ impl EntryState {
 
 impl<M: GuestMemory> Machine<M> {
     /// Carries out what was found beside vectors.
-    pub(super) fn open(&self, mail: Mail, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+    pub(super) fn open(&self, mail: Mail, vcpu: &mut impl VcpuState, cpu: &mut Cpu) {
         if mail.init {
-            self.reset_to_init(vcpu, processor);
+            self.reset_to_init(vcpu, cpu);
         }
-        (0..mail.early_nmis).for_each(|_| self.take_nmi(vcpu, processor));
+        (0..mail.early_nmis).for_each(|_| self.take_nmi(vcpu, cpu));
         if let Some(page) = mail.startup
-            && processor.activity == Activity::WaitingForStartup
+            && cpu.activity == Activity::WaitingForStartup
         {
             vcpu.reset(&EntryState::at_startup_page(page));
-            self.set_activity(processor, Activity::Running);
+            self.set_activity(cpu, Activity::Running);
         }
-        (0..mail.late_nmis).for_each(|_| self.take_nmi(vcpu, processor));
+        (0..mail.late_nmis).for_each(|_| self.take_nmi(vcpu, cpu));
     }
 
     /// Who waits for a start-up interrupt hears none.
-    fn take_nmi(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
-        if processor.activity != Activity::WaitingForStartup {
-            processor.nmi.request();
-            if processor.nmi.is_open(vcpu.rip()) {
-                self.set_activity(processor, Activity::Running);
+    fn take_nmi(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) {
+        if cpu.activity != Activity::WaitingForStartup {
+            cpu.nmi.request();
+            if cpu.nmi.is_open(vcpu.rip()) {
+                self.set_activity(cpu, Activity::Running);
             }
         }
     }
 
-    /// Whether a processor runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
-    /// until they are opened (see `take_mail`), and news are looked for first: so they are not missed in between.
+    /// Whether a CPU runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
+    /// until they are opened (see `take_mail`), and news are searched for first: so they are not missed in between.
     pub(super) fn is_anyone_alive(&self) -> bool {
         self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
     }
 
-    fn reset_to_init(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) {
+    fn reset_to_init(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) {
         vcpu.reset(&EntryState::at_startup_page(0));
         vcpu.request_interrupt_window(false);
         vcpu.set_task_priority(0);
         vcpu.watch_interrupt_return(false);
-        processor.nmi = Nmi::new();
-        processor.eoi_flag_is_set = false;
-        self.set_activity(processor, Activity::WaitingForStartup);
-        self.publish_addressing(processor);
+        cpu.nmi = Nmi::new();
+        cpu.eoi_flag_is_set = false;
+        self.set_activity(cpu, Activity::WaitingForStartup);
+        self.publish_addressing(cpu);
     }
 
-    /// Keeps count of the processors that something inside the guest can still wake.
-    pub(super) fn set_activity(&self, processor: &mut Processor, activity: Activity) {
+    /// Keeps count of the CPUs that something inside the guest can still wake.
+    pub(super) fn set_activity(&self, cpu: &mut Cpu, activity: Activity) {
         let is_alive = |activity| matches!(activity, Activity::Running | Activity::Halted);
-        match (is_alive(processor.activity), is_alive(activity)) {
+        match (is_alive(cpu.activity), is_alive(activity)) {
             (true, false) => drop(self.alive.fetch_sub(1, Ordering::AcqRel)),
             (false, true) => drop(self.alive.fetch_add(1, Ordering::AcqRel)),
             _ => {}
         }
-        match (processor.activity == Activity::Deaf, activity == Activity::Deaf) {
-            (true, false) => drop(self.deaf.fetch_sub(1, Ordering::AcqRel)),
-            (false, true) => drop(self.deaf.fetch_add(1, Ordering::AcqRel)),
+        match (cpu.activity == Activity::HaltedForGood, activity == Activity::HaltedForGood) {
+            (true, false) => drop(self.halted_for_good.fetch_sub(1, Ordering::AcqRel)),
+            (false, true) => drop(self.halted_for_good.fetch_add(1, Ordering::AcqRel)),
             _ => {}
         }
-        processor.activity = activity;
+        cpu.activity = activity;
     }
 }

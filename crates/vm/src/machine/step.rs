@@ -15,7 +15,7 @@
 
 use iced_x86::{Instruction, Mnemonic, Register};
 
-use super::Processor;
+use super::Cpu;
 use super::stepping::Step;
 use crate::exit::Exit;
 use crate::machine::instruction;
@@ -36,7 +36,7 @@ enum Over {
     Impossible,
 }
 
-impl Processor {
+impl Cpu {
     /// The next entry executes one instruction and exits. Returns false if the instruction cannot be stepped over.
     #[cold]
     pub(super) fn begin_step(&mut self, vcpu: &mut impl VcpuState, memory: &impl GuestMemory) -> bool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole machine on plain data. [`Lab`] plays the processor: it puts the registers and instruction bytes in place,
+//! A whole machine on plain data. [`Lab`] plays the CPU: it puts the registers and instruction bytes in place,
 //! hands the machine an exit, and enters the guest again.
 
 mod area;
@@ -51,12 +51,12 @@ const ENABLED: u64 = 0x1ff;
 
 struct Lab {
     machine: Machine<FakeMemory>,
-    processor: Processor,
+    cpu: Cpu,
     vcpu: FakeVcpu,
     host: FakeHost,
 }
 
-/// A host whose processor has long mode and XSAVE of x87, SSE and AVX.
+/// A host whose CPU has long mode and XSAVE of x87, SSE and AVX.
 fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
     match (leaf, subleaf) {
         (0, _) => CpuidResult { eax: 0x16, ebx: 0x6874_7541, ecx: 0x444d_4163, edx: 0x6974_6e65 },
@@ -98,10 +98,10 @@ impl Lab {
         let efer = efer::LMA | efer::LME | efer::SVME;
         let mut vcpu = FakeVcpu { rip: RIP, efer, xcr0: 1, ..FakeVcpu::default() };
         vcpu.segments[SegmentName::Cs as usize] = Segment { attributes: 0xa9b, ..Segment::default() };
-        let processor = Processor::new(0, true, START, 0x1234, Arc::default());
-        vcpu.tsc_offset = processor.tsc_offset();
+        let cpu = Cpu::new(0, true, START, 0x1234, Arc::default());
+        vcpu.tsc_offset = cpu.tsc_offset();
         let host = FakeHost { tsc: START, unix_seconds: 1_700_000_000, ..FakeHost::default() };
-        Self { machine: Machine::new(FakeMemory::new(MEMORY_BYTES), config), processor, vcpu, host }
+        Self { machine: Machine::new(FakeMemory::new(MEMORY_BYTES), config), cpu, vcpu, host }
     }
 
     /// The same with its local APIC in xAPIC mode, enabled.
@@ -112,7 +112,7 @@ impl Lab {
     }
 
     fn handle(&mut self, exit: Exit) -> Outcome {
-        self.machine.handle(exit, &mut self.vcpu, &mut self.processor, &mut self.host)
+        self.machine.handle(exit, &mut self.vcpu, &mut self.cpu, &mut self.host)
     }
 
     /// Puts `code` at a fresh RIP.
@@ -217,7 +217,7 @@ impl Lab {
         self.vcpu.gprs[Gpr::Rax as usize] as u32
     }
 
-    /// Programs a pin of the I/O APIC: the low half of its redirection entry, for processor 0.
+    /// Programs a pin of the I/O APIC: the low half of its redirection entry, for CPU 0.
     fn redirect(&mut self, pin: u32, low: u32) {
         self.store(Gpa(0xfec0_0000), 0x10 + 2 * pin);
         self.store(Gpa(0xfec0_0010), low);
@@ -228,9 +228,9 @@ impl Lab {
         self.vcpu.rflags = self.vcpu.rflags & !Rflags::INTERRUPT.bits() | flags;
     }
 
-    /// Enters the guest. An event is delivered: its gate switches interrupts off.
+    /// Enters the guest. An event is delivered: its gate disables interrupts.
     fn enter(&mut self) -> Option<Event> {
-        self.machine.prepare_entry(&mut self.vcpu, &mut self.processor, &mut self.host);
+        self.machine.prepare_entry(&mut self.vcpu, &mut self.cpu, &mut self.host);
         let event = self.vcpu.injected.take();
         if event.is_some() {
             self.set_interrupts(false);
@@ -252,7 +252,7 @@ impl Lab {
         self.host.tsc += ticks;
         if self.host.alarm.is_some_and(|deadline| deadline <= self.host.tsc) {
             self.host.alarm = None;
-            self.machine.alarm(&mut self.processor, &mut self.host);
+            self.machine.alarm(&mut self.cpu, &mut self.host);
         }
     }
 }

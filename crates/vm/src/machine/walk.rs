@@ -11,7 +11,7 @@ use crate::vcpu::{Exception, Rflags, VcpuState, cr0, cr4, efer};
 /// What the address is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To learn what the processor has just executed: rights were checked when it did.
+    /// To learn what the CPU has just executed: rights were checked when it did.
     Inspect,
     /// Data read on the guest's behalf.
     Read,

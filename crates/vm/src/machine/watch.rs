@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What whoever watches a guest from outside asks of its machine: what the other processors do, whether one does I/O,
+//! What whoever watches a guest from outside asks of its machine: what the other CPUs do, whether one does I/O,
 //! and where it reads the clock.
 
 use core::sync::atomic::Ordering;
 
-use super::{Activity, ExitKind, Machine, Others, Outcome, Processor};
+use super::{Activity, Cpu, ExitKind, Machine, Others, Outcome};
 use crate::devices::lapic::Mode;
 use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
-    /// What the others do; `processor` itself runs.
-    pub fn others(&self, processor: &Processor) -> Others {
-        let itself = usize::from(matches!(processor.activity, Activity::Running | Activity::Halted));
+    /// What the others do; `cpu` itself runs.
+    pub fn others(&self, cpu: &Cpu) -> Others {
+        let itself = usize::from(matches!(cpu.activity, Activity::Running | Activity::Halted));
         Others {
             can_run: self.alive.load(Ordering::Acquire) > itself,
-            halted_for_good: self.deaf.load(Ordering::Acquire) > 0,
+            halted_for_good: self.halted_for_good.load(Ordering::Acquire) > 0,
         }
     }
 
     /// The guest is about to read its time stamp counter. Once seen, it goes on without being stopped.
     #[cold]
-    pub(super) fn clock_read(&self, vcpu: &mut impl VcpuState, processor: &mut Processor) -> Outcome {
+    pub(super) fn clock_read(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Outcome {
         vcpu.watch_clock_reads(false);
-        processor.clock_read_at = Some(vcpu.rip());
+        cpu.clock_read_at = Some(vcpu.rip());
         Outcome::Resume
     }
 }
 
-impl Processor {
+impl Cpu {
     /// Accesses to ports and to device registers so far. While the local APIC's registers are in memory, accesses to
     /// memory are not counted: a kernel that does nothing else still ends its timer's interrupts.
     pub fn io_accesses(&self) -> u64 {
-        let in_memory = if self.lapic.mode() == Mode::XApic { 0 } else { self.counters.get(ExitKind::Memory) };
-        self.counters.get(ExitKind::Port) + in_memory
+        let in_memory = if self.lapic.mode() == Mode::XApic { 0 } else { self.exits.get(ExitKind::Memory) };
+        self.exits.get(ExitKind::Port) + in_memory
     }
 
     /// Halts so far.
     pub fn halts(&self) -> u64 {
-        self.counters.get(ExitKind::Halt)
+        self.exits.get(ExitKind::Halt)
     }
 
     /// Where the guest was seen reading its time stamp counter since [`VcpuState::watch_clock_reads`], once.

@@ -7,7 +7,7 @@
 //!               └► MCFG           PCI configuration space in memory
 //! ```
 //!
-//! Hardware-reduced means: no PM timer, no SCI, no fixed buttons, no 8259 and no 8254 to look for, which is also what
+//! Hardware-reduced means: no PM timer, no SCI, no fixed buttons, no 8259 and no 8254 to search for, which is also what
 //! the machine has. The tables are bytes for one place, [`layout::ACPI_TABLES`], inside the area that every kernel
 //! scans for the RSDP; they never change while the guest runs.
 
@@ -32,9 +32,9 @@ mod x2apic;
 #[cfg(test)]
 mod tests;
 
-/// Virtual processors that the tables have room for.
+/// vCPUs that the tables have room for.
 pub const MAX_VCPUS: u32 = 4096;
-/// From this identifier on a processor is described by an x2APIC entry (0xff is "every one" in a local APIC entry).
+/// From this identifier on a CPU is described by an x2APIC entry (0xff is "every one" in a local APIC entry).
 const FIRST_X2APIC_ID: u32 = 0xff;
 const TABLE_ALIGNMENT: usize = 16;
 
@@ -44,11 +44,11 @@ const BOOT_ARCHITECTURE: u16 = 1 << 2;
 /// What the tables depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcpiConfig {
-    /// Virtual processors, with identifiers from 0; 1 to [`MAX_VCPUS`].
+    /// vCPUs, with identifiers from 0; 1 to [`MAX_VCPUS`].
     pub vcpus: u32,
 }
 
-/// No tables can be made for so many virtual processors.
+/// No tables can be made for so many vCPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadVcpuCount {
     /// How many were asked for.
@@ -57,7 +57,7 @@ pub struct BadVcpuCount {
 
 impl fmt::Display for BadVcpuCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} virtual processors cannot be described: give the guest 1 to {MAX_VCPUS}", self.vcpus)
+        write!(f, "{} vCPUs cannot be described: give the guest 1 to {MAX_VCPUS}", self.vcpus)
     }
 }
 

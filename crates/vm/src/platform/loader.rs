@@ -64,7 +64,7 @@ pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
     Err(LoadError::NotAKernel)
 }
 
-/// Loads a kernel with its command line and modules; says how the first processor starts.
+/// Loads a kernel with its command line and modules; says how the first CPU starts.
 ///
 /// The ACPI tables are the caller's: it writes [`crate::platform::acpi::build`]'s bytes to
 /// [`crate::platform::layout::ACPI_TABLES`]. After an error guest memory may be partly written.

@@ -46,12 +46,12 @@ fn who_reported_a_panic_needs_no_proof() {
 
 #[test]
 fn interrupts_off_for_the_limit_is_hung_and_not_before() {
-    let deaf = |index| Sample { interrupts_on: false, registers: index, clock_read_at: None, ..delay_loop(index) };
-    let (samples, diagnosis) = first_spin((0..200).map(deaf), IN_COMPANY).expect("found");
+    let masked = |index| Sample { interrupts_on: false, registers: index, clock_read_at: None, ..delay_loop(index) };
+    let (samples, diagnosis) = first_spin((0..200).map(masked), IN_COMPANY).expect("found");
     assert_eq!((samples, diagnosis), (126, Diagnosis::Hung));
     let mut never = Watch::new(MS, 0);
-    assert!(!findings(&mut never, (0..1000).map(deaf), IN_COMPANY).iter().any(|it| matches!(it, Finding::Spins(_))));
-    let with_a_gap = (0..150).map(|index| Sample { interrupts_on: index == 75, ..deaf(index) });
+    assert!(!findings(&mut never, (0..1000).map(masked), IN_COMPANY).iter().any(|it| matches!(it, Finding::Spins(_))));
+    let with_a_gap = (0..150).map(|index| Sample { interrupts_on: index == 75, ..masked(index) });
     assert_eq!(first_spin(with_a_gap, IN_COMPANY), None);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host tells of its processors.
+//! What the host tells of its CPUs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One processor of the host.
+/// One CPU of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuInfo {
     /// Its number: 0 boots, the others follow in the firmware's order.
@@ -20,11 +20,11 @@ pub struct CpuInfo {
     pub reason: Option<String>,
     /// Thousandths of the time since it came online in which it had work; `None` unless it is online.
     pub busy_permille: Option<u32>,
-    /// The virtual processors that are on it, of guests that run or are paused.
+    /// The vCPUs that are on it, of guests that run or are paused.
     pub vcpus: Vec<CpuVcpu>,
 }
 
-/// What a processor of the host does.
+/// What a CPU of the host does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuState {
@@ -49,7 +49,7 @@ impl fmt::Display for CpuState {
     }
 }
 
-/// A virtual processor.
+/// A vCPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuVcpu {
     /// Its machine, as the bundle names it.

@@ -15,7 +15,7 @@ pub struct MemoryRange {
     pub bytes: u64,
 }
 
-/// A processor's registers where it stands still.
+/// A CPU's registers where it stands still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct VcpuRegisters {

@@ -14,8 +14,9 @@ pub struct HostInfo {
     pub version: String,
     /// Bytes of the running image in memory.
     pub image_bytes: u64,
-    /// Processors in use.
-    pub processors: u32,
+    /// CPUs in use.
+    #[serde(rename = "processors")]
+    pub cpus: u32,
     /// All memory the firmware reported as usable.
     pub memory_total_bytes: u64,
     /// Memory that nobody has been given.
@@ -26,13 +27,13 @@ pub struct HostInfo {
     pub uptime_ns: u64,
     /// What runs guests.
     pub virtualization: Virtualization,
-    /// Optional features of it that the processor has, by the manual's names ("nrips", "flush-by-asid", …).
+    /// Optional features of it that the CPU has, by the manual's names ("nrips", "flush-by-asid", …).
     pub features: Vec<String>,
     /// How interrupts are sent.
     pub apic_mode: ApicMode,
     /// Time stamp counter's frequency.
     pub tsc_hz: u64,
-    /// Images that have run since the machine was switched on, this one included.
+    /// Images that have run since the machine was powered on, this one included.
     pub generation: u64,
     /// Which build the running image is, as `git describe` prints it; empty where it does not say.
     pub build: String,
@@ -66,20 +67,24 @@ pub struct Vulnerability {
 /// How a warm restart went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartReport {
-    /// Images that have run since the machine was switched on, the new one included.
+    /// Images that have run since the machine was powered on, the new one included.
     pub generation: u64,
     /// The old image's version.
     pub old_version: String,
     /// The new image's.
     pub new_version: String,
     /// From the first stop of a machine until the new image answers.
-    pub host_gap_ns: u64,
+    #[serde(rename = "host_gap_ns")]
+    pub host_blackout_ns: u64,
     /// From the first stop of a machine until the first one starts again; `None` where none does.
-    pub machine_gap_ns: Option<u64>,
-    /// Processors in use.
-    pub processors: u32,
-    /// Processors that were in use before and are not now.
-    pub processors_lost: u32,
+    #[serde(rename = "machine_gap_ns")]
+    pub machine_blackout_ns: Option<u64>,
+    /// CPUs in use.
+    #[serde(rename = "processors")]
+    pub cpus: u32,
+    /// CPUs that were in use before and are not now.
+    #[serde(rename = "processors_lost")]
+    pub cpus_lost: u32,
     /// When the image was checked.
     pub verify: Verify,
     /// Bytes of it that were hashed before a machine was stopped.
@@ -87,9 +92,11 @@ pub struct RestartReport {
     /// How long that took, waiting not counted.
     pub hashing_before_ns: u64,
     /// Bytes of it that were hashed while no machine ran.
-    pub bytes_hashed_in_gap: u64,
+    #[serde(rename = "bytes_hashed_in_gap")]
+    pub bytes_hashed_in_blackout: u64,
     /// How long that took.
-    pub hashing_in_gap_ns: u64,
+    #[serde(rename = "hashing_in_gap_ns")]
+    pub hashing_in_blackout_ns: u64,
     /// Which build the old image is; empty where that is not known.
     pub old_build: String,
     /// Which build the new one is.
@@ -118,7 +125,7 @@ impl fmt::Display for Verify {
     }
 }
 
-/// The processor extension that runs guests.
+/// The CPU extension that runs guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Virtualization {
@@ -147,15 +154,16 @@ pub struct VmInfo {
     pub name: String,
     /// What it does.
     pub state: VmState,
-    /// Virtual processors.
+    /// vCPUs.
     pub vcpus: u32,
     /// Memory it sees.
     pub memory_bytes: u64,
-    /// The host's processor of each virtual one, in order; empty where none is assigned.
-    pub processors: Vec<u32>,
+    /// The host's CPU of each virtual one, in order; empty where none is assigned.
+    #[serde(rename = "processors")]
+    pub cpus: Vec<u32>,
     /// When it came into this state, in nanoseconds since the host started.
     pub since_ns: u64,
-    /// Since when a virtual processor of it gets only a sliver of time, because it spins; in nanoseconds since the host
+    /// Since when a vCPU of it gets only a sliver of time, because it spins; in nanoseconds since the host
     /// started.
     pub throttled_since_ns: Option<u64>,
     /// Exits since it was started, all kinds together.
@@ -172,17 +180,17 @@ pub struct VmInfo {
 pub enum VmState {
     /// Its memory is being filled.
     Loading,
-    /// Its processors run.
+    /// Its CPUs run.
     Running,
-    /// Its processors are halted by the operator.
+    /// Its CPUs are halted by the operator.
     Paused,
     /// It has ended, or was not started yet.
     Stopped,
     /// It could not be started or go on; its reason says why.
     Failed,
-    /// Its kernel has panicked, as it said or as was seen from outside; its processors may still run.
+    /// Its kernel has panicked, as it said or as was seen from outside; its CPUs may still run.
     Panicked,
-    /// One of its processors spins with interrupts off; the others may be well.
+    /// One of its CPUs spins with interrupts off; the others may be well.
     Hung,
 }
 
@@ -209,7 +217,7 @@ pub struct ExitCount {
     pub count: u64,
 }
 
-/// Why a processor left its guest; the counters' view of `vm::exit::Exit`.
+/// Why a CPU left its guest; the counters' view of `vm::exit::Exit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]

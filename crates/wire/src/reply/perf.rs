@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine's processor has done, seen from outside.
+//! What a machine's CPU has done, seen from outside.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::ExitCount;
 
-/// A virtual processor's figures, all of one moment. What is counted goes on from one moment to the next; a new image
+/// A vCPU's figures, all of one moment. What is counted goes on from one moment to the next; a new image
 /// begins again with all but the exits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VcpuPerf {
     /// When they were taken, in nanoseconds since the host started.
     pub at_ns: u64,
-    /// For how long it has had the processor on which it is, in nanoseconds.
+    /// For how long it has had the CPU on which it is, in nanoseconds.
     pub ran_ns: u64,
     /// For how long it has wanted it while others had it.
     pub waited_ns: u64,
@@ -27,13 +27,13 @@ pub struct VcpuPerf {
     pub counters: Vec<PerfCounter>,
 }
 
-/// What the host's own counters say of a processor, all of one moment: since they were begun, on the time stamp
+/// What the host's own counters say of a CPU, all of one moment: since they were begun, on the time stamp
 /// counter. What is neither the host's nor idle was some guest's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPerf {
     /// When they were read, in nanoseconds since the host started.
     pub at_ns: u64,
-    /// When they were begun, likewise: again on a processor that was offline, in another image, and where nobody had
+    /// When they were begun, likewise: again on a CPU that was offline, in another image, and where nobody had
     /// asked for long.
     pub began_ns: u64,
     /// Ticks since then.
@@ -42,15 +42,15 @@ pub struct CpuPerf {
     pub host_cycles: u64,
     /// The same at the rate of the time stamp counter.
     pub host_reference_cycles: u64,
-    /// Ticks in which the processor waited for an interrupt.
+    /// Ticks in which the CPU waited for an interrupt.
     pub idle_ticks: u64,
-    /// Ticks in virtual processors that have left it since.
+    /// Ticks in vCPUs that have left it since.
     pub gone_ticks: u64,
     /// Those that are on it.
     pub guests: Vec<GuestTicks>,
 }
 
-/// What a processor has executed of a virtual one.
+/// What a CPU has executed of a virtual one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestTicks {
     /// The machine's number: its place in [`crate::ReplyBody::Vms`].
@@ -92,7 +92,7 @@ pub enum PerfEvent {
     ReferenceCycles,
     /// Instructions.
     Instructions,
-    /// What only the processor's vendor has.
+    /// What only the CPU's vendor has.
     Vendor {
         /// Event select.
         select: u16,

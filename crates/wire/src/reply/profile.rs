@@ -15,9 +15,9 @@ pub struct ProfilePage {
     pub build: [u8; 20],
     /// Where the image's code begins.
     pub code: u64,
-    /// The time between two looks at a processor.
+    /// The time between two samples of a CPU.
     pub period_us: u32,
-    /// Looks so far, at all processors together.
+    /// Looks so far, at all CPUs together.
     pub asked: u64,
     /// Samples so far for which there was no room.
     pub lost: u64,

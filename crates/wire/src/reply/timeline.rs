@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// A page of one processor's timeline.
+/// A page of one CPU's timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelinePage {
     /// Whose.
-    pub processor: u32,
+    #[serde(rename = "processor")]
+    pub cpu: u32,
     /// Ticks of the time stamp counter in a second; 0 while that is not known.
     pub ticks_per_second: u64,
     /// In the order in which they were recorded.
@@ -33,11 +34,12 @@ pub struct TimelinePoint {
     pub argument: u32,
 }
 
-/// A place in the timelines of all processors.
+/// A place in the timelines of all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TimelinePlace {
-    /// In this processor's, or the next one's that has any.
-    pub processor: u32,
+    /// In this CPU's, or the next one's that has any.
+    #[serde(rename = "processor")]
+    pub cpu: u32,
     /// The record's number.
     pub number: u64,
 }

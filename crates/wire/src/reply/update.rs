@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// Processors whose steps a report holds: more would not fit a frame.
+/// CPUs whose steps a report holds: more would not fit a frame.
 pub const MAX_UPDATE_STEPS: usize = 96;
 
 /// How an update went, or would begin to go.
@@ -14,7 +14,7 @@ pub const MAX_UPDATE_STEPS: usize = 96;
 pub struct UpdateReport {
     /// Nothing was replaced: only tried how far the new image comes.
     pub is_dry_run: bool,
-    /// Images that have run since the machine was switched on, the new one included.
+    /// Images that have run since the machine was powered on, the new one included.
     pub generation: u64,
     /// The old image's version.
     pub old_version: String,
@@ -22,25 +22,27 @@ pub struct UpdateReport {
     pub new_version: String,
     /// From the request until the new image had prepared everything, machines running.
     pub preparation_ns: u64,
-    /// Of that, the time that the new image had a processor.
+    /// Of that, the time that the new image had a CPU.
     pub preparation_busy_ns: u64,
     /// How often it had it; 0 where the new image tells, which does not know.
     pub slices: u32,
     /// Memory that the new image had of its own.
     pub memory_bytes: u64,
-    /// From the moment at which the first processor left its guests until the last one entered them again; 0 in a
+    /// From the moment at which the first CPU left its guests until the last one entered them again; 0 in a
     /// trial.
-    pub gap_ns: u64,
-    /// Each processor's steps; none in a trial. Of more than [`MAX_UPDATE_STEPS`], those that were last to enter
+    #[serde(rename = "gap_ns")]
+    pub blackout_ns: u64,
+    /// Each CPU's steps; none in a dry run. Of more than [`MAX_UPDATE_STEPS`], those that were last to enter
     /// guests.
-    pub processors: Vec<UpdateSteps>,
+    #[serde(rename = "processors")]
+    pub cpus: Vec<UpdateSteps>,
     /// Which build the old image is; empty where that is not known.
     pub old_build: String,
     /// Which build the new one is.
     pub new_build: String,
 }
 
-/// When a processor got how far in the gap, in nanoseconds since the order to leave the guests.
+/// When a CPU got how far in the blackout, in nanoseconds since the order to leave the guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateSteps {
     /// Its number.

@@ -62,7 +62,7 @@ fn answers_are_those_of_a_living_host() {
     let borrowed = BorrowedInfo {
         version: &info.version,
         image_bytes: info.image_bytes,
-        processors: info.processors,
+        cpus: info.cpus,
         memory_total_bytes: info.memory_total_bytes,
         memory_free_bytes: info.memory_free_bytes,
         host_overhead_bytes: info.host_overhead_bytes,
@@ -83,15 +83,15 @@ fn answers_are_those_of_a_living_host() {
         last_unexpected_vector: info.last_unexpected_vector,
     };
     assert_eq!(written(300, &Reply::Info(borrowed)), answer(300, Ok(ReplyBody::Info(info))));
-    let (reason, mend) = ("it has ended", "reset it");
-    let refusal = Refusal { code: RefusalCode::Failed, reason: reason.to_string(), mend: mend.to_string() };
-    assert_eq!(written(9, &Reply::Refused { code: RefusalCode::Failed, reason, mend }), answer(9, Err(refusal)));
+    let (reason, hint) = ("it has ended", "reset it");
+    let refusal = Refusal { code: RefusalCode::Failed, reason: reason.to_string(), hint: hint.to_string() };
+    assert_eq!(written(9, &Reply::Refused { code: RefusalCode::Failed, reason, hint }), answer(9, Err(refusal)));
 }
 
 #[test]
 fn a_page_of_the_log_is_that_of_a_living_host() {
     let record =
-        LogRecord { sequence: 3, time_ns: 1, processor: 2, level: Level::Error, module: "a".into(), text: "b".into() };
+        LogRecord { sequence: 3, time_ns: 1, cpu: 2, level: Level::Error, module: "a".into(), text: "b".into() };
     for records in [vec![], vec![record.clone()], vec![record.clone(), record]] {
         let frugal = written(u32::MAX, &Reply::Log { records: &records, next_sequence: 5 });
         assert_eq!(frugal, answer(u32::MAX, Ok(ReplyBody::Log { records, next_sequence: 5 })));

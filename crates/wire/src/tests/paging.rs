@@ -36,7 +36,7 @@ fn the_longest_records_fit() {
     let record = LogRecord {
         sequence: u64::MAX,
         time_ns: u64::MAX,
-        processor: u32::MAX,
+        cpu: u32::MAX,
         level: Level::Trace,
         module: "m".repeat(MAX_REASON_BYTES).into(),
         text: "t".repeat(MAX_TEXT_BYTES).into(),
@@ -54,7 +54,7 @@ fn the_longest_records_fit() {
 fn the_largest_machine_fits() {
     let vm = VmInfo {
         name: "n".repeat(MAX_NAME_BYTES),
-        processors: (0..512).collect(),
+        cpus: (0..512).collect(),
         reason: Some("r".repeat(MAX_REASON_BYTES)),
         ..samples::vm_info(0)
     };
@@ -62,7 +62,7 @@ fn the_largest_machine_fits() {
 }
 
 #[test]
-fn the_fullest_processor_fits() {
+fn the_fullest_cpu_fits() {
     let vcpus = (0..32).map(|vcpu| CpuVcpu { vm: "n".repeat(MAX_NAME_BYTES), vcpu: u32::MAX - vcpu }).collect();
     let cpu = CpuInfo {
         index: u32::MAX,
@@ -117,8 +117,8 @@ fn the_longest_report_of_an_update_fits() {
         preparation_busy_ns: u64::MAX,
         slices: u32::MAX,
         memory_bytes: u64::MAX,
-        gap_ns: u64::MAX,
-        processors: std::vec![steps; MAX_UPDATE_STEPS],
+        blackout_ns: u64::MAX,
+        cpus: std::vec![steps; MAX_UPDATE_STEPS],
         old_build,
         new_build,
         ..UpdateReport::default()

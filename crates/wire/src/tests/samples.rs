@@ -42,7 +42,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::CpuOnline { index: 0 },
         RequestBody::Epitaph { from_line: 3 },
         RequestBody::Restart,
-        RequestBody::Timeline { from: TimelinePlace { processor: 1, number: 300 } },
+        RequestBody::Timeline { from: TimelinePlace { cpu: 1, number: 300 } },
         RequestBody::PciList { from_index: 300 },
         RequestBody::UploadBegin { kind: UploadKind::Image, bytes: 800_000, sha256: [0xa5; 32] },
         RequestBody::UploadData { offset: 4032, bytes: vec![0, 1, 2] },
@@ -63,12 +63,12 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
     let refusal = Refusal {
         code: RefusalCode::UnknownVm,
         reason: "there is no machine \"debain\"".to_string(),
-        mend: "did you mean \"debian\"?".to_string(),
+        hint: "did you mean \"debian\"?".to_string(),
     };
     let record = LogRecord {
         sequence: 3,
         time_ns: 1_500_000_000,
-        processor: 1,
+        cpu: 1,
         level: Level::Warn,
         module: "svm".into(),
         text: "no next-RIP save: decoding".into(),
@@ -105,8 +105,8 @@ fn vulnerability() -> crate::Vulnerability {
 fn timeline_page() -> TimelinePage {
     let begin = TimelinePoint { ticks: 1 << 40, name: 20, kind: 2, argument: 3 };
     let end = TimelinePoint { ticks: (1 << 40) + 5, kind: 3, ..begin };
-    let next = Some(TimelinePlace { processor: 2, number: 7 });
-    TimelinePage { processor: 2, ticks_per_second: 2_400_000_000, points: vec![begin, end], lost: 1, next }
+    let next = Some(TimelinePlace { cpu: 2, number: 7 });
+    TimelinePage { cpu: 2, ticks_per_second: 2_400_000_000, points: vec![begin, end], lost: 1, next }
 }
 
 fn profile_page() -> ProfilePage {
@@ -137,7 +137,7 @@ pub fn host_info() -> HostInfo {
     HostInfo {
         version: "0.1.0".to_string(),
         image_bytes: 700_000,
-        processors: 2,
+        cpus: 2,
         memory_total_bytes: 2 << 30,
         memory_free_bytes: 1 << 30,
         host_overhead_bytes: 9 << 20,
@@ -164,15 +164,15 @@ fn restart_report() -> RestartReport {
         generation: 4,
         old_version: "0.1.0".to_string(),
         new_version: "0.2.0".to_string(),
-        host_gap_ns: 5_000_000,
-        machine_gap_ns: Some(70_000_000),
-        processors: 3,
-        processors_lost: 1,
+        host_blackout_ns: 5_000_000,
+        machine_blackout_ns: Some(70_000_000),
+        cpus: 3,
+        cpus_lost: 1,
         verify: Verify::Early,
         bytes_hashed_before: 800_000,
         hashing_before_ns: 900_000,
-        bytes_hashed_in_gap: 0,
-        hashing_in_gap_ns: 0,
+        bytes_hashed_in_blackout: 0,
+        hashing_in_blackout_ns: 0,
         old_build: String::new(),
         new_build: "0123456789ab".to_string(),
     }
@@ -212,8 +212,8 @@ fn update_report() -> UpdateReport {
         preparation_busy_ns: 20_000_000,
         slices: 80,
         memory_bytes: 10 << 20,
-        gap_ns: 170_000,
-        processors: vec![UpdateSteps { index: 1, left_ns: 9_000, entered_ns: 150_000, ..UpdateSteps::default() }],
+        blackout_ns: 170_000,
+        cpus: vec![UpdateSteps { index: 1, left_ns: 9_000, entered_ns: 150_000, ..UpdateSteps::default() }],
         old_build: "0123456789ab".to_string(),
         new_build: "ba9876543210-dirty".to_string(),
     }
@@ -259,7 +259,7 @@ pub fn vm_info(index: u32) -> VmInfo {
         state: VmState::Running,
         vcpus: 2,
         memory_bytes: 512 << 20,
-        processors: vec![0, 1],
+        cpus: vec![0, 1],
         since_ns: 77,
         throttled_since_ns: (index == 1).then_some(78),
         exits_total: 300,
@@ -269,8 +269,7 @@ pub fn vm_info(index: u32) -> VmInfo {
 }
 
 fn streams() -> Vec<Stream<'static>> {
-    let log =
-        LogRecord { sequence: 0, time_ns: 0, processor: 0, level: Level::Error, module: "".into(), text: "é".into() };
+    let log = LogRecord { sequence: 0, time_ns: 0, cpu: 0, level: Level::Error, module: "".into(), text: "é".into() };
     let console = Stream::Console { name: "tiny".into(), bytes: Cow::Borrowed(&[0, 1, 0, 0, 10]) };
     let events = event_kinds().into_iter().enumerate();
     let events = events.map(|(index, kind)| Event { sequence: index as u64, time_ns: u64::MAX, kind });

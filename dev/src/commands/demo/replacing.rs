@@ -42,8 +42,8 @@ fn replace(host: &str) -> Result<String> {
     let mut client = Client::connect(&running::control_socket_of(host)?)?;
     let report = request(&mut client)?;
     let runs = timeline::host_runs(&mut client)?;
-    let gap = runs.last().and_then(host::gap_of);
-    let picture = gap.map_or_else(String::new, |gap| bars::draw(&gap, timeline::view_of(&gap)));
+    let blackout = runs.last().and_then(host::blackout_of);
+    let picture = blackout.map_or_else(String::new, |blackout| bars::draw(&blackout, timeline::view_of(&blackout)));
     Ok(format!("Baton was updated under the guest:\n{}\n{picture}\n", update::text(&report)))
 }
 

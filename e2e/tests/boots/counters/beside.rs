@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Users of counters beside each other on one processor: guests, good and bad ones, and the host.
+//! Users of counters beside each other on one CPU: guests, good and bad ones, and the host.
 //!
 //! The time stamp counter counts instructions here, so that no figure is the luck of a loaded machine.
 
@@ -28,19 +28,19 @@ pub const RULES: &[Rule] = &[
 
 /// What is watched of neighbours, in instructions: some thirty turns of the scheduler.
 const STRETCH: u64 = 100_000_000;
-/// What is watched of guests that leave their processor all the time.
+/// What is watched of guests that leave their CPU all the time.
 const SHORT_STRETCH: u64 = 20_000_000;
 /// A turn of one of two: so much later or sooner may a stretch begin or end for a neighbour.
 const SLICE: u64 = 3_100_000;
-/// What a CPUID takes in the guest, with its loop and with the ways out and in that are the processor's own.
+/// What a CPUID takes in the guest, with its loop and with the ways out and in that are the CPU's own.
 const GUEST_PER_EXIT: u64 = 40;
 /// What it takes the host, at least.
 const HOST_PER_EXIT: u64 = 250;
 
-/// One processor that counts instructions.
+/// One CPU that counts instructions.
 fn recipe(cpus: u32) -> Recipe {
     let emulator = if Emulator::Ten.is_here() { Emulator::Ten } else { Emulator::System };
-    let recipe = Recipe { processor: "max,-cx16,-x2apic", ..Recipe::new().on(emulator).cpus(cpus) };
+    let recipe = Recipe { cpu: "max,-cx16,-x2apic", ..Recipe::new().on(emulator).cpus(cpus) };
     recipe.with(["-icount", "shift=0,sleep=off"].map(Into::into))
 }
 
@@ -51,7 +51,7 @@ fn for_ever(name: &str, pmu: Pmu, does: &str) -> Result<Guest> {
     Ok(Guest { pmu, on_panic: OnPanic::Ignore, hung_s: 0, ..guest })
 }
 
-/// The host's counters of a processor, at least so many ticks after they were begun.
+/// The host's counters of a CPU, at least so many ticks after they were begun.
 fn counts_after(host: &mut Host, cpu: u32, ticks: u64) -> Result<CpuPerf> {
     loop {
         let counts = host.client()?.cpu_figures(cpu)?;
@@ -75,8 +75,8 @@ fn guest_ticks(counts: &CpuPerf, guest: u32) -> Result<u64> {
     found.map(|found| found.ticks).with_context(|| format!("guest {guest} is not there: {counts:?}"))
 }
 
-/// The guests' own counters are read between two looks at the host's, and around them: what they have counted meanwhile
-/// is not more than the host says that they ran, and not less.
+/// The guests' own counters are read between two samples of the host's, and around them: what they have counted
+/// meanwhile is not more than the host says that they ran, and not less.
 fn two_guests_and_the_host_count_at_once() -> Result<()> {
     const NAMES: [&str; 2] = ["intel", "amd"];
     let guests = [for_ever(NAMES[0], Pmu::Intel, "count")?, for_ever(NAMES[1], Pmu::Amd, "count")?];
@@ -128,7 +128,7 @@ fn counters_follow_guests() -> Result<()> {
             Err(_) => host.wait_a_moment()?,
         }
     };
-    ensure!(refusal.reason.contains("processor 1 is not online"), "{refusal:?}");
+    ensure!(refusal.reason.contains("CPU 1 is not online"), "{refusal:?}");
     // Counters that nobody has asked for meanwhile have begun again; so have these guests' ticks.
     let both = guests_grow(&mut host, 2)?;
     nothing_is_lost(&both)?;
@@ -146,7 +146,7 @@ fn counters_follow_guests() -> Result<()> {
     host.powers_off()
 }
 
-/// So many guests are on the first processor, and each of them has run there.
+/// So many guests are on the first CPU, and each of them has run there.
 fn guests_grow(host: &mut Host, count: u32) -> Result<CpuPerf> {
     loop {
         let counts = host.client()?.cpu_figures(0)?;

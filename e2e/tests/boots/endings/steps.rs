@@ -44,7 +44,7 @@ enum Lost {
 }
 
 const STEPS: [Step; 7] = [
-    Step { word: "stop", name: "stopping the other processors", lost: &[Lost::RollCall] },
+    Step { word: "stop", name: "stopping the other CPUs", lost: &[Lost::RollCall] },
     Step { word: "report", name: "the report", lost: &[Lost::Report, Lost::RollCall] },
     Step { word: "epitaph", name: "writing the epitaph", lost: &[Lost::Epitaph] },
     Step { word: "flush", name: "printing the rest of the log", lost: &[] },
@@ -99,10 +99,10 @@ fn costs_one_step(fault: &str, step: &Step, action: &Action) -> Result<()> {
     };
     host.says(&[&format!("{} failed: ", step.name), why, "; the end goes on"])?;
     if !step.lost.contains(&Lost::Report) {
-        host.says(&["panic on processor 0: self-test, as asked"])?;
+        host.says(&["panic on CPU 0: self-test, as asked"])?;
         host.says(&[END])?;
     }
-    let is_named = host.seen.host_said(&["processor 1: stopped"]);
+    let is_named = host.seen.host_said(&["CPU 1: stopped"]);
     ensure!(is_named != step.lost.contains(&Lost::RollCall), "{}", host.seen);
     (action.happens)(host, step)
 }
@@ -133,10 +133,8 @@ fn exits(mut host: Host) -> Result<()> {
 
 /// The next host is up, and knows of the end unless that was lost.
 fn reboots(mut host: Host, step: &Step) -> Result<()> {
-    host.wait("the next host", |seen| {
-        seen.host.iter().filter(|line| line.contains("processors: 2 online")).count() == 2
-    })?;
-    let knows = host.seen.host_said(&["before this host: panic on processor 0: self-test, as asked"]);
+    host.wait("the next host", |seen| seen.host.iter().filter(|line| line.contains("CPUs: 2 online")).count() == 2)?;
+    let knows = host.seen.host_said(&["before this host: panic on CPU 0: self-test, as asked"]);
     ensure!(knows != step.lost.contains(&Lost::Epitaph), "{}", host.seen);
     Ok(())
 }

@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 const GUESTS: [&str; 2] = ["watch-intel", "watch-amd"];
-/// The machine may be given little time: so often it is looked at again for what has not been seen.
+/// The machine may be given little time: so often it is checked again for what has not been seen.
 const ROUNDS: usize = 30;
 /// Longer than anything else here takes.
 const LONG_S: &str = "100";
@@ -47,7 +47,7 @@ fn busy_host() -> Result<Operator> {
     Ok(operator)
 }
 
-/// The guest's counters have been right, and are looked at on.
+/// The guest's counters have been right, and are checked on.
 fn counters_agree(operator: &Operator, guest: &str) -> Result<()> {
     let console = operator.console_until(guest, "overflows, all agree", LIMIT)?;
     ensure!(!console.contains("WRONG"), "{guest}: {console}");
@@ -100,7 +100,7 @@ fn folded_lines_name_guests_and_functions(operator: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// It takes the time that it was told, and no processor is looked at more often than was wanted.
+/// It takes the time that it was told, and no CPU is checked more often than was wanted.
 fn json_counts_each_look_once(operator: &Operator) -> Result<()> {
     const HZ: u64 = 50;
     let begin = Instant::now();
@@ -226,8 +226,8 @@ fn counts_across_an_update_are_not_told() -> Result<()> {
         operator.says(&["update"])?.well()?;
         counts.join().ok().context("it panicked")?
     })?;
-    is_refused(&taken, &["the counters of processor 0 were reset", "ask again"])?;
+    is_refused(&taken, &["the counters of CPU 0 were reset", "ask again"])?;
     let again = operator.says(&["perf", "stat", "--json"])?.well()?;
-    ensure!(again.lines().count() == 2, "not a line for each processor: {again}");
+    ensure!(again.lines().count() == 2, "not a line for each CPU: {again}");
     goes_down(&operator)
 }

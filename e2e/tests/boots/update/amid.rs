@@ -36,7 +36,7 @@ const MOMENTS: &[Moment] = &[
     Moment::Said("the last one back"),
 ];
 
-/// Emulated processors waited for cores.
+/// Emulated CPUs waited for cores.
 const TOO_LONG: &str = "waited too long";
 
 /// Whether the host's log says this behind its first `heard` lines.
@@ -60,7 +60,7 @@ fn clients_die_while_it_is_made() -> Result<()> {
         client.send(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
         match moment {
             Moment::Said(part) => {
-                // Where processors waited too long for cores, the new image says nothing.
+                // Where CPUs waited too long for cores, the new image says nothing.
                 host.wait(part, |seen| has_said(seen, heard, part) || has_said(seen, heard, TOO_LONG))?;
             }
             Moment::Later(ms) => host.listen(Duration::from_millis(*ms)),
@@ -96,7 +96,7 @@ fn a_client_dies_while_it_sends() -> Result<()> {
         both_go_on(&mut host)?;
     }
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?;
-    ensure!(!refusal.mend.is_empty(), "{refusal:?}");
+    ensure!(!refusal.hint.is_empty(), "{refusal:?}");
     send_image(&mut host, &image)?;
     let report = update_by(&mut host, UpdateBy::Upload)?;
     ensure!(report.generation == 2, "{report:?}");
@@ -137,7 +137,7 @@ fn panics_again_and_again(patience: u32) -> Result<()> {
     let kernel = folder.path().join("panics");
     fs::write(&kernel, code::multiboot(&reports_after(patience)))?;
     let panics = Guest { on_panic: OnPanic::Reset, hung_s: 0, ..program(A, kernel) };
-    let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 processors=2 do=fresh,watch")? };
+    let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 cpus=2 do=fresh,watch")? };
     let mut host = Recipe::new().options("tsc=skip").guest(panics).guest(watcher).start()?;
     host.guest_says(B, "keeper: watch: 2:")?;
     let (mut asked, mut made) = (0, 0);

@@ -17,12 +17,12 @@ use crate::Rule;
 pub const RULES: &[Rule] = &[
     ("an_image_that_fails_while_it_prepares_itself_is_dropped", || are_dropped(WHILE_PREPARING, &[false])),
     ("an_image_that_hangs_with_interrupts_masked_while_it_prepares_itself_is_dropped", || are_dropped(FROZEN, &[true])),
-    ("an_image_that_would_go_on_with_a_wrong_virtual_processor_is_dropped", || are_dropped(WRONG, &[true, false])),
-    ("an_image_that_fails_in_the_gap_is_left_again", || are_left(&ONCE, IN_THE_GAP)),
-    ("an_image_that_hangs_on_all_processors_in_the_gap_is_left_again", || are_left(&ONCE, ON_ALL)),
-    ("one_processor_alone_comes_back_from_an_image_that_fails", || are_left(&Plan { cpus: 1, ..ONCE }, ALONE)),
+    ("an_image_that_would_go_on_with_a_wrong_vcpu_is_dropped", || are_dropped(WRONG, &[true, false])),
+    ("an_image_that_fails_in_the_blackout_is_left_again", || are_left(&ONCE, IN_THE_BLACKOUT)),
+    ("an_image_that_hangs_on_all_cpus_in_the_blackout_is_left_again", || are_left(&ONCE, ON_ALL)),
+    ("one_cpu_alone_comes_back_from_an_image_that_fails", || are_left(&Plan { cpus: 1, ..ONCE }, ALONE)),
     ("nmis_at_every_point_of_the_way_there_and_back_are_survived", nmis_on_the_way_are_survived),
-    ("the_operator_says_how_long_a_gap_may_last", the_operator_says_how_long),
+    ("the_operator_says_how_long_a_blackout_may_last", the_operator_says_how_long),
     ("the_tool_says_why_an_update_was_rolled_back", the_tool_says_why),
 ];
 
@@ -34,23 +34,23 @@ pub const LONG_RULES: &[Rule] = &[
     ("an_image_that_hangs_with_interrupts_masked_is_dropped_each_time", || {
         are_dropped(FROZEN, &[true, false, true, false])
     }),
-    ("an_image_that_fails_in_the_gap_is_left_again_each_time", || are_left(&OFTEN, IN_THE_GAP)),
-    ("an_image_that_hangs_on_all_processors_in_the_gap_is_left_again_each_time", || are_left(&OFTEN, ON_ALL)),
-    ("one_processor_alone_comes_back_each_time", || are_left(&Plan { cpus: 1, ..OFTEN }, ALONE)),
-    ("concurrent_processors_leave_an_image_that_fails_in_the_gap_each_time", || {
-        are_left(&Plan { is_concurrent: true, ..OFTEN }, IN_THE_GAP)
+    ("an_image_that_fails_in_the_blackout_is_left_again_each_time", || are_left(&OFTEN, IN_THE_BLACKOUT)),
+    ("an_image_that_hangs_on_all_cpus_in_the_blackout_is_left_again_each_time", || are_left(&OFTEN, ON_ALL)),
+    ("one_cpu_alone_comes_back_each_time", || are_left(&Plan { cpus: 1, ..OFTEN }, ALONE)),
+    ("concurrent_cpus_leave_an_image_that_fails_in_the_blackout_each_time", || {
+        are_left(&Plan { is_concurrent: true, ..OFTEN }, IN_THE_BLACKOUT)
     }),
-    ("concurrent_processors_leave_an_image_that_hangs_on_all_of_them_each_time", || {
+    ("concurrent_cpus_leave_an_image_that_hangs_on_all_of_them_each_time", || {
         are_left(&Plan { is_concurrent: true, ..OFTEN }, ON_ALL)
     }),
 ];
 
 /// Those that want QEMU 10.
-pub const X2APIC_RULES: &[Rule] = &[("one_processor_alone_comes_back_in_x2apic_mode", || {
+pub const X2APIC_RULES: &[Rule] = &[("one_cpu_alone_comes_back_in_x2apic_mode", || {
     are_left(&Plan { emulator: Emulator::Ten, cpus: 1, ..ONCE }, &[("freeze:restore", &["hangs"])])
 })];
 
-/// The machine, and how often a new image is to fail in the gap.
+/// The machine, and how often a new image is to fail in the blackout.
 struct Plan {
     emulator: Emulator,
     cpus: u32,
@@ -59,7 +59,7 @@ struct Plan {
     options: &'static str,
 }
 
-/// With a limit that suffices two processors that take turns.
+/// With a limit that suffices two CPUs that take turns.
 const ONCE: Plan =
     Plan { emulator: Emulator::System, cpus: 2, is_concurrent: false, failures: 1, options: "update-limit=700" };
 const OFTEN: Plan = Plan { failures: 10, options: "", ..ONCE };
@@ -77,9 +77,9 @@ const WHILE_PREPARING: &[Fault] = &[
 ];
 const FROZEN: &[Fault] =
     &[("freeze:begin", &["hangs with interrupts masked"]), ("freeze:prepare", &["hangs with interrupts masked"])];
-const WRONG: &[Fault] = &[("wrong:prepare", &["virtual processor", "it would go on with other registers"])];
+const WRONG: &[Fault] = &[("wrong:prepare", &["vCPU", "it would go on with other registers"])];
 
-const IN_THE_GAP: &[Fault] = &[
+const IN_THE_BLACKOUT: &[Fault] = &[
     ("panic:arrive", &["self-test"]),
     ("hang:arrive", &["waited too long"]),
     ("panic:restore", &["self-test"]),
@@ -90,7 +90,7 @@ const IN_THE_GAP: &[Fault] = &[
     ("panic:meet", &["self-test"]),
     ("hang:meet", &["waited too long"]),
 ];
-/// Nobody is left to look at the time: the watchdog is.
+/// Nobody is left to check the time: the watchdog is.
 const ON_ALL: &[Fault] = &[("freeze:arrive", &["hangs"]), ("freeze:restore", &["hangs"])];
 const ALONE: &[Fault] = &[
     ("freeze:arrive", &["hangs"]),
@@ -106,13 +106,13 @@ fn host_with(plan: &Plan, fault: &str) -> Result<(Host, u64)> {
     let recipe = two_keepers()?.on(plan.emulator).cpus(plan.cpus).options(&options);
     let mut host = if plan.is_concurrent { recipe.concurrent() } else { recipe }.start()?;
     are_stained(&mut host)?;
-    // Before that, idle processors look at PCI, which takes a table.
+    // Before that, idle CPUs check PCI, which takes a table.
     host.says(&["functions probed"])?;
     let free = host.client()?.info()?.memory_free_bytes;
     Ok((host, free))
 }
 
-/// Each of these updates, trials and others, is refused.
+/// Each of these updates, dry runs and others, is refused.
 fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     for (fault, parts) in faults {
         let (mut host, free) = host_with(&OFTEN, fault)?;
@@ -129,14 +129,14 @@ fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the new image does in the gap, the old one has the guests back, and says why.
+/// Whatever the new image does in the blackout, the old one has the guests back, and says why.
 fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
         let (mut host, free) = host_with(plan, fault)?;
         let (mut asked, mut failed_so) = (0, 0);
         while failed_so < plan.failures {
             asked += 1;
-            ensure!(asked <= plan.failures + 2, "{fault}: again and again a processor waited too long for a core");
+            ensure!(asked <= plan.failures + 2, "{fault}: again and again a CPU waited too long for a core");
             host.allow(BOOT_LIMIT);
             let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
             let is_so =

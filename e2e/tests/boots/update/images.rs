@@ -24,13 +24,13 @@ fn refuses(host: &mut Host, file: &[u8], parts: &[&str]) -> Result<()> {
         Ok(()) => host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?,
         Err(error) => error.downcast::<Refusal>()?,
     };
-    let told = format!("{}; {}", refusal.reason, refusal.mend);
+    let told = format!("{}; {}", refusal.reason, refusal.hint);
     ensure!(parts.iter().all(|part| told.contains(part)), "{told}");
     host.order(RequestBody::UploadDrop)
 }
 
 /// A host whose free memory does not change by itself any more.
-fn settled_host() -> Result<(Host, u64)> {
+fn stable_host() -> Result<(Host, u64)> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
     host.says(&["functions probed"])?;
@@ -45,7 +45,7 @@ fn runs_on(host: &mut Host, free: u64) -> Result<()> {
 }
 
 fn bad_images_are_refused() -> Result<()> {
-    let (mut host, free) = settled_host()?;
+    let (mut host, free) = stable_host()?;
     let good = sealed(small_image::good());
     let flipped: Vec<u8> = good.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 0x1000)).collect();
     let bad: [(&[u8], &[&str]); 6] = [
@@ -65,7 +65,7 @@ fn bad_images_are_refused() -> Result<()> {
 
 /// It halts at every instruction, and leads nowhere. One that is older is tried only if that is asked for, and once.
 fn an_image_that_does_nothing_is_dropped() -> Result<()> {
-    let (mut host, free) = settled_host()?;
+    let (mut host, free) = stable_host()?;
     const TRIED: &[&str] = &["the new image failed while it prepared itself"];
     const TOO_OLD: &[&str] = &["security version is 0, and this host's is", "--allow-downgrade"];
     refuses(&mut host, &sealed(small_image::good()), TRIED)?;

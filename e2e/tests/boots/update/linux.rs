@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Linux guest whose processors are all busy goes through updates, and notices nothing but time.
+//! A Linux guest whose CPUs are all busy goes through updates, and notices nothing but time.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ use super::update;
 use crate::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("eight_busy_processors_of_linux_notice_nothing", eight_busy_processors_notice_nothing),
-    ("the_gap_is_stolen_time_to_a_busy_guest", the_gap_is_stolen_time),
-    ("a_gap_that_is_rolled_back_is_stolen_time_too", a_gap_that_is_rolled_back_is_stolen_time),
+    ("eight_busy_cpus_of_linux_notice_nothing", eight_busy_cpus_notice_nothing),
+    ("the_blackout_is_stolen_time_to_a_busy_guest", the_blackout_is_stolen_time),
+    ("a_blackout_that_is_rolled_back_is_stolen_time_too", a_blackout_that_is_rolled_back_is_stolen_time),
 ];
 
 const NAME: &str = "eight";
-const PROCESSORS: u32 = 8;
+const CPUS: u32 = 8;
 const UPDATES: u64 = 3;
 
 /// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not
 /// said before.
-fn eight_busy_processors_notice_nothing() -> Result<()> {
-    let guest = Guest { vcpus: PROCESSORS, ..linux(NAME, Kernel::Default, "churn:500")? };
+fn eight_busy_cpus_notice_nothing() -> Result<()> {
+    let guest = Guest { vcpus: CPUS, ..linux(NAME, Kernel::Default, "churn:500")? };
     let recipe = Recipe { memory: Size::mebibytes(1024), ..Recipe::new().options("tsc=skip").guest(guest) };
     let mut host = recipe.start()?;
     host.allow(BOOT_LIMIT + Duration::from_secs(60));
-    host.guest_says(NAME, &format!("processors  {PROCESSORS} ("))?;
+    host.guest_says(NAME, &format!("CPUs        {CPUS} ("))?;
     churns_on(&mut host)?;
     let before = complaints(&host).len();
     for generation in 2..2 + UPDATES {
@@ -85,7 +85,7 @@ const BUSY: &str = "busy";
 /// What Linux counts stolen time in, and when it looks.
 const TICK_MS: u64 = 10;
 
-/// A guest whose one processor always wants to run, with a shell.
+/// A guest whose one CPU always wants to run, with a shell.
 fn busy_guest(options: &str) -> Result<Host> {
     let mut host = Recipe::new().options(options).linux(BUSY, "shell")?.start()?;
     host.guest_says(BUSY, "a shell; 'exit' ends it")?;
@@ -106,16 +106,19 @@ fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
     Ok(told(&host.seen.console(BUSY)).context("an answer")? * TICK_MS)
 }
 
-fn the_gap_is_stolen_time() -> Result<()> {
+fn the_blackout_is_stolen_time() -> Result<()> {
     let mut host = busy_guest("tsc=skip")?;
     let before = stolen_ms(&mut host, 1)?;
-    let gap_ms = update(&mut host)?.gap_ns / 1_000_000;
+    let blackout_ms = update(&mut host)?.blackout_ns / 1_000_000;
     let after = stolen_ms(&mut host, 2)?;
-    ensure!(after + 2 * TICK_MS >= before + gap_ms, "{before} ms and {gap_ms} ms of a gap, but {after} ms");
+    ensure!(
+        after + 2 * TICK_MS >= before + blackout_ms,
+        "{before} ms and {blackout_ms} ms of a blackout, but {after} ms"
+    );
     host.powers_off()
 }
 
-fn a_gap_that_is_rolled_back_is_stolen_time() -> Result<()> {
+fn a_blackout_that_is_rolled_back_is_stolen_time() -> Result<()> {
     const LIMIT_MS: u64 = 700;
     let mut host = busy_guest(&format!("tsc=skip update-limit={LIMIT_MS} selftest=update:hang:meet"))?;
     let before = stolen_ms(&mut host, 1)?;

@@ -18,14 +18,14 @@ fn a_size_that_is_no_number_is_unknown() {
 }
 
 #[test]
-fn stolen_time_is_of_all_processors_in_milliseconds() {
+fn stolen_time_is_of_all_cpus_in_milliseconds() {
     assert_eq!(stolen("cpu  1 2 3 4 5 6 7 80 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"), Some(800));
     assert_eq!(stolen("cpu0 1 2 3 4 5 6 7 8 9 10\n"), None);
     assert_eq!(stolen("cpu  1 2 3"), None);
 }
 
 #[test]
-fn every_processor_counts() {
+fn every_cpu_counts() {
     assert_eq!(field(CPUINFO, "processor").count(), 2);
     assert_eq!(field(CPUINFO, "model name").next(), Some("QEMU TCG CPU"));
 }

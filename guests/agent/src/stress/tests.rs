@@ -4,8 +4,8 @@ use super::*;
 #[test]
 fn every_kind_of_work_gets_done() {
     let counts = Counts::default();
-    let processors = processors().unwrap();
-    let complaints = on_all(&processors[..1], Instant::now() + Duration::from_millis(200), &counts);
+    let cpus = cpus().unwrap();
+    let complaints = on_all(&cpus[..1], Instant::now() + Duration::from_millis(200), &counts);
     assert_eq!(complaints, [""; 0]);
     for count in [&counts.rounds, &counts.barriers, &counts.passes] {
         assert!(count.load(Ordering::Relaxed) > 0);
@@ -14,7 +14,7 @@ fn every_kind_of_work_gets_done() {
 }
 
 #[test]
-fn a_processor_that_is_not_there_is_told() {
+fn a_cpu_that_is_not_there_is_told() {
     let refusal = thread::spawn(|| bind(CpuSet::MAX_CPU - 1)).join().unwrap();
     assert!(refusal.unwrap_err().contains("cannot be bound to"));
 }

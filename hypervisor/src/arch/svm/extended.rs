@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that stay in the processor across exits: x87, SSE, AVX and beyond, XCR0, TSC_AUX and the debug addresses.
-//! The hypervisor uses none of them; they are exchanged only when a processor changes from one vCPU to another.
+//! Registers that stay in the CPU across exits: x87, SSE, AVX and beyond, XCR0, TSC_AUX and the debug addresses.
+//! The hypervisor uses none of them; they are exchanged only when a CPU changes from one vCPU to another.
 
 use alloc::boxed::Box;
 use core::arch::asm;
@@ -21,23 +21,23 @@ const MXCSR: u32 = 0x1f80;
 #[repr(C, align(64))]
 struct Area([u8; AREA_BYTES]);
 
-/// One virtual processor's share of these registers.
+/// One vCPU's share of these registers.
 pub struct ExtendedState {
     area: Box<Area>,
     debug: [u64; 4],
     tsc_aux: u64,
-    /// XCR0 that the processor holds while the guest is loaded.
+    /// XCR0 that the CPU holds while the guest is loaded.
     xcr0: u64,
-    processor: Abilities,
+    cpu: Abilities,
 }
 
-/// What the processors have, of which all have the same. Asked once: CPUID takes longer than all the rest of an
+/// What the CPUs have, of which all have the same. Asked once: CPUID takes longer than all the rest of an
 /// exchange, and leaves for a monitor below where there is one.
 #[derive(Clone, Copy)]
 struct Abilities {
     has_xsave: bool,
     has_rdtscp: bool,
-    /// The components of XCR0 that the processor has and an area of [`AREA_BYTES`] holds: of x87, SSE, AVX, AVX-512,
+    /// The components of XCR0 that the CPU has and an area of [`AREA_BYTES`] holds: of x87, SSE, AVX, AVX-512,
     /// PKRU.
     components: u64,
     /// Bytes of the area with all of them.
@@ -45,7 +45,7 @@ struct Abilities {
 }
 
 impl Abilities {
-    fn of_this_processor() -> Self {
+    fn of_this_cpu() -> Self {
         const SHOWN: u64 = 0b10_1110_0111;
         let has_xsave = cpu::cpuid(1, 0).ecx & (1 << 26) != 0;
         let leaf = |component| {
@@ -68,21 +68,21 @@ impl ExtendedState {
         area.0[24..28].copy_from_slice(&MXCSR.to_le_bytes());
         // XSTATE_BV: SSE comes from the area, all other components from their initial values.
         area.0[512] = 0b10;
-        Self { area, debug: [0; 4], tsc_aux: 0, xcr0: 1, processor: Abilities::of_this_processor() }
+        Self { area, debug: [0; 4], tsc_aux: 0, xcr0: 1, cpu: Abilities::of_this_cpu() }
     }
 
-    /// XCR0 as the processor has it. The guest's XSETBV exits, and yet this may differ from what it last asked for
+    /// XCR0 as the CPU has it. The guest's XSETBV exits, and yet this may differ from what it last asked for
     /// then: QEMU 7.2's emulator does not intercept the instruction.
     #[inline]
     pub fn xcr0(&mut self) -> u64 {
-        if self.processor.has_xsave {
+        if self.cpu.has_xsave {
             // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists.
             self.xcr0 = unsafe { cpu::read_xcr0() };
         }
         self.xcr0
     }
 
-    /// Follows the guest's XSETBV; the processor is told only when the value changes.
+    /// Follows the guest's XSETBV; the CPU is told only when the value changes.
     #[inline]
     pub fn follow(&mut self, xcr0: u64) {
         if self.xcr0 != xcr0 {
@@ -97,7 +97,7 @@ impl ExtendedState {
         // SAFETY: the area is 64-byte aligned, XCR0 holds `components`, all of which end within it (`fitting` has
         // compared CPUID with its size), and it holds a valid image: the one made above or one that `save` wrote.
         unsafe {
-            if self.processor.has_xsave {
+            if self.cpu.has_xsave {
                 asm!("xrstor64 [{}]", in(reg) &raw const *self.area, in("eax") u32::MAX, in("edx") u32::MAX, options(nostack));
             } else {
                 asm!("fxrstor64 [{}]", in(reg) &raw const *self.area, options(nostack));
@@ -105,11 +105,11 @@ impl ExtendedState {
             let [dr0, dr1, dr2, dr3] = self.debug;
             asm!("mov dr0, {}", "mov dr1, {}", "mov dr2, {}", "mov dr3, {}",
                 in(reg) dr0, in(reg) dr1, in(reg) dr2, in(reg) dr3, options(nostack, preserves_flags));
-            if self.processor.has_rdtscp {
+            if self.cpu.has_rdtscp {
                 cpu::write_msr(MSR_TSC_AUX, self.tsc_aux);
             }
         }
-        if self.xcr0 != self.processor.components {
+        if self.xcr0 != self.cpu.components {
             self.set_xcr0(self.xcr0);
         }
     }
@@ -119,7 +119,7 @@ impl ExtendedState {
         self.show_all_components();
         // SAFETY: as in `load`, the other way round.
         unsafe {
-            if self.processor.has_xsave {
+            if self.cpu.has_xsave {
                 asm!("xsave64 [{}]", in(reg) &raw mut *self.area, in("eax") u32::MAX, in("edx") u32::MAX, options(nostack));
             } else {
                 asm!("fxsave64 [{}]", in(reg) &raw mut *self.area, options(nostack));
@@ -136,25 +136,25 @@ impl ExtendedState {
                 out(reg) * dr3,
                 options(nostack, preserves_flags)
             );
-            if self.processor.has_rdtscp {
+            if self.cpu.has_rdtscp {
                 self.tsc_aux = cpu::read_msr(MSR_TSC_AUX);
             }
         }
-        if self.processor.has_xsave {
+        if self.cpu.has_xsave {
             note_initial_x87(&mut self.area.0);
         }
     }
 
     /// Copies what [`Self::save`] saved: the structure, and the area behind it. Returns the area's bytes.
     pub fn save_into(&self, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full> {
-        let bytes = self.processor.area_bytes;
+        let bytes = self.cpu.area_bytes;
         let (from, tail) = (self.area.0.get(..bytes).ok_or(Full)?, tail.get_mut(..bytes).ok_or(Full)?);
         tail.copy_from_slice(from);
-        let format = if self.processor.has_xsave { AreaFormat::Xsave } else { AreaFormat::Fxsave };
+        let format = if self.cpu.has_xsave { AreaFormat::Xsave } else { AreaFormat::Fxsave };
         *into = Extended {
             debug_addresses: self.debug.map(Into::into),
             tsc_aux: self.tsc_aux.into(),
-            components: self.processor.components.into(),
+            components: self.cpu.components.into(),
             format: (format as u32).into(),
             zero: 0.into(),
         };
@@ -164,12 +164,12 @@ impl ExtendedState {
     /// Takes over what another image has saved, for a guest with this XCR0.
     pub fn restore_from(&mut self, from: &Extended, tail: &[u8], xcr0: u64) -> Result<(), StateError> {
         let refuse = |reason| Err(StateError { field: "extended.format", reason });
-        let format = if self.processor.has_xsave { AreaFormat::Xsave } else { AreaFormat::Fxsave };
+        let format = if self.cpu.has_xsave { AreaFormat::Xsave } else { AreaFormat::Fxsave };
         if from.format.get() != format as u32 {
-            return refuse("not that of this processor");
+            return refuse("not that of this CPU");
         }
-        let bytes = self.processor.area_bytes;
-        check_area(from, tail, self.processor.components, bytes)?;
+        let bytes = self.cpu.area_bytes;
+        check_area(from, tail, self.cpu.components, bytes)?;
         let (Some(area), Some(tail)) = (self.area.0.get_mut(..bytes), tail.get(..bytes)) else {
             return refuse("larger than any that this version knows");
         };
@@ -182,12 +182,12 @@ impl ExtendedState {
 
     /// Lets XSAVE and XRSTOR reach everything that a guest can have.
     fn show_all_components(&self) {
-        self.set_xcr0(self.processor.components);
+        self.set_xcr0(self.cpu.components);
     }
 
     fn set_xcr0(&self, value: u64) {
-        if self.processor.has_xsave {
-            // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists; the value is all that the processor has of what guests
+        if self.cpu.has_xsave {
+            // SAFETY: CR4.OSXSAVE is set wherever XSAVE exists; the value is all that the CPU has of what guests
             // are shown, or was checked against that when the guest asked (the CPUID policy shows no more).
             unsafe { cpu::write_xcr0(value) };
         }

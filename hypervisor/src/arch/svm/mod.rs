@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! AMD SVM on the machine (AMD APM vol. 2, chapter 15). What the control block says is decided in the `svm` crate; here
-//! are the instructions, and the memory that the processor reads.
+//! are the instructions, and the memory that the CPU reads.
 
 mod extended;
 mod page;
@@ -31,7 +31,7 @@ use self::page::VmcbPage;
 use super::address::DIRECT_MAP;
 use super::guest_memory::GuestRam;
 use super::memory::{TableFrames, permanent_frames};
-use super::percpu::{MAX_PROCESSORS, PerCpu};
+use super::percpu::{MAX_CPUS, PerCpu};
 use super::trap::TrapFrame;
 use super::virt::{OutOfMemory, Unavailable, Virt};
 use super::{counters, cpu, speculation};
@@ -56,10 +56,10 @@ const MSR_HOST_SAVE: u32 = 0xc001_0117;
 
 /// Physical addresses of the permission maps all guests share: they own the same registers and no port.
 static MAPS: Once<Maps> = Once::new();
-/// Each processor's control block for its own FS, GS, TR and system call registers; 0 while it has none.
-static HOST_VMCB: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
-/// Each processor's area for the rest of its state; 0 while it has none. A processor that comes back finds both.
-static HOST_SAVE: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+/// Each CPU's control block for its own FS, GS, TR and system call registers; 0 while it has none.
+static HOST_VMCB: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+/// Each CPU's area for the rest of its state; 0 while it has none. A CPU that comes back finds both.
+static HOST_SAVE: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
 struct Maps {
     io: PhysAddr,
@@ -75,7 +75,7 @@ pub struct Svm {
     features: Features,
 }
 
-/// One virtual processor with the registers that stay in the processor across exits.
+/// One vCPU with the registers that stay in the CPU across exits.
 pub struct SvmVcpu {
     state: Vcpu<VmcbPage>,
     extended: ExtendedState,
@@ -106,7 +106,7 @@ impl DerefMut for SvmVcpu {
 }
 
 impl Svm {
-    /// SVM, if this processor has it with all that is needed.
+    /// SVM, if this CPU has it with all that is needed.
     pub fn detect() -> Result<Self, Unavailable> {
         if cpu::cpuid(0x8000_0000, 0).eax < 0x8000_000a || cpu::cpuid(0x8000_0001, 0).ecx & (1 << 2) == 0 {
             return Err(Unavailable::NoExtension);
@@ -120,7 +120,7 @@ impl Svm {
         if features.nested_paging { Ok(Self { features }) } else { Err(Unavailable::NoNestedPaging) }
     }
 
-    /// Optional features that this processor has, by the manual's names.
+    /// Optional features that this CPU has, by the manual's names.
     pub fn feature_names(&self) -> Vec<&'static str> {
         let Features { next_rip, decode_assists, flush_by_asid, clean_bits, pause_filter, .. } = self.features;
         let named = [
@@ -150,21 +150,21 @@ impl Virt for Svm {
 
     fn enable(&self) -> Result<(), Unavailable> {
         let (save_area, host_vmcb) = own_frames(PerCpu::current().index)?;
-        // SAFETY: `detect` found SVM, not switched off; the save area is a whole frame that belongs to this processor.
+        // SAFETY: `detect` found SVM, not disabled; the save area is a whole frame that belongs to this CPU.
         unsafe {
             cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) | EFER_SVME);
             cpu::write_msr(MSR_HOST_SAVE, save_area);
         }
-        // SAFETY: the frame belongs to this processor; VMSAVE only writes to it. GS, TR and the rest are final by now.
+        // SAFETY: the frame belongs to this CPU; VMSAVE only writes to it. GS, TR and the rest are final by now.
         unsafe { asm!("vmsave rax", in("rax") host_vmcb, options(nostack, preserves_flags)) };
-        counters::prepare_this_processor();
-        speculation::prepare_this_processor();
+        counters::prepare_this_cpu();
+        speculation::prepare_this_cpu();
         Ok(())
     }
 
     fn disable(&self) {
-        counters::leave_this_processor();
-        // SAFETY: `enable` set the bit on this processor, which holds no guest any more; the global interrupt flag is
+        counters::leave_this_cpu();
+        // SAFETY: `enable` set the bit on this CPU, which holds no guest any more; the global interrupt flag is
         // set outside of `svm_switch`, without which clearing the bit is undefined (section 15.4).
         unsafe { cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) & !EFER_SVME) };
     }
@@ -248,14 +248,14 @@ impl Virt for Svm {
         let guest_vmcb = vcpu.state.holder().physical();
         let host_vmcb = HOST_VMCB[PerCpu::current().index as usize].load(Ordering::Relaxed);
         // SAFETY: both blocks are whole frames, the guest's prepared by the `svm` crate with tables that show only the
-        // guest's own memory; this processor has been enabled; the assembly keeps every register that Rust expects to
+        // guest's own memory; this CPU has been enabled; the assembly keeps every register that Rust expects to
         // be kept (the guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
         let exit = vcpu.state.after_exit();
         match exit {
             // What CPUID tells depends on it.
             Exit::Cpuid => vcpu.state.set_xcr0(vcpu.extended.xcr0()),
-            Exit::InterruptWindow => cpu::look_at_pending_interrupts(),
+            Exit::InterruptWindow => cpu::poll_pending_interrupts(),
             _ => {}
         }
         exit
@@ -268,11 +268,11 @@ fn plain_switch() -> WorldSwitch {
     unsafe { (&raw const svm_switches[0]).read() }
 }
 
-/// Does something with SVM switched on, on a processor that has it.
+/// Does something with SVM enabled, on a CPU that has it.
 pub fn with_extension<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     let before = unsafe { cpu::read_msr(MSR_EFER) };
-    // SAFETY: the caller has found SVM, not switched off; without VMRUN the bit changes nothing for who runs.
+    // SAFETY: the caller has found SVM, not disabled; without VMRUN the bit changes nothing for who runs.
     unsafe { cpu::write_msr(MSR_EFER, before | EFER_SVME) };
     let result = act();
     // SAFETY: as it was; the global interrupt flag is set.
@@ -280,14 +280,14 @@ pub fn with_extension<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A processor's area in which VMRUN saves the host, and its own VMCB.
+/// A CPU's area in which VMRUN saves the host, and its own VMCB.
 fn own_frames(index: u32) -> Result<(u64, u64), Unavailable> {
     let areas = HOST_SAVE.get(index as usize).zip(HOST_VMCB.get(index as usize));
     let (save_area, host_vmcb) = areas.ok_or(Unavailable::OutOfMemory)?;
     Ok((own_frame(save_area)?, own_frame(host_vmcb)?))
 }
 
-/// The frame whose address a processor keeps here, made when it first needs it.
+/// The frame whose address a CPU keeps here, made when it first needs it.
 fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
     let known = at.load(Ordering::Relaxed);
     if known != 0 {
@@ -298,7 +298,7 @@ fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
     Ok(frame.0)
 }
 
-/// The guest that an NMI has taken the calling processor from. It is let in where the world switch ends: there it has
+/// The guest that an NMI has taken the calling CPU from. It is let in where the world switch ends: there it has
 /// waited for the switch, unless it was what ended the guest's time.
 pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
     // SAFETY: the assembly has as many entries, and nothing writes there.
@@ -307,7 +307,7 @@ pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
     }
     // SAFETY: at this instruction RDI is the switch's first argument again, which its caller holds.
     let owner = unsafe { (&raw const (*(frame.rdi as *const Switched)).owner).read() };
-    // SAFETY: the control block lives as long as who holds the argument; the processor writes it only within the
+    // SAFETY: the control block lives as long as who holds the argument; the CPU writes it only within the
     // switch.
     let code = unsafe { (&raw const (*((DIRECT_MAP + owner.vmcb) as *const Vmcb)).control.exit_code).read_volatile() };
     (code == number::NMI).then_some(owner.guest)
@@ -316,9 +316,9 @@ pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
 /// Closes the global interrupt flag for good, so that not even an NMI comes in: for a self-test. Nothing where SVM is
 /// off.
 pub fn close_global_interrupts() {
-    // SAFETY: the register exists on every x86-64 processor; reading it has no effect.
+    // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     if unsafe { cpu::read_msr(MSR_EFER) } & EFER_SVME != 0 {
-        // SAFETY: SVM is on, so the instruction exists; the caller wants this processor to hear nothing any more.
+        // SAFETY: SVM is on, so the instruction exists; the caller wants this CPU to hear nothing any more.
         unsafe { asm!("clgi", options(nostack)) };
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A control block in a frame of its own, whose physical address the processor is given.
+//! A control block in a frame of its own, whose physical address the CPU is given.
 
 use core::ops::{Deref, DerefMut};
 
@@ -38,7 +38,7 @@ impl Deref for VmcbPage {
 
     #[inline]
     fn deref(&self) -> &Vmcb {
-        // SAFETY: the frame is ours, mapped, aligned, and any bytes are a valid block. The processor writes it only
+        // SAFETY: the frame is ours, mapped, aligned, and any bytes are a valid block. The CPU writes it only
         // inside the world switch, while no reference is alive.
         unsafe { &*((DIRECT_MAP + self.physical) as *const Vmcb) }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's own counters on each processor, while they are wanted: a user beside its guests. Guests' time is counted
+//! The host's own counters on each CPU, while they are wanted: a user beside its guests. Guests' time is counted
 //! meanwhile whether theirs count or not; without the host's, none of this is on any path.
 
 use alloc::boxed::Box;
@@ -50,7 +50,7 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// A virtual processor has come to this slot.
+    /// A vCPU has come to this slot.
     pub(super) fn counted_comes(&mut self, virt: V, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
             task.count_for_host(virt, true);

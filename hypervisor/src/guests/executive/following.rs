@@ -39,7 +39,7 @@ impl<V: Virt> Executive<V> {
                 Err(_) => {
                     places::close(self.me.index);
                     places::vacate(self.me.index, task.weight());
-                    placement::settle(task, self.me.index);
+                    placement::place_or_end(task, self.me.index);
                 }
             }
         }
@@ -52,12 +52,12 @@ impl<V: Virt> Executive<V> {
         // No two have one tag, so that nothing need be flushed between them.
         let Some(slot) = self.slots.iter().take(places::room(&virt)).position(Option::is_none) else {
             places::vacate(self.me.index, task.weight());
-            return placement::settle(task, self.me.index);
+            return placement::place_or_end(task, self.me.index);
         };
         task.arrive(virt, slot as u32 + 1);
         let now = Ticks(cpu::tsc());
         if let Err(error) = self.queue.insert(slot, task.weight(), now) {
-            log::error!("processor {}: {error}", self.me.index);
+            log::error!("CPU {}: {error}", self.me.index);
         }
         if !task.instance().is_paused() {
             let _ = self.queue.wake(slot, now);
@@ -66,7 +66,7 @@ impl<V: Virt> Executive<V> {
         self.counted_comes(virt, slot);
     }
 
-    /// Virtual processors of guests that end let go; those of paused guests stand still.
+    /// vCPUs of guests that end let go; those of paused guests stand still.
     fn follow_guests(&mut self) {
         let Ok(virt) = self.virt else { return };
         for slot in 0..SLOTS {
@@ -99,13 +99,13 @@ impl<V: Virt> Executive<V> {
         self.count();
     }
 
-    /// A kick can be meant for one virtual processor only while there is but one.
+    /// A kick can be meant for one vCPU only while there is but one.
     pub fn count(&self) {
         let holds_one = self.slots.iter().flatten().count() <= 1;
         self.me.holds_one.store(holds_one, Ordering::Relaxed);
     }
 
-    /// First virtual processors look for what has been typed on their guests' consoles.
+    /// First vCPUs look for what has been typed on their guests' consoles.
     fn type_on(&mut self) {
         for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
             if task.instance().guest.take_typed_on() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests whose home this processor is: it starts them, and carries out what the operator orders. A home that goes away
+//! Guests whose home this CPU is: it starts them, and carries out what the operator orders. A home that goes away
 //! leaves its guests to others.
 
 use alloc::boxed::Box;
@@ -17,13 +17,13 @@ use crate::guests::instance::{Ending, Instance, fail};
 use crate::guests::placement;
 use crate::kernel::{ledger, outcome, places};
 
-/// Every guest whose home the processor `me` is.
+/// Every guest whose home the CPU `me` is.
 fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     guests.iter().filter(move |guest| guest.home() == me)
 }
 
-/// Carries out the orders that wait for the processor `me`.
+/// Carries out the orders that wait for the CPU `me`.
 pub fn carry_out_orders<V: Virt>(me: u32, virt: Result<V, Unavailable>) {
     for guest in at_home(me) {
         let orders = guest.take_orders();
@@ -33,23 +33,23 @@ pub fn carry_out_orders<V: Virt>(me: u32, virt: Result<V, Unavailable>) {
     }
 }
 
-/// Guests that belong elsewhere go there, where that processor is online.
+/// Guests that belong elsewhere go there, where that CPU is online.
 pub fn send_home(me: u32) {
-    for guest in at_home(me).filter(|guest| guest.own_processor(0) != me) {
-        if places::is_open(guest.own_processor(0)) {
-            guest.move_home(guest.own_processor(0));
+    for guest in at_home(me).filter(|guest| guest.own_cpu(0) != me) {
+        if places::is_open(guest.own_cpu(0)) {
+            guest.move_home(guest.own_cpu(0));
         }
     }
 }
 
-/// The processor `me` goes away: each guest's new home is where its first virtual processor is, or whoever has least to
+/// The CPU `me` goes away: each guest's new home is where its first vCPU is, or whoever has least to
 /// do. `false`: there is nobody.
 pub fn give_away(me: u32) -> bool {
     let loads = places::loads();
     for guest in at_home(me) {
-        let first = guest.processor_of(0);
-        let others = loads.iter().copied().filter(|load| load.processor != me);
-        // A home needs no room of a virtual processor.
+        let first = guest.cpu_of(0);
+        let others = loads.iter().copied().filter(|load| load.cpu != me);
+        // A home needs no room of a vCPU.
         let others: alloc::vec::Vec<_> = others.map(|load| sched::placement::Load { free: 1, ..load }).collect();
         match place(&others, Some(first)) {
             Ok(home) => guest.move_home(home),
@@ -84,7 +84,7 @@ fn start<V: Virt>(guest: &'static Guest, virt: V) {
             outcome::note_guest_started();
             ledger::background::guest_starts();
             for (index, task) in tasks.into_iter().enumerate() {
-                placement::settle(Box::new(task), guest.own_processor(index));
+                placement::place_or_end(Box::new(task), guest.own_cpu(index));
             }
         }
         Err(reason) => fail(guest, reason),

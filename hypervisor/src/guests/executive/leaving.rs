@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual processors that go to another processor: because theirs leaves the host, or because the one to which they
+//! vCPUs that go to another CPU: because theirs leaves the host, or because the one to which they
 //! belong is online again.
 
 use alloc::boxed::Box;
@@ -11,18 +11,18 @@ use sched::{Leaving, State, Ticks};
 
 use super::{Executive, homes};
 use crate::arch::cpu;
-use crate::arch::percpu::{self, BOOT_PROCESSOR};
+use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::virt::Virt;
 use crate::guests::placement;
 use crate::guests::task::Task;
+use crate::kernel::cpus;
 use crate::kernel::places::{self, SLOTS};
-use crate::kernel::processors;
 
 impl<V: Virt> Executive<V> {
     /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where
-    /// they do not all find room the processor stays, and nobody has lost anything.
+    /// they do not all find room the CPU stays, and nobody has lost anything.
     pub fn leave_if_asked(&mut self) {
-        let order = processors::leave_order(self.me.index);
+        let order = cpus::leave_order(self.me.index);
         if order.progress() != Leaving::Asked {
             return;
         }
@@ -34,15 +34,15 @@ impl<V: Virt> Executive<V> {
         };
         if !has_left {
             order.refuse();
-            percpu::wake(BOOT_PROCESSOR);
+            percpu::wake(BOOT_CPU);
         }
         self.has_left = has_left;
     }
 
-    /// Those who belong to a processor that is online go there.
+    /// Those who belong to a CPU that is online go there.
     pub(super) fn send_home(&mut self) {
         for slot in 0..SLOTS {
-            let own = self.slots[slot].as_ref().map(|task| task.own_processor());
+            let own = self.slots[slot].as_ref().map(|task| task.own_cpu());
             if let Some(own) = own.filter(|own| *own != self.me.index && places::is_open(*own)) {
                 self.send_away(slot, own);
             }
@@ -80,13 +80,13 @@ impl<V: Virt> Executive<V> {
             |(slot, task): (usize, &Option<Box<Task<V>>>)| Some((slot, u32::from(task.as_ref()?.weight().get())));
         let (slots, weights): (Vec<usize>, Vec<u32>) = self.slots.iter().enumerate().filter_map(weight).unzip();
         let mut loads = places::loads();
-        loads.retain(|load| load.processor != self.me.index);
+        loads.retain(|load| load.cpu != self.me.index);
         let mut targets = Vec::with_capacity(slots.len());
         spread(&weights, &mut loads, |mover, to| targets.push((slots[mover], to)))?;
         Ok(targets)
     }
 
-    /// Sends a virtual processor to another processor, with all that is in this one of it. It stays if that takes no
+    /// Sends a vCPU to another CPU, with all that is in this one of it. It stays if that takes no
     /// more.
     fn send_away(&mut self, slot: usize, to: u32) {
         let Ok(virt) = self.virt else { return };

@@ -35,7 +35,7 @@ impl Guest {
         self.control.lock().gather();
     }
 
-    /// Saves what waits on the console, while no virtual processor runs. It stays here as well.
+    /// Saves what waits on the console, while no vCPU runs. It stays here as well.
     ///
     /// # Errors
     /// It finds no room.

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of virtual processors, for the control channel.
+//! Figures of vCPUs, for the control channel.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use vm::machine::{Counters, ExitKind as Counted};
+use vm::machine::{ExitKind as Counted, ExitStatistics};
 use wire::{ExitCount, ExitKind, VcpuPerf};
 
 use super::Guest;
 
 impl Guest {
-    /// The latest figures of a virtual processor. New ones are being taken from now on.
-    pub fn look_at_figures(&self, vcpu: usize) -> Option<VcpuPerf> {
-        self.figures.get(vcpu)?.look(self.processor_to_tell(vcpu))
+    /// The latest figures of a vCPU. New ones are being taken from now on.
+    pub fn read_figures(&self, vcpu: usize) -> Option<VcpuPerf> {
+        self.figures.get(vcpu)?.look(self.cpu_to_tell(vcpu))
     }
 }
 
-/// The exits of some virtual processors together, by kind; kinds that never came are left out.
-pub fn exits_of(counters: &[Arc<Counters>], vcpus: Range<usize>) -> Vec<ExitCount> {
+/// The exits of some vCPUs together, by kind; kinds that never came are left out.
+pub fn exits_of(counters: &[Arc<ExitStatistics>], vcpus: Range<usize>) -> Vec<ExitCount> {
     let counters = counters.get(vcpus).unwrap_or_default();
     let sum = |kind| counters.iter().map(|counters| counters.get(kind)).sum();
     let counts = Counted::ALL.into_iter().map(|kind| ExitCount { kind: to_wire_kind(kind), count: sum(kind) });

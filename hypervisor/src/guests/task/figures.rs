@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's figures, as whoever asks from outside is told them.
+//! A vCPU's figures, as whoever asks from outside is told them.
 
 use pmu::guest::{Counts, View};
 use pmu::{Modes, What};
@@ -13,7 +13,7 @@ use crate::arch::virt::Virt;
 use crate::guests::guest::exits_of;
 
 impl<V: Virt> Task<V> {
-    /// Takes its figures if somebody wants them. It is not in its guest; on this processor its time went where `times`
+    /// Takes its figures if somebody wants them. It is not in its guest; on this CPU its time went where `times`
     /// says.
     pub fn tell_figures(&mut self, times: Times) {
         let guest = self.instance.guest;
@@ -40,8 +40,8 @@ impl<V: Virt> Task<V> {
             ran_ns: timer::ticks_to_ns(self.ran_before.saturating_add(times.running.0)),
             waited_ns: timer::ticks_to_ns(self.stolen_before.saturating_add(times.stolen.0)),
             counted_ticks,
-            exits: exits_of(&self.instance.guest.counters, self.index..self.index + 1),
-            counters: self.processor.counter_views(counted_ticks).into_iter().map(to_wire).collect(),
+            exits: exits_of(&self.instance.guest.exits, self.index..self.index + 1),
+            counters: self.cpu.counter_views(counted_ticks).into_iter().map(to_wire).collect(),
         }
     }
 }

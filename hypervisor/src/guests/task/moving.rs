@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor between two images: saved by the old one, restored by the new one. Nothing here allocates.
+//! A vCPU between two images: saved by the old one, restored by the new one. Nothing here allocates.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,7 +21,7 @@ impl<V: Virt> Task<V> {
         Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
     }
 
-    /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the processor while it
+    /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the CPU while it
     /// wanted to run, and until it goes on it waits, if it `wants_to_run`.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl<V: Virt> Task<V> {
         let mut block =
             BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
-        self.instance.machine.save_vcpu(&*self.vcpu, &self.processor, into);
+        self.instance.machine.save_vcpu(&*self.vcpu, &self.cpu, into);
         self.instance.machine.save_mail(self.index, into);
         let used =
             virt.save_extended(&self.vcpu, &mut into.extended, tail).map_err(|_| "its registers find no room")?;
@@ -57,7 +57,7 @@ impl<V: Virt> Task<V> {
     pub fn restore(&mut self, virt: V, bytes: &[u8]) -> Result<(), String> {
         let (from, tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(|error| error.to_string())?;
         let machine = &self.instance.machine;
-        let restored = machine.restore_vcpu(&from, &mut *self.vcpu, &mut self.processor);
+        let restored = machine.restore_vcpu(&from, &mut *self.vcpu, &mut self.cpu);
         restored.map_err(|error| error.to_string())?;
         virt.restore_extended(&mut self.vcpu, &from.extended, tail).map_err(|error| error.to_string())?;
         self.stolen_before = from.turn.stolen_ticks.get();
@@ -66,7 +66,7 @@ impl<V: Virt> Task<V> {
     }
 
     /// Whether it would go on with what was saved: it is saved once more, into `scratch`, and compared. What the moment
-    /// decides is left out: its share of the processor, and what its performance counters have counted.
+    /// decides is left out: its share of the CPU, and what its performance counters have counted.
     ///
     /// # Errors
     /// What is different.

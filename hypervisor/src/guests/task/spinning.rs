@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A virtual processor's stretches of running, watched: one that only spins is told of, and rests if it is to be
+//! A vCPU's stretches of running, watched: one that only spins is told of, and rests if it is to be
 //! throttled.
 
 use vm::machine::Others;
@@ -13,7 +13,7 @@ use crate::arch::virt::Virt;
 use crate::guests::watching::{self, Look};
 
 impl<V: Virt> Task<V> {
-    /// Runs it until it waits, or the processor has something else to do. The host's timer fires at `others_alarm` at
+    /// Runs it until it waits, or the CPU has something else to do. The host's timer fires at `others_alarm` at
     /// the latest.
     pub fn run(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         let own_stop = self.watched.starts(cpu::tsc());
@@ -35,12 +35,12 @@ impl<V: Virt> Task<V> {
         }
     }
 
-    /// Looks whether it spins. Says until when it rests if it is throttled from now on.
+    /// Checks whether it spins. Says until when it rests if it is throttled from now on.
     #[cold]
     fn look(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest;
-        let sample = watching::sample(&*self.vcpu, &mut self.processor, now);
-        let Others { can_run, halted_for_good } = self.instance.machine.others(&self.processor);
+        let sample = watching::sample(&*self.vcpu, &mut self.cpu, now);
+        let Others { can_run, halted_for_good } = self.instance.machine.others(&self.cpu);
         let has_reported = guest.health.has_reported();
         let around = Circumstances { has_reported, others_can_run: can_run, others_halted_for_good: halted_for_good };
         match self.watched.judge(&sample, around) {

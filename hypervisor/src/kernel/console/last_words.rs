@@ -12,12 +12,12 @@ use wire::LogRecord;
 
 use super::log::{self, Drain, LINE_BYTES, ring, to_wire};
 use super::output::{patiently, spare};
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::percpu::MAX_CPUS;
 use crate::arch::serial::Uart;
 
 /// What reading the log takes, off the small stacks that a host may end on. The owner of the end alone reads.
 struct Reader {
-    merge: Merge<MAX_PROCESSORS>,
+    merge: Merge<MAX_CPUS>,
     copied: Copied,
 }
 
@@ -33,7 +33,7 @@ struct Spare {
     line: [u8; LINE_BYTES],
 }
 
-/// Logs and prints though another processor (or this one, before it failed) may hold the output's lock: it is tried a
+/// Logs and prints though another CPU (or this one, before it failed) may hold the output's lock: it is tried a
 /// bounded time, then done without. For the end of the host only.
 pub fn emergency(text: fmt::Arguments<'_>) {
     log::write(Level::Error, "panic", text);
@@ -49,7 +49,7 @@ pub fn emergency(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Whoever holds the lock has stopped or is this processor: printing through a second handle on the same UART can at
+/// Whoever holds the lock has stopped or is this CPU: printing through a second handle on the same UART can at
 /// worst mix two lines.
 fn print_beside() {
     let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };
@@ -102,7 +102,7 @@ pub fn keys() -> Option<Uart> {
 fn read(visit: &mut dyn FnMut(Record<'_>)) {
     let Some(mut reader) = READER.try_lock() else { return };
     let Reader { merge, copied } = &mut *reader;
-    (0..MAX_PROCESSORS).for_each(|index| merge.set_cursor(index, Cursor::start()));
+    (0..MAX_CPUS).for_each(|index| merge.set_cursor(index, Cursor::start()));
     while let Some(found) = merge.next(ring, Reach::Everything, copied) {
         if let Merged::Record { ring: index } = found
             && let Some(ring) = ring(index)

@@ -11,7 +11,7 @@ use crate::arch::percpu::PerCpu;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
 
-/// How often a UART that cannot interrupt is looked at: about a FIFO's time on the wire.
+/// How often a UART that cannot interrupt is checked: about a FIFO's time on the wire.
 const POLL_US: u64 = 1400;
 /// How often one that can is polled in spite of that: an interrupt that is lost would leave the log waiting for good.
 const INTERRUPT_LOST_US: u64 = 200_000;
@@ -26,7 +26,7 @@ pub static OUTPUT: Mutex<Output> = Mutex::new(Output::new());
 pub static FOUND: Once<(Found, Policy)> = Once::new();
 /// Loops print; loggers do not.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
-/// The UART's interrupt reaches a processor.
+/// The UART's interrupt reaches a CPU.
 static IS_ROUTED: AtomicBool = AtomicBool::new(false);
 /// When the UART is polled next, in TSC ticks; 0 while nothing waits for it.
 static NEXT_POLL: AtomicU64 = AtomicU64::new(0);
@@ -58,11 +58,11 @@ pub enum Step {
     More,
     /// The UART takes no more for now.
     Full,
-    /// Another processor is at it.
+    /// Another CPU is at it.
     Busy,
 }
 
-/// From now on the processors' loops print. `is_routed`: the UART's interrupt reaches one of them.
+/// From now on the CPUs' loops print. `is_routed`: the UART's interrupt reaches one of them.
 pub fn run(is_routed: bool) {
     IS_ROUTED.store(is_routed, Ordering::Relaxed);
     if is_routed {
@@ -84,7 +84,7 @@ pub fn recorded() {
     }
 }
 
-/// Prints as much as follows one look at the UART: at most a fill of its FIFO. The caller opens interrupts before the
+/// Prints as much as follows one sample of the UART: at most a fill of its FIFO. The caller opens interrupts before the
 /// next.
 pub fn step() -> Step {
     if !IS_RUNNING.load(Ordering::Acquire) {
@@ -159,7 +159,7 @@ pub fn hand_over() {
 
 /// Logs what printing has cost.
 pub fn report() {
-    // Who prints may be a processor that an emulator does not run for a while.
+    // Who prints may be a CPU that an emulator does not run for a while.
     let Some(output) = timer::try_for(REPORT_PATIENCE_US, || OUTPUT.try_lock()) else { return };
     let (uart, counters) = (&output.uart, output.uart.counters());
     let room = uart.found().map_or(0, |found| found.depth.bytes());

@@ -12,15 +12,15 @@ use super::conversation::{Conversation, conversation_of};
 use super::record::{RECORD, record};
 use crate::arch::memory;
 
-/// How many records the image before has logged on this processor of its; `None` if it has left no log of it.
-pub fn logged(processor: u32) -> Option<u64> {
-    ring_of(processor).map(|ring| ring.records.get())
+/// How many records the image before has logged on this CPU of its; `None` if it has left no log of it.
+pub fn logged(cpu: u32) -> Option<u64> {
+    ring_of(cpu).map(|ring| ring.records.get())
 }
 
-/// Shows what the image before has logged on this processor of its: a ring, by its own account. Call while it is kept,
+/// Shows what the image before has logged on this CPU of its: a ring, by its own account. Call while it is kept,
 /// and once this image's own page tables show it.
-pub fn with_log(processor: u32, visit: impl FnOnce(&[u8])) {
-    let Some(ring) = ring_of(processor) else { return };
+pub fn with_log(cpu: u32, visit: impl FnOnce(&[u8])) {
+    let Some(ring) = ring_of(cpu) else { return };
     let range = PhysRange::from_start(PhysAddr(ring.start.get()), ring.bytes.get());
     if let Some(mut frames) = range.and_then(FrameRange::adopt) {
         visit(memory::bytes_of(&mut frames));
@@ -29,9 +29,9 @@ pub fn with_log(processor: u32, visit: impl FnOnce(&[u8])) {
     }
 }
 
-fn ring_of(processor: u32) -> Option<LogRing> {
+fn ring_of(cpu: u32) -> Option<LogRing> {
     let record = RECORD.lock();
-    record.as_ref()?.log.iter().find(|ring| ring.processor.get() == processor)
+    record.as_ref()?.log.iter().find(|ring| ring.cpu.get() == cpu)
 }
 
 /// Frames with rings of the timeline, which this image goes on in.
@@ -42,7 +42,7 @@ pub fn timelines() -> impl Iterator<Item = FrameRange> {
 /// The CPUs of whose log there is a ring, and the ring's bytes.
 pub fn logs() -> impl Iterator<Item = (u32, u64)> {
     let rings = RECORD.lock().map_or(Items::EMPTY, |record| record.log);
-    rings.iter().map(|ring| (ring.processor.get(), ring.bytes.get()))
+    rings.iter().map(|ring| (ring.cpu.get(), ring.bytes.get()))
 }
 
 /// Runs `adopt` on the events of the image before, and the number of the next one. An image that left no events has

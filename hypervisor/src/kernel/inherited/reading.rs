@@ -23,7 +23,7 @@ pub fn take_over(at: PhysAddr) -> Result<BootInfo, RecordError> {
     let header = BootMemory.bytes(at.0, size_of::<handover::layout::Header>() as u64).ok_or(unreadable)?;
     let bytes = BootMemory.bytes(at.0, Record::bytes(header)? as u64).ok_or(unreadable)?;
     let record = Record::open(bytes)?;
-    entry::settle_in(record.slot().start(), record.slot().bytes());
+    entry::note_slot(record.slot().start(), record.slot().bytes());
     if record.version > entry::newest_version() {
         return Err(RecordError::OtherVersion(record.version));
     }
@@ -50,7 +50,7 @@ fn known_of(record: &Record<'_>) -> Known {
         stamps: record.stamps,
         checked: record.checked,
         conversation: conversation(record),
-        processors: record.processors.len() as u32,
+        cpus: record.cpus.len() as u32,
         is_update: record.host.reason.get() == Reason::Update as u32,
     }
 }

@@ -6,7 +6,7 @@ use alloc::string::String;
 
 use ::boot::options::SelfTest;
 use arrayvec::{ArrayString, ArrayVec};
-use handover::layout::{Checked, ProcessorState, Purpose, Stamps};
+use handover::layout::{Checked, CpuState, Purpose, Stamps};
 use handover::record::Record;
 use handover::{Items, RecordError};
 use spin::{Mutex, Once};
@@ -43,13 +43,13 @@ pub struct Known {
     pub checked: Option<Checked>,
     /// The control channel's conversation.
     pub conversation: Conversation,
-    /// Processors that the old image had, this one included.
-    pub processors: u32,
+    /// CPUs that the old image had, this one included.
+    pub cpus: u32,
     /// Guests go on.
     pub is_update: bool,
 }
 
-/// Which image since the machine was switched on this is, from 1.
+/// Which image since the machine was powered on this is, from 1.
 pub fn generation() -> u64 {
     KNOWN.get().map_or(1, |known| known.generation)
 }
@@ -89,10 +89,10 @@ pub fn announce() {
         "generation {generation}, handed over by {} in memory at {slot}, in version {version}",
         format_args!("{} {}", known.old_version, old_build())
     );
-    for processor in record.processors.iter() {
-        if processor.state.get() == ProcessorState::Lost as u32 {
-            let (index, apic_id) = (processor.number, processor.apic_id);
-            log::error!("processor {index} (APIC id {apic_id}) did not park in time: the host goes on without it");
+    for cpu in record.cpus.iter() {
+        if cpu.state.get() == CpuState::Lost as u32 {
+            let (index, apic_id) = (cpu.number, cpu.apic_id);
+            log::error!("CPU {index} (APIC id {apic_id}) did not park in time: the host goes on without it");
         }
     }
 }
@@ -107,14 +107,14 @@ pub fn record() -> Option<Record<'static>> {
     *RECORD.lock()
 }
 
-/// What an image on trial has: its memory, and the crossing over which it came.
+/// What an image on trial has: its memory, and the switch pages by which it came.
 ///
 /// # Errors
 /// The record names none.
 pub fn on_trial() -> Result<(PhysRange, PhysRange), RecordError> {
     let record = RECORD.lock().ok_or(RecordError::Missing(handover::Kind::Kept))?;
     let one = |purpose| record.kept_for(purpose).next().ok_or(RecordError::BadSection(handover::Kind::Kept));
-    Ok((one(Purpose::Advance)?, one(Purpose::Crossing)?))
+    Ok((one(Purpose::Staging)?, one(Purpose::SwitchPages)?))
 }
 
 /// The file that is kept for this purpose. Its frames end with its length.
@@ -130,12 +130,12 @@ pub fn fails_by(test: SelfTest, wanted: u64) -> bool {
     generation() == wanted && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
 }
 
-/// The processors that take part, the one that hands over first: the old image's number, identifier, and page or
+/// The CPUs that take part, the one that hands over first: the old image's number, identifier, and page or
 /// mailbox.
 pub fn members() -> impl Iterator<Item = (u32, u32, u64)> {
     let record = *RECORD.lock();
-    let processors = record.map_or(Items::EMPTY, |record| record.processors);
-    processors.iter().map(|one| (one.number.get(), one.apic_id.get(), one.mailbox.get()))
+    let cpus = record.map_or(Items::EMPTY, |record| record.cpus);
+    cpus.iter().map(|one| (one.number.get(), one.apic_id.get(), one.mailbox.get()))
 }
 
 /// Whether the clock's rates are known.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What idle processors do for memory, a piece at a time, interrupts open in between: records that were deferred, once
+//! What idle CPUs do for memory, a piece at a time, interrupts open in between: records that were deferred, once
 //! guests run; and what guests have left is scrubbed.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use crate::arch::memory::{self, FRAMES};
 use crate::arch::percpu::{self, PerCpu};
 use crate::arch::{cpu, timer};
 
-/// Bytes that are scrubbed before it is looked whether there is something else to do: some 25 µs.
+/// Bytes that are scrubbed before it is checked whether there is something else to do: some 25 µs.
 const PIECE_BYTES: u64 = 256 * 1024;
-/// For each of these one more processor is woken to help.
+/// For each of these one more CPU is woken to help.
 const BYTES_PER_HELPER: u64 = 64 << 20;
 
 static DEFERRED: Once<&'static Records<'static>> = Once::new();
@@ -61,7 +61,7 @@ pub fn guest_starts() {
     open();
 }
 
-/// No guest waits for its start: all processors may do what was deferred.
+/// No guest waits for its start: all CPUs may do what was deferred.
 pub fn open() {
     if IS_OPEN.swap(true, Ordering::AcqRel) {
         return;
@@ -72,7 +72,7 @@ pub fn open() {
     }
 }
 
-/// A guest has left so much memory: idle processors are woken to scrub it.
+/// A guest has left so much memory: idle CPUs are woken to scrub it.
 pub fn scrub(bytes: u64) {
     HAS_TAINTED.store(true, Ordering::Release);
     let me = PerCpu::current().index;
@@ -81,7 +81,7 @@ pub fn scrub(bytes: u64) {
     percpu::wake(me);
 }
 
-/// Does some of what is to be done, and says whether there is more. For a processor that has nothing else to do.
+/// Does some of what is to be done, and says whether there is more. For a CPU that has nothing else to do.
 pub fn step() -> bool {
     write_records() || scrub_piece()
 }

@@ -14,7 +14,7 @@ use crate::arch::{cpu, percpu};
 /// The frames of every guest.
 pub static FRAME_SOURCE: FrameSource = FrameSource { allocate, release };
 
-/// How often it is looked whether the pieces being scrubbed are back: far longer than any takes.
+/// How often it is checked whether the pieces being scrubbed are back: far longer than any takes.
 const LOOKS: u32 = 100_000_000;
 
 /// Memory for a guest in one piece, in huge frames of 1 GiB where it is that much, near `node`.
@@ -45,9 +45,9 @@ fn release(range: FrameRange) {
     background::scrub(bytes);
 }
 
-/// The NUMA node of a processor, where there are several.
-pub fn node_of(processor: u32, tables: &Tables) -> Option<Node> {
-    let apic_id = percpu::of(processor)?.apic_id;
-    let node = tables.processors.iter().find(|known| known.apic_id == apic_id)?.node;
+/// The NUMA node of a CPU, where there are several.
+pub fn node_of(cpu: u32, tables: &Tables) -> Option<Node> {
+    let apic_id = percpu::of(cpu)?.apic_id;
+    let node = tables.cpus.iter().find(|known| known.apic_id == apic_id)?.node;
     (tables.proximity_domains.len() > 1).then_some(node)
 }

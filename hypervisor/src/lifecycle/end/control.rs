@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control channel of a host that has ended: it tells what host it was and its log, can be switched off, and
+//! The control channel of a host that has ended: it tells what host it was and its log, can be powered off, and
 //! refuses all else. Streams that were subscribed to have ended with the host.
 
 use handover::image::SECURITY_VERSION;
@@ -10,8 +10,8 @@ use wire::{ApicMode, LogRecord, RefusalCode, Virtualization};
 use crate::arch::boot::BUILD;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{address, apic, percpu, strays, timer};
+use crate::kernel::cpus::VIRTUALIZATION;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors::VIRTUALIZATION;
 use crate::kernel::{console, inherited};
 use crate::lifecycle::shutdown;
 
@@ -67,7 +67,7 @@ fn answer(uart: &mut Uart, question: Question) {
             uart.drain(Patience::LAST_WORDS);
             shutdown::power_off()
         }
-        Asked::Other => send(uart, question.id, &refusal("it tells its log and what it was, and can be switched off")),
+        Asked::Other => send(uart, question.id, &refusal("it tells its log and what it was, and can be powered off")),
     }
 }
 
@@ -84,8 +84,8 @@ fn answer_log(uart: &mut Uart, id: u32, from_sequence: u64) {
     }
 }
 
-fn refusal(mend: &'static str) -> Reply<'static> {
-    Reply::Refused { code: RefusalCode::Failed, reason: "this host has ended", mend }
+fn refusal(hint: &'static str) -> Reply<'static> {
+    Reply::Refused { code: RefusalCode::Failed, reason: "this host has ended", hint }
 }
 
 fn send(uart: &mut Uart, id: u32, reply: &Reply<'_>) {
@@ -102,7 +102,7 @@ fn describe() -> BorrowedInfo<'static> {
     BorrowedInfo {
         version: concat!(env!("CARGO_PKG_VERSION"), " (this host has ended)"),
         image_bytes: address::image_end() - address::image_start(),
-        processors: percpu::online(),
+        cpus: percpu::online(),
         memory_total_bytes: BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes()),
         memory_free_bytes: 0,
         host_overhead_bytes: 0,

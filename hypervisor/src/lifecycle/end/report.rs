@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report: why, where, on which way there, and what became of the other processors. And the epitaph, which tells
+//! The report: why, where, on which way there, and what became of the other CPUs. And the epitaph, which tells
 //! the next host the same.
 //!
 //! Addresses of the backtrace are printed as ` #n 0x…`; the tool turns them into functions and lines from the image's
@@ -114,8 +114,8 @@ pub(super) fn print(cause: &Cause<'_>) {
     }
     print_others();
     match action() {
-        Action::Spin => emergency(format_args!("end of report; this processor spins; {HELP}")),
-        Action::Halt => emergency(format_args!("end of report; all processors halt; {HELP}")),
+        Action::Spin => emergency(format_args!("end of report; this CPU spins; {HELP}")),
+        Action::Halt => emergency(format_args!("end of report; all CPUs halt; {HELP}")),
         Action::Exit => emergency(format_args!("end of report; the lab's machine ends")),
         Action::Reboot { after_seconds } => {
             emergency(format_args!("end of report; the machine is reset in {after_seconds} s; {HELP}"));
@@ -137,7 +137,7 @@ pub(super) fn print_registers() {
     emergency(format_args!("r13 {:016x} r14 {:016x} r15 {:016x}", v("r13"), v("r14"), v("r15")));
 }
 
-/// What became of the other processors.
+/// What became of the other CPUs.
 fn print_others() {
     let call = ROLL_CALL.try_lock().and_then(|call| *call).unwrap_or_default();
     let failed_too = ENDING.failed_too();
@@ -148,17 +148,17 @@ fn print_others() {
         (call.silent, "NOT ANSWERING, it may still run"),
     ] {
         if !set.is_empty() {
-            emergency(format_args!("processor{} {set}: {what}", if set.count() == 1 { "" } else { "s" }));
+            emergency(format_args!("CPU{} {set}: {what}", if set.count() == 1 { "" } else { "s" }));
         }
     }
 }
 
-/// Where each stopped processor stood.
+/// Where each stopped CPU stood.
 pub(super) fn print_where_stopped() {
-    for processor in ENDING.stopped().iter() {
-        let Some((rip, rsp)) = STOPPED_AT.get(processor as usize) else { continue };
+    for cpu in ENDING.stopped().iter() {
+        let Some((rip, rsp)) = STOPPED_AT.get(cpu as usize) else { continue };
         let (rip, rsp) = (rip.load(Ordering::Relaxed), rsp.load(Ordering::Relaxed));
-        emergency(format_args!("processor {processor} stopped at rip {rip:016x} rsp {rsp:016x}"));
+        emergency(format_args!("CPU {cpu} stopped at rip {rip:016x} rsp {rsp:016x}"));
     }
 }
 
@@ -169,7 +169,7 @@ pub(super) fn leave_epitaph(cause: &Cause<'_>) {
     let account = Account {
         host_version: env!("CARGO_PKG_VERSION"),
         uptime_ns: timer::uptime_ns(),
-        processor: my_number(),
+        cpu: my_number(),
         reason: format_args!("{}{separator}{place}", cause.summary),
         registers: Some(&cause.registers),
         backtrace: &backtrace,

@@ -21,7 +21,7 @@ pub(super) fn watch(action: Action) -> ! {
     let mut keys = console::keys();
     let mut control = has_interrupts.then(Listening::start);
     if has_interrupts {
-        ending::quiet_this_processor();
+        ending::quiet_this_cpu();
         ending::route_uarts_here();
     }
     // Every further wait is meant.

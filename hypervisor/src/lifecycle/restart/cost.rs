@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What hashing an image costs (`selftest=hash-cost`): ticks for some bytes, by each engine that the processor has. In
+//! What hashing an image costs (`selftest=hash-cost`): ticks for some bytes, by each engine that the CPU has. In
 //! an emulator that counts instructions, those.
 
 use alloc::vec;

@@ -11,7 +11,7 @@ use crate::arch::boot::BUILD;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::kernel::inherited::{self, FILE_LENGTH_BYTES};
 
-/// Copies that go over to the next image.
+/// Copies that are handed over to the next image.
 pub struct Files {
     /// Of the next image.
     pub next: OwnedFrames,

@@ -8,39 +8,39 @@ use ::update::platform::Cpu;
 use ::update::restart::{Act, Departure};
 use boot::options::SelfTest;
 use bringup::ParkSlot;
-use handover::layout::{ProcessorState, Reason, Stamps};
+use handover::layout::{CpuState, Reason, Stamps};
 use spin::Once;
 use units::PhysAddr;
 
-use super::candidate::Hashed;
 use super::record::write_record;
-use super::staging::{Parcel, Staged};
+use super::staged_image::Hashed;
+use super::staging::{HandOver, Staged};
 use crate::arch::address::DIRECT_MAP;
-use crate::arch::crossing::Crossing;
+use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{apic, cpu, lock, percpu, timer};
 use crate::kernel::console;
+use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{Conversation, fails_by};
-use crate::kernel::processors::{self, Member};
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::machine::Machine;
 
 /// In the new image's code.
 const SPOILT_AT: u64 = 0x8000;
 static IS_PARKING: AtomicBool = AtomicBool::new(false);
-static CROSSING: Once<Crossing> = Once::new();
+static SWITCH_PAGES: Once<SwitchPages> = Once::new();
 
-/// Whether every processor is to park now.
+/// Whether every CPU is to park now.
 pub fn is_parking() -> bool {
     IS_PARKING.load(Ordering::Acquire)
 }
 
-/// The calling processor waits for the next image. It has let go of its guests, and switched off what runs them.
+/// The calling CPU waits for the next image. It has let go of its guests, and disabled what runs them.
 pub fn park(index: u32) -> ! {
-    let last = processors::online().last().copied();
-    match CROSSING.get() {
-        Some(crossing) if !(last == Some(index) && fails_by(SelfTest::DeafAtParking, 1)) => {
+    let last = cpus::online().last().copied();
+    match SWITCH_PAGES.get() {
+        Some(switch_pages) if !(last == Some(index) && fails_by(SelfTest::UnresponsiveAtParking, 1)) => {
             timeline::begin(Name::Parked, index);
-            crossing.park(index)
+            switch_pages.park(index)
         }
         _ => cpu::halt_forever(),
     }
@@ -48,46 +48,46 @@ pub fn park(index: u32) -> ! {
 
 /// Goes to the new image. What is done when is decided in [`::update::restart`].
 pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> Conversation) -> ! {
-    let Staged { mut parcel, crossing } = staged;
+    let Staged { mut hand_over, switch_pages } = staged;
     timer::refine();
-    let crossing = CROSSING.call_once(|| crossing);
-    let machine = Machine::new(percpu::BOOT_PROCESSOR, None);
+    let switch_pages = SWITCH_PAGES.call_once(|| switch_pages);
+    let machine = Machine::new(percpu::BOOT_CPU, None);
     let mut departure = Departure::begin();
     let mut stamps = Stamps { asked: asked.into(), stopped: 0.into(), parked: 0.into(), left: 0.into() };
     let (mut conversation, mut hashed) = (Conversation::default(), Hashed::default());
     loop {
-        let others = parcel.members.iter().skip(1).map(Member::cpu);
-        let is_parked = |cpu: Cpu| crossing.mailbox(cpu.index).is_some_and(ParkSlot::is_parked);
+        let others = hand_over.members.iter().skip(1).map(Member::cpu);
+        let is_parked = |cpu: Cpu| switch_pages.mailbox(cpu.index).is_some_and(ParkSlot::is_parked);
         match departure.next(&machine, others, is_parked) {
             Act::PrintLog => spanned(Name::FlushLog, console::print_ahead),
             Act::StopGuests => {
-                timeline::instant(Name::GuestsStopped, parcel.generation as u32);
+                timeline::instant(Name::GuestsStopped, hand_over.generation as u32);
                 stamps.stopped = cpu::tsc().into();
             }
-            Act::Park => order_to_park(&parcel, crossing),
+            Act::Park => order_to_park(&hand_over, switch_pages),
             Act::Pause => cpu::pause(),
-            Act::Lose(cpu) => lose(&mut parcel.members, cpu),
+            Act::Lose(cpu) => lose(&mut hand_over.members, cpu),
             Act::ResetAbsent => {
-                processors::init_absent();
+                cpus::init_absent();
                 stamps.parked = cpu::tsc().into();
                 timeline::end(Name::Park, 0);
             }
             Act::SendOutput => conversation = last_words(),
-            Act::CheckImage => hashed = check(&parcel),
+            Act::CheckImage => hashed = check(&hand_over),
             Act::EndLog => {
                 console::hand_over();
                 stamps.left = cpu::tsc().into();
             }
             Act::WriteRecord => spanned(Name::WriteRecord, || {
                 // Without it the new image lacks the events of this one, and nothing else.
-                let _ = parcel.baggage.save_host(parcel.version, &stamps, &conversation);
+                let _ = hand_over.hand_over_state.save_host(hand_over.version, &stamps, &conversation);
                 // It fitted before, with room for the memory that has been found damaged since.
-                let _ = write_record(&mut parcel, crossing, reason, &stamps, hashed, &conversation);
+                let _ = write_record(&mut hand_over, switch_pages, reason, &stamps, hashed, &conversation);
             }),
             Act::Leave => {
-                processors::forget_guests();
-                timeline::begin(Name::Crossing, parcel.generation as u32);
-                crossing.leave(parcel.next.image.note().entry.get(), parcel.record.range().start())
+                cpus::forget_guests();
+                timeline::begin(Name::SwitchPages, hand_over.generation as u32);
+                switch_pages.leave(hand_over.next.image.note().entry.get(), hand_over.record.range().start())
             }
         }
     }
@@ -100,30 +100,27 @@ fn spanned(name: Name, step: impl FnOnce()) {
 }
 
 /// From here on no lock is waited for.
-fn order_to_park(parcel: &Parcel, crossing: &Crossing) {
+fn order_to_park(hand_over: &HandOver, switch_pages: &SwitchPages) {
     if fails_by(SelfTest::SpoilStaged, 1) {
-        let at = parcel.next.slot.range().start().0 + SPOILT_AT;
+        let at = hand_over.next.slot.range().start().0 + SPOILT_AT;
         log::warn!("self-test: a stray write to the staged image at {:#018x}", DIRECT_MAP + at);
         lock::write_astray(PhysAddr(at));
     }
     timeline::begin(Name::Park, 0);
-    for member in &parcel.members {
-        crossing.mailbox(member.index).into_iter().for_each(|mailbox| mailbox.expect(member.apic_id));
+    for member in &hand_over.members {
+        switch_pages.mailbox(member.index).into_iter().for_each(|mailbox| mailbox.expect(member.apic_id));
     }
     IS_PARKING.store(true, Ordering::Release);
 }
 
 /// A CPU that has not parked in time is sent INIT, after which it does nothing.
 fn lose(members: &mut [Member], lost: Cpu) {
-    members
-        .iter_mut()
-        .filter(|member| member.index == lost.index)
-        .for_each(|member| member.state = ProcessorState::Lost);
+    members.iter_mut().filter(|member| member.index == lost.index).for_each(|member| member.state = CpuState::Lost);
     apic::send_init(lost.apic_id);
 }
 
-fn check(parcel: &Parcel) -> Hashed {
-    parcel.next.check_in_gap(parcel.source.image_file()).unwrap_or_else(|error| {
+fn check(hand_over: &HandOver) -> Hashed {
+    hand_over.next.check_in_blackout(hand_over.source.image_file()).unwrap_or_else(|error| {
         panic!("the restart cannot go on, and guests have ended: after it was checked, {error}");
     })
 }

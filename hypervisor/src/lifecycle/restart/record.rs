@@ -2,32 +2,32 @@
 //! The record of what the new image needs to know, as this one writes it. Nothing here allocates or waits.
 
 use handover::layout::{
-    CheckPolicy, Checked, Clock, Control, Crossing as CrossingSection, Host, Kept, Kind, LogRing, Module, Processor,
-    Purpose, Reason, Region, Stamps, control_flag, padded,
+    CheckPolicy, Checked, Clock, Control, Cpu, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Stamps,
+    SwitchPages as SwitchPagesSection, control_flag, padded,
 };
 use handover::{Full, Writer};
 use seal::Verify;
 use units::PhysRange;
 
-use super::candidate::{Hashed, Trusted};
-use super::staging::Parcel;
+use super::staged_image::{Hashed, Trusted};
+use super::staging::HandOver;
 use super::upload::Upload;
 use crate::arch::boot as entry;
-use crate::arch::crossing::Crossing;
+use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{clock, percpu, timer};
 use crate::guests::events;
 use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
+use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors::{self, Member};
 use crate::kernel::timeline;
 
 /// Writes the record of what the new image needs to know. Returns its length in bytes.
 pub fn write_record(
-    parcel: &mut Parcel,
-    crossing: &Crossing,
+    hand_over: &mut HandOver,
+    switch_pages: &SwitchPages,
     reason: Reason,
     stamps: &Stamps,
     hashed: Hashed,
@@ -35,38 +35,39 @@ pub fn write_record(
 ) -> Result<usize, Full> {
     let Some((boot, _)) = BOOT.get() else { return Err(Full) };
     let ranges = [
-        (parcel.next.slot.range(), Purpose::Image),
-        (parcel.record.range(), Purpose::Record),
-        (crossing.range(), Purpose::Crossing),
+        (hand_over.next.slot.range(), Purpose::Image),
+        (hand_over.record.range(), Purpose::Record),
+        (switch_pages.range(), Purpose::SwitchPages),
     ];
     let rings = || console::log::legacies();
     let kept_rings = rings().map(|ring| (ring.range, Purpose::Log));
     let timelines = timeline::memory().map(|range| (range, Purpose::Timeline));
-    let baggage = &parcel.baggage;
-    let blocks = baggage.blocks.iter().map(|block| (block.range(), Purpose::Blocks));
-    let advance = parcel.advance.as_ref().map(|advance| (advance.range(), Purpose::Advance));
-    let files = parcel.files.as_ref();
+    let hand_over_state = &hand_over.hand_over_state;
+    let blocks = hand_over_state.blocks.iter().map(|block| (block.range(), Purpose::Blocks));
+    let staging_memory =
+        hand_over.staging_memory.as_ref().map(|staging_memory| (staging_memory.range(), Purpose::Staging));
+    let files = hand_over.files.as_ref();
     let next_file = files.map(|files| (files.next.range(), Purpose::File));
     let own_file = files.and_then(|files| files.own.as_ref()).map(|own| (own.range(), Purpose::PreviousFile));
     let is_update = reason == Reason::Update;
-    let host = host_section(parcel.generation, reason, parcel.next.slot.range());
-    let way = CrossingSection {
-        mailbox_version: if is_update { trial_version(&parcel.next) } else { bringup::park::VERSION }.into(),
+    let host = host_section(hand_over.generation, reason, hand_over.next.slot.range());
+    let way = SwitchPagesSection {
+        mailbox_version: if is_update { trial_version(&hand_over.next) } else { bringup::park::VERSION }.into(),
         zero: 0.into(),
-        root: crossing.next_root().into(),
+        root: switch_pages.next_root().into(),
     };
-    let checked = checked_section(&parcel.next, hashed);
-    let modules = modules(&boot.modules, parcel.source.next_bundle().map(Upload::range));
-    let mut writer = Writer::for_version(parcel.record.bytes_mut(), parcel.version);
-    writer.one(Kind::Host, &host).one(Kind::Clock, &clock_section()).one(Kind::Crossing, &way);
+    let checked = checked_section(&hand_over.next, hashed);
+    let modules = modules(&boot.modules, hand_over.source.next_bundle().map(Upload::range));
+    let mut writer = Writer::for_version(hand_over.record.bytes_mut(), hand_over.version);
+    writer.one(Kind::Host, &host).one(Kind::Clock, &clock_section()).one(Kind::SwitchPages, &way);
     writer.raw(Kind::CommandLine, boot.command_line.as_bytes());
     writer.raw(Kind::Firmware, boot.rsdp.map(|rsdp| rsdp.0.to_le_bytes()).as_ref().map_or(&[], |bytes| &bytes[..]));
     writer.each(Kind::MemoryMap, boot.memory_map.regions().iter().map(region));
     writer.each(Kind::Modules, modules);
-    writer.each(Kind::Processors, parcel.members.iter().map(|member| processor(member, is_update, crossing)));
+    writer.each(Kind::Cpus, hand_over.members.iter().map(|member| cpu(member, is_update, switch_pages)));
     let kept_ranges = ranges
         .into_iter()
-        .chain(advance)
+        .chain(staging_memory)
         .chain(next_file)
         .chain(own_file)
         .chain(kept_rings)
@@ -77,9 +78,9 @@ pub fn write_record(
     writer.each(Kind::Log, rings().map(log_ring)).one(Kind::Checked, &checked);
     writer.raw(Kind::Build, entry::BUILD.as_bytes());
     writer.each(Kind::Retired, retired::section());
-    writer.each(Kind::Guests, baggage.guests.iter().copied());
-    writer.each(Kind::GuestMemory, baggage.memory.iter().copied());
-    writer.each(Kind::Blocks, baggage.blocks.iter().map(|block| block.place));
+    writer.each(Kind::Guests, hand_over_state.guests.iter().copied());
+    writer.each(Kind::GuestMemory, hand_over_state.memory.iter().copied());
+    writer.each(Kind::Blocks, hand_over_state.blocks.iter().map(|block| block.place));
     writer.finish()
 }
 
@@ -92,7 +93,7 @@ fn host_section(generation: u64, reason: Reason, slot: PhysRange) -> Host {
     Host {
         generation: generation.into(),
         reason: (reason as u32).into(),
-        clocks_agree: u32::from(processors::clocks_agree()).into(),
+        clocks_agree: u32::from(cpus::clocks_agree()).into(),
         slot_start: slot.start().0.into(),
         slot_bytes: slot.bytes().into(),
         version: padded(env!("CARGO_PKG_VERSION")),
@@ -129,7 +130,7 @@ fn module((range, line): (PhysRange, &str)) -> Module {
     Module { start: range.start().0.into(), bytes: range.bytes().into(), line: padded(line) }
 }
 
-fn checked_section(next: &Trusted, gap: Hashed) -> Checked {
+fn checked_section(next: &Trusted, blackout: Hashed) -> Checked {
     let policy = match next.policy {
         Verify::Sha256 => CheckPolicy::Sha256,
         Verify::Early => CheckPolicy::Early,
@@ -140,18 +141,18 @@ fn checked_section(next: &Trusted, gap: Hashed) -> Checked {
         zero: 0.into(),
         staged_bytes: next.hashed.bytes.into(),
         staged_ticks: next.hashed.ticks.into(),
-        gap_bytes: gap.bytes.into(),
-        gap_ticks: gap.ticks.into(),
+        blackout_bytes: blackout.bytes.into(),
+        blackout_ticks: blackout.ticks.into(),
     }
 }
 
-fn processor(member: &Member, is_update: bool, crossing: &Crossing) -> Processor {
+fn cpu(member: &Member, is_update: bool, switch_pages: &SwitchPages) -> Cpu {
     let mailbox = match member.index {
-        index if is_update => crossing.trial_page_address(index),
-        percpu::BOOT_PROCESSOR => 0,
-        index => crossing.mailbox_address(index),
+        index if is_update => switch_pages.trial_page_address(index),
+        percpu::BOOT_CPU => 0,
+        index => switch_pages.mailbox_address(index),
     };
-    Processor {
+    Cpu {
         apic_id: member.apic_id.into(),
         state: (member.state as u32).into(),
         mailbox: mailbox.into(),
@@ -174,12 +175,12 @@ fn log_ring(ring: Legacy) -> LogRing {
         start: ring.range.start().0.into(),
         bytes: ring.range.bytes().into(),
         records: ring.records.into(),
-        processor: ring.processor.into(),
+        cpu: ring.cpu.into(),
         zero: 0.into(),
     }
 }
 
-/// The control channel's conversation, as it goes over.
+/// The control channel's conversation, as it is handed over.
 pub fn control_section(conversation: &Conversation) -> Control {
     let wire::Subscription { log, events, consoles } = conversation.subscription;
     let flags = [

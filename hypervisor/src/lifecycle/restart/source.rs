@@ -75,7 +75,7 @@ impl Source {
         }
     }
 
-    /// What was sent, if it is a bundle: it goes over to the next image, whose bundle it is.
+    /// What was sent, if it is a bundle: it is handed over to the next image, whose bundle it is.
     pub fn next_bundle(&self) -> Option<&Upload> {
         match &self.file {
             File::Uploaded(upload) if upload.is_bundle() => Some(upload),

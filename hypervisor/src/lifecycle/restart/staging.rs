@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left once the image in its slot is trusted, still while guests run: the crossing is built, memory for the
-//! record is set aside, and the record is written once to see that it fits.
+//! What is left once the image in its slot is trusted, still while guests run: the switch pages are built, memory for
+//! the record is set aside, and the record is written once to see that it fits.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -15,31 +15,31 @@ use units::{PageSize, PhysAddr};
 use wire::{Refusal, RefusalCode};
 use zerocopy::FromZeros as _;
 
-use super::candidate::{Hashed, Trusted};
 use super::files::Files;
 use super::record::write_record;
 use super::source::Source;
+use super::staged_image::{Hashed, Trusted};
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::boot;
-use crate::arch::crossing::Crossing;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
+use crate::arch::switch_pages::SwitchPages;
 use crate::guests::guest::GUESTS;
+use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
-use crate::kernel::processors::{self, Member};
-use crate::lifecycle::update::Baggage;
+use crate::lifecycle::update::HandOverState;
 
 /// A restart that only has to be gone through with. Dropped, it gives everything back.
 pub struct Staged {
-    /// What goes over.
-    pub parcel: Box<Parcel>,
+    /// What is handed over.
+    pub hand_over: Box<HandOver>,
     /// The way.
-    pub crossing: Crossing,
+    pub switch_pages: SwitchPages,
 }
 
-/// What goes over to the new image.
-pub struct Parcel {
+/// What is handed over to the new image.
+pub struct HandOver {
     /// How many images will have run.
     pub generation: u64,
     /// The new image.
@@ -51,12 +51,12 @@ pub struct Parcel {
     /// The hand-over version that is written for it.
     pub version: u32,
     /// In an update, the new image's memory while this one still owns the rest.
-    pub advance: Option<OwnedFrames>,
+    pub staging_memory: Option<OwnedFrames>,
     /// In an update, the files of the new image and of this one, as far as there is one.
     pub files: Option<Files>,
-    /// What goes over of the host and, in an update, of guests.
-    pub baggage: Arc<Baggage>,
-    /// Every processor that takes part, this one first.
+    /// The hand-over state of the host and, in an update, of guests.
+    pub hand_over_state: Arc<HandOverState>,
+    /// Every CPU that takes part, this one first.
     pub members: Vec<Member>,
 }
 
@@ -79,10 +79,10 @@ pub enum StageError {
     BundleSeal(SealError),
     /// The image is older than this host admits.
     Downgrade(Downgrade),
-    /// A guest cannot go over.
+    /// A guest cannot be handed over.
     Guests(String),
-    /// This processor is unresponsive.
-    Deaf(u32),
+    /// This CPU is unresponsive.
+    Unresponsive(u32),
     /// There is no memory for it.
     OutOfMemory(&'static str),
 }
@@ -93,7 +93,7 @@ impl StageError {
         match self {
             Self::OutOfMemory(_) => RefusalCode::Exhausted,
             Self::Guests(_) => RefusalCode::WrongState,
-            Self::Deaf(_) => RefusalCode::Failed,
+            Self::Unresponsive(_) => RefusalCode::Failed,
             _ => RefusalCode::Invalid,
         }
     }
@@ -102,22 +102,22 @@ impl StageError {
     pub fn refusal(&self) -> Refusal {
         let reason = self.to_string();
         let reason = wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string();
-        Refusal { code: self.code(), reason, mend: self.mend().into() }
+        Refusal { code: self.code(), reason, hint: self.hint().into() }
     }
 
     /// What to do about it.
-    fn mend(&self) -> &'static str {
+    fn hint(&self) -> &'static str {
         match self {
             Self::NoBundle => "give the host a bundle",
             Self::NoImage => "build the bundle with an image ([host] image in host.toml)",
             Self::NoPrevious => "send an image: `baton update --image FILE`",
             Self::Bundle(_) => "make the bundle again with `baton bundle`",
             Self::Image(_) => "use an image of this host's release",
-            Self::Seal(error) => error.mend(),
-            Self::BundleSeal(error) => error.mend_of_bundle(),
-            Self::Downgrade(downgrade) => downgrade.mend(),
+            Self::Seal(error) => error.hint(),
+            Self::BundleSeal(error) => error.hint_of_bundle(),
+            Self::Downgrade(downgrade) => downgrade.hint(),
             Self::Guests(_) => "try again in a moment, or stop that guest",
-            Self::Deaf(_) => "try again in a moment; `baton cpu list` shows the processors",
+            Self::Unresponsive(_) => "try again in a moment; `baton cpu list` shows the CPUs",
             Self::OutOfMemory(_) => "stop a guest, or give the host more memory",
         }
     }
@@ -137,7 +137,7 @@ impl fmt::Display for StageError {
             Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
             Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
             Self::Guests(problem) => f.write_str(problem),
-            Self::Deaf(processor) => write!(f, "processor {processor} is unresponsive"),
+            Self::Unresponsive(cpu) => write!(f, "CPU {cpu} is unresponsive"),
             Self::OutOfMemory(what) => write!(f, "no memory in one piece below 4 GiB for {what}"),
         }
     }
@@ -149,9 +149,9 @@ pub fn stage(
     next: Box<Trusted>,
     source: Source,
     reason: Reason,
-    pack: impl FnOnce(u32) -> Result<Baggage, String>,
+    pack: impl FnOnce(u32) -> Result<HandOverState, String>,
 ) -> Result<Staged, (StageError, Source)> {
-    let members = processors::members();
+    let members = cpus::members();
     let Some(version) = next.image.version_to_write(boot::newest_version()) else {
         let note = next.image.note();
         let error = ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() };
@@ -159,77 +159,77 @@ pub fn stage(
     };
     retired::warn_if_forgotten(version);
     let goods = gather(&source, reason, members.len() as u64, || pack(version));
-    let (record, advance, files, baggage) = match goods {
+    let (record, staging_memory, files, hand_over_state) = match goods {
         Ok(goods) => goods,
         Err(error) => return Err((error, source)),
     };
     let generation = inherited::generation() + 1;
-    let mut parcel = Box::new(Parcel {
+    let mut hand_over = Box::new(HandOver {
         generation,
         next,
         source,
         record,
         version,
-        advance,
+        staging_memory,
         files,
-        baggage: Arc::new(baggage),
+        hand_over_state: Arc::new(hand_over_state),
         members,
     });
-    match build_crossing(&mut parcel, reason) {
-        Ok(crossing) => Ok(Staged { parcel, crossing }),
-        Err(error) => Err((error, parcel.source)),
+    match build_switch_pages(&mut hand_over, reason) {
+        Ok(switch_pages) => Ok(Staged { hand_over, switch_pages }),
+        Err(error) => Err((error, hand_over.source)),
     }
 }
 
-/// Memory for the record, the advance, files, and what goes over of guests.
-type Goods = (OwnedFrames, Option<OwnedFrames>, Option<Files>, Baggage);
+/// Memory for the record, the staging memory, files, and the guests' hand-over state.
+type Goods = (OwnedFrames, Option<OwnedFrames>, Option<Files>, HandOverState);
 
 fn gather(
     source: &Source,
     reason: Reason,
-    processors: u64,
-    pack: impl FnOnce() -> Result<Baggage, String>,
+    cpus: u64,
+    pack: impl FnOnce() -> Result<HandOverState, String>,
 ) -> Result<Goods, StageError> {
     let record = allocate(MAX_RECORD_BYTES as u64, PageSize::Kib4, "the hand-over record")?;
     let is_update = reason == Reason::Update;
-    let advance = if is_update { Some(advance(processors)?) } else { None };
+    let staging_memory = if is_update { Some(staging_memory(cpus)?) } else { None };
     let files = if is_update {
         Some(Files::of(source.image_file()).ok_or(StageError::OutOfMemory("the image's file"))?)
     } else {
         None
     };
-    let baggage = pack().map_err(StageError::Guests)?;
-    Ok((record, advance, files, baggage))
+    let hand_over_state = pack().map_err(StageError::Guests)?;
+    Ok((record, staging_memory, files, hand_over_state))
 }
 
 /// What a new image needs for itself: tables, heap, stacks, and its side of each guest.
-fn advance(processors: u64) -> Result<OwnedFrames, StageError> {
+fn staging_memory(cpus: u64) -> Result<OwnedFrames, StageError> {
     const BASE_BYTES: u64 = 2 << 20;
-    const PROCESSOR_BYTES: u64 = 128 << 10;
+    const CPU_BYTES: u64 = 128 << 10;
     const VCPU_BYTES: u64 = 32 << 10;
     const GUEST_BYTES: u64 = 64 << 10;
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     let vcpus: u64 = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
     let guests = guests.len() as u64;
-    let parts = [HEAP_BYTES, BASE_BYTES, processors * PROCESSOR_BYTES, vcpus * VCPU_BYTES, guests * GUEST_BYTES];
+    let parts = [HEAP_BYTES, BASE_BYTES, cpus * CPU_BYTES, vcpus * VCPU_BYTES, guests * GUEST_BYTES];
     allocate(parts.iter().sum(), PageSize::Mib2, "the new image's own data")
 }
 
-fn build_crossing(parcel: &mut Parcel, reason: Reason) -> Result<Crossing, StageError> {
-    let mailboxes = parcel.members.iter().map(|member| member.index as usize + 1).max().unwrap_or(1);
-    let slot = parcel.next.slot.range();
-    let crossing = Crossing::build(mailboxes, slot).map_err(|_| StageError::OutOfMemory("the crossing"))?;
+fn build_switch_pages(hand_over: &mut HandOver, reason: Reason) -> Result<SwitchPages, StageError> {
+    let mailboxes = hand_over.members.iter().map(|member| member.index as usize + 1).max().unwrap_or(1);
+    let slot = hand_over.next.slot.range();
+    let switch_pages = SwitchPages::build(mailboxes, slot).map_err(|_| StageError::OutOfMemory("the switch pages"))?;
     let (stamps, conversation) = (Stamps::new_zeroed(), Conversation::default());
     let no_room = StageError::OutOfMemory("a record of this host");
-    let Ok(bytes) = write_record(parcel, &crossing, reason, &stamps, Hashed::default(), &conversation) else {
+    let Ok(bytes) = write_record(hand_over, &switch_pages, reason, &stamps, Hashed::default(), &conversation) else {
         return Err(no_room);
     };
     // More memory may be found damaged until a restart writes the record again.
     if bytes + retired::MAX_GROWTH_BYTES > MAX_RECORD_BYTES {
         return Err(no_room);
     }
-    crossing.enter_host_tables().map_err(|_| StageError::OutOfMemory("the crossing's page tables"))?;
-    Ok(crossing)
+    switch_pages.enter_host_tables().map_err(|_| StageError::OutOfMemory("the switch pages' page tables"))?;
+    Ok(switch_pages)
 }
 
 fn allocate(bytes: u64, alignment: PageSize, what: &'static str) -> Result<OwnedFrames, StageError> {

@@ -24,6 +24,6 @@ pub fn give_back(online: &[u32]) {
     console::log::collect();
     if inherited::record().is_some() {
         inherited::give_back(online);
-        outcome::note_processors(online.len() as u32);
+        outcome::note_cpus(online.len() as u32);
     }
 }

@@ -124,6 +124,6 @@ fn too_large(bytes: u64) -> Refusal {
     refusal(RefusalCode::Exhausted, reason, "stop a guest, or give the host more memory")
 }
 
-fn refusal(code: RefusalCode, reason: alloc::string::String, mend: &str) -> Refusal {
-    Refusal { code, reason, mend: mend.into() }
+fn refusal(code: RefusalCode, reason: alloc::string::String, hint: &str) -> Refusal {
+    Refusal { code, reason, hint: hint.into() }
 }

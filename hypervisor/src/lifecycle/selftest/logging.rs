@@ -8,20 +8,20 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use boot::options::SelfTest;
 use klog::Memory as _;
 
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::trap::vector;
 use crate::arch::{apic, cpu};
 use crate::kernel::console::log::ring;
+use crate::kernel::cpus;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors;
 use crate::kernel::timeline::{self, Name};
 
-/// Records that each processor writes in the storm at least.
+/// Records that each CPU writes in the storm at least.
 const STORM_RECORDS: u32 = 3000;
-/// Every so many records the boot processor sends every other an NMI.
+/// Every so many records the boot CPU sends every other an NMI.
 const NMI_EVERY: u32 = 100;
 const NMI_PAUSES: u32 = 10_000;
-/// Looks at what is waited for, before it is given up.
+/// Checks what is waited for, before it is given up.
 const PATIENCE: u32 = 100_000_000;
 /// Records that each kind is measured with: odd, so that one is the median.
 const MEASURED: usize = 101;
@@ -37,30 +37,30 @@ struct Talkative;
 
 impl fmt::Display for Talkative {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        log::info!("trial: while a record is formatted");
-        f.write_str("trial: and that record")
+        log::info!("log self-test: while a record is formatted");
+        f.write_str("log self-test: and that record")
     }
 }
 
-/// Whether an NMI is one of the trial's; if so, it is logged.
+/// Whether an NMI is one of the log self-test's; if so, it is logged.
 pub fn takes_nmi() -> bool {
     let is_taken = TAKES_NMI.load(Ordering::Acquire);
     if is_taken {
-        log::info!("trial: from NMI {}", NMIS.fetch_add(1, Ordering::AcqRel));
+        log::info!("log self-test: from NMI {}", NMIS.fetch_add(1, Ordering::AcqRel));
     }
     is_taken
 }
 
-/// The trial's interrupt.
+/// The log self-test's interrupt.
 pub fn interrupted() {
-    log::info!("trial: from an interrupt");
+    log::info!("log self-test: from an interrupt");
 }
 
-/// Before other processors are up: a record from each context.
+/// Before other CPUs are up: a record from each context.
 pub fn contexts() {
-    log::info!("trial: from the boot");
+    log::info!("log self-test: from the boot");
     log::info!("{Talkative}");
-    apic::send(apic::id(), vector::LOG_TRIAL);
+    apic::send(apic::id(), vector::LOG_SELF_TEST);
     cpu::take_pending_interrupts();
     TAKES_NMI.store(true, Ordering::Release);
     apic::send_nmi(apic::id());
@@ -68,26 +68,26 @@ pub fn contexts() {
     TAKES_NMI.store(false, Ordering::Release);
 }
 
-/// A processor is about to enter its loop.
+/// A CPU is about to enter its loop.
 pub fn before_the_loop() {
     let Some((_, options)) = BOOT.get() else { return };
     let me = PerCpu::current().index;
     if options.self_tests.contains(&SelfTest::Log) {
         storm(me);
     }
-    if options.self_tests.contains(&SelfTest::LogCost) && me == BOOT_PROCESSOR {
+    if options.self_tests.contains(&SelfTest::LogCost) && me == BOOT_CPU {
         cost();
     }
 }
 
-/// All processors log at once as fast as they can; the boot processor has NMIs interrupt the others' records.
+/// All CPUs log at once as fast as they can; the boot CPU has NMIs interrupt the others' records.
 fn storm(me: u32) {
-    if me == BOOT_PROCESSOR {
+    if me == BOOT_CPU {
         TAKES_NMI.store(true, Ordering::Release);
     }
     STORMING.fetch_add(1, Ordering::AcqRel);
-    (0..PATIENCE).any(|_| STORMING.load(Ordering::Acquire) >= processors::online().len() as u32);
-    if me == BOOT_PROCESSOR {
+    (0..PATIENCE).any(|_| STORMING.load(Ordering::Acquire) >= cpus::online().len() as u32);
+    if me == BOOT_CPU {
         raise_storm(me);
     } else {
         let is_over = |number| number >= STORM_RECORDS && IS_OVER.load(Ordering::Acquire);
@@ -97,16 +97,12 @@ fn storm(me: u32) {
     log::info!("storm: {written} records before this one");
 }
 
-/// The boot processor's part: its own records, and NMIs to the others.
+/// The boot CPU's part: its own records, and NMIs to the others.
 fn raise_storm(me: u32) {
     for number in 0..STORM_RECORDS {
         log_in_storm(number, me);
         if number % NMI_EVERY == 0 {
-            processors::online()
-                .into_iter()
-                .skip(1)
-                .filter_map(processors::apic_id)
-                .for_each(|id| _ = apic::send_nmi(id));
+            cpus::online().into_iter().skip(1).filter_map(cpus::apic_id).for_each(|id| _ = apic::send_nmi(id));
             // An emulator lets the others run meanwhile.
             (0..NMI_PAUSES).for_each(|_| cpu::pause());
         }
@@ -115,7 +111,7 @@ fn raise_storm(me: u32) {
 }
 
 fn log_in_storm(number: u32, me: u32) {
-    log::info!("storm: record {number} of processor {me}");
+    log::info!("storm: record {number} of CPU {me}");
 }
 
 /// Measures records in a full ring, which is what a ring mostly is, by the time stamp counter: in an emulator that
@@ -128,12 +124,12 @@ fn cost() {
     let rows = [
         ("literal", median(|| log::info!("the control channel answers"))),
         ("string", median(|| log::info!("guest {name} has been started"))),
-        ("two", median(|| log::info!("guest {name}: processor {number} is online"))),
+        ("two", median(|| log::info!("guest {name}: CPU {number} is online"))),
         ("hex", median(|| log::info!("address {address:#x} is not mapped"))),
-        ("four", median(|| log::info!("guest {name}: {number} of {} processors, {address:#x}", 128))),
+        ("four", median(|| log::info!("guest {name}: {number} of {} CPUs, {address:#x}", 128))),
         ("long", median(|| log::info!("{long}"))),
         ("timeline", median(|| timeline::instant(Name::SelfTests, 0))),
-        ("disabled", median(|| log::trace!("guest {name}: processor {number} is online"))),
+        ("disabled", median(|| log::trace!("guest {name}: CPU {number} is online"))),
     ];
     for (row, ticks) in rows {
         log::info!("log-cost: {row} {}", ticks.saturating_sub(empty));

@@ -19,9 +19,9 @@ use spin::{Mutex, Once};
 use units::{PhysAddr, PhysRange};
 use wire::VmState;
 
-use super::candidate;
+use super::on_trial;
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::percpu::MAX_CPUS;
 use crate::arch::virt::Virt;
 use crate::guests::guest::{GUESTS, Guest, Guests, Status};
 use crate::guests::instance::Instance;
@@ -32,23 +32,23 @@ use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
 use crate::lifecycle::restart;
 
-/// What each processor restores. Boxed as `Any` because a static cannot be generic.
-static SEATS: Once<Box<[Mutex<Seats>]>> = Once::new();
+/// What each CPU restores. Boxed as `Any` because a static cannot be generic.
+static SLOTS: Once<Box<[Mutex<Slots>]>> = Once::new();
 
-type Seats = Vec<Box<dyn Any + Send>>;
+type Slots = Vec<Box<dyn Any + Send>>;
 
-/// Something that a processor restores.
-enum Seat<V: Virt> {
+/// Something that a CPU restores.
+enum Slot<V: Virt> {
     Vcpu(Option<Box<Task<V>>>, BlockPlace),
     Devices(Arc<Instance<V>>, BlockPlace),
 }
 
-/// Where each virtual processor belongs, and is. Before the guests are anybody's.
+/// Where each vCPU belongs, and is. Before the guests are anybody's.
 pub fn place_vcpus(guests: &mut Guests) {
     let Some(record) = inherited::record() else { return };
     for place in record.blocks.iter().filter(|place| place.kind.get() == BlockKind::Vcpu as u32) {
         if let Some(guest) = guests.all.get_mut(place.guest.get() as usize) {
-            guest.belongs(place.vcpu.get() as usize, place.own_processor.get(), place.processor.get());
+            guest.belongs(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
         }
     }
 }
@@ -100,76 +100,76 @@ fn adopt<V: Virt>(virt: V, record: &Record<'_>, from: &GuestRecord, guest: &'sta
         leases::inherit(guest);
     }
     guest.set_run(Arc::downgrade(&instance));
-    seat_all(record, number, &instance, tasks)
+    fill_slots(record, number, &instance, tasks)
 }
 
-fn seat_all<V: Virt>(
+fn fill_slots<V: Virt>(
     record: &Record<'_>,
     number: u32,
     instance: &Arc<Instance<V>>,
     tasks: Vec<Task<V>>,
 ) -> Result<(), String> {
     for mut task in tasks {
-        task.comes_over();
+        task.note_handed_over();
         let place = record.block_of(BlockKind::Vcpu, number, task.index() as u32);
-        let place = place.ok_or("a virtual processor has no state")?;
-        places::seat(place.processor.get(), task.weight());
-        seat(place.processor.get(), Seat::Vcpu(Some(Box::new(task)), place));
+        let place = place.ok_or("a vCPU has no state")?;
+        places::occupy(place.cpu.get(), task.weight());
+        fill_slot(place.cpu.get(), Slot::Vcpu(Some(Box::new(task)), place));
     }
     let place = record.block_of(BlockKind::Devices, number, 0).ok_or("its devices have no state")?;
-    seat(place.processor.get(), Seat::Devices(instance.clone(), place));
+    fill_slot(place.cpu.get(), Slot::Devices(instance.clone(), place));
     Ok(())
 }
 
-fn seat<V: Virt>(processor: u32, what: Seat<V>) {
-    let all = SEATS.call_once(|| (0..MAX_PROCESSORS).map(|_| Mutex::default()).collect());
-    if let Some(seats) = all.get(processor as usize) {
-        seats.lock().push(Box::new(what));
+fn fill_slot<V: Virt>(cpu: u32, what: Slot<V>) {
+    let all = SLOTS.call_once(|| (0..MAX_CPUS).map(|_| Mutex::default()).collect());
+    if let Some(slots) = all.get(cpu as usize) {
+        slots.lock().push(Box::new(what));
     }
 }
 
-/// Restores each virtual processor once from what was saved while guests went on, and sees whether it would go on so.
+/// Restores each vCPU once from what was saved while guests went on, and sees whether it would go on so.
 ///
 /// # Errors
 /// What cannot be restored, or would be another one.
 pub fn verify<V: Virt>(virt: V) -> Result<(), String> {
-    for seats in SEATS.get().into_iter().flatten() {
-        for seat in seats.lock().iter_mut() {
-            let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
-            seat.verify(virt)?;
+    for slots in SLOTS.get().into_iter().flatten() {
+        for slot in slots.lock().iter_mut() {
+            let Some(slot) = slot.downcast_mut::<Slot<V>>() else { continue };
+            slot.verify(virt)?;
         }
     }
     Ok(())
 }
 
-/// Processors that carry something.
+/// CPUs that carry something.
 pub fn carriers() -> impl Iterator<Item = u32> {
-    let all = SEATS.get().map_or(&[][..], |all| all);
-    (0..).zip(all).filter(|(_, seats)| !seats.lock().is_empty()).map(|(index, _)| index)
+    let all = SLOTS.get().map_or(&[][..], |all| all);
+    (0..).zip(all).filter(|(_, slots)| !slots.lock().is_empty()).map(|(index, _)| index)
 }
 
-/// Restores all that the processor `index` carries; `take` takes its virtual processors.
+/// Restores all that the CPU `index` carries; `take` takes its vCPUs.
 ///
 /// # Errors
 /// What cannot be restored.
 pub fn restore<V: Virt>(virt: V, index: u32, mut take: impl FnMut(Box<Task<V>>)) -> Result<(), String> {
-    let Some(seats) = SEATS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
-    let fault = candidate::fault_in_gap(UpdateStep::Restore);
-    for seat in seats.lock().iter_mut() {
-        let Some(seat) = seat.downcast_mut::<Seat<V>>() else { continue };
-        seat.restore(virt, fault)?;
-        if let Seat::Vcpu(task, _) = seat {
+    let Some(slots) = SLOTS.get().and_then(|all| all.get(index as usize)) else { return Ok(()) };
+    let fault = on_trial::fault_in_blackout(UpdateStep::Restore);
+    for slot in slots.lock().iter_mut() {
+        let Some(slot) = slot.downcast_mut::<Slot<V>>() else { continue };
+        slot.restore(virt, fault)?;
+        if let Slot::Vcpu(task, _) = slot {
             task.take().into_iter().for_each(&mut take);
         }
     }
     Ok(())
 }
 
-/// A virtual processor that was only tried is restored again, in earnest.
-pub fn seat_again<V: Virt>(processor: u32, task: Box<Task<V>>) {
-    let Some(seats) = SEATS.get().and_then(|all| all.get(processor as usize)) else { return };
-    for seat in seats.lock().iter_mut() {
-        if let Some(Seat::Vcpu(empty @ None, place)) = seat.downcast_mut::<Seat<V>>()
+/// A vCPU that was only tried is restored again, in earnest.
+pub fn refill_slot<V: Virt>(cpu: u32, task: Box<Task<V>>) {
+    let Some(slots) = SLOTS.get().and_then(|all| all.get(cpu as usize)) else { return };
+    for slot in slots.lock().iter_mut() {
+        if let Some(Slot::Vcpu(empty @ None, place)) = slot.downcast_mut::<Slot<V>>()
             && (place.guest.get(), place.vcpu.get()) == (task.owner().guest, task.owner().vcpu)
         {
             *empty = Some(task);
@@ -178,14 +178,14 @@ pub fn seat_again<V: Virt>(processor: u32, task: Box<Task<V>>) {
     }
 }
 
-/// Everything has been restored, and is its processors'.
-pub fn forget_seats() {
-    for seats in SEATS.get().into_iter().flatten() {
-        drop(core::mem::take(&mut *seats.lock()));
+/// Everything has been restored, and is its CPUs'.
+pub fn drop_slots() {
+    for slots in SLOTS.get().into_iter().flatten() {
+        drop(core::mem::take(&mut *slots.lock()));
     }
 }
 
-impl<V: Virt> Seat<V> {
+impl<V: Virt> Slot<V> {
     fn restore(&mut self, virt: V, fault: Option<UpdateFault>) -> Result<(), String> {
         match self {
             Self::Vcpu(None, _) => Ok(()),
@@ -235,7 +235,7 @@ fn damaged(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn told(guest: &str, vcpu: u32, problem: &str) -> String {
-    format!("guest '{guest}', virtual processor {vcpu}: {problem}")
+    format!("guest '{guest}', vCPU {vcpu}: {problem}")
 }
 
 fn status(number: u32, since_ns: u64, from: &GuestRecord) -> Status {

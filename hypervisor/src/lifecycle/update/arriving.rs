@@ -10,8 +10,8 @@ use boot::options::UpdateStep;
 
 use super::machine::Machine;
 use super::settling::Settling;
-use super::{adoption, candidate};
-use crate::arch::crossing::trial;
+use super::{adoption, on_trial};
+use crate::arch::switch_pages::trial;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, descriptor, timer, trap};
 use crate::guests::executive::Executive;
@@ -21,8 +21,8 @@ use crate::guests::executive::Executive;
 pub fn take_over<V: Virt>(executive: &mut Executive<V>, index: u32, page: &'static TrialPage) {
     match arrive(executive, index, page, trial::inherited_takeover(page), Role::Successor) {
         Ok(Verdict::Committed) => {}
-        Ok(_) => candidate::go_back(),
-        Err(problem) => candidate::give_up(format_args!("{problem}")),
+        Ok(_) => on_trial::go_back(),
+        Err(problem) => on_trial::give_up(format_args!("{problem}")),
     }
 }
 
@@ -38,7 +38,7 @@ pub fn rehearse<V: Virt>(virt: V, index: u32, page: &TrialPage) -> Result<(), St
     executive.choose_as_if();
     // The loop makes one in earnest.
     drop(Settling::begin());
-    executive.take_all(|task| adoption::seat_again(index, task));
+    executive.take_all(|task| adoption::refill_slot(index, task));
     Ok(())
 }
 
@@ -63,7 +63,7 @@ fn arrive<V: Virt>(
             }
             Act::Pause => cpu::pause(),
             Act::TakeOver => {
-                settle_in(executive, index, page, role);
+                enter_guests(executive, index, page, role);
                 return Ok(Verdict::Committed);
             }
             Act::GoBack => return Ok(Verdict::RolledBack),
@@ -72,24 +72,24 @@ fn arrive<V: Virt>(
 }
 
 fn restore<V: Virt>(executive: &mut Executive<V>, index: u32) -> Result<(), String> {
-    candidate::fail_in_gap_if_asked(index, UpdateStep::Restore);
+    on_trial::fail_in_blackout_if_asked(index, UpdateStep::Restore);
     if let Ok(virt) = executive.virt() {
         adoption::restore(virt, index, |task| executive.take_in(virt, task))?;
     }
     executive.count();
-    candidate::fail_in_gap_if_asked(index, UpdateStep::Meet);
+    on_trial::fail_in_blackout_if_asked(index, UpdateStep::Meet);
     Ok(())
 }
 
 /// From here on the CPU is this image's alone.
-fn settle_in<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, role: Role) {
+fn enter_guests<V: Virt>(executive: &Executive<V>, index: u32, page: &TrialPage, role: Role) {
     if role == Role::Successor {
         // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
         // and the own TSS follows.
         trial::name_own_stacks(page, index);
         trap::load();
         descriptor::load(index);
-        timer::prepare_this_processor();
+        timer::prepare_this_cpu();
         if let Ok(virt) = executive.virt()
             && let Err(unavailable) = virt.enable()
         {

@@ -8,10 +8,10 @@ use ::update::outbound::Act;
 use handover::block::BlockMut;
 use handover::state::{self, BlockKind};
 
-use super::gap::{self, Gap};
+use super::blackout::{self, HostBlackout};
 use super::{Blocks, drafts};
 use crate::arch::cpu;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::arch::virt::Virt;
 use crate::guests::executive::Executive;
 use crate::guests::guest::GUESTS;
@@ -22,23 +22,23 @@ use crate::kernel::inherited::Conversation;
 pub type Talk<'a> = &'a dyn Fn() -> Option<Conversation>;
 
 /// Goes to the blackout, if one has begun for this CPU. Returns only if all CPUs stay.
-pub fn go_over<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
-    if let Some(gap) = gap::current().as_ref() {
+pub fn switch_over<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
+    if let Some(blackout) = blackout::current().as_ref() {
         // The other CPUs have learnt what went wrong before they came back.
-        let _ = cross(executive, gap, talk);
+        let _ = cross(executive, blackout, talk);
     }
 }
 
 /// Does once, alone and while guests run, what the CPU will do in the blackout, if that is wanted: up to the new image.
 pub fn draft<V: Virt>(executive: &mut Executive<V>, talk: Talk<'_>) {
-    drafts::take(executive.index(), |gap| cross(executive, gap, talk));
+    drafts::take(executive.index(), |blackout| cross(executive, blackout, talk));
 }
 
 /// From its guests to the new image, and back if that is how it ends; the problem if it could not save them. `None` if
 /// it has been there. Not inlined: the blackout finds the very code that the rehearsal has run.
 #[inline(never)]
-fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Option<Result<(), String>> {
-    let mut way = gap.enter(executive.index())?;
+fn cross<V: Virt>(executive: &mut Executive<V>, blackout: &HostBlackout, talk: Talk<'_>) -> Option<Result<(), String>> {
+    let mut way = blackout.enter(executive.index())?;
     let mut saved = Ok(());
     loop {
         match way.next() {
@@ -50,12 +50,12 @@ fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Op
             }
             Act::Save => {
                 executive.lose();
-                saved = save(executive, gap, talk);
+                saved = save(executive, blackout, talk);
                 way.saved(&saved);
             }
             Act::Lend => way.lend(),
             Act::NoteReturn => way.note_return(),
-            Act::Lost => panic!("a processor did not come back from an image on trial"),
+            Act::Lost => panic!("a CPU did not come back from an image on trial"),
             Act::Done => break,
         }
     }
@@ -64,11 +64,11 @@ fn cross<V: Virt>(executive: &mut Executive<V>, gap: &Gap, talk: Talk<'_>) -> Op
     Some(saved)
 }
 
-fn save<V: Virt>(executive: &Executive<V>, gap: &Gap, talk: Talk<'_>) -> Result<(), String> {
-    save_vcpus(executive, gap.blocks())?;
-    save_shared::<V>(executive.index(), gap.blocks())?;
+fn save<V: Virt>(executive: &Executive<V>, blackout: &HostBlackout, talk: Talk<'_>) -> Result<(), String> {
+    save_vcpus(executive, blackout.blocks())?;
+    save_shared::<V>(executive.index(), blackout.blocks())?;
     match talk() {
-        Some(conversation) if executive.index() == BOOT_PROCESSOR => gap.save_host(&conversation),
+        Some(conversation) if executive.index() == BOOT_CPU => blackout.save_host(&conversation),
         _ => Ok(()),
     }
 }
@@ -76,7 +76,7 @@ fn save<V: Virt>(executive: &Executive<V>, gap: &Gap, talk: Talk<'_>) -> Result<
 fn save_vcpus<V: Virt>(executive: &Executive<V>, blocks: &Blocks) -> Result<(), String> {
     let Ok(virt) = executive.virt() else { return Ok(()) };
     for (task, wants_to_run, stolen) in executive.vcpus() {
-        let block = blocks.block(BlockKind::Vcpu, task.owner()).ok_or("a virtual processor has no block")?;
+        let block = blocks.block(BlockKind::Vcpu, task.owner()).ok_or("a vCPU has no block")?;
         block.with(|bytes| task.save(virt, bytes, blocks.version, stolen, wants_to_run))?;
     }
     Ok(())

@@ -15,24 +15,24 @@ use handover::layout::Stamps;
 use handover::state::BlockKind;
 use spin::{Mutex, RwLock};
 
-use super::baggage::{Baggage, Block};
-use super::gap::Gap;
+use super::blackout::HostBlackout;
+use super::hand_over_state::{Block, HandOverState};
 use super::machine::Machine;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::kernel::inherited::Conversation;
 
 /// Where guests are saved, and how.
 #[derive(Clone)]
 pub struct Blocks {
-    baggage: Arc<Baggage>,
+    hand_over_state: Arc<HandOverState>,
     /// The version that the reader wants.
     pub version: u32,
 }
 
 impl Blocks {
-    /// Those of this baggage.
-    pub fn new(baggage: &Arc<Baggage>, version: u32) -> Self {
-        Self { baggage: baggage.clone(), version }
+    /// Those of this hand-over state.
+    pub fn new(hand_over_state: &Arc<HandOverState>, version: u32) -> Self {
+        Self { hand_over_state: hand_over_state.clone(), version }
     }
 
     /// Saves what the host itself knows last.
@@ -40,24 +40,24 @@ impl Blocks {
     /// # Errors
     /// It finds no room.
     pub fn save_host(&self, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
-        self.baggage.save_host(self.version, stamps, conversation)
+        self.hand_over_state.save_host(self.version, stamps, conversation)
     }
 
     /// Where this is saved.
     pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
-        self.baggage.block(kind, owner)
+        self.hand_over_state.block(kind, owner)
     }
 }
 
-/// What processors are to save now, if they are.
+/// What CPUs are to save now, if they are.
 static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 /// The boot CPU, which orders them.
-const LEADER: Machine<'static> = Machine::new(BOOT_PROCESSOR, None);
+const LEADER: Machine<'static> = Machine::new(BOOT_CPU, None);
 
 struct Wanted {
     /// Each CPU, and the way that it takes.
-    members: Vec<(u32, Gap)>,
+    members: Vec<(u32, HostBlackout)>,
     outcomes: Mutex<drafts::Drafts<String>>,
 }
 
@@ -65,10 +65,10 @@ struct Wanted {
 pub struct Drafts;
 
 impl Drafts {
-    /// Every one of these processors saves what it has at its next look.
+    /// Every one of these CPUs saves what it has at its next look.
     pub fn order(blocks: Blocks, cpus: impl Iterator<Item = Cpu> + Clone) -> Self {
         let outcomes = Mutex::new(drafts::Drafts::new(cpus.clone()));
-        let members = cpus.map(|cpu| (cpu.index, Gap::rehearsal(cpu.index, blocks.clone()))).collect();
+        let members = cpus.map(|cpu| (cpu.index, HostBlackout::rehearsal(cpu.index, blocks.clone()))).collect();
         *WANTED.write() = Some(Wanted { members, outcomes });
         IS_WANTED.store(true, Ordering::Release);
         if let Some(wanted) = WANTED.read().as_ref() {
@@ -92,19 +92,19 @@ impl Drop for Drafts {
     }
 }
 
-/// Whether the calling processor may be to save.
+/// Whether the calling CPU may be to save.
 #[inline]
 pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the processor `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there
+/// Has the CPU `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there
 /// before.
-pub fn take(index: u32, save: impl FnOnce(&Gap) -> Option<Result<(), String>>) {
+pub fn take(index: u32, save: impl FnOnce(&HostBlackout) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };
-    let Some((_, gap)) = wanted.members.iter().find(|(member, _)| *member == index) else { return };
-    if let Some(outcome) = save(gap) {
+    let Some((_, blackout)) = wanted.members.iter().find(|(member, _)| *member == index) else { return };
+    if let Some(outcome) = save(blackout) {
         wanted.outcomes.lock().note(index, outcome);
     }
 }

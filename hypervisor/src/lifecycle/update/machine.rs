@@ -5,7 +5,7 @@ use ::update::platform::{Clock, Cpu, Platform, Problem};
 use ::update::trial::{Stamp, TrialPage};
 
 use super::{note_failure, note_problem};
-use crate::arch::crossing::trial::Return;
+use crate::arch::switch_pages::trial::Return;
 use crate::arch::tsc::Tsc;
 use crate::arch::{apic, cpu, percpu, watchdog};
 
@@ -61,7 +61,7 @@ impl Platform for Machine<'_> {
     fn note(&self, problem: Problem) {
         match problem {
             Problem::TimedOut => {
-                note_problem(self.index, "the new image hangs, or has waited too long for this processor");
+                note_problem(self.index, "the new image hangs, or has waited too long for this CPU");
             }
             Problem::Failed => note_failure(self.index, self.end, self.page),
         }

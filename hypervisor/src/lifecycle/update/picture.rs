@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An update on the timeline: each processor's way through the gap, from the stamps that both images have left on its
+//! An update on the timeline: each CPU's way through the blackout, from the stamps that both images have left on its
 //! page. The image that goes on draws it, beside its guests.
 
 use ::update::trial::{STAMPS, Stamp};
 
-use super::candidate;
+use super::on_trial;
 use crate::arch::cpu;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 
 /// What lies between a stamp and the one after it.
 const STEPS: [(Name, Stamp, Stamp); 7] = [
-    (Name::UpdateGap, Stamp::Left, Stamp::Entered),
+    (Name::UpdateBlackout, Stamp::Left, Stamp::Entered),
     (Name::UpdateSave, Stamp::Left, Stamp::Saved),
     (Name::UpdateWaitSaved, Stamp::Saved, Stamp::Gone),
     (Name::UpdateCross, Stamp::Gone, Stamp::Arrived),
@@ -21,9 +21,9 @@ const STEPS: [(Name, Stamp, Stamp); 7] = [
     (Name::UpdateEnter, Stamp::Committed, Stamp::Entered),
 ];
 
-/// The gap, once this image goes on in the rings of the one before.
+/// The blackout, once this image goes on in the rings of the one before.
 pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
-    timeline::entered(candidate::entered_at(), inherited::generation());
+    timeline::entered(on_trial::entered_at(), inherited::generation());
     for (index, stamps) in stamps {
         for (name, from, to) in STEPS {
             timeline::spent_on(*index, name, generation, stamps[from as usize], stamps[to as usize]);
@@ -33,7 +33,7 @@ pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
 
 /// What was left to do once guests ran is done.
 pub fn end(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
-    let own = stamps.iter().find(|(index, _)| *index == BOOT_PROCESSOR);
+    let own = stamps.iter().find(|(index, _)| *index == BOOT_CPU);
     let entered = own.map_or(0, |(_, stamps)| stamps[Stamp::Entered as usize]);
     timeline::spent(Name::UpdateSettle, generation, entered, cpu::tsc());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The new image prepares itself: it has the boot processor for a slice at a time, guests have it in between.
+//! The new image prepares itself: it has the boot CPU for a slice at a time, guests have it in between.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,13 +13,13 @@ use wire::{Refusal, RefusalCode, UpdateReport};
 
 use super::drafts::{Blocks, Drafts};
 use crate::arch::boot::BUILD;
-use crate::arch::crossing::trial::Return;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
+use crate::arch::switch_pages::trial::Return;
 use crate::arch::tsc::Tsc;
 use crate::arch::virt::Virt;
 use crate::arch::{cpu, timer, trap, watchdog};
+use crate::kernel::cpus::Member;
 use crate::kernel::interrupts;
-use crate::kernel::processors::Member;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::restart::staging::Staged;
 
@@ -39,18 +39,18 @@ pub struct Preparing {
 impl Preparing {
     /// Lets an image that is staged begin at the next [`Self::turn`]. The update was asked for at this time.
     pub fn begin(staged: Staged, asked: u64) -> Self {
-        let record = staged.parcel.record.range().start();
-        let entry = staged.parcel.next.image.note().entry.get();
-        staged.parcel.members.iter().for_each(|member| staged.crossing.prepare_page(member.index));
-        staged.crossing.begin_trial(BOOT_PROCESSOR, entry, record.0);
-        let parcel = &staged.parcel;
-        let blocks = Blocks::new(&parcel.baggage, parcel.version);
-        let order = Drafts::order(blocks, parcel.members.iter().map(Member::cpu));
+        let record = staged.hand_over.record.range().start();
+        let entry = staged.hand_over.next.image.note().entry.get();
+        staged.hand_over.members.iter().for_each(|member| staged.switch_pages.prepare_page(member.index));
+        staged.switch_pages.begin_trial(BOOT_CPU, entry, record.0);
+        let hand_over = &staged.hand_over;
+        let blocks = Blocks::new(&hand_over.hand_over_state, hand_over.version);
+        let order = Drafts::order(blocks, hand_over.members.iter().map(Member::cpu));
         if !interrupts::prepare_watchdog() {
             log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");
         }
         let state = Preparation::begin(super::limit_us(), &Tsc);
-        let span = timeline::span(Name::UpdatePrepare, staged.parcel.generation as u32);
+        let span = timeline::span(Name::UpdatePrepare, staged.hand_over.generation as u32);
         Self { staged, drafts: Some(order), asked, state, _span: span }
     }
 
@@ -61,12 +61,12 @@ impl Preparing {
 
     /// Whether every guest still is what the new image was told of it.
     pub fn is_current<V: Virt>(&self) -> bool {
-        self.staged.parcel.baggage.is_current::<V>()
+        self.staged.hand_over.hand_over_state.is_current::<V>()
     }
 
     /// What is ready to go.
     pub fn into_staged(self) -> Staged {
-        if let Some(page) = self.staged.crossing.trial_page(BOOT_PROCESSOR) {
+        if let Some(page) = self.staged.switch_pages.trial_page(BOOT_CPU) {
             page.stamps[BUSY_TICKS].store(self.state.spent(), Relaxed);
         }
         self.staged
@@ -77,7 +77,7 @@ impl Preparing {
         self.state.alarm()
     }
 
-    /// A slice, if one is due. For the boot processor, whose guests wait meanwhile.
+    /// A slice, if one is due. For the boot CPU, whose guests wait meanwhile.
     pub fn turn(mut self) -> Progress<Self, Refusal> {
         let (staged, drafts) = (&self.staged, &mut self.drafts);
         let mut problem = String::new();
@@ -94,10 +94,10 @@ impl Preparing {
         let began = cpu::tsc();
         timer::set_alarm(began + timer::us_to_ticks(SLICE_US));
         watchdog::arm(self.state.watchdog_us());
-        let back = self.staged.crossing.resume_trial(BOOT_PROCESSOR);
+        let back = self.staged.switch_pages.resume_trial(BOOT_CPU);
         watchdog::disarm();
         let ended = cpu::tsc();
-        let page = self.staged.crossing.trial_page(BOOT_PROCESSOR);
+        let page = self.staged.switch_pages.trial_page(BOOT_CPU);
         let end = match back {
             Some(Return::Interrupt(trap::vector::NMI)) if self.state.is_watchdog(began, ended, &Tsc) => {
                 SliceEnd::Watchdog { was_masked: page.is_none_or(TrialPage::were_interrupts_masked) }
@@ -121,21 +121,22 @@ impl Preparing {
 
     /// What there is to say of it when it is given up although it could go on.
     pub fn dry_run_report(&self) -> UpdateReport {
-        let parcel = &self.staged.parcel;
-        let advance = parcel.advance.as_ref().map_or(0, |advance| advance.range().bytes());
+        let hand_over = &self.staged.hand_over;
+        let staging_memory =
+            hand_over.staging_memory.as_ref().map_or(0, |staging_memory| staging_memory.range().bytes());
         UpdateReport {
             is_dry_run: true,
-            generation: parcel.generation,
+            generation: hand_over.generation,
             old_version: env!("CARGO_PKG_VERSION").to_string(),
-            new_version: parcel.next.image.note().version().to_string(),
+            new_version: hand_over.next.image.note().version().to_string(),
             preparation_ns: timer::ticks_to_ns(cpu::tsc() - self.asked),
             preparation_busy_ns: timer::ticks_to_ns(self.state.spent()),
             slices: self.state.slices(),
-            memory_bytes: parcel.next.slot.range().bytes() + advance,
-            gap_ns: 0,
-            processors: Vec::new(),
+            memory_bytes: hand_over.next.slot.range().bytes() + staging_memory,
+            blackout_ns: 0,
+            cpus: Vec::new(),
             old_build: BUILD.to_string(),
-            new_build: parcel.next.image.build().to_string(),
+            new_build: hand_over.next.image.build().to_string(),
         }
     }
 }
@@ -145,7 +146,7 @@ pub fn guests_have_changed() -> Refusal {
     let reason =
         "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"
             .to_string();
-    Refusal { code: RefusalCode::WrongState, reason, mend: "update again".to_string() }
+    Refusal { code: RefusalCode::WrongState, reason, hint: "update again".to_string() }
 }
 
 /// What has come of the drafts; `problem` is set if one could not be saved.
@@ -156,7 +157,7 @@ fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) 
             *problem = why;
             prepare::Drafts::Failed
         }
-        Some(Some(Ok(()))) if !staged.parcel.baggage.has_all_vcpus() => prepare::Drafts::Outdated,
+        Some(Some(Ok(()))) if !staged.hand_over.hand_over_state.has_all_vcpus() => prepare::Drafts::Outdated,
         Some(Some(Ok(()))) | None => prepare::Drafts::Saved,
     }
 }
@@ -165,7 +166,7 @@ fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) 
 fn refusal(failure: Failure, problem: &str) -> Refusal {
     let why = match failure {
         Failure::GuestsChanged => return guests_have_changed(),
-        Failure::DraftsLate => "a processor does not save its guests",
+        Failure::DraftsLate => "a CPU does not save its guests",
         Failure::Hangs => "it hangs with interrupts masked",
         Failure::TooLong => return failed(&format!("it was not prepared after {} s", LIMIT_US / 1_000_000)),
         Failure::DraftFailed | Failure::Ended => problem,
@@ -176,7 +177,7 @@ fn refusal(failure: Failure, problem: &str) -> Refusal {
 fn failed(why: &str) -> Refusal {
     let reason = bounded(&format!("the new image failed while it prepared itself: {why}"));
     log::error!("update: {reason}");
-    Refusal { code: RefusalCode::Failed, reason, mend: "use another image".into() }
+    Refusal { code: RefusalCode::Failed, reason, hint: "use another image".into() }
 }
 
 fn bounded(text: &str) -> String {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot processor
+//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot CPU
 //! wait for none of them long.
 
 use alloc::boxed::Box;
@@ -14,16 +14,16 @@ use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
 use super::{adoption, picture};
 use crate::arch::boot::BUILD;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::arch::tsc::Tsc;
 use crate::arch::{apic, timer};
 use crate::guests::events;
 use crate::guests::guest::GUESTS;
 use crate::guests::pci;
 use crate::kernel::console;
+use crate::kernel::cpus;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors;
 use crate::kernel::{address_space, interrupts};
 use crate::kernel::{timeline, trial_pages};
 use crate::lifecycle::restart::successor;
@@ -36,7 +36,7 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Everything is still to be done. For the boot processor, before it enters its guests.
+    /// Everything is still to be done. For the boot CPU, before it enters its guests.
     pub fn begin() -> Self {
         Self { state: settle::Settling::begin(&Tsc), report: UpdateReport::default(), stamps: Vec::new() }
     }
@@ -61,9 +61,9 @@ impl Settling {
             }
             Step::Console => interrupts::take_console(),
             Step::Consoles => take_consoles(),
-            Step::Processors => {
+            Step::Cpus => {
                 interrupts::take_interrupts();
-                processors::expect_others();
+                cpus::expect_others();
                 pci::let_the_idle_probe();
             }
             Step::Control => return Err(Box::new(self.finish())),
@@ -78,7 +78,7 @@ impl Settling {
         self.stamps = trial_pages::stamps().collect();
         self.report = report(&self.stamps);
         trial_pages::end();
-        adoption::forget_seats();
+        adoption::drop_slots();
         address_space::take_all_memory();
     }
 
@@ -88,11 +88,11 @@ impl Settling {
         inherited::announce();
         events::record(EventKind::HostUpdated { generation: self.report.generation });
         successor::record_succession();
-        successor::give_back(&processors::online_apic_ids());
+        successor::give_back(&cpus::online_apic_ids());
         picture::end(self.report.generation as u32, &self.stamps);
         log::info!(
-            "update: from the first processor that left its guests to the last one back: {} ns",
-            self.report.gap_ns
+            "update: from the first CPU that left its guests to the last one back: {} ns",
+            self.report.blackout_ns
         );
         (conversation, self.report)
     }
@@ -101,9 +101,9 @@ impl Settling {
 /// Logs and timelines go on where they were.
 fn take_logs() {
     let Some((_, options)) = BOOT.get() else { return };
-    timeline::settle(inherited::timelines());
-    for index in processors::online() {
-        let is_boot = index == BOOT_PROCESSOR;
+    timeline::adopt(inherited::timelines());
+    for index in cpus::online() {
+        let is_boot = index == BOOT_CPU;
         let bytes = if is_boot { options.log_buffer.boot_bytes() } else { options.log_buffer.other_bytes() };
         console::log::add_ring(index, bytes);
         timeline::add_ring(index);
@@ -122,12 +122,12 @@ fn take_consoles() {
     }
 }
 
-/// Whether every processor is back with its guests, and has said when.
+/// Whether every CPU is back with its guests, and has said when.
 fn has_everybody_entered() -> bool {
     trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
 }
 
-/// How it went, as far as the gap.
+/// How it went, as far as the blackout.
 fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
     let (Some(known), Some((_, stamps))) = (inherited::known(), inherited::late()) else {
         return UpdateReport::default();
@@ -135,8 +135,8 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
     let stopped = stamps.stopped.get();
     let ns = |ticks: u64| timer::ticks_to_ns(ticks.saturating_sub(stopped));
     let times = |stamp: Stamp| all.iter().map(move |(_, stamps)| stamps[stamp as usize]);
-    let gap = times(Stamp::Entered).max().unwrap_or(0).saturating_sub(times(Stamp::Left).min().unwrap_or(0));
-    let processors = all.iter().map(|(index, stamps)| UpdateSteps {
+    let blackout = times(Stamp::Entered).max().unwrap_or(0).saturating_sub(times(Stamp::Left).min().unwrap_or(0));
+    let cpus = all.iter().map(|(index, stamps)| UpdateSteps {
         index: *index,
         left_ns: ns(stamps[Stamp::Left as usize]),
         saved_ns: ns(stamps[Stamp::Saved as usize]),
@@ -146,7 +146,7 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
         committed_ns: ns(stamps[Stamp::Committed as usize]),
         entered_ns: ns(stamps[Stamp::Entered as usize]),
     });
-    let processors = bounded(processors.collect());
+    let cpus = bounded(cpus.collect());
     UpdateReport {
         is_dry_run: false,
         generation: known.generation,
@@ -155,15 +155,15 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
         preparation_ns: timer::ticks_to_ns(stopped.saturating_sub(stamps.asked.get())),
         preparation_busy_ns: timer::ticks_to_ns(all.first().map_or(0, |(_, stamps)| stamps[BUSY_TICKS])),
         slices: 0,
-        memory_bytes: inherited::on_trial().map_or(0, |(advance, _)| advance.bytes()),
-        gap_ns: timer::ticks_to_ns(gap),
-        processors,
+        memory_bytes: inherited::on_trial().map_or(0, |(staging_memory, _)| staging_memory.bytes()),
+        blackout_ns: timer::ticks_to_ns(blackout),
+        cpus,
         old_build: inherited::old_build().to_string(),
         new_build: BUILD.to_string(),
     }
 }
 
-/// As many steps as a frame holds: those of the processors that were last to enter guests, by number.
+/// As many steps as a frame holds: those of the CPUs that were last to enter guests, by number.
 fn bounded(mut steps: Vec<UpdateSteps>) -> Vec<UpdateSteps> {
     if steps.len() > MAX_UPDATE_STEPS {
         steps.sort_unstable_by_key(|steps| Reverse(steps.entered_ns));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two guests and the host take turns at one processor's counters, PEBS, branch records and metrics; each has a twin
-//! with a processor to itself, that does the same and nothing else. Whatever either can read must agree.
+//! Two guests and the host take turns at one CPU's counters, PEBS, branch records and metrics; each has a twin
+//! with a CPU to itself, that does the same and nothing else. Whatever either can read must agree.
 
 use std::vec::Vec;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests on the counters of a host's processors: two of them, on two processors, that are switched, moved and carried
+//! Guests on the counters of a host's CPUs: two of them, on two CPUs, that are switched, moved and carried
 //! over at any moment, with the host at work between. Each has a twin on `soft`, whose time is the guest's alone and
 //! never interrupted: whatever either can read, and every interrupt, must agree.
 
@@ -21,7 +21,7 @@ const GUEST_ONLY: u64 = 1 << 40;
 
 thread_local! {
     static MODELS: RefCell<Vec<AmdPmu>> = const { RefCell::new(Vec::new()) };
-    /// The processor that executes.
+    /// The CPU that executes.
     static CORE: Cell<usize> = const { Cell::new(0) };
     static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
 }
@@ -29,11 +29,11 @@ thread_local! {
 /// Something wrong on purpose: a test that does not see it is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The processor knows no sides.
+    /// The CPU knows no sides.
     CountsTheHost,
     /// A guest is not switched out before another comes.
     LeavesItsEvents,
-    /// One that moves does not take its values along.
+    /// One that moves loses its values.
     LosesValues,
     /// A carried guest finds its counters as after power-on.
     ForgetsItsState,
@@ -86,7 +86,7 @@ impl Guest {
         }
     }
 
-    /// As a virtual processor is: only one that is not open is opened.
+    /// As a vCPU is: only one that is not open is opened.
     fn enter(&mut self, core: usize) {
         CORE.set(core);
         self.core = Some(core);
@@ -163,7 +163,7 @@ enum Step {
     Run(u64, bool),
     /// The host works where the guest is.
     Host(u64),
-    /// A guest comes to a processor, from wherever it is.
+    /// A guest comes to a CPU, from wherever it is.
     Enter(usize, usize),
     Leave,
     Carry(bool),
@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn amds_registers_on_a_processors_counters_say_what_they_say_on_the_guests_time(
+    fn amds_registers_on_a_cpus_counters_say_what_they_say_on_the_guests_time(
         steps in prop::collection::vec(step(Vendor::Amd), 1..60),
     ) {
         for generation in [Generation::Legacy, Generation::Extended, Generation::Global] {
@@ -288,7 +288,7 @@ fn a_host_that_does_something_wrong_is_found_out() {
     }
 }
 
-/// Registers of a processor that is not what it says.
+/// Registers of a CPU that is not what it says.
 struct Odd<'a> {
     model: &'a RefCell<AmdPmu>,
     /// Bits of a register that it keeps.

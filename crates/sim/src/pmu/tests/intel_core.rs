@@ -57,11 +57,11 @@ pub(super) struct Forbidden;
 
 impl Linear for Forbidden {
     fn read(&mut self, address: u64) -> Option<u64> {
-        panic!("the processor reads {address:#x} of the host's memory")
+        panic!("the CPU reads {address:#x} of the host's memory")
     }
 
     fn write(&mut self, address: u64, _value: u64) -> Option<()> {
-        panic!("the processor writes {address:#x} of the host's memory")
+        panic!("the CPU writes {address:#x} of the host's memory")
     }
 }
 
@@ -227,7 +227,7 @@ fn reserved_bits_and_what_is_not_there_are_refused() {
 }
 
 #[test]
-fn pebs_is_for_processors_that_can_give_it_to_a_guest() {
+fn pebs_is_for_cpus_that_can_give_it_to_a_guest() {
     let (leaf_1_ecx, leaf_1_edx, _, capabilities) = IntelCore::CPUID;
     let all = Enumeration { leaf_1_ecx, leaf_1_edx, capabilities, misc_enable: 0, survives_nested_faults: true };
     let found = |enumeration| pmu::pebs::Description::find(&enumeration, CounterSet::first(4, 3), 48, true).is_some();

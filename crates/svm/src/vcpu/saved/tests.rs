@@ -21,7 +21,7 @@ const FEATURES: Features = Features {
     virtual_spec_ctrl: false,
 };
 
-/// A processor of one image or another: what an image chooses is told apart by `choice`.
+/// A CPU of one image or another: what an image chooses is told apart by `choice`.
 fn vcpu(choice: u64) -> Vcpu<Box<Vmcb>> {
     let flat = Segment { selector: 0x18, attributes: 0xc93, limit: u32::MAX, base: 0 };
     let entry = EntryState {
@@ -172,7 +172,7 @@ proptest! {
     fn registers_come_through_as_they_were(bytes in prop::collection::vec(any::<u8>(), size_of::<Registers>())) {
         let mut registers = Registers::new_zeroed();
         registers.as_mut_bytes().copy_from_slice(&bytes);
-        // What VMRUN refuses is looked at above.
+        // What VMRUN refuses is checked above.
         (registers.cr0, registers.dr6, registers.dr7) = (0.into(), 0.into(), 0.into());
         registers.cr4 = (registers.cr4.get() & CR4_DEFINED).into();
         registers.efer = (registers.efer.get() & !efer::SVME).into();

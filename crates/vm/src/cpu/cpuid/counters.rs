@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters as CPUID tells of them, and a processor that can have them.
+//! Performance counters as CPUID tells of them, and a CPU that can have them.
 
 use pmu::guest::{AMD_GENERAL, Vendor, intel_leaf};
 
@@ -9,7 +9,7 @@ use super::{CpuidResult, CpuidTable, EXTENDED, MOST_EXTENDED};
 const INTEL: [u32; 3] = [0x756e_6547, 0x4965_6e69, 0x6c65_746e];
 /// "AuthenticAMD"
 const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
-/// Family 6 with a model (2Bh) that no processor has: kernels then go by what the leaves say, and not by what they
+/// Family 6 with a model (2Bh) that no CPU has: kernels then go by what the leaves say, and not by what they
 /// know.
 const INTEL_SIGNATURE: u32 = 0x0002_06b0;
 /// Family 19h, model 0.
@@ -26,8 +26,8 @@ const VERSION_2: u32 = 1;
 const UNAVAILABLE: u32 = !1;
 
 impl CpuidTable {
-    /// Shows performance counters, and the vendor and family of a processor that can have them; where the host's
-    /// processor is of this vendor, its own.
+    /// Shows performance counters, and the vendor and family of a CPU that can have them; where the host's
+    /// CPU is of this vendor, its own.
     pub fn show_counters(&mut self, vendor: Vendor) {
         let (name, signature) = match vendor {
             Vendor::Intel => (INTEL, INTEL_SIGNATURE),

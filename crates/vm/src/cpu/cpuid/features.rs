@@ -29,7 +29,7 @@ pub fn shown(features: &[Feature], host: u32) -> u32 {
     })
 }
 
-/// Leaf 1, EDX: several logical processors in a package.
+/// Leaf 1, EDX: several logical CPUs in a package.
 pub(super) const HTT: u32 = 28;
 /// Leaf 0x8000_0001, ECX: those are cores.
 pub(super) const CMP_LEGACY: u32 = 1;
@@ -81,7 +81,7 @@ pub const LEAF_1_ECX: &[Feature] = &[
     (31, "hypervisor", Always),
 ];
 
-/// Leaf 1, EDX. HTT (28) follows the number of processors.
+/// Leaf 1, EDX. HTT (28) follows the number of CPUs.
 pub const LEAF_1_EDX: &[Feature] = &[
     (0, "FPU", AsHost),
     (1, "VME", AsHost),
@@ -245,7 +245,7 @@ pub const KVM: &[Feature] = &[
     (24, "CLOCKSOURCE_STABLE", Always),
 ];
 
-/// Leaf 0x8000_0001, ECX. CmpLegacy (1) follows the number of processors on AMD.
+/// Leaf 0x8000_0001, ECX. CmpLegacy (1) follows the number of CPUs on AMD.
 pub const LEAF_8000_0001_ECX: &[Feature] = &[
     (0, "LAHF in 64-bit mode", AsHost),
     (2, "SVM", Never),

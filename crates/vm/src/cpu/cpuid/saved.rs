@@ -15,7 +15,7 @@ const CACHES: u32 = 4;
 const FEATURES: u32 = 7;
 const EXTENDED_STATE: u32 = 0xd;
 const AMD_CACHES: u32 = EXTENDED + 0x1d;
-/// Leaf 1, EBX: the APIC identifier, which each processor has its own of.
+/// Leaf 1, EBX: the APIC identifier, which each CPU has its own of.
 const APIC_ID: u32 = 0xff << 24;
 
 impl CpuidTable {
@@ -36,7 +36,7 @@ impl CpuidTable {
         each(AMD_CACHES, true, &self.amd_caches);
     }
 
-    /// The table that was saved, of a guest with so many virtual processors.
+    /// The table that was saved, of a guest with so many vCPUs.
     ///
     /// # Errors
     /// [`StateError`] if no guest can have been told so.
@@ -80,14 +80,14 @@ impl CpuidTable {
         }
     }
 
-    /// What each processor answers for itself is not in the table, and its ends are where it says.
+    /// What each CPU answers for itself is not in the table, and its ends are where it says.
     fn check(self) -> Result<Self, StateError> {
         let has_ends = (LEAST_BASIC..=MOST_BASIC).contains(&self.basic[0].eax)
             && (LEAST_EXTENDED..=MOST_EXTENDED).contains(&self.extended[0].eax);
         let has_own = self.basic[1].ebx & APIC_ID != 0 || self.basic[1].ecx & OSXSAVE != 0;
         match (has_ends, has_own) {
             (false, _) => Err(refused("the last leaf is not one that is known")),
-            (true, true) => Err(refused("it holds what each processor answers for itself")),
+            (true, true) => Err(refused("it holds what each CPU answers for itself")),
             (true, false) => Ok(self),
         }
     }

@@ -25,7 +25,7 @@ impl<F: Fn(u32, u32) -> CpuidResult> CpuidSource for F {
     }
 }
 
-/// The host's leaves, zero where it has none (Intel's processors answer those with their last leaf).
+/// The host's leaves, zero where it has none (Intel's CPUs answer those with their last leaf).
 pub(super) struct Host<'a, S> {
     source: &'a S,
     pub most_basic: u32,

@@ -140,7 +140,7 @@ fn only_the_last_cache_is_shared() {
 }
 
 #[test]
-fn one_processor_is_no_multiprocessor() {
+fn one_cpu_is_no_multiprocessor() {
     let table = table(&everything(), 1);
     assert_eq!((shown_to(&table, 1, 0).edx >> 28 & 1, shown_to(&table, 0x8000_0001, 0).ecx & 2), (0, 0));
     assert_eq!((shown_to(&table, 0xb, 1).eax, shown_to(&table, 0x8000_0008, 0).ecx), (0, 0));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leaves that say how processors hang together: one package, one thread per core, the last cache shared by all.
+//! Leaves that say how CPUs hang together: one package, one thread per core, the last cache shared by all.
 
 use super::CpuidResult;
 
-/// Subleaves kept of the cache leaves; no processor has more levels and kinds.
+/// Subleaves kept of the cache leaves; no CPU has more levels and kinds.
 pub(super) const CACHE_LEAVES: usize = 5;
 /// From this level on a cache is shared by all cores.
 const SHARED_LEVEL: u32 = 3;
@@ -25,11 +25,11 @@ impl Topology {
     }
 
     /// Leaf 1, EBX bits 16–23.
-    pub fn logical_processors(&self) -> u32 {
+    pub fn logical_cpus(&self) -> u32 {
         self.vcpus.min(0xff)
     }
 
-    /// A flag that is set where there is more than one processor; none for a bit that no register has.
+    /// A flag that is set where there is more than one CPU; none for a bit that no register has.
     pub fn multi_processor_flag(&self, bit: u32) -> u32 {
         if self.vcpus > 1 { 1_u32.checked_shl(bit).unwrap_or(0) } else { 0 }
     }
@@ -41,12 +41,12 @@ impl Topology {
 
     /// Leaf 0xB (Intel SDM vol. 2, CPUID; AMD APM vol. 3, E.3.10).
     pub fn x2apic_leaf(&self, subleaf: u32, apic_id: u32) -> CpuidResult {
-        let (shift, processors, level) = match subleaf {
+        let (shift, cpus, level) = match subleaf {
             0 => (0, 1, LEVEL_THREAD),
             1 => (self.core_bits, self.vcpus.min(0xffff), LEVEL_CORE),
             _ => (0, 0, 0),
         };
-        CpuidResult { eax: shift, ebx: processors, ecx: level << 8 | subleaf & 0xff, edx: apic_id }
+        CpuidResult { eax: shift, ebx: cpus, ecx: level << 8 | subleaf & 0xff, edx: apic_id }
     }
 
     /// Leaf 0x8000_001E: extended APIC identifier, core identifier with one thread, node 0 of one.

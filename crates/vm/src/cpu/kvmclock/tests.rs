@@ -133,7 +133,7 @@ fn the_wall_clock_is_seconds_and_nanoseconds_at_boot() {
 }
 
 #[test]
-fn frequencies_that_no_processor_has_are_refused() {
+fn frequencies_that_no_cpu_has_are_refused() {
     for hz in [0, SLOWEST_HZ - 1, FASTEST_HZ + 1, u64::MAX] {
         assert_eq!(TscScale::from_hz(hz), None);
     }

@@ -61,7 +61,7 @@ fn the_version_is_odd_while_the_body_is_written() {
 }
 
 #[test]
-fn a_preempted_processor_is_marked_until_it_runs_again() {
+fn a_preempted_cpu_is_marked_until_it_runs_again() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
     steal.mark_preempted(&memory).unwrap();
@@ -103,7 +103,7 @@ fn time_stolen_while_there_was_no_area_is_not_told() {
 }
 
 #[test]
-fn a_processor_that_comes_back_on_line_goes_on_from_where_it_was() {
+fn a_cpu_that_comes_back_on_line_goes_on_from_where_it_was() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
     steal.publish(&memory, 100).unwrap();
@@ -115,7 +115,7 @@ fn a_processor_that_comes_back_on_line_goes_on_from_where_it_was() {
 }
 
 #[test]
-fn a_total_that_starts_anew_takes_nothing_back() {
+fn a_total_that_starts_again_takes_nothing_back() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
     for (stolen_ns, told) in [(100, 100), (3, 100), (10, 107)] {

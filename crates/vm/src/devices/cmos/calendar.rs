@@ -64,7 +64,7 @@ pub fn encode(unix_seconds: i64, format: RegisterFormat) -> TimeRegisters {
     ]
 }
 
-/// The time for registers; fields out of range are brought into it, and the weekday is not looked at.
+/// The time for registers; fields out of range are brought into it, and the weekday is not checked.
 pub fn decode(registers: &TimeRegisters, format: RegisterFormat) -> i64 {
     let [second, minute, hour, _, day, month, year, century] = *registers;
     let number = |register, low, high| i64::from(format.decode(register)).clamp(low, high);

@@ -21,13 +21,13 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Acceptance {
-    /// Its vector is requested now: the processor is to look at [`super::Lapic::pending`].
+    /// Its vector is requested now: the CPU is to check [`super::Lapic::pending`].
     Requested,
-    /// The processor gets an NMI.
+    /// The CPU gets an NMI.
     Nmi,
-    /// The processor gets an INIT.
+    /// The CPU gets an INIT.
     Init,
-    /// The processor, if it waits for one, starts at this page of the first MiB.
+    /// The CPU, if it waits for one, starts at this page of the first MiB.
     Startup(u8),
     /// Nothing happens: the APIC is disabled, the vector is illegal, or the machine has no such thing.
     Ignored,

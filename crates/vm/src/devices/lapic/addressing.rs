@@ -45,7 +45,7 @@ impl Addressing {
         Self { id, mode, logical: (word >> 8) as u8, format: (word >> 16) as u8 & 0xf }
     }
 
-    /// Whether a message from the processor `sender_id` is for this APIC.
+    /// Whether a message from the CPU `sender_id` is for this APIC.
     pub fn matches(self, destination: Destination, sender_id: u32) -> bool {
         if self.mode == Mode::Disabled {
             return false;
@@ -71,9 +71,9 @@ impl Addressing {
         let Ok(set) = u8::try_from(set) else { return false };
         let own = self.logical;
         match self.format {
-            // Flat: one bit for each of eight processors.
+            // Flat: one bit for each of eight CPUs.
             0xf => own & set != 0,
-            // Cluster: the cluster's number, or 15 for every cluster, and one bit for each of its four processors.
+            // Cluster: the cluster's number, or 15 for every cluster, and one bit for each of its four CPUs.
             0x0 => (set >> 4 == 0xf || own >> 4 == set >> 4) && own & set & 0xf != 0,
             _ => false,
         }

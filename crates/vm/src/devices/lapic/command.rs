@@ -24,7 +24,7 @@ impl Lapic {
         if destination == Destination::Itself && mode == DeliveryMode::Fixed {
             return self.send_to_self(vector);
         }
-        // Interrupts between processors are edges, whatever the command says of triggers.
+        // Interrupts between CPUs are edges, whatever the command says of triggers.
         Action::Send(InterruptMessage { destination, mode, vector, is_level: false })
     }
 
@@ -58,7 +58,7 @@ impl Lapic {
 }
 
 /// The delivery mode of a command, if it is one that is sent: not reserved, not the de-assertion of INIT (which nothing
-/// has listened to since the Pentium 4), and to a set with oneself in it only what a running processor can take.
+/// has listened to since the Pentium 4), and to a set with oneself in it only what a running CPU can take.
 fn sendable_mode(command: InterruptCommand) -> Option<DeliveryMode> {
     let mode = DeliveryMode::from_bits(command.delivery_mode())?;
     let includes_self = matches!(command.shorthand(), shorthand::ITSELF | shorthand::ALL);

@@ -4,7 +4,7 @@
 //! Who sends with an eight-bit physical destination (the I/O APIC, xAPIC mode, MSI) turns 0xff into all ones, so that
 //! it means "every one" whatever mode the receiver is in.
 //!
-//! A sender on another processor cannot look into a local APIC: it decides by the [`Addressing`] that each one
+//! A sender on another CPU cannot look into a local APIC: it decides by the [`Addressing`] that each one
 //! publishes.
 
 use super::addressing::{Addressing, logical_x2apic};
@@ -22,7 +22,7 @@ impl Lapic {
         }
     }
 
-    /// Whether a message from the processor `sender_id` is for this one. Devices send to no shorthand; any identifier
+    /// Whether a message from the CPU `sender_id` is for this one. Devices send to no shorthand; any identifier
     /// will do for them.
     pub fn matches(&self, destination: Destination, sender_id: u32) -> bool {
         self.addressing().matches(destination, sender_id)

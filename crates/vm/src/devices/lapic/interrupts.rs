@@ -25,7 +25,7 @@ impl Lapic {
         }
     }
 
-    /// The vector that would interrupt the processor now, were its interrupts enabled.
+    /// The vector that would interrupt the CPU now, were its interrupts enabled.
     #[inline]
     pub fn pending(&self) -> Option<u8> {
         // Above a class is above its last vector.
@@ -41,7 +41,7 @@ impl Lapic {
         is_above_service && self.highest_requested <= self.state.task_priority | !CLASS && self.is_software_enabled()
     }
 
-    /// The processor takes the [`pending`](Self::pending) interrupt: its vector is in service from here to its end.
+    /// The CPU takes the [`pending`](Self::pending) interrupt: its vector is in service from here to its end.
     #[inline]
     pub fn acknowledge(&mut self) -> Option<u8> {
         let vector = self.pending()?;
@@ -52,7 +52,7 @@ impl Lapic {
         Some(vector)
     }
 
-    /// The processor has not taken an interrupt that it acknowledged: it is requested again.
+    /// The CPU has not taken an interrupt that it acknowledged: it is requested again.
     #[cold]
     pub fn take_back(&mut self, vector: u8) {
         self.state.in_service.remove(vector);
@@ -141,7 +141,7 @@ impl Lapic {
         }
     }
 
-    /// Notes an error for the next look at the error status, and raises the error interrupt. Should that one's own
+    /// Notes an error for the next sample of the error status, and raises the error interrupt. Should that one's own
     /// vector be illegal, this is one more error, but no further interrupt.
     #[cold]
     pub(super) fn record_error(&mut self, bit: u32) {

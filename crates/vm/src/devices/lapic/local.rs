@@ -24,7 +24,7 @@ impl Lapic {
         self.state.local_vectors.iter_mut().for_each(|entry| *entry |= LocalEntry::MASKED);
     }
 
-    /// A performance counter has overflowed. `then_masks` is the processor's habit of masking the entry as it delivers
+    /// A performance counter has overflowed. `then_masks` is the CPU's habit of masking the entry as it delivers
     /// (Intel's since the Pentium 4 do, AMD's do not).
     pub fn raise_performance_interrupt(&mut self, then_masks: bool) -> Acceptance {
         let entry = self.local_vector(LocalVector::Performance);

@@ -21,7 +21,7 @@ pub const fn after_power_up(is_bootstrap: bool) -> u64 {
 /// The mode an APIC is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// As if the processor had none.
+    /// As if the CPU had none.
     Disabled,
     /// Registers in memory.
     XApic,

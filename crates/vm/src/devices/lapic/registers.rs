@@ -10,7 +10,7 @@ pub const ID: u32 = 0x02;
 pub const VERSION: u32 = 0x03;
 /// Task priority.
 pub const TASK_PRIORITY: u32 = 0x08;
-/// Processor priority (read only).
+/// CPU priority (read only).
 pub const PROCESSOR_PRIORITY: u32 = 0x0a;
 /// End of interrupt (write only).
 pub const END_OF_INTERRUPT: u32 = 0x0b;
@@ -76,7 +76,7 @@ pub mod error {
     pub const ALL: u32 = SEND_ILLEGAL_VECTOR | RECEIVE_ILLEGAL_VECTOR | ILLEGAL_REGISTER;
 }
 
-/// Vectors below this one are the processor's own.
+/// Vectors below this one are the CPU's own.
 pub const FIRST_LEGAL_VECTOR: u8 = 16;
 
 /// Destination shorthands of the interrupt command; 0 is the destination field.
@@ -106,7 +106,7 @@ pub struct InterruptCommand {
     __: u8,
     /// Assert, as opposed to de-assert.
     pub is_assert: bool,
-    /// Level-triggered; only an INIT de-assert looks at it.
+    /// Level-triggered; only an INIT de-assert checks it.
     pub is_level: bool,
     #[bits(2)]
     __: u8,

@@ -19,8 +19,8 @@ impl Lapic {
         is_wanted.then_some(GuestTsc(self.state.timer_deadline))
     }
 
-    /// Looks whether the timer is due, and if so requests its interrupt and, in periodic mode, starts the next period
-    /// where the last one ended: periods that nobody looked at are skipped, in one step. Returns whether it has
+    /// Checks whether the timer is due, and if so requests its interrupt and, in periodic mode, starts the next period
+    /// where the last one ended: periods that nobody checked are skipped, in one step. Returns whether it has
     /// requested an interrupt.
     #[inline]
     pub fn expire_timer(&mut self, now: GuestTsc) -> bool {

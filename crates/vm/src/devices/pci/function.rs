@@ -72,7 +72,7 @@ impl Function {
         Self { registers, bars: [None; BARS], last_capability: 0, free: FIRST_CAPABILITY, msi: None, msix: None }
     }
 
-    /// The bridge between processors and bus 0.
+    /// The bridge between CPUs and bus 0.
     pub fn host_bridge() -> Self {
         Self::new(HOST_BRIDGE_VENDOR, HOST_BRIDGE_DEVICE, CLASS_HOST_BRIDGE)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoded instructions that a processor has used lately: a kernel reaches its local APIC from a handful of places, and
+//! Decoded instructions that a CPU has used lately: a kernel reaches its local APIC from a handful of places, and
 //! decoding is most of what such an exit costs. An entry is found by the bytes themselves, read again each time: code
 //! that changes is decoded again.
 

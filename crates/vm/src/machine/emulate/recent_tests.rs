@@ -19,7 +19,7 @@ fn at(rip: u64, attributes: u16) -> FakeVcpu {
 }
 
 #[test]
-fn code_that_has_changed_is_decoded_anew() {
+fn code_that_has_changed_is_decoded_again() {
     let (vcpu, memory) = (at(0x100, LONG), FakeMemory::new(0x2000));
     let mut recent = Recent::default();
     memory.write(Gpa(0x100), &[0x8b, 0x03]).unwrap(); // mov eax, [rbx]
@@ -39,7 +39,7 @@ fn the_same_bytes_elsewhere_end_elsewhere() {
 }
 
 proptest! {
-    /// Whatever was decoded before: any bytes in any mode are what they are to a processor that remembers nothing.
+    /// Whatever was decoded before: any bytes in any mode are what they are to a CPU that remembers nothing.
     #[test]
     fn memory_of_others_changes_nothing(
         codes in prop::collection::vec((prop::sample::select(vec![

@@ -19,7 +19,7 @@ impl<M: GuestMemory> Machine<M> {
         self.bus.devices().map(|device| block_bytes(device.lock().state_bytes())).sum()
     }
 
-    /// Saves the devices for a reader of this version, once all virtual processors have stopped. Returns the bytes of
+    /// Saves the devices for a reader of this version, once all vCPUs have stopped. Returns the bytes of
     /// `tail` that are in use.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that stay in the processor across exits, as XSAVE and FXSAVE leave them: a processor faults when it is to
+//! Registers that stay in the CPU across exits, as XSAVE and FXSAVE leave them: a CPU faults when it is to
 //! load an area that cannot be (Intel SDM vol. 1, sections 10.5.1 and 13.8; AMD APM vol. 2, sections 11.4.4
 //! and 11.5.5).
 
@@ -18,11 +18,11 @@ const PRESENT_OFFSET: usize = FXSAVE_BYTES;
 /// The control word that FNINIT sets; with it and nothing else, x87 is in its initial configuration.
 const FNINIT_CONTROL: u64 = 0x37f;
 
-/// Checks an area before a processor loads it. `allowed` are the components that it may hold, `bytes` those that an
+/// Checks an area before a CPU loads it. `allowed` are the components that it may hold, `bytes` those that an
 /// area with all of them has.
 ///
 /// # Errors
-/// [`StateError`] if the processor would fault, or the area is of other components than `allowed`.
+/// [`StateError`] if the CPU would fault, or the area is of other components than `allowed`.
 pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) -> Result<(), StateError> {
     let refuse = |reason| Err(StateError { field: "extended.area", reason });
     let least = match AreaFormat::from_number(extended.format.get()) {
@@ -40,10 +40,10 @@ pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) 
         return Ok(());
     }
     if extended.components.get() != allowed {
-        return Err(StateError { field: "extended.components", reason: "not those that this processor has" });
+        return Err(StateError { field: "extended.components", reason: "not those that this CPU has" });
     }
     if u64_at(area, PRESENT_OFFSET) & !allowed != 0 {
-        return refuse("it holds a component that this processor does not have");
+        return refuse("it holds a component that this CPU does not have");
     }
     let rest = area.get(PRESENT_OFFSET + 8..XSAVE_LEAST_BYTES).unwrap_or_default();
     if rest.iter().any(|byte| *byte != 0) { refuse("it is not of the standard format") } else { Ok(()) }
@@ -52,9 +52,9 @@ pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) 
 /// Notes in an area of XSAVE's that x87 is in its initial configuration, where it is: XRSTOR then sets it to that, and
 /// reads none of its registers (Intel SDM vol. 1, sections 13.6 and 13.8).
 ///
-/// A processor that keeps track of this (XINUSE) has noted it. QEMU's does not, and when it loads x87 from an area, it
-/// clears a flag of IGNNE# in processor 0, from whichever it runs on and without a lock: it can take back what
-/// processor 0 wrote to the same word just then, such as that a guest was left or that nested paging is on.
+/// A CPU that keeps track of this (XINUSE) has noted it. QEMU's does not, and when it loads x87 from an area, it
+/// clears a flag of IGNNE# in CPU 0, from whichever it runs on and without a lock: it can take back what
+/// CPU 0 wrote to the same word just then, such as that a guest was left or that nested paging is on.
 pub fn note_initial_x87(area: &mut [u8]) {
     let is_initial =
         u64_at(area, 0) == FNINIT_CONTROL && [8..24, 32..160].into_iter().all(|range| is_zero(area, range));

@@ -13,7 +13,7 @@ use crate::devices::device::Tag;
 use crate::machine::{Machine, MachineConfig};
 use crate::memory::GuestMemory;
 
-/// The most virtual processors of one guest.
+/// The most vCPUs of one guest.
 const MOST_VCPUS: u32 = 4096;
 
 impl<M: GuestMemory> Machine<M> {
@@ -48,7 +48,7 @@ impl<M: GuestMemory> Machine<M> {
         if is_full { Err(Full) } else { Ok(used) }
     }
 
-    /// A machine for a guest that another image has started, with the guest's memory. Its virtual processors and
+    /// A machine for a guest that another image has started, with the guest's memory. Its vCPUs and
     /// devices are as after power-on until they are restored.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use zerocopy::FromZeros as _;
 
 use crate::machine::{check_area, note_initial_x87};
 
-/// An XSAVE area as a processor leaves it.
+/// An XSAVE area as a CPU leaves it.
 fn area() -> (Extended, Vec<u8>) {
     let mut area = vec![0; 832];
     area[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
@@ -51,7 +51,7 @@ fn x87_counts_as_initial_only_if_each_of_its_registers_is() {
 }
 
 #[test]
-fn an_area_that_a_processor_would_fault_on_is_refused() {
+fn an_area_that_a_cpu_would_fault_on_is_refused() {
     let refused = |spoil: fn(&mut Extended, &mut Vec<u8>)| {
         let (mut extended, mut area) = area();
         spoil(&mut extended, &mut area);
@@ -60,12 +60,12 @@ fn an_area_that_a_processor_would_fault_on_is_refused() {
     assert_eq!(refused(|_, _| ()), Ok(()));
     assert_eq!(refused(|_, area| area.truncate(831)), Err("it is too short"));
     assert_eq!(refused(|_, area| area[26] = 4), Err("MXCSR has a reserved bit set"));
-    let more = "it holds a component that this processor does not have";
+    let more = "it holds a component that this CPU does not have";
     assert_eq!(refused(|_, area| area[513] = 1), Err(more));
     assert_eq!(refused(|_, area| area[527] = 0x80), Err("it is not of the standard format"));
     assert_eq!(refused(|_, area| area[575] = 1), Err("it is not of the standard format"));
     assert_eq!(refused(|extended, _| extended.format = 3.into()), Err("it is unknown"));
-    assert_eq!(refused(|extended, _| extended.components = 3.into()), Err("not those that this processor has"));
+    assert_eq!(refused(|extended, _| extended.components = 3.into()), Err("not those that this CPU has"));
     assert_eq!(
         refused(|extended, area| {
             extended.format = (AreaFormat::Fxsave as u32).into();

@@ -13,7 +13,7 @@ const CONFIG: u64 = 0xe000_0000 + (8 << 12);
 const BAR: u64 = 0xc000_0000;
 const RAISE: Gpa = Gpa(BAR + 4);
 
-/// A machine with a probe in device 1, whose registers are at [`BAR`] and whose vector 0 is 0x41 of processor 0.
+/// A machine with a probe in device 1, whose registers are at [`BAR`] and whose vector 0 is 0x41 of CPU 0.
 fn lab() -> Lab {
     let mut lab = Lab::new();
     lab.machine.bus_mut().attach_function(Probe::in_slot(Slot(8))).expect("the slot is free");
@@ -21,12 +21,12 @@ fn lab() -> Lab {
     lab
 }
 
-fn set_up(lab: &mut Lab, processor: u32) {
+fn set_up(lab: &mut Lab, cpu: u32) {
     lab.store(Gpa(CONFIG + 0x10), BAR as u32);
     lab.store(Gpa(CONFIG + 0x14), 0xc000);
     lab.store(Gpa(CONFIG + 4), 7);
     lab.store(Gpa(CONFIG + 0x58), 1 << 31);
-    lab.store(Gpa(BAR + u64::from(Probe::TABLE)), 0xfee0_0000 | processor << 12);
+    lab.store(Gpa(BAR + u64::from(Probe::TABLE)), 0xfee0_0000 | cpu << 12);
     lab.store(Gpa(BAR + u64::from(Probe::TABLE) + 8), 0x41);
     lab.store(Gpa(BAR + u64::from(Probe::TABLE) + 12), 0);
 }
@@ -111,13 +111,13 @@ fn interrupts_are_sent_when_no_device_is_borrowed() {
     let mut lab = Lab::with_vcpus(2, false);
     lab.machine.bus_mut().attach_function(Probe::in_slot(Slot(8))).expect("the slot is free");
     set_up(&mut lab, 1);
-    // COM1's pin is level-triggered, for processor 1; COM1 interrupts for what it receives.
+    // COM1's pin is level-triggered, for CPU 1; COM1 interrupts for what it receives.
     lab.store(Gpa(0xfec0_0000), 0x19);
     lab.store(Gpa(0xfec0_0010), 1 << 24);
     lab.redirect(4, 0x34 | 1 << 15);
     lab.outb(0x3fc, 1 << 3);
     lab.outb(0x3f9, 1);
-    let Lab { machine, mut processor, mut vcpu, .. } = lab;
+    let Lab { machine, mut cpu, mut vcpu, .. } = lab;
     let mut host = Watching { machine: &machine, kicks: Cell::new(0) };
     let mut kicks = 0;
     let mut expect_kick = |host: &Watching<'_>, what: &str| {
@@ -125,13 +125,13 @@ fn interrupts_are_sent_when_no_device_is_borrowed() {
         assert_eq!(host.kicks.get(), kicks, "{what}");
         machine.mailboxes[1].take(&mut Lapic::new(1, false));
     };
-    machine.console_input(&mut processor, &mut host);
+    machine.console_input(&mut cpu, &mut host);
     expect_kick(&host, "a line");
     for (gpa, value, what) in [(RAISE, 0, "MSI-X"), (Gpa(0xfec0_0040), 0x34, "an end of interrupt")] {
         machine.memory().write(Gpa(RIP), &[0x89, 0x03]).unwrap();
         (vcpu.rip, vcpu.gprs[Gpr::Rax as usize], vcpu.gprs[Gpr::Rbx as usize]) = (RIP, value, gpa.0);
         let exit = Lab::fault(gpa, MemoryAccess::Write);
-        assert_eq!(machine.handle(exit, &mut vcpu, &mut processor, &mut host), Outcome::Resume);
+        assert_eq!(machine.handle(exit, &mut vcpu, &mut cpu, &mut host), Outcome::Resume);
         expect_kick(&host, what);
     }
 }

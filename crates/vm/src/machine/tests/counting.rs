@@ -23,7 +23,7 @@ impl Lab {
     fn counting(vendor: Vendor) -> Self {
         let mut lab = Self::new();
         lab.machine.cpuid.show_counters(vendor);
-        lab.processor.set_counters(&Config { vendor, policy: Policy::Direct, filter: Filter::ALL }, Source::Soft);
+        lab.cpu.set_counters(&Config { vendor, policy: Policy::Direct, filter: Filter::ALL }, Source::Soft);
         lab
     }
 
@@ -52,8 +52,8 @@ impl Lab {
     }
 
     fn fire(&mut self) {
-        self.machine.settle_counters(&self.vcpu, &mut self.processor, &self.host);
-        self.machine.alarm(&mut self.processor, &mut self.host);
+        self.machine.raise_overflows(&self.vcpu, &mut self.cpu, &self.host);
+        self.machine.alarm(&mut self.cpu, &mut self.host);
     }
 
     fn rdpmc(&mut self, counter: u32) -> Result<u64, Exception> {
@@ -149,7 +149,7 @@ fn the_alarm_is_set_for_the_overflow_and_again_if_the_guest_was_away() {
     lab.fire();
     assert_eq!(lab.take_interrupt(), None);
     assert_eq!(lab.host.alarm, Some(lab.host.tsc + 6000 + late));
-    assert_eq!(lab.processor.next_alarm(), None, "one that sleeps counts nothing and is not woken");
+    assert_eq!(lab.cpu.next_alarm(), None, "one that sleeps counts nothing and is not woken");
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn overflows_at_every_tick_are_bounded_by_the_alarm() {
 }
 
 #[test]
-fn counts_go_over_to_the_next_image_and_on() {
+fn counts_are_handed_over_to_the_next_image_and_on() {
     let mut lab = Lab::near(10_000, VECTOR);
     lab.runs(4000, 0);
     let mut next = Lab::counting(Vendor::Intel);
     next.vcpu.guest_ticks = 77;
     let mut saved = <handover::state::Vcpu as zerocopy::FromZeros>::new_zeroed();
-    lab.machine.save_vcpu(&lab.vcpu, &lab.processor, &mut saved);
-    next.machine.restore_vcpu(&saved, &mut next.vcpu, &mut next.processor).expect("good");
+    lab.machine.save_vcpu(&lab.vcpu, &lab.cpu, &mut saved);
+    next.machine.restore_vcpu(&saved, &mut next.vcpu, &mut next.cpu).expect("good");
     assert!(next.vcpu.time_is_counted);
     next.runs(100, 50);
     assert_eq!(next.rdpmc(0), Ok((1 << 48) - 10_000 + 4100));
@@ -190,18 +190,18 @@ fn counts_go_over_to_the_next_image_and_on() {
 fn another_vendors_counters_are_refused() {
     let lab = Lab::near(10_000, VECTOR);
     let mut saved = <handover::state::Vcpu as zerocopy::FromZeros>::new_zeroed();
-    lab.machine.save_vcpu(&lab.vcpu, &lab.processor, &mut saved);
+    lab.machine.save_vcpu(&lab.vcpu, &lab.cpu, &mut saved);
     for mut other in [Lab::counting(Vendor::Amd), Lab::new()] {
-        let error = other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.processor).expect_err("refused");
+        let error = other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.cpu).expect_err("refused");
         assert!(error.field.starts_with("pmu"), "{error:?}");
     }
     let mut other = Lab::new();
     other.machine.cpuid.show_counters(Vendor::Intel);
-    assert!(other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.processor).is_err(), "none was set up");
+    assert!(other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.cpu).is_err(), "none was set up");
 }
 
 #[test]
-fn cpuid_shows_a_processor_that_can_have_the_counters() {
+fn cpuid_shows_a_cpu_that_can_have_the_counters() {
     let lab = Lab::counting(Vendor::Intel);
     let leaf = |leaf| lab.machine.cpuid.lookup(leaf, 0, &crate::cpu::cpuid::CpuidView::default());
     assert_eq!([leaf(0).ebx, leaf(0).edx, leaf(0).ecx].map(u32::to_le_bytes).concat(), b"GenuineIntel");
@@ -211,7 +211,7 @@ fn cpuid_shows_a_processor_that_can_have_the_counters() {
     let leaf = |leaf| lab.machine.cpuid.lookup(leaf, 0, &crate::cpu::cpuid::CpuidView::default());
     assert_eq!([leaf(0).ebx, leaf(0).edx, leaf(0).ecx].map(u32::to_le_bytes).concat(), b"AuthenticAMD");
     assert_eq!((leaf(0x8000_0000).eax, leaf(0x8000_0022).eax, leaf(0x8000_0022).ebx), (0x8000_0022, 1, 6));
-    assert_eq!(leaf(1).eax, 0x00a2_0f10, "the host's own processor is AMD's");
+    assert_eq!(leaf(1).eax, 0x00a2_0f10, "the host's own CPU is AMD's");
 }
 
 /// The event is given up after a turn in which nothing counted; the next one must find a counter all the same.
@@ -222,15 +222,15 @@ fn a_guest_that_has_rested_for_a_turn_counts_again() {
     lab.runs(10, 0);
     lab.start(AMD_SELECT, 0);
     for _ in 0..3 {
-        lab.processor.switch_counters_out(&lab.vcpu);
+        lab.cpu.switch_counters_out(&lab.vcpu);
         lab.host.tsc += 1000;
-        lab.processor.switch_counters_in(&lab.vcpu);
+        lab.cpu.switch_counters_in(&lab.vcpu);
     }
     lab.start(AMD_SELECT, CYCLES[1]);
     lab.runs(10, 0);
     assert_eq!(lab.rdmsr(AMD_COUNTER), Ok(20));
-    lab.processor.switch_counters_out(&lab.vcpu);
-    lab.processor.switch_counters_in(&lab.vcpu);
+    lab.cpu.switch_counters_out(&lab.vcpu);
+    lab.cpu.switch_counters_in(&lab.vcpu);
     lab.runs(10, 0);
     assert_eq!(lab.rdmsr(AMD_COUNTER), Ok(30));
 }

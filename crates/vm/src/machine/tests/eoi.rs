@@ -35,7 +35,7 @@ fn in_service(lab: &mut Lab) -> u64 {
 #[test]
 fn the_offer_is_made_with_the_interrupt_and_used_without_an_exit() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     assert_eq!(lab.take_interrupt(), Some(0x31));
     assert_eq!(flag(&lab), 1);
     assert!(!end(&mut lab));
@@ -47,10 +47,10 @@ fn the_offer_is_made_with_the_interrupt_and_used_without_an_exit() {
 #[test]
 fn an_interrupt_of_the_same_class_comes_after_a_skipped_end() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
     end(&mut lab);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x30));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x30));
     assert_eq!(lab.take_interrupt(), Some(0x30));
     assert_eq!(flag(&lab), 1);
 }
@@ -58,9 +58,9 @@ fn an_interrupt_of_the_same_class_comes_after_a_skipped_end() {
 #[test]
 fn an_offer_not_used_yet_is_withdrawn_for_another_interrupt_and_the_end_counts_once() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x30));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x30));
     assert_eq!(lab.take_interrupt(), None);
     assert_eq!(flag(&lab), 0, "someone waits for the end");
     assert!(end(&mut lab));
@@ -72,9 +72,9 @@ fn an_offer_not_used_yet_is_withdrawn_for_another_interrupt_and_the_end_counts_o
 #[test]
 fn nested_interrupts_end_one_by_one() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x52));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x52));
     assert_eq!(lab.take_interrupt(), Some(0x52));
     assert_eq!(flag(&lab), 0, "two are in service");
     assert!(end(&mut lab));
@@ -88,11 +88,11 @@ fn nested_interrupts_end_one_by_one() {
 #[test]
 fn a_guest_that_writes_the_register_in_spite_of_the_offer_ends_one_interrupt() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
     lab.wrmsr(EOI, 0).unwrap();
     assert_eq!((flag(&lab), in_service(&mut lab)), (0, 0));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x30));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x30));
     assert_eq!(lab.take_interrupt(), Some(0x30));
     assert_eq!(in_service(&mut lab), 1 << 16, "the old offer does not end the new interrupt");
 }
@@ -101,14 +101,14 @@ fn a_guest_that_writes_the_register_in_spite_of_the_offer_ends_one_interrupt() {
 fn a_level_triggered_interrupt_is_never_offered() {
     let mut lab = lab();
     let message = InterruptMessage { is_level: true, ..edge(0x31) };
-    lab.machine.send(&mut lab.processor, &mut lab.host, &message);
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &message);
     assert_eq!((lab.take_interrupt(), flag(&lab)), (Some(0x31), 0));
 }
 
 #[test]
 fn an_offer_outlives_a_delivery_that_an_exit_interrupted() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
     lab.vcpu.injected = Some(Event::Interrupt(0x31));
     assert_eq!(lab.take_interrupt(), Some(0x31));
@@ -122,7 +122,7 @@ fn a_flag_outside_memory_is_no_offer() {
     let mut lab = Lab::new();
     for area in [0xffff_ffff_ffff_fffd, MEMORY_BYTES as u64 | 1] {
         lab.wrmsr(PV_EOI, area).unwrap();
-        lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+        lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
         assert_eq!(lab.take_interrupt(), Some(0x31));
         assert_eq!(in_service(&mut lab), 1 << 17);
         lab.wrmsr(EOI, 0).unwrap();
@@ -132,7 +132,7 @@ fn a_flag_outside_memory_is_no_offer() {
 #[test]
 fn switching_it_off_withdraws_the_offer() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
     lab.wrmsr(PV_EOI, 0).unwrap();
     assert_eq!((flag(&lab), in_service(&mut lab)), (0, 1 << 17));
@@ -143,7 +143,7 @@ fn switching_it_off_withdraws_the_offer() {
 #[test]
 fn switching_it_off_counts_an_end_that_was_skipped_before() {
     let mut lab = lab();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     lab.take_interrupt();
     end(&mut lab);
     lab.wrmsr(PV_EOI, 0).unwrap();
@@ -154,6 +154,6 @@ fn switching_it_off_counts_an_end_that_was_skipped_before() {
 fn a_refused_area_leaves_the_old_one() {
     let mut lab = lab();
     assert_eq!(lab.wrmsr(PV_EOI, FLAG.0 | 2), Err(Exception::GeneralProtection(0)));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
     assert_eq!((lab.take_interrupt(), flag(&lab)), (Some(0x31), 1));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exceptions that the guest raises by itself and leaves for: it gets them, and the host gets its processor in between.
+//! Exceptions that the guest raises by itself and leaves for: it gets them, and the host gets its CPU in between.
 use super::interrupts::{edge, nmi};
 use super::*;
 
@@ -33,7 +33,7 @@ fn the_frame_of_a_fault_has_the_resume_flag_and_that_of_a_debug_exception_what_i
 }
 
 #[test]
-fn a_single_step_that_is_the_processors_own_is_not_followed_by_another() {
+fn a_single_step_that_is_the_cpus_own_is_not_followed_by_another() {
     let mut lab = Lab::new();
     lab.vcpu.rflags = Rflags::TRAP.bits();
     lab.handle(Exit::Exception(DEBUG));
@@ -52,9 +52,9 @@ fn an_exception_whose_delivery_raised_a_debug_exception_gives_way_to_it() {
 #[test]
 fn an_interrupt_whose_delivery_raised_an_exception_is_requested_again() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x41));
     lab.set_interrupts(true);
-    lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host);
+    lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host);
     assert_eq!(lab.vcpu.injected, Some(Event::Interrupt(0x41)));
     lab.vcpu.was_delivering = true;
     lab.handle(Exit::Exception(ALIGNMENT_CHECK));
@@ -65,8 +65,8 @@ fn an_interrupt_whose_delivery_raised_an_exception_is_requested_again() {
 #[test]
 fn an_nmi_whose_delivery_raised_an_exception_waits_behind_it() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
-    lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host);
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &nmi());
+    lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host);
     lab.vcpu.was_delivering = true;
     lab.handle(Exit::Exception(DEBUG));
     assert!(!lab.vcpu.interrupt_return_watched, "its handler does not run");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters of the processor (a model's) for guests: theirs while they are switched in, and nobody's
+//! Performance counters of the CPU (a model's) for guests: theirs while they are switched in, and nobody's
 //! afterwards.
 
 use std::cell::RefCell;
@@ -41,17 +41,17 @@ fn lab(vendor: Vendor) -> Lab {
     let source = Source::Amd(registers, Description::from_cpuid(ecx, eax, ebx, 0x19));
     let mut lab = Lab::new();
     lab.machine.cpuid.show_counters(vendor);
-    lab.processor.set_counters(&Config { vendor, policy: Policy::Direct, filter: Filter::ALL }, source);
+    lab.cpu.set_counters(&Config { vendor, policy: Policy::Direct, filter: Filter::ALL }, source);
     lab
 }
 
 impl Lab {
     fn comes(&mut self) {
-        self.processor.switch_counters_in(&self.vcpu);
+        self.cpu.switch_counters_in(&self.vcpu);
     }
 
     fn goes(&mut self) {
-        self.processor.switch_counters_out(&self.vcpu);
+        self.cpu.switch_counters_out(&self.vcpu);
     }
 
     /// It writes a register whereupon counters count that did not.
@@ -76,7 +76,7 @@ impl Lab {
 }
 
 #[test]
-fn a_processors_counters_are_a_guests_while_it_is_switched_in() {
+fn a_cpus_counters_are_a_guests_while_it_is_switched_in() {
     let mut lab = lab(Vendor::Amd);
     assert!(model(|model| model.is_clear()));
     lab.comes();
@@ -98,7 +98,7 @@ fn no_alarm_is_set_for_an_overflow_that_interrupts_by_itself() {
     assert_eq!(lab.host.alarm, None);
     run(1000, true);
     assert_eq!(model(|model| model.interrupts), 1);
-    lab.machine.settle_counters(&lab.vcpu, &mut lab.processor, &lab.host);
+    lab.machine.raise_overflows(&lab.vcpu, &mut lab.cpu, &lab.host);
     assert_eq!(lab.take_interrupt(), Some(VECTOR as u8));
 }
 
@@ -106,7 +106,7 @@ fn no_alarm_is_set_for_an_overflow_that_interrupts_by_itself() {
 fn looking_from_outside_takes_no_overflow_away() {
     let mut lab = Lab::close(1000);
     run(1500, true);
-    let views = lab.processor.counter_views(0);
+    let views = lab.cpu.counter_views(0);
     assert_eq!((views.len(), views[0].value, views[0].overflows), (1, 500, 1));
     assert_eq!((lab.take_interrupt(), lab.rdmsr(0xc000_0300)), (Some(VECTOR as u8), Ok(1)));
 }
@@ -117,9 +117,9 @@ fn a_restored_guest_touches_no_counter_before_its_turn() {
     run(400, true);
     before.goes();
     let mut saved = <handover::state::Vcpu as zerocopy::FromZeros>::new_zeroed();
-    before.machine.save_vcpu(&before.vcpu, &before.processor, &mut saved);
+    before.machine.save_vcpu(&before.vcpu, &before.cpu, &mut saved);
     let mut next = lab(Vendor::Amd);
-    next.machine.restore_vcpu(&saved, &mut next.vcpu, &mut next.processor).expect("good");
+    next.machine.restore_vcpu(&saved, &mut next.vcpu, &mut next.cpu).expect("good");
     assert!(model(|model| model.is_clear()), "they may be another's");
     next.comes();
     run(100, true);

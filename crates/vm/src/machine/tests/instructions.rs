@@ -10,7 +10,7 @@ fn cpuid_is_answered_from_the_table_and_gone_past() {
     assert_eq!(lab.executed(&[0x0f, 0xa2], Exit::Cpuid), Outcome::Resume);
     let answer = [Gpr::Rbx, Gpr::Rcx, Gpr::Rdx].map(|register| lab.vcpu.gprs[register as usize]);
     assert_eq!(answer, [0x4b4d_564b, 0x564b_4d56, 0x4d], "KVM's signature, upper halves cleared");
-    assert_eq!(lab.processor.counters.get(ExitKind::Cpuid), 1);
+    assert_eq!(lab.cpu.exits.get(ExitKind::Cpuid), 1);
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_prefixed_cpuid_is_skipped_whole() {
 }
 
 #[test]
-fn the_end_that_the_processor_names_is_believed() {
+fn the_end_that_the_cpu_names_is_believed() {
     let mut lab = Lab::new();
     lab.vcpu.next_rip = Some(RIP + 9);
     lab.executed(&[0x0f, 0xa2, 0, 0, 0, 0, 0, 0, 0], Exit::Cpuid);
@@ -75,7 +75,7 @@ fn a_hypercall_is_answered_as_by_a_monitor_that_has_none() {
 }
 
 #[test]
-fn what_the_processor_does_not_have_raises_an_exception() {
+fn what_the_cpu_does_not_have_raises_an_exception() {
     let mut lab = Lab::new();
     assert_eq!(lab.raised(&[0x0f, 0x01, 0xd8], Exit::AbsentInstruction), Exception::InvalidOpcode);
     assert_eq!(lab.raised(&[0x0f, 0x33], Exit::CounterRead), Exception::GeneralProtection(0));
@@ -96,14 +96,14 @@ fn exits_without_an_answer_stop_the_guest_with_a_reason() {
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(Exit::Shutdown), "triple fault: its handler for a double fault faulted");
-    assert_eq!(reason(Exit::EntryRefused), "its processor is in a state that cannot run");
+    assert_eq!(reason(Exit::EntryRefused), "its CPU is in a state that cannot run");
     lab.vcpu.refusal = Some("EFER.SVME is clear");
     let mut reason = |exit| match lab.handle(exit) {
         Outcome::Stop(stop) => std::format!("{stop}"),
         other => panic!("{other:?}"),
     };
-    assert_eq!(reason(Exit::EntryRefused), "its processor is in a state that cannot run: EFER.SVME is clear");
-    assert_eq!(reason(Exit::Unknown { code: 0x99 }), "its processor left for an unknown reason, 0x99");
+    assert_eq!(reason(Exit::EntryRefused), "its CPU is in a state that cannot run: EFER.SVME is clear");
+    assert_eq!(reason(Exit::Unknown { code: 0x99 }), "its CPU left for an unknown reason, 0x99");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_hosts_own_interrupts_are_handed_back_to_it() {
         assert_eq!(lab.handle(exit), Outcome::HostInterrupt);
     }
     assert_eq!(lab.vcpu.rip, RIP + 2, "no instruction is gone past");
-    assert_eq!(lab.processor.counters.get(ExitKind::HostInterrupt), 2);
+    assert_eq!(lab.cpu.exits.get(ExitKind::HostInterrupt), 2);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub fn nmi() -> InterruptMessage {
 
 fn with(vectors: &[u8]) -> Lab {
     let mut lab = Lab::new();
-    vectors.iter().for_each(|&vector| lab.machine.send(&mut lab.processor, &mut lab.host, &edge(vector)));
+    vectors.iter().for_each(|&vector| lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(vector)));
     lab
 }
 
@@ -31,7 +31,7 @@ fn a_guest_interrupts_itself() {
 }
 
 #[test]
-fn an_interrupt_for_another_processor_is_nobodys() {
+fn an_interrupt_for_another_cpu_is_nobodys() {
     let mut lab = Lab::new();
     lab.wrmsr(0x830, 7 << 32 | 0x42).unwrap();
     assert_eq!(lab.take_interrupt(), None);
@@ -44,7 +44,7 @@ fn interrupts_come_by_priority_and_none_is_lost() {
     assert_eq!(lab.take_interrupt(), None, "the others wait for its end");
     lab.wrmsr(EOI, 0).unwrap();
     assert_eq!(lab.take_interrupt(), Some(0x45));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x61));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x61));
     assert_eq!(lab.take_interrupt(), Some(0x61), "a higher one interrupts its handler");
     lab.wrmsr(EOI, 0).unwrap();
     assert_eq!(lab.take_interrupt(), None);
@@ -55,7 +55,7 @@ fn interrupts_come_by_priority_and_none_is_lost() {
 #[test]
 fn one_event_at_a_time_the_nmi_first() {
     let mut lab = with(&[0x31]);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &nmi());
     lab.set_interrupts(true);
     assert_eq!(lab.enter(), Some(Event::Nmi));
     assert!(lab.vcpu.window_requested, "the interrupt is not forgotten");
@@ -81,8 +81,8 @@ fn an_interrupt_whose_delivery_was_interrupted_is_requested_again_and_acknowledg
     // The exit puts the event back; meanwhile a higher interrupt and an NMI arrive.
     lab.set_interrupts(true);
     lab.vcpu.injected = Some(Event::Interrupt(0x31));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x61));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x61));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &nmi());
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
     assert_eq!(lab.enter(), Some(Event::Nmi), "the interrupt is requested again");
     assert!(lab.vcpu.window_requested);
@@ -101,7 +101,7 @@ fn an_interrupt_that_was_not_taken_makes_room_for_a_higher_one() {
         assert_eq!(lab.take_interrupt(), Some(0x31));
         lab.set_interrupts(true);
         lab.vcpu.injected = Some(Event::Interrupt(0x31));
-        lab.machine.send(&mut lab.processor, &mut lab.host, &edge(second));
+        lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(second));
         assert_eq!(lab.enter(), Some(Event::Interrupt(taken[0])));
         assert!(!lab.vcpu.window_requested, "the other one is below what is in service");
         lab.wrmsr(EOI, 0).unwrap();
@@ -113,10 +113,10 @@ fn an_interrupt_that_was_not_taken_makes_room_for_a_higher_one() {
 fn an_entry_that_is_prepared_twice_is_prepared_once() {
     let mut lab = with(&[0x31, 0x52]);
     lab.set_interrupts(true);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
-    let state = lab.processor.lapic.state();
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
-    assert_eq!((lab.vcpu.injected, lab.processor.lapic.state()), (Some(Event::Interrupt(0x52)), state));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
+    let state = lab.cpu.lapic.state();
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
+    assert_eq!((lab.vcpu.injected, lab.cpu.lapic.state()), (Some(Event::Interrupt(0x52)), state));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn cr8_is_watched_while_an_interrupt_waits_for_it_alone() {
     assert_eq!(write_cr8(&mut lab, 3), Ok(()));
     assert_eq!(lab.take_interrupt(), Some(0x45));
     assert!(!lab.vcpu.task_priority_watched);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x42));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x42));
     lab.vcpu.task_priority = 6;
     assert_eq!(lab.take_interrupt(), None);
     assert!(!lab.vcpu.task_priority_watched, "it waits for the end of another, which is an exit");
@@ -174,7 +174,7 @@ fn an_exit_on_another_register_does_not_undo_cr8() {
     lab.vcpu.task_priority = 6;
     lab.load(Gpa(0xfec0_0000));
     assert_eq!(lab.vcpu.task_priority, 6);
-    assert_eq!(lab.rdmsr(0x80a), Ok(0x60), "the processor's priority has followed");
+    assert_eq!(lab.rdmsr(0x80a), Ok(0x60), "the CPU's priority has followed");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn writing_the_task_priority_register_sets_cr8() {
 fn a_disabled_local_apic_delivers_nothing() {
     let mut lab = Lab::new();
     lab.wrmsr(0x1b, 0xfee0_0000).unwrap();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &nmi());
     assert_eq!(lab.take_interrupt(), None);
 }

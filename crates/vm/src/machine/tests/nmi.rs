@@ -19,7 +19,7 @@ fn in_handler() -> Lab {
 
 impl Lab {
     fn send_nmi(&mut self) {
-        self.machine.send(&mut self.processor, &mut self.host, &nmi());
+        self.machine.send(&mut self.cpu, &mut self.host, &nmi());
     }
 
     /// The guest comes to the IRET of its handler.
@@ -45,7 +45,7 @@ impl Lab {
     /// Whether the next instruction is stepped over.
     fn steps(&self) -> bool {
         let steps = self.vcpu.faults_watched;
-        assert_eq!(steps, self.processor.step.is_some());
+        assert_eq!(steps, self.cpu.step.is_some());
         assert!(!steps || self.vcpu.rflags().contains(Rflags::TRAP));
         steps
     }
@@ -105,7 +105,7 @@ fn a_second_nmi_is_there_in_the_next_image() {
     }
     for lab in [sent, posted] {
         let mut carried = lab.carried();
-        assert_eq!(carried.parcel(), lab.parcel());
+        assert_eq!(carried.hand_over(), lab.hand_over());
         assert_eq!(carried.enter(), Some(Event::Nmi));
         let mut carried = carried.carried();
         carried.ends_handler();
@@ -172,7 +172,7 @@ fn an_iret_that_faults_ends_the_handler_and_its_frame_has_no_trap_flag() {
 }
 
 #[test]
-fn an_exit_before_the_iret_ends_the_step_and_the_next_entry_begins_it_anew() {
+fn an_exit_before_the_iret_ends_the_step_and_the_next_entry_begins_it_again() {
     let mut lab = in_handler();
     lab.comes_to_iret();
     let before = lab.vcpu.clone();
@@ -184,7 +184,7 @@ fn an_exit_before_the_iret_ends_the_step_and_the_next_entry_begins_it_anew() {
         assert_eq!((lab.vcpu.rflags, lab.vcpu.dr6), (before.rflags, before.dr6));
     }
     lab.enter();
-    lab.machine.cancel_entry(&mut lab.vcpu, &mut lab.processor);
+    lab.machine.cancel_entry(&mut lab.vcpu, &mut lab.cpu);
     assert!(!lab.steps());
     assert_eq!((lab.vcpu.rflags, lab.vcpu.dr6), (before.rflags, before.dr6), "an entry that does not come");
 }
@@ -193,7 +193,7 @@ fn an_exit_before_the_iret_ends_the_step_and_the_next_entry_begins_it_anew() {
 fn an_interrupt_before_the_iret_keeps_the_handler_going() {
     let mut lab = in_handler();
     lab.comes_to_iret();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x41));
     assert_eq!(lab.take_interrupt(), Some(0x41));
     lab.vcpu.rip = 0x3000;
     lab.send_nmi();
@@ -261,9 +261,9 @@ fn an_nmi_behind_an_event_comes_when_that_has_been_delivered() {
     assert_eq!(lab.enter(), Some(Event::Nmi));
 }
 
-/// 0.1.0 hands over a processor that it looks at, and not where.
+/// 0.1.0 hands over a CPU that it checks, and not where.
 #[test]
-fn a_processor_that_an_older_image_saw_returning_goes_on() {
+fn a_cpu_that_an_older_image_saw_returning_goes_on() {
     for (rip, opens) in [(IRET, false), (RIP, true)] {
         let mut lab = in_handler();
         lab.comes_to_iret();
@@ -279,7 +279,7 @@ fn a_processor_that_an_older_image_saw_returning_goes_on() {
 fn interrupts_come_into_a_handler_that_enables_them() {
     let mut lab = in_handler();
     lab.send_nmi();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x41));
     assert_eq!(lab.take_interrupt(), Some(0x41));
 }
 
@@ -289,9 +289,9 @@ fn an_nmi_in_a_handler_does_not_wake_it_from_its_halt() {
     lab.set_interrupts(true);
     lab.send_nmi();
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x41));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x41));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn an_init_in_a_handler_forgets_it() {
     let mut lab = Lab::with_vcpus(2, false);
     lab.wrmsr(0x1b, 0xfee0_0c00).unwrap();
     lab.wrmsr(SPURIOUS, ENABLED).unwrap();
-    let mut second = Processor::new(1, false, START, 0x1234, Arc::default());
+    let mut second = Cpu::new(1, false, START, 0x1234, Arc::default());
     let mut vcpu = FakeVcpu::default();
     let mut enter = |lab: &mut Lab, vcpu: &mut FakeVcpu| {
         lab.machine.prepare_entry(vcpu, &mut second, &mut lab.host);

@@ -27,7 +27,7 @@ fn a_narrow_in_leaves_the_rest_of_the_register() {
 }
 
 #[test]
-fn execution_goes_on_where_the_processor_says() {
+fn execution_goes_on_where_the_cpu_says() {
     let mut lab = Lab::new();
     lab.vcpu.rip = 0x7777;
     lab.outb(0x80, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whatever a guest does, the machine answers: no panic, RIP stays or moves past one instruction, one event at a time
-//! (the fake processor panics at a second).
+//! (the fake CPU panics at a second).
 use proptest::prelude::*;
 
 use super::*;
@@ -96,7 +96,7 @@ fn msr() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// One exit, and the processor that it finds.
+/// One exit, and the CPU that it finds.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     exit: Exit,
@@ -116,11 +116,11 @@ pub(super) struct Step {
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
-    let processor = (prop_oneof![4 => 0..0x8000u64, 1 => any::<u64>()], any::<u16>(), any::<[u64; 3]>());
+    let cpu = (prop_oneof![4 => 0..0x8000u64, 1 => any::<u64>()], any::<u16>(), any::<[u64; 3]>());
     let registers = (any::<[u64; 16]>(), prop::option::of(msr()), prop::option::of(any::<u8>()));
     let flags = (prop::bool::weighted(0.2), any::<bool>(), 0..16u8, 0..4u8, any::<bool>(), any::<u32>());
-    (exit(), code(), registers, processor, flags).prop_map(|(exit, code, registers, processor, flags)| {
-        let ((gprs, msr, small_rax), (rip, cs, control)) = (registers, processor);
+    (exit(), code(), registers, cpu, flags).prop_map(|(exit, code, registers, cpu, flags)| {
+        let ((gprs, msr, small_rax), (rip, cs, control)) = (registers, cpu);
         let (has_paging, interrupts_on, task_priority, cpl, says_next_rip, ticks) = flags;
         Step {
             exit,
@@ -142,7 +142,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Lab {
-    /// Puts the processor in place; returns the exit, which knows where its instruction ends.
+    /// Puts the CPU in place; returns the exit, which knows where its instruction ends.
     pub(super) fn prepare(&mut self, step: &Step) -> Exit {
         let vcpu = &mut self.vcpu;
         (vcpu.gprs, vcpu.rip, vcpu.task_priority, vcpu.cpl) = (step.gprs, step.rip, step.task_priority, step.cpl);

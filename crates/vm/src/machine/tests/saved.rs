@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine that is carried from one image to the next, in the blocks in which it goes over.
+//! A machine that is carried from one image to the next, in the blocks in which it is handed over.
 
 mod devices;
 mod mutations;
@@ -24,7 +24,7 @@ const TAIL_BYTES: usize = 4096;
 
 /// A machine's blocks, and its memory, which stays where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parcel {
+pub(super) struct HandOver {
     policy: Vec<u8>,
     vcpu: Vec<u8>,
     devices: Vec<u8>,
@@ -46,16 +46,16 @@ fn block<T: state::BlockState>(vcpu: u32, version: u32, fill: impl FnOnce(&mut T
 }
 
 impl Lab {
-    pub(super) fn parcel(&self) -> Parcel {
-        self.parcel_in(VERSION)
+    pub(super) fn hand_over(&self) -> HandOver {
+        self.hand_over_in(VERSION)
     }
 
-    fn parcel_in(&self, version: u32) -> Parcel {
+    fn hand_over_in(&self, version: u32) -> HandOver {
         let machine = &self.machine;
-        Parcel {
+        HandOver {
             policy: block(0, version, |into, tail| machine.save_policy(into, tail).unwrap()),
             vcpu: block(0, version, |into: &mut state::Vcpu, _| {
-                machine.save_vcpu(&self.vcpu, &self.processor, into);
+                machine.save_vcpu(&self.vcpu, &self.cpu, into);
                 machine.save_mail(0, into);
                 0
             }),
@@ -70,21 +70,21 @@ impl Lab {
     }
 
     pub(super) fn carried_in(&self, version: u32) -> Self {
-        Self::opened(&self.parcel_in(version), self.host.clone()).expect("what was saved can be restored")
+        Self::opened(&self.hand_over_in(version), self.host.clone()).expect("what was saved can be restored")
     }
 
-    pub(super) fn opened(parcel: &Parcel, host: FakeHost) -> Result<Self, StateError> {
-        let (policy, tail) = open::<state::Policy>(&parcel.policy, owner(0)).unwrap();
+    pub(super) fn opened(hand_over: &HandOver, host: FakeHost) -> Result<Self, StateError> {
+        let (policy, tail) = open::<state::Policy>(&hand_over.policy, owner(0)).unwrap();
         let memory = FakeMemory::new(MEMORY_BYTES);
-        memory.write(Gpa(0), &parcel.memory).unwrap();
+        memory.write(Gpa(0), &hand_over.memory).unwrap();
         let machine = Machine::adopt(memory, &policy, tail)?;
-        let mut processor = Processor::new(0, true, 0, 0, Arc::default());
+        let mut cpu = Cpu::new(0, true, 0, 0, Arc::default());
         let mut vcpu = FakeVcpu { efer: efer::SVME, ..FakeVcpu::default() };
-        let (saved, _) = open::<state::Vcpu>(&parcel.vcpu, owner(0)).unwrap();
-        machine.restore_vcpu(&saved, &mut vcpu, &mut processor)?;
-        let (devices, tail) = open::<state::Devices>(&parcel.devices, owner(0)).unwrap();
+        let (saved, _) = open::<state::Vcpu>(&hand_over.vcpu, owner(0)).unwrap();
+        machine.restore_vcpu(&saved, &mut vcpu, &mut cpu)?;
+        let (devices, tail) = open::<state::Devices>(&hand_over.devices, owner(0)).unwrap();
         machine.restore_devices(&devices, tail)?;
-        Ok(Self { machine, processor, vcpu, host })
+        Ok(Self { machine, cpu, vcpu, host })
     }
 }
 
@@ -94,10 +94,10 @@ fn every_version_that_is_written_is_read() {
     let mut lab = Lab::new();
     lab.machine.has_misc_enable = true;
     lab.host.typed.extend(b"typed");
-    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    lab.machine.console_input(&mut lab.cpu, &mut lab.host);
     for version in OLDEST_VERSION..=VERSION {
-        let carried = Lab::opened(&lab.parcel_in(version), lab.host.clone()).unwrap();
-        assert_eq!(carried.parcel(), lab.parcel(), "version {version}");
+        let carried = Lab::opened(&lab.hand_over_in(version), lab.host.clone()).unwrap();
+        assert_eq!(carried.hand_over(), lab.hand_over(), "version {version}");
     }
 }
 
@@ -110,14 +110,14 @@ fn a_guest_is_told_what_it_was_told_when_it_booted() {
 }
 
 #[test]
-fn a_timer_that_falls_into_the_gap_fires_once_and_late() {
+fn a_timer_that_falls_into_the_blackout_fires_once_and_late() {
     let mut lab = Lab::new();
     lab.wrmsr(0x832, 0x4_0040).unwrap();
     lab.wrmsr(0x6e0, 10_000).unwrap();
     let mut lab = lab.carried();
-    assert_eq!(lab.processor.next_alarm(), Some(START + 10_000));
+    assert_eq!(lab.cpu.next_alarm(), Some(START + 10_000));
     lab.host.tsc = START + 900_000;
-    lab.machine.alarm(&mut lab.processor, &mut lab.host);
+    lab.machine.alarm(&mut lab.cpu, &mut lab.host);
     assert_eq!(lab.take_interrupt(), Some(0x40));
     lab.wrmsr(EOI, 0).unwrap();
     lab.pass(1_000_000);
@@ -129,7 +129,7 @@ fn the_guests_clock_goes_on_from_where_it_was() {
     let mut lab = Lab::new();
     lab.wrmsr(0x10, 777).unwrap();
     let mut lab = lab.carried();
-    assert_eq!(lab.vcpu.tsc_offset, lab.processor.tsc_offset());
+    assert_eq!(lab.vcpu.tsc_offset, lab.cpu.tsc_offset());
     lab.host.tsc += 1000;
     assert_eq!(lab.rdmsr(0x10), Ok(1777));
 }
@@ -143,20 +143,20 @@ fn messages_that_were_not_taken_are_taken_by_the_next_image() {
     mailbox.post(&nmi());
     lab.set_interrupts(true);
     let mut lab = lab.carried();
-    assert!(lab.machine.has_mail(&lab.processor));
+    assert!(lab.machine.has_mail(&lab.cpu));
     assert_eq!(lab.enter(), Some(Event::Nmi));
     assert!(lab.vcpu.interrupt_return_watched);
     assert_eq!(lab.take_interrupt(), Some(0x61));
     assert_eq!(lab.rdmsr(0x818 + 3), Ok(1 << 1), "it is level-triggered");
-    assert!(!lab.machine.has_mail(&lab.processor));
+    assert!(!lab.machine.has_mail(&lab.cpu));
 }
 
 #[test]
 fn an_nmi_waits_for_the_handlers_end_across_images() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &nmi());
     assert_eq!(lab.enter(), Some(Event::Nmi));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &nmi());
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &nmi());
     let mut lab = lab.carried();
     assert!(lab.vcpu.interrupt_return_watched);
     assert_eq!(lab.enter(), None);
@@ -178,7 +178,7 @@ fn an_end_of_interrupt_that_was_offered_is_found() {
     assert_eq!(lab.machine.memory().bytes(AREA, 1), [1], "the offer stands");
     lab.machine.memory().write(AREA, &[0]).unwrap();
     lab.enter();
-    assert_eq!(lab.processor.lapic.highest_in_service(), None);
+    assert_eq!(lab.cpu.lapic.highest_in_service(), None);
 }
 
 #[test]
@@ -187,37 +187,37 @@ fn who_sleeps_sleeps_on_and_counts_as_before() {
     lab.set_interrupts(true);
     lab.executed(&[0xf4], Exit::Halt);
     let mut lab = lab.carried();
-    assert_eq!(lab.processor.activity(), Activity::Halted);
-    assert!(!lab.machine.others(&lab.processor).can_run, "it counts once");
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
-    assert_eq!(lab.processor.halts(), 1);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &edge(0x31));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert_eq!(lab.cpu.activity(), Activity::Halted);
+    assert!(!lab.machine.others(&lab.cpu).can_run, "it counts once");
+    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
+    assert_eq!(lab.cpu.halts(), 1);
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(0x31));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
 }
 
 #[test]
 fn who_waits_for_a_start_up_interrupt_is_started_by_it() {
     let lab = Lab::with_vcpus(2, false);
-    let before = Processor::new(1, false, START, 0x1234, Arc::default());
+    let before = Cpu::new(1, false, START, 0x1234, Arc::default());
     let start = InterruptMessage { destination: Destination::Itself, ..startup(0x9a) };
     lab.machine.mailboxes[1].post(&start);
     let saved = second(&lab.machine, &FakeVcpu { xcr0: 1, ..FakeVcpu::default() }, &before);
     let mut next = lab.carried();
-    let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(1, false, 0, 0, Arc::default()));
+    let (mut vcpu, mut cpu) = (FakeVcpu::default(), Cpu::new(1, false, 0, 0, Arc::default()));
     // As in a dry run on a copy before: the last time counts.
     for _ in 0..2 {
         let (state, _) = open::<state::Vcpu>(&saved, owner(1)).unwrap();
-        next.machine.restore_vcpu(&state, &mut vcpu, &mut processor).unwrap();
-        assert_eq!(second(&next.machine, &vcpu, &processor), saved);
+        next.machine.restore_vcpu(&state, &mut vcpu, &mut cpu).unwrap();
+        assert_eq!(second(&next.machine, &vcpu, &cpu), saved);
     }
-    assert!(next.machine.prepare_entry(&mut vcpu, &mut processor, &mut next.host));
+    assert!(next.machine.prepare_entry(&mut vcpu, &mut cpu, &mut next.host));
     assert_eq!(vcpu.segments[SegmentName::Cs as usize].base, 0x9a000);
 }
 
-/// The block of a second virtual processor.
-fn second(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor) -> Vec<u8> {
+/// The block of a second vCPU.
+fn second(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, cpu: &Cpu) -> Vec<u8> {
     block(1, VERSION, |into: &mut state::Vcpu, _| {
-        machine.save_vcpu(vcpu, processor, into);
+        machine.save_vcpu(vcpu, cpu, into);
         machine.save_mail(1, into);
         0
     })
@@ -226,18 +226,18 @@ fn second(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, processor: &Processor)
 #[test]
 fn what_the_others_do_is_known_in_the_next_image() {
     for (activity, can_run, halted_for_good) in
-        [(Activity::Running, true, false), (Activity::Halted, true, false), (Activity::Deaf, false, true)]
+        [(Activity::Running, true, false), (Activity::Halted, true, false), (Activity::HaltedForGood, false, true)]
     {
         let lab = Lab::with_vcpus(2, false);
-        let mut processor = Processor::new(1, false, START, 0x1234, Arc::default());
-        lab.machine.set_activity(&mut processor, activity);
-        let saved = second(&lab.machine, &FakeVcpu { xcr0: 1, ..FakeVcpu::default() }, &processor);
+        let mut cpu = Cpu::new(1, false, START, 0x1234, Arc::default());
+        lab.machine.set_activity(&mut cpu, activity);
+        let saved = second(&lab.machine, &FakeVcpu { xcr0: 1, ..FakeVcpu::default() }, &cpu);
         let next = lab.carried();
-        let (mut vcpu, mut processor) = (FakeVcpu::default(), Processor::new(1, false, 0, 0, Arc::default()));
+        let (mut vcpu, mut cpu) = (FakeVcpu::default(), Cpu::new(1, false, 0, 0, Arc::default()));
         for _ in 0..2 {
             let (state, _) = open::<state::Vcpu>(&saved, owner(1)).unwrap();
-            next.machine.restore_vcpu(&state, &mut vcpu, &mut processor).unwrap();
-            let others = next.machine.others(&next.processor);
+            next.machine.restore_vcpu(&state, &mut vcpu, &mut cpu).unwrap();
+            let others = next.machine.others(&next.cpu);
             assert_eq!((others.can_run, others.halted_for_good), (can_run, halted_for_good), "{activity:?}");
         }
     }
@@ -252,7 +252,7 @@ fn what_was_typed_and_not_read_is_read() {
     let mut lab = Lab::new();
     lab.outb(0x3fa, 1);
     lab.host.typed.extend(b"0123456789abcdefXYZ");
-    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    lab.machine.console_input(&mut lab.cpu, &mut lab.host);
     let mut lab = lab.carried();
     let read: Vec<u8> = (0..19).map(|_| lab.inb(0x3f8)).collect();
     assert_eq!(read, b"0123456789abcdefXYZ");
@@ -286,11 +286,11 @@ proptest! {
         (plain.machine.has_misc_enable, carried.machine.has_misc_enable) = (true, true);
         for (step, version) in steps {
             // A second NMI that waits is known since version 4.
-            let is_told = carried.processor.nmi.pending() < 2 || version == Some(VERSION);
+            let is_told = carried.cpu.nmi.pending() < 2 || version == Some(VERSION);
             if let Some(version) = version.filter(|_| is_told) {
-                let before = carried.parcel();
+                let before = carried.hand_over();
                 carried = carried.carried_in(version);
-                prop_assert_eq!(&before, &carried.parcel(), "saved, restored and saved again");
+                prop_assert_eq!(&before, &carried.hand_over(), "saved, restored and saved again");
             }
             let exits = [&mut plain, &mut carried].map(|lab| lab.prepare(&step));
             let outcomes = (plain.handle(exits[0]), carried.handle(exits[1]));
@@ -300,7 +300,7 @@ proptest! {
             prop_assert_eq!(plain.enter(), carried.enter());
             prop_assert_eq!(seen(&plain), seen(&carried));
         }
-        prop_assert_eq!(plain.parcel(), carried.parcel());
+        prop_assert_eq!(plain.hand_over(), carried.hand_over());
     }
 }
 
@@ -309,5 +309,5 @@ fn seen(lab: &Lab) -> impl PartialEq + core::fmt::Debug {
     let FakeVcpu { gprs, rip, rflags, tsc_offset, .. } = lab.vcpu;
     let asked = (lab.vcpu.window_requested, lab.vcpu.task_priority_watched, lab.vcpu.interrupt_return_watched);
     let host = (lab.host.console.clone(), lab.host.alarm, lab.host.panics.clone(), lab.host.kicked.clone());
-    (gprs, rip, rflags, tsc_offset, asked, host, lab.processor.activity(), lab.processor.next_alarm())
+    (gprs, rip, rflags, tsc_offset, asked, host, lab.cpu.activity(), lab.cpu.next_alarm())
 }

@@ -24,7 +24,7 @@ fn lab() -> Lab {
 
 fn typed(lab: &mut Lab, bytes: &[u8]) {
     lab.host.typed.extend(bytes);
-    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    lab.machine.console_input(&mut lab.cpu, &mut lab.host);
 }
 
 #[test]

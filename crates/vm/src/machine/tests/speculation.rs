@@ -64,20 +64,20 @@ fn de_cfg_says_whether_lfence_serializes_and_takes_nothing_else() {
 }
 
 #[test]
-fn spec_ctrl_goes_over_an_update_and_only_to_a_guest_that_was_told_of_it() {
+fn spec_ctrl_is_handed_over_in_an_update_and_only_to_a_guest_that_was_told_of_it() {
     let mut from = lab(SIZES_EBX);
     write(&mut from, SPEC_CTRL, 0b100);
     let mut saved = <handover::state::Vcpu as zerocopy::FromZeros>::new_zeroed();
-    from.machine.save_vcpu(&from.vcpu, &from.processor, &mut saved);
+    from.machine.save_vcpu(&from.vcpu, &from.cpu, &mut saved);
     let mut to = lab(SIZES_EBX);
-    to.machine.restore_vcpu(&saved, &mut to.vcpu, &mut to.processor).expect("good");
+    to.machine.restore_vcpu(&saved, &mut to.vcpu, &mut to.cpu).expect("good");
     assert_eq!(to.rdmsr(SPEC_CTRL), Ok(0b100));
     let mut other = lab(0);
-    let refused = other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.processor).expect_err("refused");
+    let refused = other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.cpu).expect_err("refused");
     assert_eq!(refused, StateError { field: "speculation.spec_ctrl", ..refused });
     // What an older version has not saved is zero, as before.
     saved.speculation.spec_ctrl = 0.into();
-    other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.processor).expect("good");
+    other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.cpu).expect("good");
 }
 
 #[test]

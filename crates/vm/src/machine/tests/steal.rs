@@ -30,11 +30,11 @@ fn an_area_that_is_not_aligned_is_a_general_protection_fault() {
 #[test]
 fn the_guest_reads_what_was_stolen_since_it_asked() {
     let mut lab = Lab::new();
-    lab.machine.publish_steal(&mut lab.processor, 1_000);
+    lab.machine.publish_steal(&mut lab.cpu, 1_000);
     lab.wrmsr(KVM_STEAL_TIME, AREA | 1).unwrap();
-    lab.machine.mark_preempted(&lab.processor);
+    lab.machine.mark_preempted(&lab.cpu);
     assert_eq!(lab.machine.memory().bytes(Gpa(AREA + 16), 1), [1]);
-    lab.machine.publish_steal(&mut lab.processor, 1_250);
+    lab.machine.publish_steal(&mut lab.cpu, 1_250);
     assert_eq!((told_ns(&lab), lab.machine.memory().bytes(Gpa(AREA + 16), 1)), (250, std::vec![0]));
 }
 
@@ -42,16 +42,16 @@ fn the_guest_reads_what_was_stolen_since_it_asked() {
 fn an_area_outside_of_memory_harms_nobody() {
     let mut lab = Lab::new();
     assert_eq!(lab.wrmsr(KVM_STEAL_TIME, 0xffff_ffff_ffff_ffc0 | 1), Ok(()));
-    lab.machine.publish_steal(&mut lab.processor, 5);
-    lab.machine.mark_preempted(&lab.processor);
+    lab.machine.publish_steal(&mut lab.cpu, 5);
+    lab.machine.mark_preempted(&lab.cpu);
 }
 
 #[test]
 fn the_next_image_goes_on_where_the_last_one_was() {
     let mut lab = Lab::new();
     lab.wrmsr(KVM_STEAL_TIME, AREA | 1).unwrap();
-    lab.machine.publish_steal(&mut lab.processor, 100);
+    lab.machine.publish_steal(&mut lab.cpu, 100);
     let mut next = lab.carried();
-    next.machine.publish_steal(&mut next.processor, 130);
+    next.machine.publish_steal(&mut next.cpu, 130);
     assert_eq!(told_ns(&next), 130);
 }

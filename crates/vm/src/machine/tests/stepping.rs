@@ -83,8 +83,8 @@ fn the_resume_flag_lasts_for_one_instruction() {
 }
 
 #[test]
-fn a_guest_that_spins_yields_its_processor_and_goes_on_behind_the_pause() {
+fn a_guest_that_spins_yields_its_cpu_and_goes_on_behind_the_pause() {
     let mut lab = Lab::new();
     assert_eq!(lab.executed(&[0xf3, 0x90], Exit::Pause), Outcome::Yield);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "it does not wait");
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host), "it does not wait");
 }

@@ -36,7 +36,7 @@ fn rep_outsb_sends_a_string_to_the_console() {
 fn interrupts_come_between_two_transfers() {
     let mut lab = lab(&[0xf3, 0x6e], 2);
     lab.handle(string(0x3f8, false, true));
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &interrupts::edge(0x40));
     assert_eq!(lab.take_interrupt(), Some(0x40));
     assert_eq!((lab.vcpu.rip, lab.vcpu.gprs[Gpr::Rcx as usize]), (RIP, 1));
 }
@@ -47,7 +47,7 @@ fn rep_insb_fetches_what_was_typed() {
     lab.outb(0x3fa, 1);
     lab.at(&[0xf3, 0x6c]);
     lab.host.typed.extend(b"ab");
-    lab.machine.console_input(&mut lab.processor, &mut lab.host);
+    lab.machine.console_input(&mut lab.cpu, &mut lab.host);
     while lab.vcpu.rip == RIP {
         assert_eq!(lab.handle(string(0x3f8, true, true)), Outcome::Resume);
     }

@@ -33,7 +33,7 @@ fn an_alarm_that_goes_off_early_is_armed_again() {
     let mut lab = lab(DEADLINE_MODE);
     lab.wrmsr(number::TSC_DEADLINE, 500).unwrap();
     lab.host.tsc += 100;
-    lab.machine.alarm(&mut lab.processor, &mut lab.host);
+    lab.machine.alarm(&mut lab.cpu, &mut lab.host);
     assert_eq!((lab.take_interrupt(), lab.host.alarm), (None, Some(START + 500)));
 }
 
@@ -50,7 +50,7 @@ fn a_deadline_beyond_the_hosts_counter_does_not_go_off_at_once() {
     let mut lab = lab(DEADLINE_MODE);
     lab.wrmsr(number::TSC_DEADLINE, u64::MAX).unwrap();
     assert_eq!(lab.host.alarm, Some(u64::MAX));
-    assert_eq!(lab.processor.next_alarm(), Some(u64::MAX));
+    assert_eq!(lab.cpu.next_alarm(), Some(u64::MAX));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_deadline_that_has_passed_is_due_now() {
 }
 
 #[test]
-fn setting_the_counter_arms_a_deadline_anew_and_leaves_a_count_alone() {
+fn setting_the_counter_arms_a_deadline_again_and_leaves_a_count_alone() {
     let mut deadline = lab(DEADLINE_MODE);
     deadline.wrmsr(number::TSC_DEADLINE, 500).unwrap();
     deadline.wrmsr(number::TSC, 400).unwrap();

@@ -42,14 +42,12 @@ fn step() -> impl Strategy<Value = Step> {
 impl Lab {
     fn step(&mut self, step: Step) -> Option<Event> {
         match step {
-            Step::Edge(vector) => self.machine.send(&mut self.processor, &mut self.host, &edge(vector)),
-            Step::Level(vector) => self.machine.send(
-                &mut self.processor,
-                &mut self.host,
-                &InterruptMessage { is_level: true, ..edge(vector) },
-            ),
+            Step::Edge(vector) => self.machine.send(&mut self.cpu, &mut self.host, &edge(vector)),
+            Step::Level(vector) => {
+                self.machine.send(&mut self.cpu, &mut self.host, &InterruptMessage { is_level: true, ..edge(vector) })
+            }
             Step::SelfIpi(vector) => self.wrmsr(SELF_IPI, vector.into()).unwrap(),
-            Step::Nmi => self.machine.send(&mut self.processor, &mut self.host, &nmi()),
+            Step::Nmi => self.machine.send(&mut self.cpu, &mut self.host, &nmi()),
             Step::End => self.end(),
             Step::TaskPriority(class) => self.vcpu.task_priority = class,
             Step::ReadInService => drop(self.rdmsr(0x811)),
@@ -86,12 +84,12 @@ proptest! {
             let (left, right) = (plain.step(step), paravirtual.step(step));
             prop_assert_eq!(left, right, "{:?}", step);
             if matches!(step, Step::Enter(_) | Step::EnterAndAgain) {
-                prop_assert_eq!(plain.processor.lapic.state(), paravirtual.processor.lapic.state());
+                prop_assert_eq!(plain.cpu.lapic.state(), paravirtual.cpu.lapic.state());
                 prop_assert_eq!(plain.vcpu.window_requested, paravirtual.vcpu.window_requested);
             }
         }
-        let writes = |lab: &Lab| lab.processor.counters.get(ExitKind::MsrWrite);
-        prop_assert!(writes(&paravirtual) <= writes(&plain) + 1, "one more, to switch it on");
+        let writes = |lab: &Lab| lab.cpu.exits.get(ExitKind::MsrWrite);
+        prop_assert!(writes(&paravirtual) <= writes(&plain) + 1, "one more, to enable it");
     }
 
     #[test]
@@ -103,7 +101,7 @@ proptest! {
         if is_paravirtual {
             lab.wrmsr(PV_EOI, FLAG.0 | 1).unwrap();
         }
-        vectors.iter().for_each(|&vector| lab.machine.send(&mut lab.processor, &mut lab.host, &edge(vector)));
+        vectors.iter().for_each(|&vector| lab.machine.send(&mut lab.cpu, &mut lab.host, &edge(vector)));
         for &vector in vectors.iter().rev() {
             prop_assert_eq!(lab.take_interrupt(), Some(vector));
             lab.end();

@@ -7,9 +7,9 @@ fn a_guest_that_halts_waits_and_is_woken_by_an_interrupt() {
     let mut lab = Lab::new();
     lab.set_interrupts(true);
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "nothing to do");
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host), "nothing to do");
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &interrupts::edge(0x40));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
     assert_eq!(lab.vcpu.injected, Some(Event::Interrupt(0x40)));
 }
 
@@ -17,9 +17,9 @@ fn a_guest_that_halts_waits_and_is_woken_by_an_interrupt() {
 fn an_interrupt_that_came_before_the_halt_ends_it_at_once() {
     let mut lab = Lab::new();
     lab.set_interrupts(true);
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &interrupts::edge(0x40));
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
 }
 
 #[test]
@@ -31,29 +31,29 @@ fn a_guest_that_halts_with_interrupts_off_is_stopped() {
 #[test]
 fn an_nmi_that_is_on_its_way_ends_even_that_halt() {
     let mut lab = Lab::new();
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::nmi());
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &interrupts::nmi());
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Resume);
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host));
     assert_eq!(lab.vcpu.injected, Some(Event::Nmi));
 }
 
-/// A machine with a second processor, which waits for its start-up.
-fn two() -> (Lab, Processor, FakeVcpu) {
+/// A machine with a second CPU, which waits for its start-up.
+fn two() -> (Lab, Cpu, FakeVcpu) {
     let mut lab = Lab::with_vcpus(2, false);
     lab.wrmsr(0x1b, 0xfee0_0c00).unwrap();
     lab.wrmsr(SPURIOUS, ENABLED).unwrap();
-    let second = Processor::new(1, false, START, 0x1234, Arc::new(Counters::new()));
+    let second = Cpu::new(1, false, START, 0x1234, Arc::new(ExitStatistics::new()));
     (lab, second, FakeVcpu::default())
 }
 
-/// Starts the second processor at 0x3000.
+/// Starts the second CPU at 0x3000.
 fn start_second(lab: &mut Lab) {
     lab.wrmsr(0x830, 1 << 32 | 5 << 8 | 1 << 14).unwrap();
     lab.wrmsr(0x830, 1 << 32 | 6 << 8 | 1 << 14 | 3).unwrap();
 }
 
 #[test]
-fn a_processor_may_halt_for_good_as_soon_as_it_has_started_another() {
+fn a_cpu_may_halt_for_good_as_soon_as_it_has_started_another() {
     let (mut lab, mut second, mut vcpu) = two();
     assert!(!lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host));
     start_second(&mut lab);
@@ -66,13 +66,13 @@ fn a_processor_may_halt_for_good_as_soon_as_it_has_started_another() {
 }
 
 #[test]
-fn a_processor_may_halt_for_good_as_soon_as_it_has_sent_another_an_nmi() {
+fn a_cpu_may_halt_for_good_as_soon_as_it_has_sent_another_an_nmi() {
     let (mut lab, mut second, mut vcpu) = two();
     start_second(&mut lab);
     lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host);
     lab.machine.memory().write(Gpa(0x3000), &[0xf4]).unwrap();
     assert_eq!(lab.machine.handle(Exit::Halt, &mut vcpu, &mut second, &mut lab.host), Outcome::Idle);
-    assert_eq!(second.activity(), Activity::Deaf);
+    assert_eq!(second.activity(), Activity::HaltedForGood);
     lab.wrmsr(0x830, 1 << 32 | 4 << 8 | 1 << 14).unwrap();
     assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle);
     assert!(lab.machine.prepare_entry(&mut vcpu, &mut second, &mut lab.host));
@@ -86,10 +86,10 @@ fn the_host_never_comes_between_sti_and_the_halt_it_shadows() {
     lab.vcpu.rflags |= Rflags::INTERRUPT.bits();
     lab.vcpu.is_in_interrupt_shadow = true;
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
-    assert_eq!((lab.vcpu.rip, lab.processor.activity()), (RIP + 1, Activity::Halted));
-    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "it waits");
-    lab.machine.send(&mut lab.processor, &mut lab.host, &interrupts::edge(0x40));
-    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.processor, &mut lab.host), "and wakes");
+    assert_eq!((lab.vcpu.rip, lab.cpu.activity()), (RIP + 1, Activity::Halted));
+    assert!(!lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host), "it waits");
+    lab.machine.send(&mut lab.cpu, &mut lab.host, &interrupts::edge(0x40));
+    assert!(lab.machine.prepare_entry(&mut lab.vcpu, &mut lab.cpu, &mut lab.host), "and wakes");
     assert_eq!(lab.vcpu.injected, Some(Event::Interrupt(0x40)));
 }
 
@@ -99,5 +99,5 @@ fn any_other_instruction_in_the_shadow_is_the_guests() {
     lab.at(&[0x90]);
     lab.vcpu.is_in_interrupt_shadow = true;
     assert_eq!(lab.handle(Exit::HostInterrupt), Outcome::HostInterrupt);
-    assert_eq!((lab.vcpu.rip, lab.processor.activity()), (RIP, Activity::Running));
+    assert_eq!((lab.vcpu.rip, lab.cpu.activity()), (RIP, Activity::Running));
 }

@@ -94,7 +94,7 @@ fn the_fadt_leads_to_the_dsdt() {
 }
 
 #[test]
-fn the_madt_has_one_local_apic_per_processor_and_one_ioapic() {
+fn the_madt_has_one_local_apic_per_cpu_and_one_ioapic() {
     let tables = tables(3);
     let madt = table(&tables, b"APIC");
     assert_eq!((u32_at(madt, 36), u32_at(madt, 40)), (0xfee0_0000, 0));
@@ -120,11 +120,11 @@ fn the_mcfg_names_bus_0_only() {
 }
 
 #[test]
-fn the_most_processors_fit_and_more_are_refused() {
+fn the_most_cpus_fit_and_more_are_refused() {
     assert!(tables(MAX_VCPUS).len() <= layout::ACPI_TABLES_BYTES);
     for vcpus in [0, MAX_VCPUS + 1, u32::MAX] {
         assert_eq!(build(&AcpiConfig { vcpus }), Err(BadVcpuCount { vcpus }));
     }
-    let expected = "0 virtual processors cannot be described: give the guest 1 to 4096";
+    let expected = "0 vCPUs cannot be described: give the guest 1 to 4096";
     assert_eq!(BadVcpuCount { vcpus: 0 }.to_string(), expected);
 }

@@ -49,7 +49,7 @@ mod offset {
 const BOOT_FLAG: u16 = 0xaa55;
 const MAGIC: &[u8; 4] = b"HdrS";
 const OLDEST_VERSION: u16 = 0x020c;
-/// From this version on the zero page names the RSDP; older kernels look for it below 1 MiB, where it is.
+/// From this version on the zero page names the RSDP; older kernels search for it below 1 MiB, where it is.
 const RSDP_VERSION: u16 = 0x020e;
 const LOADED_HIGH: u8 = 1 << 0;
 const XLF_KERNEL_64: u16 = 1 << 0;

@@ -95,7 +95,7 @@ pub fn instruction_breakpoint() -> Result<(), Wrong> {
     const BREAK: u64 = DR7_RESET | 1 << 2;
     begin();
     let at: u64;
-    // SAFETY: the hook comes back, and switches the breakpoint off.
+    // SAFETY: the hook comes back, and disables the breakpoint.
     unsafe {
         asm!("lea {at}, [rip + 5f]", "mov dr1, {at}", "mov dr7, {on}", "5: nop", at = out(reg) at, on = in(reg) BREAK);
     }

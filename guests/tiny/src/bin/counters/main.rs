@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tries its performance counters, whosever registers its processor shows.
+//! Tries its performance counters, whosever registers its CPU shows.
 //!
 //! The command line names what to do (`do=registers,overflow`); each prints `counters: NAME: ok`, or
 //! `counters: NAME: WRONG` and what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead,

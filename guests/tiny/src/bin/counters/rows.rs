@@ -67,7 +67,7 @@ pub fn all(unit: &Unit, repetitions: usize) -> bool {
     are_handled
 }
 
-/// A thread with four counters leaves the guest's processor, and another one comes: what Linux does.
+/// A thread with four counters leaves the guest's CPU, and another one comes: what Linux does.
 fn threads(unit: &Unit, repetitions: usize, control: u32, all: u64) {
     let each = |action: &dyn Fn(u32)| {
         cpu::write_msr(control, 0);

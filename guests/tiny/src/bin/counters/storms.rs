@@ -30,7 +30,7 @@ pub fn compute() -> ! {
     }
 }
 
-/// A counter counts, is never stopped and never written; the guest leaves its processor all the time.
+/// A counter counts, is never stopped and never written; the guest leaves its CPU all the time.
 fn count(unit: &Unit) -> ! {
     cpu::write_msr(unit.select(0), unit.cycles() | COUNTS);
     loop {

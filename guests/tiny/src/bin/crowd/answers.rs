@@ -29,12 +29,12 @@ pub fn expect(what: &'static str, item: u64, got: u64, wanted: u64) -> Result<()
     if got == wanted { Ok(()) } else { Err(Wrong { what, item, got, wanted }) }
 }
 
-/// What each processor has counted of a vector.
+/// What each CPU has counted of a vector.
 pub fn counts(vector: u8) -> [u32; MOST] {
-    core::array::from_fn(|processor| count_of(processor, vector))
+    core::array::from_fn(|cpu| count_of(cpu, vector))
 }
 
-/// Sends a vector by this command, and sees that the processors of the set `wanted` get it once each, and no other
+/// Sends a vector by this command, and sees that the CPUs of the set `wanted` get it once each, and no other
 /// does.
 pub fn reaches(what: &'static str, vector: u8, destination: u32, command: u32, wanted: u32) -> Result<(), Wrong> {
     let before = counts(vector);
@@ -65,7 +65,7 @@ pub fn quiet() {
     cpu::interrupts_off();
 }
 
-/// A set with all of these processors in it.
-pub const fn all(processors: usize) -> u32 {
-    (1 << processors) - 1
+/// A set with all of these CPUs in it.
+pub const fn all(cpus: usize) -> u32 {
+    (1 << cpus) - 1
 }

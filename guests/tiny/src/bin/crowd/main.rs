@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several processors: interrupts between them are delivered as the architecture says, storms of them included.
+//! Several CPUs: interrupts between them are delivered as the architecture says, storms of them included.
 //!
 //! The command line names what to do (`do=fixed,nmi`, `do=all`); each prints `crowd: NAME: ok`, or `crowd: NAME: WRONG`
-//! and what came instead. `processors=COUNT` are woken first; `apic=memory` keeps the local APICs' registers in memory.
+//! and what came instead. `cpus=COUNT` are woken first; `apic=memory` keeps the local APICs' registers in memory.
 #![no_std]
 #![no_main]
 // Reason: see the library's.
@@ -42,23 +42,23 @@ const WAYS: &[Way] = &[
 ];
 
 fn main(command_line: &str) -> Verdict {
-    let processors = options::number(command_line, "processors").unwrap_or(1).clamp(1, smp::MOST);
+    let cpus = options::number(command_line, "cpus").unwrap_or(1).clamp(1, smp::MOST);
     match options::value(command_line, "apic") {
         Some("memory") => apic::enable_in_memory(),
         _ => apic::enable(),
     }
-    if !smp::start(processors) {
-        print!("crowd: WRONG: not all of {processors} processors came\n");
+    if !smp::start(cpus) {
+        print!("crowd: WRONG: not all of {cpus} CPUs came\n");
         return Verdict::Wrong;
     }
-    print!("crowd: {processors} processors\n");
+    print!("crowd: {cpus} CPUs\n");
     let names = options::value(command_line, "do").unwrap_or("all");
     let is_wanted = |way: &&Way| names == "all" || names.split(',').any(|name| name == way.0);
-    Verdict::of(WAYS.iter().filter(is_wanted).fold(true, |right, way| run(way, processors) & right))
+    Verdict::of(WAYS.iter().filter(is_wanted).fold(true, |right, way| run(way, cpus) & right))
 }
 
-fn run(&(name, act): &Way, processors: usize) -> bool {
-    match act(processors) {
+fn run(&(name, act): &Way, cpus: usize) -> bool {
+    match act(cpus) {
         Ok(()) => print!("crowd: {name}: ok\n"),
         Err(wrong) => {
             print!("crowd: {name}: WRONG: {wrong}\n");

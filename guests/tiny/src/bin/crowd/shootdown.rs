@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page is mapped elsewhere, and every processor told: none sees the old one any more (AMD APM vol. 2,
+//! A page is mapped elsewhere, and every CPU told: none sees the old one any more (AMD APM vol. 2,
 //! section 5.5.2).
 
 use core::arch::asm;
@@ -27,35 +27,35 @@ static LOOKS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// In round after round the window shows the other page, whose content says the round.
-pub fn nobody_sees_the_old_page(processors: usize) -> Result<(), Wrong> {
+pub fn nobody_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
     show(PAGES[0]);
     cpu::write_memory(PAGES[0], 0);
     hook(VECTOR, |_| invalidate());
-    (1..processors).for_each(|at| smp::give(at, look));
+    (1..cpus).for_each(|at| smp::give(at, look));
     for round in 1..=ROUNDS {
         let page = PAGES[round as usize % 2];
         cpu::write_memory(page, round);
         show(page);
-        // Every other processor has invalidated before it is expected to see this round.
+        // Every other CPU has invalidated before it is expected to see this round.
         let before = count(VECTOR);
-        if processors > 1 {
+        if cpus > 1 {
             apic::send(0, SHORTHAND_OTHERS | u32::from(VECTOR));
         }
-        let told = smp::wait_until(|| count(VECTOR) - before == processors as u32 - 1);
-        expect("processors told in round", round.into(), told.into(), 1)?;
+        let told = smp::wait_until(|| count(VECTOR) - before == cpus as u32 - 1);
+        expect("CPUs told in round", round.into(), told.into(), 1)?;
         ROUND.store(round, Ordering::Release);
         expect("own look in round", round.into(), cpu::read_memory(WINDOW).into(), round.into())?;
         let looks = LOOKS.load(Ordering::Acquire);
-        smp::wait_until(|| processors == 1 || LOOKS.load(Ordering::Acquire) != looks);
+        smp::wait_until(|| cpus == 1 || LOOKS.load(Ordering::Acquire) != looks);
     }
     IS_OVER.store(true, Ordering::Release);
-    let ended = smp::wait_until(|| (1..processors).all(smp::is_done));
-    expect("processors that ended of", processors as u64, ended.into(), 1)?;
+    let ended = smp::wait_until(|| (1..cpus).all(smp::is_done));
+    expect("CPUs that ended of", cpus as u64, ended.into(), 1)?;
     show(WINDOW);
-    expect("looks at an old page of", LOOKS.load(Ordering::Acquire).into(), OLD_SEEN.load(Ordering::Acquire).into(), 0)
+    expect("checks an old page of", LOOKS.load(Ordering::Acquire).into(), OLD_SEEN.load(Ordering::Acquire).into(), 0)
 }
 
-/// Another processor's part: whatever it sees is of the round that was told, or later.
+/// Another CPU's part: whatever it sees is of the round that was told, or later.
 fn look(_at: usize) {
     cpu::interrupts_on();
     while !IS_OVER.load(Ordering::Acquire) {
@@ -80,6 +80,6 @@ fn show(page: u64) {
 }
 
 fn invalidate() {
-    // SAFETY: forgets a translation.
+    // SAFETY: flushes a translation.
     unsafe { asm!("invlpg [{}]", in(reg) WINDOW, options(nostack, preserves_flags)) };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single steps over instructions that a host may carry out in the processor's stead (AMD APM vol. 2, section 13.1.4).
+//! Single steps over instructions that a host may carry out in the CPU's stead (AMD APM vol. 2, section 13.1.4).
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ static STATUS: AtomicU64 = AtomicU64::new(0);
 static PLACES: AtomicU64 = AtomicU64::new(0);
 
 /// CPUID, OUT, RDMSR and their neighbours: each one ends in a debug exception that says why.
-pub fn each_instruction_is_one(_processors: usize) -> Result<(), Wrong> {
+pub fn each_instruction_is_one(_cpus: usize) -> Result<(), Wrong> {
     hook(DEBUG, |rip| {
         STEPS.fetch_add(1, Ordering::Relaxed);
         PLACES.fetch_add(rip, Ordering::Relaxed);

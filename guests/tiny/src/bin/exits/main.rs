@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times what makes a processor leave its guest.
+//! Times what makes a CPU leave its guest.
 //!
 //! Each row does one thing `n` times (command line: `n=1000`) and prints the least and the median time of one round
 //! trip:

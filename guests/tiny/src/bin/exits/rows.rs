@@ -43,7 +43,7 @@ pub fn all(repetitions: usize) -> bool {
 }
 
 /// From the write that sends the interrupt to the first instruction after its handler, the handler's end of interrupt
-/// (a second exit where that is not the processor's own) included.
+/// (a second exit where that is not the CPU's own) included.
 fn self_ipi(repetitions: usize) -> bool {
     let mut lost = 0;
     cpu::interrupts_on();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions that this processor does not have, and bytes that are none.
+//! Instructions that this CPU does not have, and bytes that are none.
 
 use core::arch::asm;
 use tiny::answers::{Wrong, expect_exception};
@@ -39,7 +39,7 @@ const NONE: [(&[u8], u8); 8] = [
     (&[0x66; LONGEST + 5], GENERAL_PROTECTION),
 ];
 
-/// Every instruction the processor does not have is an invalid one; an unknown hypercall is that, or an error.
+/// Every instruction the CPU does not have is an invalid one; an unknown hypercall is that, or an error.
 pub fn absent() -> Result<(), Wrong> {
     for bytes in ABSENT {
         expect_exception("instruction", number(&bytes), INVALID_OPCODE, || execute(&bytes))?;
@@ -89,7 +89,7 @@ fn execute(bytes: &[u8]) {
     code[..bytes.len()].copy_from_slice(bytes);
     code[62..].copy_from_slice(&INVALID);
     // RAX is 0, a control block's possible address, and RCX is 0, no extension of MONITOR's: for impossible ones the
-    // instructions raise #GP before they exit (in QEMU, and on processors), whatever the guest was told of them.
+    // instructions raise #GP before they exit (in QEMU, and on CPUs), whatever the guest was told of them.
     // SAFETY: all memory may be executed. Whatever the bytes do happens to a guest that is made to be broken; the
     // callee of an attempt may change any register.
     unsafe {

@@ -40,7 +40,7 @@ pub fn unknown_msrs() -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Reserved bits of CR4. Not among those that come back: QEMU's emulated processor (seen with 7.2 and 10.0) stays at
+/// Reserved bits of CR4. Not among those that come back: QEMU's emulated CPU (seen with 7.2 and 10.0) stays at
 /// such an instruction for ever.
 pub fn cr4_junk() -> Result<(), Wrong> {
     [1 << 31, 1 << 63]

@@ -27,18 +27,16 @@ const ROUNDS: u32 = 1000;
 fn main(command_line: &str) -> Verdict {
     let seed = options::number(command_line, "seed").unwrap_or(0) as u64;
     let rounds = options::number(command_line, "rounds").map_or(ROUNDS, |rounds| rounds as u32);
-    let processors = options::number(command_line, "processors").unwrap_or(1).clamp(1, smp::MOST);
+    let cpus = options::number(command_line, "cpus").unwrap_or(1).clamp(1, smp::MOST);
     let beats = options::number(command_line, "beats").map_or(u64::MAX, |beats| beats as u64);
     let periods = options::number(command_line, "every").unwrap_or(1).max(1) as u64;
     let names = options::value(command_line, "do").unwrap_or_default();
     state::enable();
     apic::enable();
-    Verdict::of(
-        names.split(',').fold(true, |right, name| run(name, seed, rounds, processors, (beats, periods)) & right),
-    )
+    Verdict::of(names.split(',').fold(true, |right, name| run(name, seed, rounds, cpus, (beats, periods)) & right))
 }
 
-fn run(name: &str, seed: u64, rounds: u32, processors: usize, (beats, periods): (u64, u64)) -> bool {
+fn run(name: &str, seed: u64, rounds: u32, cpus: usize, (beats, periods): (u64, u64)) -> bool {
     let result = match name {
         "fresh" => registers::are_fresh().and_then(|()| memory::is_fresh()),
         "stain" => {
@@ -46,7 +44,7 @@ fn run(name: &str, seed: u64, rounds: u32, processors: usize, (beats, periods): 
             registers::stain(seed)
         }
         "registers" => registers::hold(seed, rounds),
-        "watch" => watch::watch(seed, processors),
+        "watch" => watch::watch(seed, cpus),
         "wait" => wait(),
         "beat" => beat::beat(beats, periods),
         _ => {

@@ -5,7 +5,7 @@ use crate::wrong::Wrong;
 use core::ops::Range;
 use tiny::boot::free_memory;
 
-/// Bytes looked at, or marked, at once.
+/// Bytes checked, or marked, at once.
 const STEP: usize = 8;
 
 /// Memory that nobody has used is zero.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registers that a processor keeps beside its general ones: x87, SSE and AVX, debug addresses, TSC_AUX (AMD APM
+//! The registers that a CPU keeps beside its general ones: x87, SSE and AVX, debug addresses, TSC_AUX (AMD APM
 //! vol. 2, chapters 11 and 13). Compiled code of this target uses none of them.
 
 use crate::wrong::Wrong;

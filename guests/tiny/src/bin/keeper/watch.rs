@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All processors look without a pause at what no pause may change: memory, the clock, a timer; and at how long they
+//! All CPUs look without a pause at what no pause may change: memory, the clock, a timer; and at how long they
 //! were away.
 
 use core::hint::spin_loop;
@@ -21,29 +21,29 @@ const AHEAD: u64 = 1 << 20;
 const LOST: u64 = 1 << 35;
 /// Ticks between two lines: some tens of milliseconds.
 const LINE_EVERY: u64 = 1 << 27;
-/// Words of memory looked at between two looks at the clock.
+/// Words of memory checked between two samples of the clock.
 const WORDS: u64 = 32;
-/// Memory that is looked at, at most: all of it is, some times a second.
+/// Memory that is checked, at most: all of it is, some times a second.
 const MOST_BYTES: u64 = 16 << 20;
 
 static SEED: AtomicU64 = AtomicU64::new(0);
-static PROCESSORS: AtomicU64 = AtomicU64::new(1);
-/// The latest time that any processor has seen.
+static CPUS: AtomicU64 = AtomicU64::new(1);
+/// The latest time that any CPU has seen.
 static LATEST: AtomicU64 = AtomicU64::new(0);
-/// By processor: the longest it was away since the last line.
+/// By CPU: the longest it was away since the last line.
 static AWAY: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static IS_WRONG: AtomicBool = AtomicBool::new(false);
 
 /// Fills the memory with a pattern, and watches for ever, or until something is wrong. Lines say how long each
-/// processor was away from its work at most since the line before, in ticks.
-pub fn watch(seed: u64, processors: usize) -> Result<(), Wrong> {
+/// CPU was away from its work at most since the line before, in ticks.
+pub fn watch(seed: u64, cpus: usize) -> Result<(), Wrong> {
     memory::stain_part(seed, watched());
     SEED.store(seed, Ordering::Relaxed);
-    PROCESSORS.store(processors as u64, Ordering::Relaxed);
-    if !smp::start(processors) {
-        return Err(Wrong { what: "processors", item: 0, found: 1, wanted: processors as u64 });
+    CPUS.store(cpus as u64, Ordering::Relaxed);
+    if !smp::start(cpus) {
+        return Err(Wrong { what: "CPUs", item: 0, found: 1, wanted: cpus as u64 });
     }
-    (1..processors).for_each(|processor| smp::give(processor, on_another));
+    (1..cpus).for_each(|cpu| smp::give(cpu, on_another));
     Watcher::new(0).run()
 }
 
@@ -52,16 +52,16 @@ fn watched() -> Range<u64> {
     free.start..free.end.min(free.start + MOST_BYTES)
 }
 
-fn on_another(processor: usize) {
-    if let Err(wrong) = Watcher::new(processor).run() {
+fn on_another(cpu: usize) {
+    if let Err(wrong) = Watcher::new(cpu).run() {
         print!("keeper: watch: WRONG: {wrong}\n");
         IS_WRONG.store(true, Ordering::Release);
     }
 }
 
-/// One processor's watch.
+/// One CPU's watch.
 struct Watcher {
-    processor: usize,
+    cpu: usize,
     last: u64,
     next_line: u64,
     lines: u64,
@@ -73,11 +73,11 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(processor: usize) -> Self {
+    fn new(cpu: usize) -> Self {
         let now = ticks();
         let memory = watched();
         let at = memory.start;
-        Self { processor, last: now, next_line: now + LINE_EVERY, lines: 0, memory, at, deadline: 0, fired_before: 0 }
+        Self { cpu, last: now, next_line: now + LINE_EVERY, lines: 0, memory, at, deadline: 0, fired_before: 0 }
     }
 
     fn run(&mut self) -> Result<(), Wrong> {
@@ -87,7 +87,7 @@ impl Watcher {
         let mut result = Ok(());
         while result.is_ok() && !IS_WRONG.load(Ordering::Acquire) {
             result = self.look();
-            // An emulator that has processors take turns goes on with the next.
+            // An emulator that has CPUs take turns goes on with the next.
             spin_loop();
         }
         cpu::interrupts_off();
@@ -95,37 +95,37 @@ impl Watcher {
     }
 
     fn look(&mut self) -> Result<(), Wrong> {
-        self.look_at_clock()?;
+        self.read_clock()?;
         self.at = memory::holds(SEED.load(Ordering::Relaxed), &self.memory, self.at, WORDS)?;
-        self.look_at_timer()?;
-        if self.processor == 0 && self.last > self.next_line {
+        self.check_timer()?;
+        if self.cpu == 0 && self.last > self.next_line {
             self.tell();
         }
         Ok(())
     }
 
-    /// The clock never goes back, whichever processor looks.
-    fn look_at_clock(&mut self) -> Result<(), Wrong> {
+    /// The clock never goes back, whichever CPU looks.
+    fn read_clock(&mut self) -> Result<(), Wrong> {
         let seen = LATEST.load(Ordering::Acquire);
         let now = ticks();
         if now < seen.max(self.last) {
-            let item = self.processor as u64;
-            return Err(Wrong { what: "the clock of processor", item, found: now, wanted: seen.max(self.last) });
+            let item = self.cpu as u64;
+            return Err(Wrong { what: "the clock of CPU", item, found: now, wanted: seen.max(self.last) });
         }
         LATEST.fetch_max(now, Ordering::AcqRel);
-        AWAY[self.processor].fetch_max(now - self.last, Ordering::Relaxed);
+        AWAY[self.cpu].fetch_max(now - self.last, Ordering::Relaxed);
         self.last = now;
         Ok(())
     }
 
     /// A timer fires once, and not before its time.
-    fn look_at_timer(&mut self) -> Result<(), Wrong> {
-        let fired = interrupts::count_of(self.processor, TIMER_VECTOR).wrapping_sub(self.fired_before);
+    fn check_timer(&mut self) -> Result<(), Wrong> {
+        let fired = interrupts::count_of(self.cpu, TIMER_VECTOR).wrapping_sub(self.fired_before);
         let now = ticks();
         let is_lost = now > self.deadline + LOST;
         if fired > 1 || (fired == 1 && now < self.deadline) || is_lost {
-            let item = self.processor as u64;
-            return Err(Wrong { what: "the timer of processor", item, found: u64::from(fired), wanted: 1 });
+            let item = self.cpu as u64;
+            return Err(Wrong { what: "the timer of CPU", item, found: u64::from(fired), wanted: 1 });
         }
         if fired == 1 && read_msr(apic::TSC_DEADLINE_MSR) == 0 {
             self.arm();
@@ -134,7 +134,7 @@ impl Watcher {
     }
 
     fn arm(&mut self) {
-        self.fired_before = interrupts::count_of(self.processor, TIMER_VECTOR);
+        self.fired_before = interrupts::count_of(self.cpu, TIMER_VECTOR);
         self.deadline = ticks() + AHEAD;
         write_msr(apic::TSC_DEADLINE_MSR, self.deadline);
     }
@@ -142,7 +142,7 @@ impl Watcher {
     fn tell(&mut self) {
         self.lines += 1;
         print!("keeper: watch: {}:", self.lines);
-        for away in AWAY.iter().take(PROCESSORS.load(Ordering::Relaxed) as usize) {
+        for away in AWAY.iter().take(CPUS.load(Ordering::Relaxed) as usize) {
             print!(" {}", away.swap(0, Ordering::Relaxed));
         }
         print!("\n");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times how a processor passes from one virtual processor to another, and how much of it each has.
+//! Times how a CPU passes from one vCPU to another, and how much of it each has.
 //!
-//! `do=switch`: two processors of one guest, which the host is to run on one of its own, write down the time without a
-//! pause; who finds that the other has written meanwhile has just got the processor. A sample is the time from the last
+//! `do=switch`: two CPUs of one guest, which the host is to run on one of its own, write down the time without a
+//! pause; who finds that the other has written meanwhile has just got the CPU. A sample is the time from the last
 //! word of the one to the first of the other:
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! With `counters=COUNT` so many performance counters of each count meanwhile.
 //!
 //! `do=share`: counts rounds of work in each of some whole seconds of the wall clock that all guests of the host have
-//! in common, so that the counts of guests that share a processor can be compared:
+//! in common, so that the counts of guests that share a CPU can be compared:
 //!
 //! ```text
 //! turns: second=1763668801 rounds=812345

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of a processor a guest has, second by second of the wall clock.
+//! How much of a CPU a guest has, second by second of the wall clock.
 //!
 //! The wall clock is KVM's (Linux Documentation/virt/kvm/x86/msr.rst): the time at which the guest's time stamp counter
 //! was zero, asked for once, and the counter's rate from CPUID leaf 4000_0010h, so that looking at it is no exit.
@@ -16,7 +16,7 @@ const NANOSECONDS: u128 = 1_000_000_000;
 const ROOM: usize = 16;
 /// Steps of one round of work.
 const STEPS: u64 = 64;
-/// Rounds between two signs of life. Who only looks at the clock is taken for a kernel that waits for ever in a delay
+/// Rounds between two signs of life. Who only checks the clock is taken for a kernel that waits for ever in a delay
 /// loop, and gets less than its share; an access to a port, here one that is nobody's, tells the two apart.
 const ROUNDS_BETWEEN_SIGNS: u64 = 1024;
 const SIGN_OF_LIFE: u16 = 0x80;
@@ -88,6 +88,6 @@ impl Clock {
 }
 
 fn now() -> u64 {
-    // SAFETY: every 64-bit processor has RDTSC, and CR4.TSD is clear.
+    // SAFETY: every 64-bit CPU has RDTSC, and CR4.TSD is clear.
     unsafe { _rdtsc() }
 }

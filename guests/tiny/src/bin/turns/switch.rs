@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From one virtual processor's last instruction to the other's first.
+//! From one vCPU's last instruction to the other's first.
 //!
 //! Both run this loop; under `-icount shift=0` a tick is an instruction, so a sample is the length of the path plus at
 //! most one turn of the loop on either side (some twenty instructions).
@@ -24,7 +24,7 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 pub fn measure(samples: usize, counters: usize) -> bool {
     apic::enable();
     if !smp::start(2) {
-        print!("turns: switch WRONG: there is no second processor\n");
+        print!("turns: switch WRONG: there is no second CPU\n");
         return false;
     }
     let wanted = samples.clamp(1, ROOM);
@@ -45,7 +45,7 @@ fn take_turns(own: usize) {
     let other = 1 - own;
     let mut before = SEEN[other].load(Ordering::Relaxed);
     while !IS_OVER.load(Ordering::Relaxed) {
-        // SAFETY: every 64-bit processor has RDTSC, and CR4.TSD is clear.
+        // SAFETY: every 64-bit CPU has RDTSC, and CR4.TSD is clear.
         let now = unsafe { _rdtsc() };
         SEEN[own].store(now, Ordering::Relaxed);
         let last = SEEN[other].load(Ordering::Relaxed);

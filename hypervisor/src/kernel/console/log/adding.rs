@@ -9,17 +9,17 @@ use super::{drain, heritage};
 use crate::arch::memory as frames;
 use crate::kernel::inherited;
 
-/// Gives processor `index`, which does not run yet, a ring of `bytes` in memory that outlasts this image; one that has
-/// been here before keeps its ring. The boot processor's takes over what has been logged so far.
+/// Gives CPU `index`, which does not run yet, a ring of `bytes` in memory that outlasts this image; one that has
+/// been here before keeps its ring. The boot CPU's takes over what has been logged so far.
 pub fn add_ring(index: u32, bytes: u64) {
     let (Some(slot), Some(range_slot)) = (RINGS.get(index as usize), FRAMES.get(index as usize)) else { return };
     if let Some(ring) = slot.get() {
-        ring.begin_anew();
+        ring.restart();
         return;
     }
     let made = frames::permanent_words(bytes);
     let Some((start, words)) = made else {
-        log::error!("processor {index} has no log of its own: no memory for it; give the machine more");
+        log::error!("CPU {index} has no log of its own: no memory for it; give the machine more");
         return;
     };
     match Ring::new(words, index, clock()) {
@@ -39,7 +39,7 @@ pub fn add_ring(index: u32, bytes: u64) {
                 take_over(&ring, &mut cursor);
             }
         }
-        Err(error) => log::error!("processor {index} has no log of its own: {error}"),
+        Err(error) => log::error!("CPU {index} has no log of its own: {error}"),
     }
 }
 

@@ -7,26 +7,26 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Ring};
 
 use super::rings::{RINGS, ring};
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::percpu::MAX_CPUS;
 
 /// Bytes that the longest line takes, its end included: every character of a record may print as an escape.
 pub const LINE_BYTES: usize = 2048;
 
 /// How far each ring has been printed: whoever prints next, after the end of the host too, goes on there.
-static PRINTED: [AtomicU64; MAX_PROCESSORS] = [const { AtomicU64::new(0) }; MAX_PROCESSORS];
+static PRINTED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
 /// How many rings do not begin with what is to be printed first: [`PRINTED`] says where that is.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
 /// Nothing that `ring` holds now is to be printed. Called before anybody reads it.
 pub fn begin_with(ring: &Ring<'_>) {
-    if let Some(printed) = PRINTED.get(ring.processor() as usize) {
+    if let Some(printed) = PRINTED.get(ring.cpu() as usize) {
         printed.store(Cursor::newest(ring).to_word(), Ordering::Relaxed);
         BEGUN.fetch_add(1, Ordering::Release);
     }
 }
 
-/// The boot processor's records move into `ring`, where they have the same numbers and other places.
+/// The boot CPU's records move into `ring`, where they have the same numbers and other places.
 pub fn follow_move(ring: &Ring<'_>) {
     let sequence = Cursor::from_word(PRINTED[0].load(Ordering::Relaxed)).sequence();
     PRINTED[0].store(Cursor::at(ring, sequence).to_word(), Ordering::Relaxed);
@@ -34,10 +34,10 @@ pub fn follow_move(ring: &Ring<'_>) {
 
 /// A reader of the whole log: lines in the order of their time stamps. What was lost is a line of its own.
 pub struct Drain {
-    merge: Merge<MAX_PROCESSORS>,
+    merge: Merge<MAX_CPUS>,
     copied: Copied,
     reach: Reach,
-    /// The boot processor's records have moved from the first ring into its own.
+    /// The boot CPU's records have moved from the first ring into its own.
     has_moved: bool,
     /// How many rings it has begun with behind what another image has printed.
     begun: u32,

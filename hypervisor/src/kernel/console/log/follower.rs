@@ -6,12 +6,12 @@ use alloc::boxed::Box;
 use klog::{Copied, Cursor, Memory as _, Merge, Merged, Reach, Record};
 
 use super::rings::ring;
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::percpu::MAX_CPUS;
 
-/// All processors' records, in the order of time.
+/// All CPUs' records, in the order of time.
 pub struct Follower {
     // Too large for a stack that others share.
-    merge: Box<Merge<MAX_PROCESSORS>>,
+    merge: Box<Merge<MAX_CPUS>>,
     copied: Copied,
 }
 
@@ -19,7 +19,7 @@ impl Follower {
     /// From this time on, in ticks; 0 is the oldest record that is kept.
     pub fn since(ticks: u64) -> Self {
         let mut merge = Box::new(Merge::new());
-        for index in 0..MAX_PROCESSORS {
+        for index in 0..MAX_CPUS {
             if let Some(ring) = ring(index) {
                 merge.set_cursor(index, Cursor::since(ring, ticks));
             }

@@ -2,7 +2,7 @@
 //! What the image before has logged, taken over into this image's rings: under its numbers, with its times. It is not
 //! printed again.
 //!
-//! Each processor's numbers go on where they stopped, so whoever follows the log sees no gap. The first ring comes
+//! Each CPU's numbers go on where they stopped, so whoever follows the log sees no gap. The first ring comes
 //! before there is memory, and holds this image's records only, numbered from there.
 
 use klog::{Copied, Cursor, Foreign, Ring, Step};
@@ -18,16 +18,16 @@ pub fn count_on(ring: &Ring<'_>) {
     if inherited::is_update() {
         return;
     }
-    if let Some(records) = inherited::logged(ring.processor()) {
+    if let Some(records) = inherited::logged(ring.cpu()) {
         ring.count_from(records);
         drain::begin_with(ring);
     }
 }
 
-/// Copies what the image before has logged on this processor into `ring`, which is empty.
+/// Copies what the image before has logged on this CPU into `ring`, which is empty.
 pub fn take_over(ring: &Ring<'_>) {
-    let Some(mut records) = inherited::logged(ring.processor()) else { return };
-    inherited::with_log(ring.processor(), |bytes| match Foreign::adopt(bytes) {
+    let Some(mut records) = inherited::logged(ring.cpu()) else { return };
+    inherited::with_log(ring.cpu(), |bytes| match Foreign::adopt(bytes) {
         Ok(old) => {
             // It has logged since it told.
             records = records.max(old.written());
@@ -36,10 +36,10 @@ pub fn take_over(ring: &Ring<'_>) {
             ring.count_from(records.saturating_sub(kept));
             each(&old, &mut |record| copy(record, ring));
         }
-        Err(error) => log::warn!("the log of processor {} before this image: {error}", ring.processor()),
+        Err(error) => log::warn!("the log of CPU {} before this image: {error}", ring.cpu()),
     });
     ring.count_from(records);
-    if ring.processor() != 0 || inherited::is_update() {
+    if ring.cpu() != 0 || inherited::is_update() {
         drain::begin_with(ring);
     }
 }

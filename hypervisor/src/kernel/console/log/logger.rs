@@ -8,11 +8,11 @@ use klog::{Level, Ring};
 use super::super::output;
 use super::heritage;
 use super::rings::{EARLY, EARLY_MEMORY, clock, write};
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu, wake};
+use crate::arch::percpu::{BOOT_CPU, PerCpu, wake};
 
 /// Somebody on the control channel wants what is new.
 static HAS_FOLLOWER: AtomicBool = AtomicBool::new(false);
-/// Something was logged that the follower's processor has not been told of.
+/// Something was logged that the follower's CPU has not been told of.
 static HAS_NEWS: AtomicBool = AtomicBool::new(false);
 
 struct Logger;
@@ -38,12 +38,12 @@ pub fn set_followed(is_followed: bool) {
     HAS_FOLLOWER.store(is_followed, Ordering::Relaxed);
 }
 
-/// From each processor's loop: the one that serves followers learns of what others have logged.
+/// From each CPU's loop: the one that serves followers learns of what others have logged.
 pub fn tell_follower(me: &PerCpu) {
     if HAS_NEWS.load(Ordering::Relaxed) {
         HAS_NEWS.store(false, Ordering::Relaxed);
-        if me.index != BOOT_PROCESSOR {
-            wake(BOOT_PROCESSOR);
+        if me.index != BOOT_CPU {
+            wake(BOOT_CPU);
         }
     }
 }

@@ -9,7 +9,7 @@ use klog::{Clock, Copied, Level, Memory as _, Ring};
 use spin::Once;
 use units::{ByteSize, PAGE_BYTES, PhysRange};
 
-use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
+use crate::arch::percpu::{MAX_CPUS, PerCpu};
 use crate::arch::{cpu, timer};
 
 /// Words of the first ring: enough for what is logged before there is memory.
@@ -18,20 +18,20 @@ const EARLY_WORDS: usize = 1024;
 pub static EARLY_MEMORY: [AtomicU64; EARLY_WORDS] = [const { AtomicU64::new(0) }; EARLY_WORDS];
 pub static EARLY: Once<Ring<'static>> = Once::new();
 /// The rings in frames, by CPU.
-pub static RINGS: [Once<Ring<'static>>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+pub static RINGS: [Once<Ring<'static>>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 /// Where each ring lies in physical memory.
-pub static FRAMES: [Once<PhysRange>; MAX_PROCESSORS] = [const { Once::new() }; MAX_PROCESSORS];
+pub static FRAMES: [Once<PhysRange>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 
 /// The clock has been measured: times of all records are as it says.
 pub fn set_clock() {
-    (0..MAX_PROCESSORS).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
+    (0..MAX_CPUS).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
 }
 
 pub fn clock() -> Clock {
     Clock { origin: timer::origin(), hz: timer::tsc_hz() }
 }
 
-/// The ring of processor `index`.
+/// The ring of CPU `index`.
 #[inline]
 pub fn ring(index: usize) -> Option<&'static Ring<'static>> {
     RINGS.get(index)?.get().or_else(|| if index == 0 { EARLY.get() } else { None })
@@ -46,7 +46,7 @@ pub fn memory() -> impl Iterator<Item = PhysRange> {
 #[derive(Clone, Copy, Debug)]
 pub struct Legacy {
     /// Whose.
-    pub processor: u32,
+    pub cpu: u32,
     /// Whole frames.
     pub range: PhysRange,
     /// The number that its next record gets.
@@ -55,14 +55,14 @@ pub struct Legacy {
 
 /// The rings, for the next image.
 pub fn legacies() -> impl Iterator<Item = Legacy> {
-    RINGS.iter().zip(&FRAMES).zip(0..).filter_map(|((ring, range), processor)| {
+    RINGS.iter().zip(&FRAMES).zip(0..).filter_map(|((ring, range), cpu)| {
         let bytes = range.get()?.bytes().next_multiple_of(PAGE_BYTES);
         let range = PhysRange::from_start(range.get()?.start(), bytes)?;
-        Some(Legacy { processor, range, records: ring.get()?.written() })
+        Some(Legacy { cpu, range, records: ring.get()?.written() })
     })
 }
 
-/// Whether processor `index` has a ring of its own.
+/// Whether CPU `index` has a ring of its own.
 pub fn has_ring(index: u32) -> bool {
     RINGS.get(index as usize).is_some_and(Once::is_completed)
 }
@@ -79,8 +79,8 @@ pub fn copy(copied: &Copied, ring: &Ring<'_>) {
     ring.write(record.level, record.module, format_args!("{}", record.text), || copied.ticks());
 }
 
-/// Writes a record into the calling processor's ring. In any context: nothing here waits, allocates, or takes a lock.
-/// What a processor without a ring says is gone: nobody writes another's.
+/// Writes a record into the calling CPU's ring. In any context: nothing here waits, allocates, or takes a lock.
+/// What a CPU without a ring says is gone: nobody writes another's.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {

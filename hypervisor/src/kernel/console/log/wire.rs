@@ -10,7 +10,7 @@ pub fn to_wire<'a>(record: &klog::Record<'a>) -> LogRecord<'a> {
     LogRecord {
         sequence: record.sequence,
         time_ns: record.time_ns,
-        processor: record.processor,
+        cpu: record.cpu,
         level: match record.level {
             klog::Level::Error => wire::Level::Error,
             klog::Level::Warn => wire::Level::Warn,

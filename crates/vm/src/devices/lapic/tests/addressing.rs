@@ -48,7 +48,7 @@ fn an_interrupt_to_oneself_is_taken_at_once() {
 }
 
 #[test]
-fn a_sequence_that_starts_a_processor_is_sent() {
+fn a_sequence_that_starts_a_cpu_is_sent() {
     let mut lapic = xapic(0);
     assert_eq!(command(&mut lapic, 1, 0xc500), sent(Destination::Physical(1), DeliveryMode::Init, 0));
     assert_eq!(command(&mut lapic, 1, 0x8500), Action::None);

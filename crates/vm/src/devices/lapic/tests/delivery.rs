@@ -123,7 +123,7 @@ fn an_illegal_error_vector_is_one_more_error_and_no_interrupt() {
 }
 
 #[test]
-fn nmi_init_and_startup_are_the_processors() {
+fn nmi_init_and_startup_are_the_cpus() {
     let mut lapic = Lapic::new(1, false);
     assert_eq!(lapic.accept(&of_mode(DeliveryMode::Nmi, 2)), Acceptance::Nmi);
     assert_eq!(lapic.accept(&of_mode(DeliveryMode::Init, 0)), Acceptance::Init);

@@ -225,7 +225,7 @@ proptest! {
         }
     }
 
-    /// However late it is looked at, a periodic timer is next due within one period, on its own grid.
+    /// However late it is checked, a periodic timer is next due within one period, on its own grid.
     #[test]
     fn a_periodic_timer_keeps_its_grid(
         initial in 1u32.., divide in prop::sample::select(Vec::from([0u32, 1, 2, 3, 8, 9, 10, 11])), late in 0u64..1 << 60,

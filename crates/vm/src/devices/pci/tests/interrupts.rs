@@ -20,7 +20,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// With MSI-X enabled: vector n of the function is vector 0x30 + n of processor n, not masked.
+/// With MSI-X enabled: vector n of the function is vector 0x30 + n of CPU n, not masked.
 fn with_msix() -> Lab {
     let mut lab = lab();
     for vector in 0..u64::from(Probe::VECTORS) {
@@ -46,7 +46,7 @@ fn sent(lab: &mut Lab) -> Vec<u8> {
 }
 
 #[test]
-fn a_vector_is_a_message_to_the_processor_in_its_entry() {
+fn a_vector_is_a_message_to_the_cpu_in_its_entry() {
     let mut lab = with_msix();
     set(&mut lab, RAISE, 3);
     let message = lab.world.outputs.take_messages().next().expect("a message");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Base addresses: sized, moved, switched on and off by the guest.
+//! Base addresses: sized, moved, enabled and disabled by the guest.
 
 use super::*;
 

@@ -113,7 +113,7 @@ fn a_vector_store_of_a_part_stores_only_that() {
 
 #[test]
 fn an_address_relative_to_rip_is_computed_from_the_end_wherever_the_code_lies() {
-    // vmovdqu [rip + 0x1ef4], ymm0: 8 bytes of code. At offset 0 of a page the address itself is looked at.
+    // vmovdqu [rip + 0x1ef4], ymm0: 8 bytes of code. At offset 0 of a page the address itself is checked.
     let code = [0xc5, 0xfe, 0x7f, 0x05, 0xf8, 0x1e, 0x00, 0x00];
     let (mut vcpu, memory) = long_mode(&code);
     let mut recent = Recent::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Results and flags as the manual defines them (AMD APM vol. 3, chapter 3), by arithmetic on numbers without a width:
-//! written without a look at the emulator, which works with masks and single bits.
+//! written without a sample of the emulator, which works with masks and single bits.
 use crate::addr::AccessSize;
 
 pub const CF: u64 = 1;

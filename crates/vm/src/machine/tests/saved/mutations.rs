@@ -41,10 +41,10 @@ proptest! {
     ) {
         let mut lab = Lab::new();
         run(&mut lab, &before);
-        let parcel = lab.parcel();
-        let (mut policy, mut leaves) = contents::<Policy>(&parcel.policy);
-        let (mut vcpu, _) = contents::<Vcpu>(&parcel.vcpu);
-        let (mut devices, mut functions) = contents::<Devices>(&parcel.devices);
+        let hand_over = lab.hand_over();
+        let (mut policy, mut leaves) = contents::<Policy>(&hand_over.policy);
+        let (mut vcpu, _) = contents::<Vcpu>(&hand_over.vcpu);
+        let (mut devices, mut functions) = contents::<Devices>(&hand_over.devices);
         for (place, at, value) in changes {
             match place {
                 Place::Policy => change(policy.as_mut_bytes(), at, value),
@@ -54,11 +54,11 @@ proptest! {
                 Place::Functions => change(&mut functions, at, value),
             }
         }
-        let spoilt = Parcel {
+        let spoilt = HandOver {
             policy: block(0, VERSION, |into, tail| { *into = policy; tail[..leaves.len()].copy_from_slice(&leaves); leaves.len() }),
             vcpu: block(0, VERSION, |into, _| { *into = vcpu; 0 }),
             devices: block(0, VERSION, |into, tail| { *into = devices; tail[..functions.len()].copy_from_slice(&functions); functions.len() }),
-            ..parcel
+            ..hand_over
         };
         if let Ok(mut lab) = Lab::opened(&spoilt, lab.host.clone()) {
             run(&mut lab, &after);
@@ -75,7 +75,7 @@ proptest! {
     ) {
         let mut lab = Lab::new();
         let mut vcpu = Vcpu::new_zeroed();
-        lab.machine.save_vcpu(&lab.vcpu, &lab.processor, &mut vcpu);
+        lab.machine.save_vcpu(&lab.vcpu, &lab.cpu, &mut vcpu);
         // One at a time: all of it at random would never pass the first check.
         let bytes = match piece {
             0 => vcpu.events.as_mut_bytes(),
@@ -85,7 +85,7 @@ proptest! {
             _ => vcpu.lapic.as_mut_bytes(),
         };
         bytes.iter_mut().zip(&seed).for_each(|(byte, random)| *byte ^= random & random.rotate_left(4));
-        if lab.machine.restore_vcpu(&vcpu, &mut lab.vcpu, &mut lab.processor).is_ok() {
+        if lab.machine.restore_vcpu(&vcpu, &mut lab.vcpu, &mut lab.cpu).is_ok() {
             run(&mut lab.carried(), &steps);
         }
     }

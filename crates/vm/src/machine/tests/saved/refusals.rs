@@ -6,20 +6,20 @@ use zerocopy::{FromBytes, FromZeros};
 
 use super::*;
 
-/// The field for which a virtual processor is refused; it stays as it was.
+/// The field for which a vCPU is refused; it stays as it was.
 fn vcpu(spoil: impl FnOnce(&mut Vcpu)) -> &'static str {
     let lab = Lab::new();
     let mut carried = lab.carried();
     let mut state = Vcpu::new_zeroed();
-    lab.machine.save_vcpu(&lab.vcpu, &lab.processor, &mut state);
+    lab.machine.save_vcpu(&lab.vcpu, &lab.cpu, &mut state);
     spoil(&mut state);
-    let error = carried.machine.restore_vcpu(&state, &mut carried.vcpu, &mut carried.processor).expect_err("refused");
-    assert_eq!(carried.parcel(), lab.parcel(), "what is refused changes nothing");
+    let error = carried.machine.restore_vcpu(&state, &mut carried.vcpu, &mut carried.cpu).expect_err("refused");
+    assert_eq!(carried.hand_over(), lab.hand_over(), "what is refused changes nothing");
     error.field
 }
 
 #[test]
-fn virtual_processors_that_cannot_be_are_refused() {
+fn vcpus_that_cannot_be_are_refused() {
     assert_eq!(vcpu(|s| s.lapic.id = 1.into()), "lapic.id");
     assert_eq!(vcpu(|s| s.lapic.task_priority = 256.into()), "lapic.task_priority");
     assert_eq!(vcpu(|s| s.lapic.spurious = u32::MAX.into()), "lapic.spurious");

@@ -106,7 +106,7 @@ fn the_initrd_stays_below_the_kernels_limit() {
 }
 
 #[test]
-fn an_initrd_that_would_overlap_the_kernel_is_refused_with_the_mend() {
+fn an_initrd_that_would_overlap_the_kernel_is_refused_with_the_hint() {
     let initrd = std::vec![0; 5 * MIB as usize];
     let refused = load(&memory(4), &bzimage(), b"", &[module(&initrd)]).unwrap_err();
     let expected =

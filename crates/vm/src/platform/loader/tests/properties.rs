@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn every_refusal_names_its_mend(mut image in kernel(), damage in damage()) {
+    fn every_refusal_names_its_hint(mut image in kernel(), damage in damage()) {
         for (offset, value) in damage {
             if let Some(byte) = image.get_mut(offset) {
                 *byte = value;

@@ -84,7 +84,7 @@ fn an_entry_in_no_segment_is_refused() {
 }
 
 #[test]
-fn an_elf_for_another_processor_is_refused() {
+fn an_elf_for_another_cpu_is_refused() {
     let mut image = pvh_elf();
     image[18] = 183;
     let refused = load(&memory(8), &image, b"", &[]);
@@ -92,7 +92,7 @@ fn an_elf_for_another_processor_is_refused() {
 }
 
 #[test]
-fn modules_that_do_not_fit_are_refused_with_the_mend() {
+fn modules_that_do_not_fit_are_refused_with_the_hint() {
     let big = std::vec![1; 3 * MIB as usize];
     let refused = load(&memory(8), &pvh_elf(), b"", &[module(&big), module(&big)]).unwrap_err();
     let expected =

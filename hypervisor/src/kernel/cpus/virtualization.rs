@@ -9,7 +9,7 @@ use wire::Virtualization;
 use super::threads;
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
-use crate::arch::{counters, crossing, speculation};
+use crate::arch::{counters, speculation, switch_pages};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
@@ -23,14 +23,14 @@ pub fn virt() -> Option<Svm> {
     VIRT.get().copied()?.ok()
 }
 
-/// Finds out what this processor offers to run guests with.
+/// Finds out what this CPU offers to run guests with.
 pub fn detect_virtualization() {
     let _span = timeline::span(Name::Virtualization, 0);
     let mut counting = None;
     let detected = VIRT.call_once(|| {
         let svm = Svm::detect()?;
         assess_speculation();
-        // Before anybody readies a processor for guests.
+        // Before anybody readies a CPU for guests.
         counting = detect_counters();
         Ok(svm)
     });
@@ -45,7 +45,7 @@ pub fn detect_virtualization() {
     }
 }
 
-/// Finds out which speculation vulnerabilities this processor has. Traps of an image on trial are the old image's.
+/// Finds out which speculation vulnerabilities this CPU has. Traps of an image on trial are the old image's.
 pub fn assess_speculation() {
     let Some((_, options)) = BOOT.get() else { return };
     let may_probe = !trial_pages::is_on_trial();
@@ -60,7 +60,7 @@ pub fn assess_speculation() {
     log::info!("mitigations: {mode}; vulnerable to {}", if open.is_empty() { "nothing known" } else { &open });
 }
 
-/// The processor's counters, if guests' events are to be counted with them and can be: their name.
+/// The CPU's counters, if guests' events are to be counted with them and can be: their name.
 pub fn detect_counters() -> Option<&'static str> {
     if BOOT.get().is_none_or(|(_, options)| options.pmu != pmu::Choice::Hardware) {
         return None;
@@ -71,17 +71,17 @@ pub fn detect_counters() -> Option<&'static str> {
             Some(description.name())
         }
         Err(unusable) => {
-            log::warn!("option pmu=hardware: this processor's counters cannot be used, {unusable}; pmu=soft is used");
+            log::warn!("option pmu=hardware: this CPU's counters cannot be used, {unusable}; pmu=soft is used");
             None
         }
     }
 }
 
-/// The calling processor, on which no guest is loaded, is about to leave this image: nothing is left in it of any
+/// The calling CPU, on which no guest is loaded, is about to leave this image: nothing is left in it of any
 /// guest, nor of what runs them.
 pub fn forget_guests() {
     if let Some(Ok(svm)) = VIRT.get() {
         svm.disable();
     }
-    crossing::forget_guests();
+    switch_pages::forget_guests();
 }

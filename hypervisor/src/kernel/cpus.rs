@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's CPUs: which there are, bringing them up, sending each into its loop, and taking them off again.
+//! The machine's CPUs: which there are, bringing them up, sending each into its loop, and taking them offline again.
 //!
 //! | module | subject |
 //! |---|---|
@@ -21,8 +21,8 @@ mod table;
 pub mod threads;
 mod virtualization;
 
-pub use bring_up::{Others, prepare_processor};
-pub use changes::{bring_back, join, leave_order, put_to_rest};
+pub use bring_up::{Others, prepare_cpu};
+pub use changes::{join, leave_order, online_again, park};
 pub use crews::reset_others;
 pub use entry::take_over;
 pub use handed_over::{adopt_running, expect_others};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hosts of one, two and more processors.
+//! Hosts of one, two and more CPUs.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::Rule;
 use super::update::update;
 
 pub const RULES: &[Rule] = &[
-    ("one_processor_is_enough", one_processor_is_enough),
-    ("four_processors_run_four_guests", four_processors_run_four_guests),
-    ("fewer_processors_are_used_where_that_is_wanted", fewer_processors_are_used_where_that_is_wanted),
-    ("one_processor_runs_three_guests_in_turn", one_processor_runs_three_guests_in_turn),
-    ("serial_bring_up_finds_every_processor", serial_bring_up_finds_every_processor),
-    ("a_late_kick_finds_every_processor", a_late_kick_finds_every_processor),
-    ("a_hundred_and_twenty_eight_processors_come_up", a_hundred_and_twenty_eight_processors_come_up),
+    ("one_cpu_is_enough", one_cpu_is_enough),
+    ("four_cpus_run_four_guests", four_cpus_run_four_guests),
+    ("fewer_cpus_are_used_where_that_is_wanted", fewer_cpus_are_used_where_that_is_wanted),
+    ("one_cpu_runs_three_guests_in_turn", one_cpu_runs_three_guests_in_turn),
+    ("serial_bring_up_finds_every_cpu", serial_bring_up_finds_every_cpu),
+    ("a_late_kick_finds_every_cpu", a_late_kick_finds_every_cpu),
+    ("a_hundred_and_twenty_eight_cpus_come_up", a_hundred_and_twenty_eight_cpus_come_up),
     ("one_that_gives_no_sign_is_named_and_done_without", one_that_gives_no_sign_is_named_and_done_without),
     (
         "one_that_never_prepares_itself_is_named_and_done_without",
@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Those that want QEMU 10.
-pub const X2APIC_RULES: &[Rule] = &[("four_processors_start_in_x2apic_mode", four_processors_start_in_x2apic_mode)];
+pub const X2APIC_RULES: &[Rule] = &[("four_cpus_start_in_x2apic_mode", four_cpus_start_in_x2apic_mode)];
 
 /// Those that want QEMU 10, and take long.
 pub const X2APIC_LONG_RULES: &[Rule] = &[
@@ -53,15 +53,15 @@ const MOST: u32 = 256;
 /// An emulator's thread that is 256 CPUs takes its time.
 const MOST_LIMIT: Duration = Duration::from_secs(600);
 
-/// Boots with these processors, of which so many are to be used, with as many guests.
-fn uses(recipe: Recipe, processors: u32) -> Result<()> {
-    uses_all(recipe, processors)?.powers_off()
+/// Boots with these CPUs, of which so many are to be used, with as many guests.
+fn uses(recipe: Recipe, cpus: u32) -> Result<()> {
+    uses_all(recipe, cpus)?.powers_off()
 }
 
 /// The same, and the host goes on.
-fn uses_all(recipe: Recipe, processors: u32) -> Result<Host> {
+fn uses_all(recipe: Recipe, cpus: u32) -> Result<Host> {
     let names = ["a", "b", "c", "d"];
-    let names = &names[..processors as usize];
+    let names = &names[..cpus as usize];
     let recipe = names.iter().try_fold(recipe, |recipe, name| recipe.beating(name))?;
     let mut host = recipe.start()?;
     for name in names {
@@ -70,31 +70,31 @@ fn uses_all(recipe: Recipe, processors: u32) -> Result<Host> {
     for name in names {
         host.beats(name, 3)?;
     }
-    let online = host.client()?.info()?.processors;
-    ensure!(online == processors, "{online} processors are online:\n{}", host.seen);
-    let mut used: Vec<u32> = host.client()?.vms()?.into_iter().flat_map(|vm| vm.processors).collect();
+    let online = host.client()?.info()?.cpus;
+    ensure!(online == cpus, "{online} CPUs are online:\n{}", host.seen);
+    let mut used: Vec<u32> = host.client()?.vms()?.into_iter().flat_map(|vm| vm.cpus).collect();
     used.sort_unstable();
-    ensure!(used == (0..processors).collect::<Vec<_>>(), "{used:?}");
+    ensure!(used == (0..cpus).collect::<Vec<_>>(), "{used:?}");
     Ok(host)
 }
 
-fn one_processor_is_enough() -> Result<()> {
+fn one_cpu_is_enough() -> Result<()> {
     uses(Recipe::new().cpus(1), 1)
 }
 
-fn four_processors_run_four_guests() -> Result<()> {
+fn four_cpus_run_four_guests() -> Result<()> {
     uses(Recipe::new().cpus(4), 4)
 }
 
-fn four_processors_start_in_x2apic_mode() -> Result<()> {
+fn four_cpus_start_in_x2apic_mode() -> Result<()> {
     uses(Recipe::new().cpus(4).on(Emulator::Ten), 4)
 }
 
-fn fewer_processors_are_used_where_that_is_wanted() -> Result<()> {
+fn fewer_cpus_are_used_where_that_is_wanted() -> Result<()> {
     uses(Recipe::new().cpus(4).options("cpus=1"), 1)
 }
 
-fn one_processor_runs_three_guests_in_turn() -> Result<()> {
+fn one_cpu_runs_three_guests_in_turn() -> Result<()> {
     uses_in_turn(Recipe::new().cpus(1), ["a", "b", "c"])
 }
 
@@ -110,11 +110,11 @@ fn uses_in_turn(recipe: Recipe, names: [&str; 3]) -> Result<()> {
     host.powers_off()
 }
 
-fn serial_bring_up_finds_every_processor() -> Result<()> {
+fn serial_bring_up_finds_every_cpu() -> Result<()> {
     brings_up("smp=serial", "Serial", false)
 }
 
-fn a_late_kick_finds_every_processor() -> Result<()> {
+fn a_late_kick_finds_every_cpu() -> Result<()> {
     brings_up("kick=late", "Parallel", true)
 }
 
@@ -123,7 +123,7 @@ fn brings_up(options: &str, policy: &str, is_kicked_late: bool) -> Result<()> {
     let mut host = uses_all(Recipe::new().cpus(4).options(&format!("log=debug {options}")), 4)?;
     ensure!(host.seen.host_said(&[&format!("bring-up policy: {policy}")]), "{}", host.seen);
     let runs = runs(&host.client()?.timeline()?, &Known { guests: Vec::new() });
-    let spans = runs.iter().flat_map(|run| &run.tracks).find(|track| track.name == "processor 0").map(|it| &it.spans);
+    let spans = runs.iter().flat_map(|run| &run.tracks).find(|track| track.name == "CPU 0").map(|it| &it.spans);
     let start = |name: &str| spans?.iter().find(|span| span.name == name).map(|span| span.start_us);
     let (kick, bundle) = start("kick (3)").zip(start("bundle")).with_context(|| format!("{runs:#?}"))?;
     ensure!((kick > bundle) == is_kicked_late, "kicked at {kick} us, the bundle was opened at {bundle} us");
@@ -135,15 +135,15 @@ fn many(emulator: Emulator) -> Result<()> {
     const MANY: u32 = 128;
     let recipe = Recipe::new().on(emulator).cpus(MANY).beating("guest")?;
     let mut host = recipe.start()?;
-    host.says(&[&format!("processors: {MANY} online")])?;
+    host.says(&[&format!("CPUs: {MANY} online")])?;
     host.greets("guest")?;
     host.beats("guest", 3)?;
-    let online = host.client()?.info()?.processors;
-    ensure!(online == MANY, "{online} processors are online:\n{}", host.seen);
+    let online = host.client()?.info()?.cpus;
+    ensure!(online == MANY, "{online} CPUs are online:\n{}", host.seen);
     host.powers_off()
 }
 
-fn a_hundred_and_twenty_eight_processors_come_up() -> Result<()> {
+fn a_hundred_and_twenty_eight_cpus_come_up() -> Result<()> {
     many(Emulator::System)
 }
 
@@ -157,16 +157,16 @@ fn as_many_as_there_can_be() -> Result<()> {
     let recipe = Recipe::new().on(Emulator::Ten).cpus(MOST).memory_mib(2048).options("tsc=skip");
     let mut host = recipe.beating("guest")?.start()?;
     host.limit(MOST_LIMIT);
-    host.says(&[&format!("processors: {MOST} online")])?;
+    host.says(&[&format!("CPUs: {MOST} online")])?;
     host.beats("guest", 3)?;
     let report = update(&mut host)?;
-    ensure!(report.processors.len() == MAX_UPDATE_STEPS, "{} went over", report.processors.len());
+    ensure!(report.cpus.len() == MAX_UPDATE_STEPS, "{} switched over", report.cpus.len());
     let cpus = host.client()?.cpus()?;
     let online = cpus.iter().filter(|cpu| cpu.state == CpuState::Online).count();
     ensure!(online == MOST as usize, "{online} of {} are listed as online", cpus.len());
     host.beats("guest", 3)?;
     let info = host.client()?.info()?;
-    ensure!((info.processors, info.generation) == (MOST, 2), "{info:?}");
+    ensure!((info.cpus, info.generation) == (MOST, 2), "{info:?}");
     host.powers_off()
 }
 
@@ -177,26 +177,26 @@ fn x2apic_mode_that_firmware_has_left_on_is_kept() -> Result<()> {
     let mut host = recipe.beating("guest")?.start()?;
     host.limit(MOST_LIMIT);
     host.says(&["option apic=xapic", "left x2APIC mode on"])?;
-    host.says(&[&format!("processors: {MOST} online")])?;
+    host.says(&[&format!("CPUs: {MOST} online")])?;
     host.beats("guest", 3)?;
     host.powers_off()
 }
 
-/// Processor 2 of four stops where it is waited for `phase`: the other three run three guests.
+/// CPU 2 of four stops where it is waited for `phase`: the other three run three guests.
 fn does_without(options: &str, phase: &str) -> Result<()> {
     let names = ["a", "b", "c"];
     let recipe = Recipe::new().cpus(4).options(options);
     let recipe = names.iter().try_fold(recipe, |recipe, name| recipe.beating(name))?;
     let mut host = recipe.start()?;
-    host.says(&["processor 2 (APIC id 2) did not come further than", phase, "the host goes on without it"])?;
+    host.says(&["CPU 2 (APIC id 2) did not come further than", phase, "the host goes on without it"])?;
     for name in names {
         host.greets(name)?;
     }
-    let mut used: Vec<u32> = host.client()?.vms()?.into_iter().flat_map(|vm| vm.processors).collect();
+    let mut used: Vec<u32> = host.client()?.vms()?.into_iter().flat_map(|vm| vm.cpus).collect();
     used.sort_unstable();
     ensure!(used == [0, 1, 3], "{used:?}");
-    let online = host.client()?.info()?.processors;
-    ensure!(online == 3, "{online} processors are online:\n{}", host.seen);
+    let online = host.client()?.info()?.cpus;
+    ensure!(online == 3, "{online} CPUs are online:\n{}", host.seen);
     host.powers_off()
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine keeps for one virtual processor, in the hand-over's words.
+//! What a machine keeps for one vCPU, in the hand-over's words.
 
 use handover::state::{self, event_state};
 
@@ -11,9 +11,9 @@ use crate::devices::StateError;
 use crate::machine::NEVER;
 use crate::machine::emulate::Recent;
 use crate::machine::nmi::Nmi;
-use crate::machine::{Activity, CountersSwitch, Processor};
+use crate::machine::{Activity, CountersSwitch, Cpu};
 
-impl Processor {
+impl Cpu {
     /// Fills all but the registers and the mail.
     pub(super) fn save(&self, guest_ticks: u64, into: &mut state::Vcpu) {
         lapic::save(&self.lapic, &mut into.lapic);
@@ -21,18 +21,18 @@ impl Processor {
         self.save_events(&mut into.events);
         self.save_time(&mut into.time);
         self.save_msrs(&mut into.msrs);
-        self.counters.save(&mut into.counters);
+        self.exits.save(&mut into.counters);
         self.save_counters(guest_ticks, &mut into.pmu);
     }
 
-    /// This processor in a saved state.
+    /// This CPU in a saved state.
     pub(super) fn restored(&self, from: &state::Vcpu) -> Result<Self, StateError> {
         let (events, time) = (&from.events, &from.time);
         let flags = events.flags.get();
         let lapic = lapic::restored(&from.lapic)?;
         let refuse = |field, reason| Err(StateError { field, reason });
         if lapic.id() != self.lapic.id() {
-            return refuse("lapic.id", "it is another processor's");
+            return refuse("lapic.id", "it is another CPU's");
         }
         if flags & !event_state::ALL != 0 {
             return refuse("events.flags", "a flag is unknown");
@@ -58,7 +58,7 @@ impl Processor {
             clock_read_at: None,
             recent: Recent::default(),
             is_executed_again: false,
-            counters: self.counters.clone(),
+            exits: self.exits.clone(),
             pmu: self.restored_counters(&from.pmu)?,
             counts: false,
             counters_switch: CountersSwitch::default(),
@@ -75,7 +75,7 @@ impl Processor {
         into.activity = (match self.activity {
             Activity::Running => state::Activity::Running,
             Activity::Halted => state::Activity::Halted,
-            Activity::Deaf => state::Activity::Deaf,
+            Activity::HaltedForGood => state::Activity::HaltedForGood,
             Activity::WaitingForStartup => state::Activity::WaitingForStartup,
         } as u32)
             .into();
@@ -114,7 +114,7 @@ fn activity(number: u32) -> Result<Activity, StateError> {
     match state::Activity::from_number(number) {
         Some(state::Activity::Running) => Ok(Activity::Running),
         Some(state::Activity::Halted) => Ok(Activity::Halted),
-        Some(state::Activity::Deaf) => Ok(Activity::Deaf),
+        Some(state::Activity::HaltedForGood) => Ok(Activity::HaltedForGood),
         Some(state::Activity::WaitingForStartup) => Ok(Activity::WaitingForStartup),
         None => Err(StateError { field: "events.activity", reason: "it is unknown" }),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A list of processors by number, as `0-3,8`.
+//! A list of CPUs by number, as `0-3,8`.
 
 use core::str::FromStr;
 
@@ -11,9 +11,9 @@ const WORDS: usize = NUMBERS as usize / 64;
 
 /// A set of numbers below [`NUMBERS`]; not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessorList([u64; WORDS]);
+pub struct CpuList([u64; WORDS]);
 
-impl ProcessorList {
+impl CpuList {
     /// Whether a number is in the list.
     pub fn contains(&self, number: u32) -> bool {
         self.0.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 != 0)
@@ -33,7 +33,7 @@ impl ProcessorList {
     }
 }
 
-impl FromStr for ProcessorList {
+impl FromStr for CpuList {
     type Err = UnknownValue;
 
     /// Numbers and rising ranges, joined by commas; in any order, and more than once.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors that leave the running host and come back.
+//! CPUs that leave the running host and come back.
 //!
-//! One that leaves has given away all it held (`executive::leaving`); it switches off what could interrupt it, says
+//! One that leaves has given away all it held (`executive::leaving`); it disables what could interrupt it, says
 //! that it is offline, and halts. Then INIT puts it where it executes nothing, not even for an NMI, and needs nothing
 //! of this image, until a start-up interrupt. Its stack, its tables and its frames stay its own, so that coming and
 //! going for ever takes no memory.
@@ -18,13 +18,13 @@ use super::table::{APIC_IDS, apic_id, online};
 use super::threads;
 use super::virtualization::VIRT;
 use crate::arch::apic;
-use crate::arch::percpu::{self, BOOT_PROCESSOR, MAX_PROCESSORS};
+use crate::arch::percpu::{self, BOOT_CPU, MAX_CPUS};
 use crate::arch::smp::{self, Machine};
 use crate::kernel::places;
 
-static LEAVE: [LeaveOrder; MAX_PROCESSORS] = [const { LeaveOrder::new() }; MAX_PROCESSORS];
+static LEAVE: [LeaveOrder; MAX_CPUS] = [const { LeaveOrder::new() }; MAX_CPUS];
 
-/// Why a processor did not come online.
+/// Why a CPU did not come online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BringBackError {
     /// No memory for its stack, or there was none for the first steps of any.
@@ -42,12 +42,12 @@ impl fmt::Display for BringBackError {
     }
 }
 
-/// The order to leave, of a processor that exists.
+/// The order to leave, of a CPU that exists.
 pub fn leave_order(index: u32) -> &'static LeaveOrder {
-    &LEAVE[index as usize % MAX_PROCESSORS]
+    &LEAVE[index as usize % MAX_CPUS]
 }
 
-/// Those that are online take virtual processors, where anything runs guests.
+/// Those that are online take vCPUs, where anything runs guests.
 pub(super) fn open_all() {
     online().into_iter().for_each(open);
 }
@@ -60,11 +60,11 @@ fn open(index: u32) {
     }
 }
 
-/// Brings a processor online that is offline, and calls home who belongs there. Waits for it, for a bounded time.
+/// Brings a CPU online that is offline, and calls home who belongs there. Waits for it, for a bounded time.
 ///
-/// It comes by INIT and start-up interrupt. Should processors that leave be parked one day, this is where such a one is
-/// released instead, and [`put_to_rest`] where it is left alone.
-pub fn bring_back(index: u32) -> Result<(), BringBackError> {
+/// It comes by INIT and start-up interrupt. Should CPUs that leave be parked one day, this is where such a one is
+/// released instead, and [`park`] where it is left alone.
+pub fn online_again(index: u32) -> Result<(), BringBackError> {
     let crew = LATER.get().ok_or(BringBackError::OutOfMemory)?.crew(index);
     prepare_one(index).map_err(|_| BringBackError::OutOfMemory)?;
     leave_order(index).forget();
@@ -74,7 +74,7 @@ pub fn bring_back(index: u32) -> Result<(), BringBackError> {
     match summary.dead.first() {
         Some((_, phase)) => Err(BringBackError::Dead(*phase)),
         None => {
-            log::info!("processor {index} came online in {} us", smp::ticks_to_us(summary.total_ticks));
+            log::info!("CPU {index} came online in {} us", smp::ticks_to_us(summary.total_ticks));
             open(index);
             places::call_home();
             Ok(())
@@ -82,14 +82,14 @@ pub fn bring_back(index: u32) -> Result<(), BringBackError> {
     }
 }
 
-/// A processor has said that it is offline: from now on it waits for its start-up interrupt.
-pub fn put_to_rest(index: u32) {
-    if let Some(apic_id) = apic_id(index).filter(|_| index != BOOT_PROCESSOR) {
+/// A CPU has said that it is offline: from now on it waits for its start-up interrupt.
+pub fn park(index: u32) {
+    if let Some(apic_id) = apic_id(index).filter(|_| index != BOOT_CPU) {
         apic::send_init(apic_id);
     }
 }
 
-/// The guests are known: lets the others into their loops and enters this processor's own.
+/// The guests are known: lets the others into their loops and enters this CPU's own.
 pub fn join() -> ! {
     open_all();
     entry::let_in();

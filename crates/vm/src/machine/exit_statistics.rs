@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often a virtual processor left its guest, by reason. Written by the processor that runs it, read by anyone.
+//! How often a vCPU left its guest, by reason. Written by the CPU that runs it, read by anyone.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,15 +43,15 @@ const _: () = assert!(ExitKind::ALL.len() <= COUNTERS);
 
 /// One number per [`ExitKind`].
 #[derive(Debug)]
-pub struct Counters([AtomicU64; ExitKind::ALL.len()]);
+pub struct ExitStatistics([AtomicU64; ExitKind::ALL.len()]);
 
-impl Counters {
+impl ExitStatistics {
     /// All zero.
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; ExitKind::ALL.len()])
     }
 
-    /// One more. Only the processor that runs the virtual processor calls this, so no locked instruction is needed.
+    /// One more. Only the CPU that runs the vCPU calls this, so no locked instruction is needed.
     #[inline]
     pub fn count(&self, kind: ExitKind) {
         let counter = &self.0[kind as usize];
@@ -79,7 +79,7 @@ impl Counters {
     }
 }
 
-impl Default for Counters {
+impl Default for ExitStatistics {
     fn default() -> Self {
         Self::new()
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One modelled processor: what it does when its next event is due.
+//! One modelled CPU: what it does when its next event is due.
 
 use bringup::state::Phase;
 use bringup::{Clock, Crew, Follower, Next, Refused, State, Station, Wake};
 
 use super::setup::Fate;
 
-/// What the processor is at.
+/// What the CPU is at.
 #[derive(Debug)]
 pub(super) enum Activity<'a> {
     /// Not reset yet, or waiting for its start-up interrupt.
@@ -31,7 +31,7 @@ pub(super) enum Due {
     Never,
     /// The next event, this much later.
     In(u64),
-    /// The same, unless somebody wakes the processor before.
+    /// The same, unless somebody wakes the CPU before.
     Sleep(u64),
     /// It fetches its first instruction.
     Fetch,
@@ -40,10 +40,10 @@ pub(super) enum Due {
 }
 
 #[derive(Debug)]
-pub(super) struct Processor<'a> {
+pub(super) struct Cpu<'a> {
     pub fate: Fate,
     pub activity: Activity<'a>,
-    /// Its counter minus the boot processor's.
+    /// Its counter minus the boot CPU's.
     pub skew: i64,
     pub adjust: Option<u64>,
     pub startups_to_lose: u32,
@@ -52,7 +52,7 @@ pub(super) struct Processor<'a> {
     pub next: Option<(u64, bool)>,
 }
 
-/// What one event lets a processor use. An event happens at one moment, so that causes come before effects; what it
+/// What one event lets a CPU use. An event happens at one moment, so that causes come before effects; what it
 /// took is added to the time of the next.
 pub(super) struct Moment<'p> {
     pub time: u64,
@@ -100,8 +100,8 @@ impl Station for Moment<'_> {
     }
 }
 
-impl<'a> Processor<'a> {
-    /// Its next event. `look` is what one look at a line costs that somebody else may have written.
+impl<'a> Cpu<'a> {
+    /// Its next event. `look` is what one sample of a line costs that somebody else may have written.
     pub fn act(&mut self, crew: &Crew<'a>, index: u32, fate: Fate, look: u64, moment: &mut Moment<'_>) -> Due {
         match core::mem::replace(&mut self.activity, Activity::Asleep) {
             Activity::Waking => {

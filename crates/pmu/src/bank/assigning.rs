@@ -62,7 +62,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// No counter of this processor counts its event: to schedule again gives it none.
+    /// No counter of this CPU counts its event: to schedule again gives it none.
     pub(super) fn is_hopeless(&self, slot: usize) -> bool {
         self.events[slot].is_none_or(|held| self.backend.able(&held.event).is_empty())
     }
@@ -85,7 +85,7 @@ impl<B: Backend> Bank<B> {
         let free = self.backend.able_for(slot, event).and(self.available).without(self.held);
         match free.lowest() {
             Some(counter) if self.policy == Policy::Direct => {
-                self.seat(slot, counter);
+                self.assign(slot, counter);
                 self.go_on(slot);
             }
             None if self.policy == Policy::Direct && self.is_hopeless(slot) => {}
@@ -93,7 +93,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// Its event is no more on the processor; the value stays the user's. What is to count comes back when it can.
+    /// Its event is no more on the CPU; the value stays the user's. What is to count comes back when it can.
     pub(super) fn release(&mut self, slot: usize) {
         if let Some(counter) = self.counter(slot) {
             if self.is_in {
@@ -113,7 +113,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    pub(super) fn seat(&mut self, slot: usize, counter: Counter) {
+    pub(super) fn assign(&mut self, slot: usize, counter: Counter) {
         let Some(held) = &mut self.events[slot] else { return };
         held.counter = Some(counter);
         self.held = self.held.or(CounterSet::only(counter));
@@ -144,7 +144,7 @@ impl<B: Backend> Bank<B> {
         self.is_in = is_in;
         for (slot, counter) in given.into_iter().enumerate() {
             if let (Some(counter), Some(HostEvent { counter: None, .. })) = (counter, self.events[slot]) {
-                self.seat(slot, counter);
+                self.assign(slot, counter);
             }
         }
         self.start_wanted();

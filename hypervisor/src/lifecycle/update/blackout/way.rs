@@ -7,8 +7,8 @@ use core::sync::atomic::Ordering;
 use ::update::outbound::{Act, Back, Outbound};
 use ::update::trial::{Stamp, word};
 
-use super::Gap;
-use crate::arch::crossing::trial::Return;
+use super::HostBlackout;
+use crate::arch::switch_pages::trial::Return;
 use crate::arch::{cpu, trap};
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::machine::Machine;
@@ -16,33 +16,33 @@ use crate::lifecycle::update::note_problem;
 
 /// One CPU on its way.
 pub struct Way<'a> {
-    gap: &'a Gap,
+    blackout: &'a HostBlackout,
     outbound: Outbound,
     machine: Machine<'a>,
 }
 
-impl Gap {
+impl HostBlackout {
     /// The CPU `index` comes to it: once, and only if it takes part.
     pub fn enter(&self, index: u32) -> Option<Way<'_>> {
         let outbound = match self.staged {
             Some(_) => Outbound::begin(index, &self.blackout),
             None => Outbound::rehearse(index, &self.blackout),
         }?;
-        let page = self.staged.as_ref().and_then(|staged| staged.crossing.trial_page(index));
-        Some(Way { gap: self, outbound, machine: Machine::new(index, page) })
+        let page = self.staged.as_ref().and_then(|staged| staged.switch_pages.trial_page(index));
+        Some(Way { blackout: self, outbound, machine: Machine::new(index, page) })
     }
 }
 
 impl Way<'_> {
     /// What this CPU does next.
     pub fn next(&mut self) -> Act {
-        self.outbound.next(&self.gap.blackout, self.gap.takeover(), &self.machine)
+        self.outbound.next(&self.blackout.blackout, self.blackout.takeover(), &self.machine)
     }
 
     /// This CPU has saved its guests, or could not.
     pub fn saved(&mut self, saved: &Result<(), String>) {
         if let Err(problem) = saved
-            && self.gap.staged.is_some()
+            && self.blackout.staged.is_some()
         {
             note_problem(self.machine.index, problem);
         }
@@ -51,8 +51,8 @@ impl Way<'_> {
 
     /// Lends the calling CPU to the new image until that or a trap gives it back.
     pub fn lend(&mut self) {
-        let staged = self.gap.staged.as_ref();
-        let end = staged.and_then(|staged| staged.crossing.resume_trial(self.machine.index));
+        let staged = self.blackout.staged.as_ref();
+        let end = staged.and_then(|staged| staged.switch_pages.resume_trial(self.machine.index));
         self.outbound.returned(match end {
             Some(Return::Interrupt(trap::vector::NMI)) => Back::Nmi,
             Some(Return::Interrupt(vector)) => {
@@ -67,10 +67,10 @@ impl Way<'_> {
 
     /// Records on the timeline that the calling CPU is back.
     pub fn note_return(&self) {
-        let Some(staged) = &self.gap.staged else { return };
+        let Some(staged) = &self.blackout.staged else { return };
         let now = cpu::tsc();
-        let page = staged.crossing.trial_page(self.machine.index);
+        let page = staged.switch_pages.trial_page(self.machine.index);
         let left = page.map_or(now, |page| page.stamps[Stamp::Left as usize].load(Ordering::Relaxed));
-        timeline::spent(Name::UpdateRolledBack, staged.parcel.generation as u32, left, now);
+        timeline::spent(Name::UpdateRolledBack, staged.hand_over.generation as u32, left, now);
     }
 }

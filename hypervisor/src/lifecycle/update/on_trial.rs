@@ -2,7 +2,7 @@
 //! This image on trial: it makes everything that it will need, in memory of its own, while the old image runs the
 //! guests.
 //!
-//! It has the boot processor for short stretches, and every interrupt takes it away ([`crate::arch::crossing::trial`]).
+//! It has the boot CPU for short stretches, and every interrupt takes it away ([`crate::arch::switch_pages::trial`]).
 //! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said
 //! to it.
 
@@ -18,14 +18,14 @@ use arrayvec::ArrayString;
 use units::PhysAddr;
 
 use super::{adoption, arriving};
-use crate::arch::crossing::trial;
-use crate::arch::percpu::{BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
+use crate::arch::switch_pages::trial;
 use crate::arch::trap::{self, Provocation};
 use crate::arch::{boot, cpu, memory, smp};
 use crate::kernel::console;
+use crate::kernel::cpus;
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors;
 use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::kernel::{address_space, clock};
 use crate::lifecycle::boot_bundle;
@@ -35,13 +35,13 @@ use crate::lifecycle::restart;
 /// When this image's first instruction was, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
 
-/// It is prepared, and the gap has begun.
-static IS_IN_GAP: AtomicBool = AtomicBool::new(false);
+/// It is prepared, and the blackout has begun.
+static IS_IN_BLACKOUT: AtomicBool = AtomicBool::new(false);
 
 /// The first act of an image on trial.
 pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     ENTERED_AT.store(entered_at, Ordering::Relaxed);
-    note_page(BOOT_PROCESSOR, page);
+    note_page(BOOT_CPU, page);
     boot::mark_stack_end();
     trap::prepare_gates();
     read_record(record);
@@ -49,7 +49,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     build_memory();
     match memory::new_stack() {
         Ok(stack) => memory::continue_on(stack, on_own_stack),
-        Err(error) => panic!("no stack for the boot processor: {error:?}"),
+        Err(error) => panic!("no stack for the boot CPU: {error:?}"),
     }
 }
 
@@ -66,36 +66,37 @@ fn read_record(record: PhysAddr) {
 #[inline(never)]
 fn build_memory() {
     let Some((info, options)) = BOOT.get() else { return };
-    if let Some(version) = inherited::record().map(|record| record.crossing.mailbox_version.get()) {
+    if let Some(version) = inherited::record().map(|record| record.switch_pages.mailbox_version.get()) {
         let newest = ::update::trial::VERSION;
         assert!(
             version <= newest,
             "the pages between the images have version {version}, known are those up to {newest}"
         );
     }
-    let (advance, crossing) = inherited::on_trial().unwrap_or_else(|error| panic!("the hand-over record: {error}"));
+    let (staging_memory, switch_pages) =
+        inherited::on_trial().unwrap_or_else(|error| panic!("the hand-over record: {error}"));
     console::start_silently(options.log);
     end::set_action(options.panic);
-    address_space::build_memory_on_trial(info, options, advance, crossing);
+    address_space::build_memory_on_trial(info, options, staging_memory, switch_pages);
 }
 
 extern "C" fn on_own_stack() -> ! {
     assert!(boot::is_stack_end_intact(), "the boot stack is too small");
     let members: Vec<(u32, u32)> = inherited::members().map(|(index, apic_id, _)| (index, apic_id)).collect();
     clock::note_power_off();
-    processors::detect_virtualization();
-    processors::adopt_running(&members).unwrap_or_else(|problem| panic!("{problem}"));
+    cpus::detect_virtualization();
+    cpus::adopt_running(&members).unwrap_or_else(|problem| panic!("{problem}"));
     trap::use_interrupt_stacks();
-    PerCpu::install(BOOT_PROCESSOR, members.first().map_or(0, |(_, apic_id)| *apic_id));
+    PerCpu::install(BOOT_CPU, members.first().map_or(0, |(_, apic_id)| *apic_id));
     boot_bundle::open_bundle(boot_bundle::find_bundle(), adoption::place_vcpus);
-    let page = page().unwrap_or_else(|| panic!("the boot processor has no page"));
+    let page = page().unwrap_or_else(|| panic!("the boot CPU has no page"));
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));
-    lay_out_processors();
-    let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot processor: {error:?}"));
+    lay_out_cpus();
+    let stack = memory::new_stack().unwrap_or_else(|error| panic!("no stack for the boot CPU: {error:?}"));
     fail_if_asked(UpdateStep::Prepare);
-    // From here on no interrupt brings this processor back: what it is lent next is the gap.
+    // From here on no interrupt brings this CPU back: what it is lent next is the blackout.
     cpu::mask_interrupts();
-    IS_IN_GAP.store(true, Ordering::Relaxed);
+    IS_IN_BLACKOUT.store(true, Ordering::Relaxed);
     trial::speak(word::PREPARED, 0);
     memory::continue_on(stack, enter_first)
 }
@@ -105,38 +106,38 @@ extern "C" fn on_own_stack() -> ! {
 /// # Errors
 /// The first problem, by guest.
 fn adopt_guests(page: &TrialPage) -> Result<(), String> {
-    let Some(virt) = processors::virt() else { return Ok(()) };
+    let Some(virt) = cpus::virt() else { return Ok(()) };
     adoption::adopt_guests(virt)?;
     adoption::verify(virt)?;
     adoption::carriers().try_for_each(|index| arriving::rehearse(virt, index, page))
 }
 
-/// The boot processor's first code in the gap, on a stack on which nothing is left of its preparation.
+/// The boot CPU's first code in the blackout, on a stack on which nothing is left of its preparation.
 extern "C" fn enter_first() -> ! {
-    enter(u64::from(BOOT_PROCESSOR))
+    enter(u64::from(BOOT_CPU))
 }
 
-/// Each other processor's first registers in this image.
-fn lay_out_processors() {
-    let Ok((_, crossing)) = inherited::on_trial() else { return };
-    for (index, _, page) in inherited::members().filter(|(index, ..)| *index != BOOT_PROCESSOR) {
-        let Some(page) = trial::let_begin(crossing, page, enter, index, smp::stack_of(index)) else {
-            panic!("the page of processor {index} is not in the crossing");
+/// Each other CPU's first registers in this image.
+fn lay_out_cpus() {
+    let Ok((_, switch_pages)) = inherited::on_trial() else { return };
+    for (index, _, page) in inherited::members().filter(|(index, ..)| *index != BOOT_CPU) {
+        let Some(page) = trial::let_begin(switch_pages, page, enter, index, smp::stack_of(index)) else {
+            panic!("the page of CPU {index} is not in the switch pages");
         };
         note_page(index, page as *const TrialPage as u64);
     }
 }
 
-/// The first safe code on each processor in the gap, interrupts off.
+/// The first safe code on each CPU in the blackout, interrupts off.
 extern "C" fn enter(index: u64) -> ! {
     let index = index as u32;
-    if index != BOOT_PROCESSOR {
-        PerCpu::install(index, processors::apic_id(index).unwrap_or(0));
+    if index != BOOT_CPU {
+        PerCpu::install(index, cpus::apic_id(index).unwrap_or(0));
     }
     let Some(page) = page_of(index) else { cpu::halt_forever() };
     page.stamp(Stamp::Arrived, cpu::tsc());
-    fail_in_gap_if_asked(index, UpdateStep::Arrive);
-    processors::take_over(index, page)
+    fail_in_blackout_if_asked(index, UpdateStep::Arrive);
+    cpus::take_over(index, page)
 }
 
 /// When this image's first instruction was, on trial.
@@ -144,14 +145,14 @@ pub fn entered_at() -> u64 {
     ENTERED_AT.load(Ordering::Relaxed)
 }
 
-/// The calling processor goes back to the old image, for good.
+/// The calling CPU goes back to the old image, for good.
 pub fn go_back() -> ! {
     loop {
         trial::speak(word::GOES_BACK, 0);
     }
 }
 
-/// The calling processor says why it cannot go on, and goes back for good.
+/// The calling CPU says why it cannot go on, and goes back for good.
 pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     if let Some(page) = page() {
         let mut text = ArrayString::<REASON_BYTES>::new();
@@ -164,25 +165,25 @@ pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// What an image on trial has to say when it panics, it says to the old one, which takes the processor back for good.
+/// What an image on trial has to say when it panics, it says to the old one, which takes the CPU back for good.
 pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     if page().is_some() {
         give_up(format_args!("{}", info.message()));
     }
 }
 
-/// A self-test may want this image to fail in the gap: on the last processor, or, if it is to freeze, on all of them.
-pub fn fail_in_gap_if_asked(index: u32, step: UpdateStep) {
-    let is_everywhere = fault_in_gap(step) == Some(UpdateFault::Freeze);
+/// A self-test may want this image to fail in the blackout: on the last CPU, or, if it is to freeze, on all of them.
+pub fn fail_in_blackout_if_asked(index: u32, step: UpdateStep) {
+    let is_everywhere = fault_in_blackout(step) == Some(UpdateFault::Freeze);
     let is_last = || inherited::members().last().is_some_and(|(last, ..)| last == index);
-    if fault_in_gap(step).is_some() && (is_everywhere || is_last()) {
+    if fault_in_blackout(step).is_some() && (is_everywhere || is_last()) {
         fail_if_asked(step);
     }
 }
 
-/// The fault that a self-test wants at this step of the gap. A rehearsal has none.
-pub fn fault_in_gap(step: UpdateStep) -> Option<UpdateFault> {
-    restart::update_fault(step).filter(|_| IS_IN_GAP.load(Ordering::Relaxed))
+/// The fault that a self-test wants at this step of the blackout. A rehearsal has none.
+pub fn fault_in_blackout(step: UpdateStep) -> Option<UpdateFault> {
+    restart::update_fault(step).filter(|_| IS_IN_BLACKOUT.load(Ordering::Relaxed))
 }
 
 /// A self-test may want this image to fail here.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads of a core: which processors run guests (`smt=`). The others are online, serve what the host has to do, and
+//! Threads of a core: which CPUs run guests (`smt=`). The others are online, serve what the host has to do, and
 //! take no vCPU.
 
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use super::table::{APIC_IDS, online};
 use crate::arch::cpu;
 use crate::kernel::platform::BOOT;
 
-/// Low bits of an APIC identifier that name a thread of a core, as the calling processor's CPUID describes them.
+/// Low bits of an APIC identifier that name a thread of a core, as the calling CPU's CPUID describes them.
 fn bits() -> u32 {
     let has_basic = cpu::cpuid(0, 0).eax >= 0xb;
     let extended = has_basic.then(|| cpu::cpuid(0xb, 0)).map(|leaf| (leaf.eax, leaf.ecx));
@@ -29,7 +29,7 @@ pub fn are_shared() -> bool {
     bits() > 0 && are_all_used()
 }
 
-/// Whether the processor with this number takes vCPUs.
+/// Whether the CPU with this number takes vCPUs.
 pub fn runs_guests(index: u32) -> bool {
     let ids = APIC_IDS.get().map_or(&[][..], |ids| ids);
     are_all_used() || is_first_of_its_core(ids, index as usize, bits())

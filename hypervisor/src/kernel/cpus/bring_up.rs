@@ -4,22 +4,22 @@
 use alloc::vec::Vec;
 
 use boot::options::{KickTime, LogBuffer, Options, Smp};
-use bringup::{BringUp, Crew, ProcessorCell, State, Summary, in_order, last_first_sign};
+use bringup::{BringUp, CpuCell, Crew, State, Summary, in_order, last_first_sign};
 
 use super::crews::{CREW, GROUPS, LATER, Later, SHARED, plan};
 use super::entry::enter;
 use super::table::{APIC_IDS, CELLS, apic_id, cell, cells, identifiers, online};
 use crate::arch::apic;
-use crate::arch::percpu::{MAX_PROCESSORS, PerCpu};
+use crate::arch::percpu::{MAX_CPUS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::{descriptor, memory};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, inherited, places};
 
-pub const NOT_STARTED: &str = "the other processors are not started";
+pub const NOT_STARTED: &str = "the other CPUs are not started";
 
-/// The other processors, on their way or not yet.
+/// The other CPUs, on their way or not yet.
 pub struct Others {
     machine: Machine,
     crew: Option<&'static Crew<'static>>,
@@ -29,14 +29,14 @@ pub struct Others {
 }
 
 impl Others {
-    /// Prepares every processor that the firmware names and the operator wants, and (unless the operator wants that
+    /// Prepares every CPU that the firmware names and the operator wants, and (unless the operator wants that
     /// later) tells them to start; waits for nobody.
     pub fn kick() -> Self {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
         let Some((_, options)) = BOOT.get() else { return this };
         let (ids, named) = identifiers(apic::id());
         let ids = APIC_IDS.call_once(|| ids);
-        CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+        CELLS.call_once(|| ids.iter().map(|_| CpuCell::new()).collect());
         places::prepare(ids.len());
         if ids.len() > 1 {
             this.machine = Machine::new(ids);
@@ -77,33 +77,33 @@ impl Others {
             Later::after(crew.plan(), ids).into_iter().for_each(|later| _ = LATER.call_once(|| later));
         }
         console::log::tell_memory();
-        log::info!("processors: {} online", online().len());
+        log::info!("CPUs: {} online", online().len());
     }
 }
 
-/// The processors that wait at their mailboxes: they are those that are wanted.
+/// The CPUs that wait at their mailboxes: they are those that are wanted.
 pub fn adopt_parked(ids: &[u32]) -> Vec<u32> {
     let Some(adoption) = inherited::adoption(ids) else { return Vec::new() };
     let indices = 0..adoption.mailboxes.len() as u32;
     let parked = indices.filter(|index| adoption.mailboxes[*index as usize].is_some());
-    let marked = parked.filter(|index| cell(*index).is_some_and(ProcessorCell::mark_parked));
+    let marked = parked.filter(|index| cell(*index).is_some_and(CpuCell::mark_parked));
     let marked = marked.collect();
     smp::adopt(adoption);
     marked
 }
 
-/// Which of `count` processors the operator wants from the start, but for the first, which is there.
+/// Which of `count` CPUs the operator wants from the start, but for the first, which is there.
 pub fn wanted(options: &Options, count: u32) -> Vec<u32> {
     if let Some(list) = &options.cpu {
         if let Some(absent) = list.numbers().find(|number| *number >= count) {
-            log::warn!("option cpu: there is no processor {absent}; this machine has 0 to {}", count - 1);
+            log::warn!("option cpu: there is no CPU {absent}; this machine has 0 to {}", count - 1);
         }
         if !list.contains(0) {
-            log::warn!("option cpu: processor 0 boots the host and is used too");
+            log::warn!("option cpu: CPU 0 boots the host and is used too");
         }
     }
     let others = (1..count).filter(|index| options.cpu.is_none_or(|list| list.contains(*index)));
-    others.take(options.cpus.map_or(MAX_PROCESSORS, |limit| limit as usize - 1)).collect()
+    others.take(options.cpus.map_or(MAX_CPUS, |limit| limit as usize - 1)).collect()
 }
 
 /// Makes everything that those who are wanted need, so that none of them waits for a lock or for memory later.
@@ -124,28 +124,26 @@ pub fn prepare_one(index: u32) -> Result<(), smp::OutOfMemory> {
     let log_bytes = BOOT.get().map_or(LogBuffer::DEFAULT, |(_, options)| options.log_buffer).other_bytes();
     console::log::add_ring(index, log_bytes);
     timeline::add_ring(index);
-    if prepare_processor(index, apic_id) { Ok(()) } else { Err(smp::OutOfMemory) }
+    if prepare_cpu(index, apic_id) { Ok(()) } else { Err(smp::OutOfMemory) }
 }
 
 /// Makes what a CPU has for itself, before it starts. Returns whether there was memory for it.
-pub fn prepare_processor(index: u32, apic_id: u32) -> bool {
+pub fn prepare_cpu(index: u32, apic_id: u32) -> bool {
     PerCpu::prepare(index, apic_id);
     descriptor::prepare(index, || {
         let stack = memory::new_interrupt_stack();
-        stack.map_err(|error| log::error!("no interrupt stack for processor {index}: {error:?}")).ok()
+        stack.map_err(|error| log::error!("no interrupt stack for CPU {index}: {error:?}")).ok()
     })
 }
 
 pub fn report(crew: &Crew<'_>, summary: &Summary) {
     for (index, phase) in &summary.dead {
         let apic_id = crew.apic_id(*index).unwrap_or(0);
-        log::error!(
-            "processor {index} (APIC id {apic_id}) did not come further than {phase}: the host goes on without it"
-        );
+        log::error!("CPU {index} (APIC id {apic_id}) did not come further than {phase}: the host goes on without it");
     }
     let came = |(index, _): &(u32, _)| crew.state(*index) != State::Offline;
     for (index, waits) in in_order(crew, summary.wait_began).filter(came) {
-        let Some(sync) = crew.cell(index).map(ProcessorCell::sync) else { continue };
+        let Some(sync) = crew.cell(index).map(CpuCell::sync) else { continue };
         log::debug!(
             "bring-up {index}: first-sign {} initialisation {} tsc-sync {} online {} cycles; tsc {sync:?}",
             waits.first_sign,
@@ -156,7 +154,7 @@ pub fn report(crew: &Crew<'_>, summary: &Summary) {
     }
     log::debug!("bring-up policy: {:?}", crew.plan().policy);
     log::info!(
-        "bring-up: {} processors in {} cycles ({} us), of which kicks {} and waits {}, for the last first sign {}",
+        "bring-up: {} CPUs in {} cycles ({} us), of which kicks {} and waits {}, for the last first sign {}",
         summary.online,
         summary.total_ticks,
         smp::ticks_to_us(summary.total_ticks),

@@ -6,13 +6,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use ::update::trial::TrialPage;
 use boot::options::{SelfTest, StopPhase};
 use bringup::state::Phase;
-use bringup::{Follower, Next, ProcessorCell, State};
+use bringup::{CpuCell, Follower, Next, State};
 
 use super::crews::{CREW, LATER};
 use super::table::{APIC_IDS, cell};
 use super::virtualization::VIRT;
 use crate::arch::apic;
-use crate::arch::percpu::{self, BOOT_PROCESSOR, PerCpu};
+use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::smp::Machine;
 use crate::arch::svm::Svm;
 use crate::arch::virt::{Unavailable, Virt};
@@ -29,7 +29,7 @@ pub fn let_in() {
     MAY_JOIN.store(true, Ordering::Release);
 }
 
-/// Where a started processor goes on: its own way through the states, then its loop.
+/// Where a started CPU goes on: its own way through the states, then its loop.
 pub fn enter() -> ! {
     let (Some(first), Some(apic_ids)) = (CREW.get(), APIC_IDS.get()) else { cpu::halt_forever() };
     let Some(index) = first.index_of(apic::id()) else { cpu::halt_forever() };
@@ -37,7 +37,7 @@ pub fn enter() -> ! {
     // Whoever sleeps takes interrupts, which need these three; all of it was made before.
     PerCpu::install(index, apic::id());
     descriptor::load(index);
-    timer::prepare_this_processor();
+    timer::prepare_this_cpu();
     if inherited::generation() > 1 && LATER.get().is_none() {
         timeline::end(Name::Parked, index);
     }
@@ -71,9 +71,9 @@ pub fn enter() -> ! {
     run()
 }
 
-/// Puts the calling processor's way to here on its timeline.
+/// Puts the calling CPU's way to here on its timeline.
 pub fn note_way(index: u32) {
-    let Some(stamps) = cell(index).map(ProcessorCell::stamps) else { return };
+    let Some(stamps) = cell(index).map(CpuCell::stamps) else { return };
     let [kicked, alive, initialised] = [stamps.kicked, stamps.alive, stamps.initialised];
     timeline::spent(Name::FirstSign, index, kicked, alive);
     timeline::spent(Name::Initialisation, index, alive, initialised);
@@ -81,11 +81,11 @@ pub fn note_way(index: u32) {
     timeline::spent(Name::GoingOnline, index, stamps.synchronised, stamps.online);
 }
 
-/// Where a self-test makes this processor stop for good.
+/// Where a self-test makes this CPU stop for good.
 pub fn stop_at(index: u32) -> Option<Phase> {
     let (_, options) = BOOT.get()?;
     options.self_tests.iter().find_map(|test| match *test {
-        SelfTest::Stop { processor, phase } if processor == index => Some(match phase {
+        SelfTest::Stop { cpu, phase } if cpu == index => Some(match phase {
             StopPhase::FirstSign => Phase::FirstSign,
             StopPhase::Initialisation => Phase::Initialisation,
             StopPhase::TscSync => Phase::TscSync,
@@ -107,7 +107,7 @@ pub fn run() -> ! {
     rest(virt)
 }
 
-/// The calling processor, which has given away all it had, leaves the host.
+/// The calling CPU, which has given away all it had, leaves the host.
 fn rest(virt: Result<Svm, Unavailable>) -> ! {
     let me = PerCpu::current();
     timer::clear_alarm();
@@ -118,15 +118,15 @@ fn rest(virt: Result<Svm, Unavailable>) -> ! {
     if let Some(cell) = cell(me.index)
         && let Err(state) = cell.leave(State::Offline)
     {
-        log::error!("processor {} leaves, and was {state}", me.index);
+        log::error!("CPU {} leaves, and was {state}", me.index);
     }
     // From here on INIT may come at any moment: nothing is held and nothing half done.
     me.leave();
-    percpu::wake(BOOT_PROCESSOR);
+    percpu::wake(BOOT_CPU);
     cpu::halt_forever()
 }
 
-/// The calling processor's guests are restored, and it goes on with them if all processors do.
+/// The calling CPU's guests are restored, and it goes on with them if all CPUs do.
 pub fn take_over(index: u32, page: &'static TrialPage) -> ! {
     let virt = VIRT.get().copied().unwrap_or(Err(Unavailable::NoExtension));
     if let Some(hooks) = hooks::get() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes over of guests: who they are, which memory is theirs, and blocks for what is saved at the last moment.
+//! The hand-over state of guests: which guests there are, which memory is theirs, and blocks for what is saved at the
+//! last moment.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,7 +17,7 @@ use wire::VmState;
 use wire::history::HISTORY_BYTES;
 
 use crate::arch::memory::{FRAMES, OwnedFrames};
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::arch::virt::Virt;
 use crate::guests::events;
 use crate::guests::guest::{GUESTS, Guest, INPUT_BYTES, OUTPUT_BYTES};
@@ -38,7 +39,7 @@ const HOST: Owner = Owner { guest: 0, vcpu: 0 };
 
 /// All guests' share of a hand-over.
 #[derive(Default)]
-pub struct Baggage {
+pub struct HandOverState {
     /// Each guest of the bundle.
     pub guests: Vec<GuestRecord>,
     /// Memory of those that run, by rising address.
@@ -68,12 +69,12 @@ impl Block {
     }
 }
 
-impl Baggage {
+impl HandOverState {
     /// Packs what all guests that run need, for a reader of this version. What does not change while they run is saved
     /// at once.
     ///
     /// # Errors
-    /// Why a guest cannot go over.
+    /// Why a guest cannot be handed over.
     pub fn pack<V: Virt>(version: u32) -> Result<Self, String> {
         let mut this = Self::of_the_host()?;
         for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
@@ -82,13 +83,13 @@ impl Baggage {
         Ok(this)
     }
 
-    /// What goes over where guests start again: room for what the host knows last.
+    /// The hand-over state where guests start again: room for what the host knows last.
     ///
     /// # Errors
     /// There is no memory.
     pub fn of_the_host() -> Result<Self, String> {
         let mut this = Self { retired: retired::count(), ..Self::default() };
-        this.add(BlockKind::Late, HOST, BOOT_PROCESSOR, BOOT_PROCESSOR, HISTORY_BYTES as u64)?;
+        this.add(BlockKind::Late, HOST, BOOT_CPU, BOOT_CPU, HISTORY_BYTES as u64)?;
         Ok(this)
     }
 
@@ -151,8 +152,8 @@ impl Baggage {
         }
         self.add_memory(number, run.space_root(), PAGE_BYTES, 0, MemoryUse::NestedTables);
         for vcpu in 0..guest.config.vcpus {
-            let (processor, own) = (guest.processor_of(vcpu as usize), guest.own_processor(vcpu as usize));
-            self.add(BlockKind::Vcpu, Owner { guest: number, vcpu }, processor, own, VCPU_TAIL_BYTES)?;
+            let (cpu, own) = (guest.cpu_of(vcpu as usize), guest.own_cpu(vcpu as usize));
+            self.add(BlockKind::Vcpu, Owner { guest: number, vcpu }, cpu, own, VCPU_TAIL_BYTES)?;
         }
         let home = guest.home();
         let owner = Owner { guest: number, vcpu: 0 };
@@ -184,7 +185,7 @@ impl Baggage {
         );
     }
 
-    fn add(&mut self, kind: BlockKind, owner: Owner, processor: u32, own: u32, tail: u64) -> Result<&Block, String> {
+    fn add(&mut self, kind: BlockKind, owner: Owner, cpu: u32, own: u32, tail: u64) -> Result<&Block, String> {
         let bytes = (HEAD_BYTES as u64 + tail).next_multiple_of(PAGE_BYTES);
         let frames =
             FRAMES.lock().allocate(bytes, PageSize::Kib4).map_err(|error| format!("the guests' state: {error}"))?;
@@ -196,8 +197,8 @@ impl Baggage {
             kind: (kind as u32).into(),
             guest: owner.guest.into(),
             vcpu: owner.vcpu.into(),
-            processor: processor.into(),
-            own_processor: own.into(),
+            cpu: cpu.into(),
+            own_cpu: own.into(),
             zero: 0.into(),
         };
         self.blocks.push(Block { place, frames: Mutex::new(frames) });
@@ -218,7 +219,7 @@ impl Baggage {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Whether all virtual processors have been saved. One whose guest ended, or has been reset, since this was packed
+    /// Whether all vCPUs have been saved. One whose guest ended, or has been reset, since this was packed
     /// has not.
     pub fn has_all_vcpus(&self) -> bool {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);

@@ -17,12 +17,12 @@ use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
 use crate::kernel::platform::BOOT;
 
-/// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this processor
+/// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this CPU
 /// wait.
 const SLICE_BYTES: u64 = 2 * 1024;
 
 /// An image that is being checked.
-pub struct Candidate {
+pub struct StagedImage {
     image: Image,
     slot: Slot,
     policy: Verify,
@@ -76,7 +76,7 @@ impl Slot {
     }
 }
 
-impl Candidate {
+impl StagedImage {
     /// Puts the image in `file` into a slot. `is_downgrade`: the operator asks for an older image, if this is one.
     pub fn place(file: &[u8], is_downgrade: bool) -> Result<Box<Self>, StageError> {
         let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
@@ -125,8 +125,8 @@ impl Candidate {
 
 impl Trusted {
     /// Checks it once more where the policy wants that, by its digest alone: no guest runs. Allocates nothing.
-    pub fn check_in_gap(&self, file: &[u8]) -> Result<Hashed, StageError> {
-        if !self.policy.checks_in_gap() {
+    pub fn check_in_blackout(&self, file: &[u8]) -> Result<Hashed, StageError> {
+        if !self.policy.checks_in_blackout() {
             return Ok(Hashed::default());
         }
         let began = cpu::tsc();
@@ -167,7 +167,7 @@ fn tell(image: &Image, origin: Origin, hashed: Hashed) {
 fn lock(frames: OwnedFrames) -> Result<LockedFrames, StageError> {
     LockedFrames::lock(frames).map_err(|error| match error {
         LockError::OutOfMemory => StageError::OutOfMemory("locking the image"),
-        LockError::Deaf(processor) => StageError::Deaf(processor),
+        LockError::Unresponsive(cpu) => StageError::Unresponsive(cpu),
     })
 }
 

@@ -10,22 +10,22 @@ use bringup::{Crew, Group, Plan, Policy, Shared, SyncOutcome};
 use spin::Once;
 
 use super::table::cells;
-use crate::arch::percpu::MAX_PROCESSORS;
+use crate::arch::percpu::MAX_CPUS;
 use crate::arch::smp;
 use crate::arch::{cpu, timer};
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 
-pub static GROUPS: [Group; MAX_PROCESSORS.div_ceil(bringup::GROUP_PROCESSORS)] =
-    [const { Group::new() }; MAX_PROCESSORS.div_ceil(bringup::GROUP_PROCESSORS)];
+pub static GROUPS: [Group; MAX_CPUS.div_ceil(bringup::GROUP_CPUS)] =
+    [const { Group::new() }; MAX_CPUS.div_ceil(bringup::GROUP_CPUS)];
 pub static SHARED: Shared = Shared::new();
 pub static CREW: Once<Crew<'static>> = Once::new();
-/// The same processors with the plans by which they come later: each by name, whatever the first plan was.
+/// The same CPUs with the plans by which they come later: each by name, whatever the first plan was.
 pub static LATER: Once<Later> = Once::new();
 /// When INIT was sent to all others; 0 if that has not been.
 pub static RESET_AT: AtomicU64 = AtomicU64::new(0);
 
-/// How processors come that did not come at first, or have left.
+/// How CPUs come that did not come at first, or have left.
 pub struct Later {
     new: Crew<'static>,
     /// Without a comparison of clocks.
@@ -92,7 +92,7 @@ pub fn limits() -> Limits {
 pub fn sync_plan(options: &Options) -> SyncPlan {
     SyncPlan {
         mode: match options.tsc {
-            // The clock of a parked processor has not stopped.
+            // The clock of a parked CPU has not stopped.
             TscSync::Auto if options.smp == Smp::Park && inherited::clocks_agree() => Mode::Skip,
             TscSync::Auto => Mode::Auto,
             TscSync::Skip => Mode::Skip,
@@ -101,7 +101,7 @@ pub fn sync_plan(options: &Options) -> SyncPlan {
         is_invariant: cpu::cpuid(0x8000_0000, 0).eax >= 0x8000_0007 && cpu::cpuid(0x8000_0007, 0).edx & (1 << 8) != 0,
         boot_adjust: smp::tsc_adjust(),
         package_shift: package_shift(),
-        shares_processors: smp::is_virtual(),
+        shares_cpus: smp::is_virtual(),
     }
 }
 

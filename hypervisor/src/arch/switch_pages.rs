@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The crossing: pages that outlive an image, over which every processor goes to the next one.
+//! The switch pages: pages that outlive an image, over which every CPU goes to the next one.
 //!
 //! | page | what |
 //! |---|---|
-//! | 0 | code ([`crossing.S`](crossing.S)): parks, wakes, leaves; takes a processor to an image on trial and back |
+//! | 0 | code ([`switch_pages.S`](switch_pages.S)): parks, wakes, leaves; takes a CPU to an image on trial and back |
 //! | 1 | GDT, IDT, and the values of GDTR and IDTR |
-//! | 2 | the IDT of processors that an image on trial has ([`trial`]) |
-//! | 3 | the words by which all go over or stay ([`update::takeover::Takeover`]) |
-//! | 4… | mailboxes ([`bringup::ParkSlot`]) with a small stack each, 16 to a page; number 0 is the leaving processor's |
-//! | then | a page for each processor between two images ([`update::trial::TrialPage`]) |
-//! | then | page tables: the crossing's own, under which processors wait, and the new image's first |
+//! | 2 | the IDT of CPUs that an image on trial has ([`trial`]) |
+//! | 3 | the words by which all switch over or stay ([`update::takeover::Takeover`]) |
+//! | 4… | mailboxes ([`bringup::ParkSlot`]) with a small stack each, 16 to a page; number 0 is the leaving CPU's |
+//! | then | a page for each CPU between two images ([`update::trial::TrialPage`]) |
+//! | then | page tables: the switch pages' own, under which CPUs wait, and the new image's first |
 //!
-//! It is mapped at [`address::CROSSING`] wherever it is mapped. A parked processor halts with interrupts off, on tables
-//! that show nothing but the crossing; the one non-maskable interrupt that comes with its mail takes it to the new
+//! It is mapped at [`address::SWITCH_PAGES`] wherever it is mapped. A parked CPU halts with interrupts off, on tables
+//! that show nothing but the switch pages; the one non-maskable interrupt that comes with its mail takes it to the new
 //! image.
 
 pub mod trial;
@@ -28,7 +28,7 @@ use frames::FrameRange;
 use paging::{Flags, Host, MapError, TableMemory, Tables};
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
-use super::address::{BOOT_MAPPED_BYTES, CROSSING, DIRECT_MAP, IMAGE};
+use super::address::{BOOT_MAPPED_BYTES, DIRECT_MAP, IMAGE, SWITCH_PAGES};
 use super::memory::{self, FRAMES};
 use super::{apic, cpu, timer};
 
@@ -51,7 +51,7 @@ const NMI_VECTOR: u64 = 2;
 
 global_asm!(
     include_str!("registers.S"),
-    include_str!("crossing.S"),
+    include_str!("switch_pages.S"),
     stride = const STRIDE,
     state = const ParkSlot::STATE_OFFSET,
     target = const ParkSlot::TARGET_OFFSET,
@@ -89,18 +89,18 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    static crossing_start: u8;
-    static crossing_end: u8;
-    static crossing_park: u8;
-    static crossing_leave: u8;
-    static crossing_nmi: u8;
-    static crossing_resume: u8;
-    static crossing_stubs: u8;
-    static crossing_trial_nmi: u8;
-    static crossing_trial_check: u8;
+    static switch_start: u8;
+    static switch_end: u8;
+    static switch_park: u8;
+    static switch_leave: u8;
+    static switch_nmi: u8;
+    static switch_resume: u8;
+    static switch_stubs: u8;
+    static switch_trial_nmi: u8;
+    static switch_trial_check: u8;
 }
 
-/// No memory for the crossing, or for its tables.
+/// No memory for the switch pages, or for its tables.
 #[derive(Clone, Copy, Debug)]
 pub struct OutOfMemory;
 
@@ -110,44 +110,44 @@ impl From<MapError> for OutOfMemory {
     }
 }
 
-/// The crossing, ready to be gone over.
-pub struct Crossing {
+/// The switch pages, ready to be switched to.
+pub struct SwitchPages {
     /// All of it; taken when it is given back.
     frames: Option<FrameRange>,
     start: PhysAddr,
     mailboxes: u64,
-    /// The crossing's own tables.
+    /// The switch pages' own tables.
     own_root: PhysAddr,
     /// The new image's first tables.
     next_root: PhysAddr,
 }
 
-impl Crossing {
-    /// A crossing for so many processors to the image in `slot`. Nobody is on it yet, and no table of this image shows
+impl SwitchPages {
+    /// Switch pages for so many CPUs to the image in `slot`. Nobody is on it yet, and no table of this image shows
     /// it.
-    pub fn build(processors: usize, slot: PhysRange) -> Result<Self, OutOfMemory> {
-        let mailboxes = processors.max(1) as u64;
+    pub fn build(cpus: usize, slot: PhysRange) -> Result<Self, OutOfMemory> {
+        let mailboxes = cpus.max(1) as u64;
         let shown = shown_bytes(mailboxes);
         let bytes = shown + TABLE_PAGES * PAGE_BYTES;
         let frames = FRAMES.lock().allocate_below(bytes, PageSize::Kib4, PhysAddr(BOOT_MAPPED_BYTES));
         let mut frames = frames.map_err(|_| OutOfMemory)?;
         let start = frames.start();
         memory::bytes_of(&mut frames).fill(0);
-        let mut crossing =
+        let mut switch_pages =
             Self { frames: Some(frames), start, mailboxes, own_root: PhysAddr(0), next_root: PhysAddr(0) };
-        crossing.write_code();
-        crossing.write_descriptors();
-        crossing.write_trial_gates();
+        switch_pages.write_code();
+        switch_pages.write_descriptors();
+        switch_pages.write_trial_gates();
         let mut pool = TablePool { next: start.0 + shown, end: start.0 + bytes };
         let mut own = Tables::new(&mut pool, PageSize::Kib4)?;
-        crossing.show_in(&mut own, &mut pool)?;
+        switch_pages.show_in(&mut own, &mut pool)?;
         let mut next = Tables::new(&mut pool, memory::largest_page())?;
-        crossing.show_in(&mut next, &mut pool)?;
+        switch_pages.show_in(&mut next, &mut pool)?;
         let data = Flags::WRITABLE | Flags::NO_EXECUTE;
         next.map(&mut pool, DIRECT_MAP, PhysAddr(0), BOOT_MAPPED_BYTES, data)?;
         next.map(&mut pool, IMAGE + LINKED_AT, slot.start(), slot.bytes(), Flags::WRITABLE)?;
-        (crossing.own_root, crossing.next_root) = (own.root(), next.root());
-        Ok(crossing)
+        (switch_pages.own_root, switch_pages.next_root) = (own.root(), next.root());
+        Ok(switch_pages)
     }
 
     /// Makes this image's tables show it. The last thing that can fail.
@@ -165,37 +165,37 @@ impl Crossing {
         self.next_root.0
     }
 
-    /// Physical address of a processor's mailbox.
+    /// Physical address of a CPU's mailbox.
     pub fn mailbox_address(&self, index: u32) -> u64 {
         self.start.0 + FIRST_MAILBOX_PAGE * PAGE_BYTES + u64::from(index) * STRIDE
     }
 
-    /// A processor's mailbox.
+    /// A CPU's mailbox.
     pub fn mailbox(&self, index: u32) -> Option<&ParkSlot> {
-        // SAFETY: the address is a mailbox of this crossing: aligned, in the direct map, all of it atomic words.
+        // SAFETY: the address is a mailbox of the switch pages: aligned, in the direct map, all of it atomic words.
         (u64::from(index) < self.mailboxes).then(|| unsafe { &*mailbox_pointer(self.mailbox_address(index)) })
     }
 
-    /// The calling processor waits for the next image, for ever as far as this one is concerned.
+    /// The calling CPU waits for the next image, for ever as far as this one is concerned.
     pub fn park(&self, index: u32) -> ! {
         timer::clear_alarm();
         apic::mask_timer();
-        let mailbox = CROSSING + FIRST_MAILBOX_PAGE * PAGE_BYTES + u64::from(index) * STRIDE;
-        // SAFETY: this image's tables show the crossing; the code there uses nothing else, and never comes back.
+        let mailbox = SWITCH_PAGES + FIRST_MAILBOX_PAGE * PAGE_BYTES + u64::from(index) * STRIDE;
+        // SAFETY: this image's tables show the switch pages; the code there uses nothing else, and never comes back.
         unsafe {
-            asm!("jmp {code}", code = in(reg) code_at(&raw const crossing_park), in("rdi") mailbox,
+            asm!("jmp {code}", code = in(reg) code_at(&raw const switch_park), in("rdi") mailbox,
                 in("rsi") self.own_root.0, in("rdx") descriptors(), options(noreturn))
         }
     }
 
-    /// The calling processor goes to the new image at `entry`, which finds the record there.
+    /// The calling CPU goes to the new image at `entry`, which finds the record there.
     pub fn leave(&self, entry: u64, record: PhysAddr) -> ! {
         timer::clear_alarm();
         apic::mask_timer();
-        let stack = CROSSING + FIRST_MAILBOX_PAGE * PAGE_BYTES + STRIDE;
+        let stack = SWITCH_PAGES + FIRST_MAILBOX_PAGE * PAGE_BYTES + STRIDE;
         // SAFETY: as in `park`; the tables show the new image, whose entry this is.
         unsafe {
-            asm!("jmp {code}", code = in(reg) code_at(&raw const crossing_leave), in("rdi") record.0,
+            asm!("jmp {code}", code = in(reg) code_at(&raw const switch_leave), in("rdi") record.0,
                 in("rsi") self.next_root.0, in("rdx") descriptors(), in("rcx") entry, in("r8") stack, options(noreturn))
         }
     }
@@ -207,17 +207,17 @@ impl Crossing {
     fn show_in(&self, tables: &mut Tables<Host>, memory: &mut impl TableMemory) -> Result<(), OutOfMemory> {
         let code = CODE_PAGE * PAGE_BYTES;
         let data = DESCRIPTOR_PAGE * PAGE_BYTES;
-        tables.map(memory, CROSSING + code, PhysAddr(self.start.0 + code), PAGE_BYTES, Flags::empty())?;
+        tables.map(memory, SWITCH_PAGES + code, PhysAddr(self.start.0 + code), PAGE_BYTES, Flags::empty())?;
         let flags = Flags::WRITABLE | Flags::NO_EXECUTE;
-        tables.map(memory, CROSSING + data, PhysAddr(self.start.0 + data), self.shown_bytes() - data, flags)?;
+        tables.map(memory, SWITCH_PAGES + data, PhysAddr(self.start.0 + data), self.shown_bytes() - data, flags)?;
         Ok(())
     }
 
     fn write_code(&mut self) {
-        let start = (&raw const crossing_start) as usize;
-        let bytes = ((&raw const crossing_end) as usize - start).min(PAGE_BYTES as usize);
+        let start = (&raw const switch_start) as usize;
+        let bytes = ((&raw const switch_end) as usize - start).min(PAGE_BYTES as usize);
         let into = (DIRECT_MAP + self.start.0 + CODE_PAGE * PAGE_BYTES) as *mut u8;
-        // SAFETY: the page is this crossing's own, and nobody is on it yet.
+        // SAFETY: the page is these switch pages' own, and nobody is on it yet.
         unsafe { core::ptr::copy_nonoverlapping(start as *const u8, into, bytes) };
     }
 
@@ -226,7 +226,7 @@ impl Crossing {
         const PRESENT_INTERRUPT_GATE: u64 = 0x8e00 << 32;
         const CODE_SELECTOR: u64 = 8 << 16;
         let page = DIRECT_MAP + self.start.0 + DESCRIPTOR_PAGE * PAGE_BYTES;
-        let handler = code_at(&raw const crossing_nmi);
+        let handler = code_at(&raw const switch_nmi);
         let gate = (handler & 0xffff) | CODE_SELECTOR | PRESENT_INTERRUPT_GATE | (handler & 0xffff_0000) << 32;
         let nmi = IDT_OFFSET + NMI_VECTOR * 16;
         let idt_limit = (NMI_VECTOR + 1) * 16 - 1;
@@ -245,25 +245,25 @@ impl Crossing {
             (nmi + 8, handler >> 32),
         ];
         for (offset, word) in words {
-            // SAFETY: the page is this crossing's own, nobody is on it yet, and the offsets are in it, aligned.
+            // SAFETY: the page is these switch pages' own, nobody is on it yet, and the offsets are in it, aligned.
             unsafe { ((page + offset) as *mut u64).write(word) };
         }
     }
 }
 
-impl Drop for Crossing {
+impl Drop for SwitchPages {
     fn drop(&mut self) {
         trial::hide(self.shown_bytes());
         self.frames.take().into_iter().for_each(memory::release);
     }
 }
 
-/// The mailbox of a processor that the previous image parked, at a physical address in memory that is kept for
-/// `crossing`.
-pub fn inherited_mailbox(physical: u64, crossing: PhysRange) -> Option<&'static ParkSlot> {
+/// The mailbox of a CPU that the previous image parked, at a physical address in memory that is kept for
+/// `switch_pages`.
+pub fn inherited_mailbox(physical: u64, switch_pages: PhysRange) -> Option<&'static ParkSlot> {
     let range = PhysRange::from_start(PhysAddr(physical), SLOT_BYTES as u64)?;
-    let is_slot = crossing.contains_range(range) && physical.is_multiple_of(SLOT_BYTES as u64);
-    // SAFETY: the memory is kept until every processor has left it or was reset, and whoever asks lives no longer; it
+    let is_slot = switch_pages.contains_range(range) && physical.is_multiple_of(SLOT_BYTES as u64);
+    // SAFETY: the memory is kept until every CPU has left it or was reset, and whoever asks lives no longer; it
     // is in the direct map, aligned, and any bytes are a slot, since all of it is atomic words.
     is_slot.then(|| unsafe { &*mailbox_pointer(physical) })
 }
@@ -278,16 +278,16 @@ fn first_trial_page(mailboxes: u64) -> u64 {
     FIRST_MAILBOX_PAGE + (mailboxes * STRIDE).div_ceil(PAGE_BYTES)
 }
 
-/// Makes this image's tables show the crossing over which it came: code first, all else data.
+/// Makes this image's tables show the switch pages by which it came: code first, all else data.
 pub fn show_inherited(
     tables: &mut Tables<Host>,
     memory: &mut impl TableMemory,
-    crossing: PhysRange,
+    switch_pages: PhysRange,
 ) -> Result<(), MapError> {
-    let (start, behind) = (crossing.start(), PhysAddr(crossing.start().0 + PAGE_BYTES));
-    tables.map(memory, CROSSING, start, PAGE_BYTES, Flags::empty())?;
+    let (start, behind) = (switch_pages.start(), PhysAddr(switch_pages.start().0 + PAGE_BYTES));
+    tables.map(memory, SWITCH_PAGES, start, PAGE_BYTES, Flags::empty())?;
     let flags = Flags::WRITABLE | Flags::NO_EXECUTE;
-    tables.map(memory, CROSSING + PAGE_BYTES, behind, crossing.bytes() - PAGE_BYTES, flags)
+    tables.map(memory, SWITCH_PAGES + PAGE_BYTES, behind, switch_pages.bytes() - PAGE_BYTES, flags)
 }
 
 fn mailbox_pointer(physical: u64) -> *const ParkSlot {
@@ -296,12 +296,12 @@ fn mailbox_pointer(physical: u64) -> *const ParkSlot {
 
 /// Where the copy of a label's code is seen.
 fn code_at(label: *const u8) -> u64 {
-    CROSSING + CODE_PAGE * PAGE_BYTES + (label as u64 - (&raw const crossing_start) as u64)
+    SWITCH_PAGES + CODE_PAGE * PAGE_BYTES + (label as u64 - (&raw const switch_start) as u64)
 }
 
 /// Where the registers' values are seen.
 fn descriptors() -> u64 {
-    CROSSING + DESCRIPTOR_PAGE * PAGE_BYTES + GDTR_OFFSET
+    SWITCH_PAGES + DESCRIPTOR_PAGE * PAGE_BYTES + GDTR_OFFSET
 }
 
 /// Page tables from a stretch of zeroed frames, one after the other.
@@ -328,7 +328,7 @@ impl TableMemory for TablePool {
     fn free(&mut self, _: PhysAddr) {}
 }
 
-/// The calling processor's registers that a guest may have left with other values than a processor has after reset, and
+/// The calling CPU's registers that a guest may have left with other values than a CPU has after reset, and
 /// that an image expects so.
 pub fn forget_guests() {
     const OSXSAVE: u32 = 1 << 27;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors that an image on trial has: the old image lends them, and whatever happens there brings them back.
+//! CPUs that an image on trial has: the old image lends them, and whatever happens there brings them back.
 
 use core::arch::asm;
 use core::mem::offset_of;
@@ -13,8 +13,8 @@ use ::update::trial::{
 use units::PhysRange;
 
 use super::{
-    CROSSING, Crossing, GDT, TRIAL_IDT_PAGE, code_at, crossing_resume, crossing_stubs, crossing_trial_check,
-    crossing_trial_nmi, first_trial_page,
+    GDT, SWITCH_PAGES, SwitchPages, TRIAL_IDT_PAGE, code_at, first_trial_page, switch_resume, switch_stubs,
+    switch_trial_check, switch_trial_nmi,
 };
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::descriptor::{self, InterruptStack};
@@ -27,12 +27,12 @@ const CODE_SELECTOR: u64 = 8;
 const DATA_SELECTOR: u64 = 16;
 const TSS_LIMIT: u64 = 103;
 const INTERRUPTS_OPEN: u64 = 1 << 9;
-/// More than any crossing has.
+/// More than any switch pages have.
 const MAXIMUM_BYTES: u64 = 2 << 20;
 /// RFLAGS bit 1, which is always set.
 const ALWAYS: u64 = 1 << 1;
 
-/// What brought a processor back.
+/// What brought a CPU back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
@@ -56,29 +56,29 @@ pub struct Exception {
     pub fault_address: u64,
 }
 
-impl Crossing {
-    /// The calling processor's page, or another one's.
+impl SwitchPages {
+    /// The calling CPU's page, or another one's.
     pub fn trial_page(&self, index: u32) -> Option<&TrialPage> {
         let at = (DIRECT_MAP + self.trial_page_address(index)) as *const TrialPage;
-        // SAFETY: the address is a page of this crossing, in the direct map, all of it atomic words.
+        // SAFETY: the address is a page of the switch pages, in the direct map, all of it atomic words.
         (u64::from(index) < self.mailboxes).then(|| unsafe { &*at })
     }
 
-    /// Physical address of a processor's page.
+    /// Physical address of a CPU's page.
     pub fn trial_page_address(&self, index: u32) -> u64 {
         self.start.0 + trial_page_offset(self.mailboxes, index)
     }
 
-    /// The words by which all go over or stay.
+    /// The words by which all switch over or stay.
     pub fn takeover(&self) -> &Takeover {
-        // SAFETY: the page is this crossing's own, in the direct map; all of it is atomic words.
+        // SAFETY: the page is these switch pages' own, in the direct map; all of it is atomic words.
         unsafe { &*((DIRECT_MAP + self.start.0 + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }
     }
 
-    /// Readies the page of the processor `index`: where its traps lead while a new image has it.
+    /// Readies the page of the CPU `index`: where its traps lead while a new image has it.
     pub fn prepare_page(&self, index: u32) {
         if let Some(page) = self.trial_page(index) {
-            write_descriptors(page, CROSSING + trial_page_offset(self.mailboxes, index));
+            write_descriptors(page, SWITCH_PAGES + trial_page_offset(self.mailboxes, index));
             name_own_stacks(page, index);
             page.reason_bytes.store(0, Relaxed);
             [&page.pending, &page.wait_step, &page.waits, &page.hits].iter().for_each(|word| word.store(0, Relaxed));
@@ -86,32 +86,32 @@ impl Crossing {
         }
     }
 
-    /// The new image is to begin on the processor `index` at `entry`, on its first tables, interrupts open, with the
+    /// The new image is to begin on the CPU `index` at `entry`, on its first tables, interrupts open, with the
     /// record.
     pub fn begin_trial(&self, index: u32, entry: u64, record: u64) {
         let Some(page) = self.trial_page(index) else { return };
-        let at = CROSSING + trial_page_offset(self.mailboxes, index);
+        let at = SWITCH_PAGES + trial_page_offset(self.mailboxes, index);
         let stack = at + FIRST_STACK as u64;
         let far = [entry, CODE_SELECTOR, ALWAYS | INTERRUPTS_OPEN, stack, DATA_SELECTOR];
         write_first(page, at, [record, at], far, self.next_root.0);
     }
 
-    /// Lends the calling processor, which has this number, to the new image, where that was when it came back last.
+    /// Lends the calling CPU, which has this number, to the new image, where that was when it came back last.
     /// Interrupts are masked before and after; one that brings it back waits for [`trap::deliver`].
     pub fn resume_trial(&self, index: u32) -> Option<Return> {
         let page = self.trial_page(index)?;
-        let at = CROSSING + trial_page_offset(self.mailboxes, index);
-        // Of a crossing that was here before nothing may be translated any more.
-        memory::forget_translations();
+        let at = SWITCH_PAGES + trial_page_offset(self.mailboxes, index);
+        // Of switch pages that were here before nothing may be translated any more.
+        memory::flush_translations();
         let vector: u64;
-        // SAFETY: this image's tables show the crossing; the code keeps the registers that the ABI keeps, and comes
+        // SAFETY: this image's tables show the switch pages; the code keeps the registers that the ABI keeps, and comes
         // back on this stack, these tables and this image's GDT, IDT and TSS whatever the new image does, since every
         // trap leads here.
         unsafe {
-            asm!("call {code}", code = in(reg) code_at(&raw const crossing_resume), inlateout("rdi") at => _,
+            asm!("call {code}", code = in(reg) code_at(&raw const switch_resume), inlateout("rdi") at => _,
                 out("rax") vector, clobber_abi("sysv64"));
         }
-        memory::forget_translations();
+        memory::flush_translations();
         Some(with_pending(
             page,
             match vector as u8 {
@@ -141,16 +141,16 @@ impl Crossing {
         let gates = (DIRECT_MAP + self.start.0 + TRIAL_IDT_PAGE * PAGE_BYTES as u64) as *mut [u64; 2];
         for vector in 0..256_usize {
             let (handler, slot) = match vector as u8 {
-                trap::vector::NMI => (code_at(&raw const crossing_trial_nmi), NMI_SLOT),
-                trap::vector::MACHINE_CHECK => (code_at(&raw const crossing_trial_check), CHECK_SLOT),
-                _ => (code_at(&raw const crossing_stubs) + vector as u64 * 8, TRAP_SLOT),
+                trap::vector::NMI => (code_at(&raw const switch_trial_nmi), NMI_SLOT),
+                trap::vector::MACHINE_CHECK => (code_at(&raw const switch_trial_check), CHECK_SLOT),
+                _ => (code_at(&raw const switch_stubs) + vector as u64 * 8, TRAP_SLOT),
             };
             let low = (handler & 0xffff)
                 | CODE_SELECTOR << 16
                 | (slot as u64) << 32
                 | PRESENT_INTERRUPT_GATE
                 | (handler & 0xffff_0000) << 32;
-            // SAFETY: the page is this crossing's own, nobody is on it yet, and has room for 256 gates.
+            // SAFETY: the page is these switch pages' own, nobody is on it yet, and has room for 256 gates.
             unsafe { gates.add(vector).write([low, handler >> 32]) };
         }
     }
@@ -176,7 +176,7 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
 /// In the handler of an NMI: counts one that found the calling CPU on its way between two images, under this image's
 /// IDT.
 pub fn note_nmi(frame: &TrapFrame) {
-    let is_on_its_way = (CROSSING..CROSSING + PAGE_BYTES as u64).contains(&frame.rip);
+    let is_on_its_way = (SWITCH_PAGES..SWITCH_PAGES + PAGE_BYTES as u64).contains(&frame.rip);
     // The code is at the page's begin; there RBX is the CPU's page, but for the first and last instructions.
     if let Some(page) = is_on_its_way.then(|| own_page(frame.rbx)).flatten() {
         page.hits.fetch_add(1, Relaxed);
@@ -191,17 +191,17 @@ pub fn name_own_stacks(page: &TrialPage, index: u32) {
     }
 }
 
-/// The host's tables show this many bytes of a crossing no more, if they did.
+/// The host's tables show this many bytes of switch pages no more, if they did.
 pub fn hide(bytes: u64) {
-    let hidden = memory::with_host_tables(|tables, frames| tables.unmap(frames, CROSSING, bytes));
+    let hidden = memory::with_host_tables(|tables, frames| tables.unmap(frames, SWITCH_PAGES, bytes));
     if hidden.is_some_and(|hidden| hidden.is_ok()) {
-        memory::forget_translations();
+        memory::flush_translations();
     }
 }
 
-/// A processor's page as an image on trial sees it; `None` unless it is one that the crossing can show.
+/// A CPU's page as an image on trial sees it; `None` unless it is one that the switch pages can show.
 pub fn own_page(at: u64) -> Option<&'static TrialPage> {
-    let is_there = (CROSSING..CROSSING + MAXIMUM_BYTES).contains(&at) && at.is_multiple_of(PAGE_BYTES as u64);
+    let is_there = (SWITCH_PAGES..SWITCH_PAGES + MAXIMUM_BYTES).contains(&at) && at.is_multiple_of(PAGE_BYTES as u64);
     // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until
     // the trial is over; all of it is atomic words.
     is_there.then(|| unsafe { &*(at as *const TrialPage) })
@@ -209,21 +209,21 @@ pub fn own_page(at: u64) -> Option<&'static TrialPage> {
 
 /// An image on trial says something to the old one, which goes on; returns when the old one lets it.
 pub fn speak(word: u64, argument: u64) {
-    // SAFETY: the crossing's gate for this vector leads to the old image, which keeps every register.
+    // SAFETY: the switch pages' gate for this vector leads to the old image, which keeps every register.
     unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };
 }
 
-/// In an image on trial: the processor whose page is at the physical address `page` is to begin at `entry`, with its
+/// In an image on trial: the CPU whose page is at the physical address `page` is to begin at `entry`, with its
 /// number, on this image's tables, interrupts masked. Returns where its page is seen; `None` if it is not in the
-/// crossing.
+/// switch pages.
 pub fn let_begin(
-    crossing: PhysRange,
+    switch_pages: PhysRange,
     page: u64,
     entry: extern "C" fn(u64) -> !,
     index: u32,
     stack_top: u64,
 ) -> Option<&'static TrialPage> {
-    let at = CROSSING + page.checked_sub(crossing.start().0)?;
+    let at = SWITCH_PAGES + page.checked_sub(switch_pages.start().0)?;
     let page = own_page(at)?;
     // As if the entry had been called.
     let far = [entry as usize as u64, CODE_SELECTOR, ALWAYS, stack_top - 8, DATA_SELECTOR];
@@ -231,10 +231,10 @@ pub fn let_begin(
     Some(page)
 }
 
-/// The words by which all go over or stay, as an image on trial sees them: whoever has a page is one.
+/// The words by which all switch over or stay, as an image on trial sees them: whoever has a page is one.
 pub fn inherited_takeover(_: &'static TrialPage) -> &'static Takeover {
-    // SAFETY: an image on trial has the crossing in its tables, and this page with it; all of it is atomic words.
-    unsafe { &*((CROSSING + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }
+    // SAFETY: an image on trial has the switch pages in its tables, and this page with it; all of it is atomic words.
+    unsafe { &*((SWITCH_PAGES + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }
 }
 
 /// The new image's first registers: RDI and RSI, and what IRETQ takes.
@@ -265,7 +265,7 @@ fn write_descriptors(page: &TrialPage, at: u64) {
     }
     // The I/O map's offset is at 102.
     page.tss[12].store((TSS_LIMIT + 1) << 48, Relaxed);
-    let idt = CROSSING + TRIAL_IDT_PAGE * PAGE_BYTES as u64;
+    let idt = SWITCH_PAGES + TRIAL_IDT_PAGE * PAGE_BYTES as u64;
     for (register, base, bytes) in [(&page.gdtr, at, size_of_val(&page.gdt) as u64), (&page.idtr, idt, 256 * 16)] {
         register[0].store((bytes - 1) | base << 16, Relaxed);
         register[1].store(base >> 48, Relaxed);

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors that come over from the image before, running, with their guests.
+//! CPUs that are handed over from the image before, running, with their guests.
 
-use bringup::{ProcessorCell, SyncOutcome};
+use bringup::{CpuCell, SyncOutcome};
 
-use super::bring_up::{prepare, prepare_processor};
+use super::bring_up::{prepare, prepare_cpu};
 use super::changes::open_all;
 use super::crews::{LATER, Later};
 use super::entry;
 use super::table::{APIC_IDS, CELLS, cell, identifiers};
 use super::virtualization::VIRT;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::arch::smp;
 use crate::arch::virt::Virt;
 use crate::kernel::platform::BOOT;
 use crate::kernel::{inherited, places};
 
-/// The processors that the image before hands over, by its numbers, as they run already: they are online, and others
+/// The CPUs that the image before hands over, by its numbers, as they run already: they are online, and others
 /// come later.
 ///
 /// # Errors
-/// The firmware's tables tell of other processors, or there is no memory for one.
+/// The firmware's tables tell of other CPUs, or there is no memory for one.
 pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
     let (ids, _) = identifiers(members.first().map_or(0, |(_, apic_id)| *apic_id));
     if members.iter().any(|&(index, apic_id)| ids.get(index as usize) != Some(&apic_id)) {
-        return Err("processors have other numbers here");
+        return Err("CPUs have other numbers here");
     }
     let ids = APIC_IDS.call_once(|| ids);
-    CELLS.call_once(|| ids.iter().map(|_| ProcessorCell::new()).collect());
+    CELLS.call_once(|| ids.iter().map(|_| CpuCell::new()).collect());
     places::prepare(ids.len());
     let sync = if inherited::clocks_agree() { SyncOutcome::Skipped } else { SyncOutcome::Unmeasured };
     for &(index, apic_id) in members {
-        if !prepare_processor(index, apic_id) {
-            return Err("no memory for what a processor has for itself");
+        if !prepare_cpu(index, apic_id) {
+            return Err("no memory for what a CPU has for itself");
         }
-        if index != BOOT_PROCESSOR {
-            smp::give_stack(index).map_err(|_| "no memory for a processor's stack")?;
+        if index != BOOT_CPU {
+            smp::give_stack(index).map_err(|_| "no memory for a CPU's stack")?;
             let _ = cell(index).is_some_and(|cell| cell.mark_online(sync));
         }
         if let Some(Ok(svm)) = VIRT.get() {
-            svm.prepare(index).map_err(|_| "no memory for what runs guests on a processor")?;
+            svm.prepare(index).map_err(|_| "no memory for what runs guests on a CPU")?;
         }
     }
     open_all();

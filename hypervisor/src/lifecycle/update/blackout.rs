@@ -3,8 +3,8 @@
 //! is decided in [`::update::outbound`]; here is what that needs. Nothing here allocates, and no wait is without a
 //! limit.
 //!
-//! Before, while guests go on, each CPU takes the same way alone, and stays ([`Gap::rehearsal`]): code that has run
-//! lately is in caches, and in an emulator translated, when all guests wait for it.
+//! Before, while guests go on, each CPU takes the same way alone, and stays ([`HostBlackout::rehearsal`]): code that
+//! has run lately is in caches, and in an emulator translated, when all guests wait for it.
 
 mod way;
 
@@ -22,29 +22,29 @@ use spin::{RwLock, RwLockReadGuard};
 
 use super::drafts::Blocks;
 use super::machine::Machine;
-use crate::arch::percpu::BOOT_PROCESSOR;
+use crate::arch::percpu::BOOT_CPU;
 use crate::arch::{cpu, smp, timer, watchdog};
+use crate::kernel::cpus::Member;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::platform::BOOT;
-use crate::kernel::processors::Member;
 use crate::kernel::trial_pages;
 use crate::lifecycle::restart::staging::Staged;
 use crate::lifecycle::selftest;
 
-/// The watchdog has so much more patience than the processors, as a share of theirs.
+/// The watchdog has so much more patience than the CPUs, as a share of theirs.
 const WATCHDOG_SHARE: u64 = 4;
 /// The version of the pages between images since which a watchdog may go off after a new image has taken over.
 const WATCHED_SINCE: u32 = 2;
 /// The CPU that opens it and answers; it is never sent an NMI by its identifier.
-const BOOT_CPU: Cpu = Cpu { index: BOOT_PROCESSOR, apic_id: 0 };
+const LEADER: Cpu = Cpu { index: BOOT_CPU, apic_id: 0 };
 
-/// The gap that has begun, if one has. Written by the boot processor before it begins and when all are back.
-static GAP: RwLock<Option<Gap>> = RwLock::new(None);
-/// Every processor is to go to it.
+/// The blackout that has begun, if one has. Written by the boot CPU before it begins and when all are back.
+static BLACKOUT: RwLock<Option<HostBlackout>> = RwLock::new(None);
+/// Every CPU is to go to it.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// What all CPUs need on their way.
-pub struct Gap {
+pub struct HostBlackout {
     /// To this image; `None`: a rehearsal, which leads nowhere.
     staged: Option<Staged>,
     /// A rehearsal's own.
@@ -54,44 +54,44 @@ pub struct Gap {
     blackout: Blackout,
 }
 
-/// Whether the calling processor is to go to the gap.
+/// Whether the calling CPU is to go to the blackout.
 #[inline]
 pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Whether an NMI is one that was sent to fetch a processor from an image on trial: the processor may have been back
+/// Whether an NMI is one that was sent to fetch a CPU from an image on trial: the CPU may have been back
 /// for long, and in a guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
     watchdog::takes_nmi() || is_open() || trial_pages::is_on_trial()
 }
 
-/// How long the gap may last before all go back, in microseconds.
+/// How long the blackout may last before all go back, in microseconds.
 pub fn limit_us() -> u64 {
     BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
 }
 
-/// Opens the gap: every processor comes at its next look.
+/// Opens the blackout: every CPU comes at its next look.
 pub fn open(staged: Staged, asked: u64) {
-    let members = staged.parcel.members.iter().map(Member::cpu);
-    let leader = members.clone().next().unwrap_or(BOOT_CPU);
+    let members = staged.hand_over.members.iter().map(Member::cpu);
+    let leader = members.clone().next().unwrap_or(LEADER);
     let mut blackout = Blackout::new(leader, members);
-    let blocks = Blocks::new(&staged.parcel.baggage, staged.parcel.version);
-    staged.parcel.baggage.forget_drafts();
+    let blocks = Blocks::new(&staged.hand_over.hand_over_state, staged.hand_over.version);
+    staged.hand_over.hand_over_state.forget_drafts();
     if set_fault_point(&staged) {
         blackout.set_first_nmi_us(selftest::UPDATE_NMI_US);
     }
     let limit = limit_us();
-    if staged.parcel.next.image.trial_version() >= WATCHED_SINCE {
+    if staged.hand_over.next.image.trial_version() >= WATCHED_SINCE {
         watchdog::arm(limit + limit / WATCHDOG_SHARE);
     }
     let machine = Machine::new(leader.index, None);
     // All that can be done before this has been.
-    blackout.begin(staged.crossing.takeover(), limit, &machine);
-    *GAP.write() = Some(Gap { staged: Some(staged), words: Takeover::new(), blocks, asked, blackout });
+    blackout.begin(staged.switch_pages.takeover(), limit, &machine);
+    *BLACKOUT.write() = Some(HostBlackout { staged: Some(staged), words: Takeover::new(), blocks, asked, blackout });
     IS_OPEN.store(true, Ordering::Release);
-    if let Some(gap) = &*current() {
-        gap.blackout.interrupt_missing(&machine);
+    if let Some(blackout) = &*current() {
+        blackout.blackout.interrupt_missing(&machine);
     }
 }
 
@@ -99,36 +99,36 @@ pub fn open(staged: Staged, asked: u64) {
 /// brings the others back by NMIs. Returns whether it does.
 fn set_fault_point(staged: &Staged) -> bool {
     let Some((point, ticks)) = selftest::update_wait() else { return false };
-    let members = &staged.parcel.members;
+    let members = &staged.hand_over.members;
     for member in &members[..(members.len() - 1).max(1)] {
-        staged.crossing.wait_at(member.index, point, ticks);
+        staged.switch_pages.wait_at(member.index, point, ticks);
     }
     true
 }
 
-/// The gap, for a processor that comes to it.
-pub fn current() -> RwLockReadGuard<'static, Option<Gap>> {
-    GAP.read()
+/// The blackout, for a CPU that comes to it.
+pub fn current() -> RwLockReadGuard<'static, Option<HostBlackout>> {
+    BLACKOUT.read()
 }
 
-/// All are back: what is left of the new image is taken away. For the boot processor.
-pub fn close() -> Option<Gap> {
+/// All are back: what is left of the new image is taken away. For the boot CPU.
+pub fn close() -> Option<HostBlackout> {
     watchdog::disarm();
     IS_OPEN.store(false, Ordering::Release);
-    GAP.write().take()
+    BLACKOUT.write().take()
 }
 
-impl Gap {
-    /// One for the CPU `index` alone, which does all that is done in a gap, and stays.
+impl HostBlackout {
+    /// One for the CPU `index` alone, which does all that is done in a blackout, and stays.
     pub fn rehearsal(index: u32, blocks: Blocks) -> Self {
-        let mut blackout = Blackout::new(BOOT_CPU, core::iter::once(Cpu { index, apic_id: 0 }));
+        let mut blackout = Blackout::new(LEADER, core::iter::once(Cpu { index, apic_id: 0 }));
         let words = Takeover::new();
         blackout.begin(&words, limit_us(), &Machine::new(index, None));
         Self { staged: None, words, blocks, asked: blackout.stopped(), blackout }
     }
 
     fn takeover(&self) -> &Takeover {
-        self.staged.as_ref().map_or(&self.words, |staged| staged.crossing.takeover())
+        self.staged.as_ref().map_or(&self.words, |staged| staged.switch_pages.takeover())
     }
 
     /// Where guests are saved.
@@ -139,7 +139,7 @@ impl Gap {
     /// Where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
     pub fn fault_point(&self) -> Option<String> {
         let staged = self.staged.as_ref()?;
-        let pages = || self.blackout.members().filter_map(|index| staged.crossing.trial_page(index));
+        let pages = || self.blackout.members().filter_map(|index| staged.switch_pages.trial_page(index));
         let sum = |of: fn(&TrialPage) -> &AtomicU64| pages().map(|page| of(page).load(Ordering::Relaxed)).sum::<u64>();
         let point = selftest::update_point(pages().next()?.wait_step.load(Ordering::Relaxed))?;
         let (waits, hits) = (sum(|page| &page.waits), sum(|page| &page.hits));
@@ -151,7 +151,7 @@ impl Gap {
         self.takeover().are_all_back()
     }
 
-    /// How long after the order to stop the last processor came back.
+    /// How long after the order to stop the last CPU came back.
     pub fn lasted_ns(&self) -> u64 {
         timer::ticks_to_ns(self.blackout.lasted())
     }

@@ -8,22 +8,22 @@
 
 .section .rodata
 .balign 16
-.global crossing_start
-.global crossing_end
-.global crossing_park
-.global crossing_leave
-.global crossing_nmi
-.global crossing_resume
-.global crossing_stubs
-.global crossing_trial_nmi
-.global crossing_trial_check
+.global switch_start
+.global switch_end
+.global switch_park
+.global switch_leave
+.global switch_nmi
+.global switch_resume
+.global switch_stubs
+.global switch_trial_nmi
+.global switch_trial_check
 .code64
-crossing_start:
+switch_start:
 
 // A CPU waits here for the next image. RDI = its mailbox, the end of whose stack is {stride} bytes on; RSI = the page's
 // own page tables; RDX = GDTR and, 16 bytes on, IDTR. They are loaded first, while the old image's tables show them:
-// from LIDT on an NMI is crossing_nmi's, on whatever tables.
-crossing_park:
+// from LIDT on an NMI is switch_nmi's, on whatever tables.
+switch_park:
     cli
     lea rsp, [rdi + {stride}]
     lgdt [rdx]
@@ -50,15 +50,15 @@ crossing_park:
 
 // The mailbox is read here and nowhere else: the CPU that releases one writes first and sends the NMI then, so no
 // wake-up is lost, and none is left over for the new image. IRETQ leaves the handler on every way, so that the next NMI
-// is taken. An NMI that interrupts anything but crossing_park finds no mailbox in RDI, and is passed over.
-crossing_nmi:
+// is taken. An NMI that interrupts anything but switch_park finds no mailbox in RDI, and is passed over.
+switch_nmi:
     push rax
     push rcx
     mov rax, [rsp + 2 * 8]
-    lea rcx, [rip + crossing_park]
+    lea rcx, [rip + switch_park]
     cmp rax, rcx
     jb 3f
-    lea rcx, [rip + crossing_nmi]
+    lea rcx, [rip + switch_nmi]
     cmp rax, rcx
     jae 3f
     mov eax, {released}
@@ -76,7 +76,7 @@ crossing_nmi:
 
 // The CPU that hands over goes to the new image. RDI = the record, RSI = page tables that show this page and the new
 // image, RDX as above, RCX = where to go on, R8 = a stack in the page.
-crossing_leave:
+switch_leave:
     cli
     mov rsp, r8
     lgdt [rdx]
@@ -121,7 +121,7 @@ crossing_leave:
 //   until LGDT             old   old   old   old     old     an NMI is the old image's, on the old TSS's stacks
 //   until LIDT             page  page  old   old     old     likewise: the page's TSS names the same stacks
 //   until IRETQ            page  page  page  either  either  an NMI leads back: the registers are still in the page
-crossing_resume:
+switch_resume:
     push rbx
     push rbp
     push r12
@@ -150,7 +150,7 @@ crossing_resume:
     ltr ax
     fault_point 3
     lidt [rbx + {idtr}]         // it is seen at one place in both images' tables
-crossing_there:
+switch_there:
     fault_point 4
     mov rax, cr4
     and rax, {not_global}       // without PGE nothing stays translated that one image calls global
@@ -181,13 +181,13 @@ crossing_there:
 
 // Every trap while the new image has the CPU, but for NMI and machine check. Its gates name a stack that ends where the
 // new image's registers are kept in the page: so they are pushed right there, and RSP tells where the page is.
-crossing_trap:
+switch_trap:
     push_registers
     cld                         // whatever it was at, the old image's code expects this
     lea rbx, [rsp - {first}]
     lea rsp, [rbx + {work_stack}] // what is below the registers is the cause's
     mov rax, [rbx + {first} + 15 * 8] // the stub's return address
-    lea rcx, [rip + crossing_stubs]
+    lea rcx, [rip + switch_stubs]
     sub rax, rcx
     shr eax, 3
     mov [rbx + {cause}], rax
@@ -201,7 +201,7 @@ crossing_trap:
     mov [rbx + {cause} + 40], rsi
 
 // RBX = the page, which has the new image's general purpose registers and the cause.
-crossing_save:
+switch_save:
     lea rax, [rbx + {first}]
     mov [rbx + {new} + {rsp}], rax
     mov rax, cr3
@@ -216,7 +216,7 @@ crossing_save:
 // The way back. RBX = the page; nothing is on a stack. Until LIDT an NMI or a machine check is noted in the page, and
 // this begins again; from LIDT on it is the old image's, whose stacks the page's TSS names. Its GS has been there for
 // as long as its tables have.
-crossing_back:
+switch_back:
     fault_point 8
     mov ecx, {gs_base_msr}
     mov eax, [rbx + {old} + {gs_base}]
@@ -260,52 +260,52 @@ crossing_back:
     iretq                       // not RET: an NMI may have brought the CPU, and no other one comes before an IRET
 
 // An NMI while the page's IDT is loaded.
-crossing_trial_nmi:
+switch_trial_nmi:
     push 0
     push 2
     jmp 1f
 
 // A machine check likewise.
-crossing_trial_check:
+switch_trial_check:
     push 0
     push 18
 1:  push_registers
     cld
-    // Once all have gone over there is no way back, and the new image passes such NMIs over. It may have loaded its own
-    // GDT and TSS.
-    cmp dword ptr [rip + crossing_start + {verdict}], {committed}
+    // Once all have switched over there is no way back, and the new image passes such NMIs over. It may have loaded its
+    // own GDT and TSS.
+    cmp dword ptr [rip + switch_start + {verdict}], {committed}
     jne 2f
     cmp byte ptr [rsp + 15 * 8], 2
     jne 2f
-    jmp crossing_pass_over
+    jmp switch_pass_over
 2:  mov rbx, rsp
     and rbx, -4096              // both stacks are in the CPU's page
     mov rcx, [rsp + 17 * 8]     // what was interrupted
-    lea rax, [rip + crossing_start]
+    lea rax, [rip + switch_start]
     cmp rcx, rax
     jb 5f
-    lea rax, [rip + crossing_end]
+    lea rax, [rip + switch_end]
     cmp rcx, rax
     jae 5f
     inc qword ptr [rbx + {hits}]
-    lea rax, [rip + crossing_trap]
+    lea rax, [rip + switch_trap]
     cmp rcx, rax
     jae 3f
     // On the way there: the page has the new image's registers as they were, and the CPU goes back.
     mov eax, [rsp + 15 * 8]
     mov [rbx + {cause}], rax
     mov [rbx + {cause} + 16], rcx
-    jmp crossing_back
+    jmp switch_back
     // On the way back: noted, and on with it. Without IRET, so that no further NMI comes before the old image can take
     // it.
 3:  mov eax, [rsp + 15 * 8]
     bts qword ptr [rbx + {pending}], rax
-    lea rax, [rip + crossing_back]
+    lea rax, [rip + switch_back]
     cmp rcx, rax
     jb 4f
-    lea rax, [rip + crossing_trial_nmi]
+    lea rax, [rip + switch_trial_nmi]
     cmp rcx, rax
-    jb crossing_back
+    jb switch_back
 4:  mov rdx, [rsp + 20 * 8]     // the interrupted stack, whose next two words are free
     mov rax, [rsp + 19 * 8]
     mov [rdx - 8], rcx
@@ -327,25 +327,25 @@ crossing_trial_check:
     mov [rbx + {cause} + 8], rax
     mov rax, [rsp + 17 * 8]
     mov [rbx + {cause} + 16], rax
-    jmp crossing_save
+    jmp switch_save
 
-crossing_pass_over:
+switch_pass_over:
     pop_registers
     add rsp, 16
     iretq
 
 // One stub of eight bytes per vector, known by its return address.
 .balign 8
-crossing_stubs:
-.set crossing_vector, 0
+switch_stubs:
+.set switch_vector, 0
 .rept 256
     .balign 8
-    push_missing_error_code crossing_vector
-    call crossing_trap
-    .set crossing_vector, crossing_vector + 1
+    push_missing_error_code switch_vector
+    call switch_trap
+    .set switch_vector, switch_vector + 1
 .endr
 
-crossing_end:
+switch_end:
 .purgem fault_point
 .purgem wait_here
 .purgem push_registers
