@@ -61,8 +61,8 @@ fn defines(text: &str, call: &Call) -> bool {
     if call.file.ends_with(".S") { text.contains(&call.function) } else { starts.iter().any(|it| text.contains(it)) }
 }
 
-/// Whether a text names a function other than to define it. A name that goes on (`open_gap` for `open`) counts: it is
-/// an alias.
+/// Whether a text names a function other than to define it. A longer name that begins with it counts: it may be an
+/// alias.
 fn calls_it(text: &str, function: &str) -> bool {
     let uses = |at: usize| {
         let before = &text[..at];
