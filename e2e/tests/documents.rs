@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the documents promise is so: packages and dependencies as the manifests have them, options as the host parses
-//! them, configurations that the tool accepts, tests and files that are there.
+//! What the documents state is true: packages and dependencies as in the manifests, options as the host parses them,
+//! configurations that the tool accepts, tests, files and headings that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,6 +11,10 @@ use baton::paths::workspace;
 use toml::{Table, Value};
 
 type Names = BTreeSet<String>;
+
+/// The chapters that the manifests are compared with.
+const CRATES: &str = "docs/architecture/crates.md";
+const DEPENDENCIES: &str = "docs/architecture/dependencies.md";
 
 fn root() -> PathBuf {
     workspace().expect("the tests run in the workspace")
@@ -39,13 +43,18 @@ fn packages() -> Vec<String> {
     crates.chain(others).filter(|folder| root().join(folder).join("Cargo.toml").is_file()).collect()
 }
 
-fn package(folder: &str) -> String {
+fn name_of(folder: &str) -> String {
     manifest(folder)["package"]["name"].as_str().expect("a package has a name").to_owned()
 }
 
-/// By package, what it imports of the others.
+/// The names of the repository's own packages.
+fn own_names() -> Names {
+    packages().iter().map(|folder| name_of(folder)).collect()
+}
+
+/// By folder, the packages of this repository that it imports.
 fn imports() -> BTreeMap<String, Names> {
-    let own: Names = packages().iter().map(|folder| package(folder)).collect();
+    let own = own_names();
     let of = |folder: &String| &keys(&manifest(folder), &["dependencies"]) & &own;
     packages().iter().map(|folder| (folder.clone(), of(folder))).collect()
 }
@@ -63,32 +72,29 @@ fn rows(document: &str, first: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_package_is_listed_with_what_it_imports() {
-    let listed: BTreeMap<_, _> = rows("ARCHITECTURE.md", "package")
-        .into_iter()
-        .map(|cells| (cells[0].replace('`', ""), list(&cells[2], ',')))
-        .collect();
-    assert_eq!(listed, imports(), "ARCHITECTURE.md, table of packages (left), is not what the manifests say (right)");
+fn every_package_is_listed_with_its_imports() {
+    let listed: BTreeMap<_, _> =
+        rows(CRATES, "package").into_iter().map(|cells| (cells[0].replace('`', ""), list(&cells[2], ','))).collect();
+    assert_eq!(listed, imports(), "{CRATES}, table of packages (left), is not what the manifests say (right)");
 }
 
 #[test]
-fn the_diagram_has_every_dependency_and_no_other() {
-    let text = read("ARCHITECTURE.md");
+fn the_diagram_has_every_arrow_and_no_other() {
+    let text = read(CRATES);
     let drawn = text.split("```mermaid").nth(1).and_then(|rest| rest.split("```").next()).expect("a diagram");
     let arrow = |line: &str| line.split_once("-->").map(|(from, to)| (from.trim().to_owned(), list(to, '&')));
     let drawn: BTreeMap<_, _> = drawn.lines().filter_map(arrow).collect();
     let real = imports().into_iter().filter(|(_, imports)| !imports.is_empty());
-    let real: BTreeMap<_, _> = real.map(|(folder, imports)| (package(&folder), imports)).collect();
-    assert_eq!(drawn, real, "ARCHITECTURE.md, diagram (left), is not what the manifests say (right)");
+    let real: BTreeMap<_, _> = real.map(|(folder, imports)| (name_of(&folder), imports)).collect();
+    assert_eq!(drawn, real, "{CRATES}, diagram (left), is not what the manifests say (right)");
 }
 
 #[test]
 fn every_dependency_is_listed_with_its_reason() {
     let declared = keys(&read("Cargo.toml").parse().expect("a manifest"), &["workspace", "dependencies"]);
-    let own: Names = packages().iter().map(|folder| package(folder)).collect();
     let listed: Names =
-        rows("ARCHITECTURE.md", "crate").iter().flat_map(|cells| list(&cells[0].replace('`', ""), ',')).collect();
-    assert_eq!(listed, &declared - &own, "ARCHITECTURE.md, dependencies (left), is not what Cargo.toml says (right)");
+        rows(DEPENDENCIES, "crate").iter().flat_map(|cells| list(&cells[0].replace('`', ""), ',')).collect();
+    assert_eq!(listed, &declared - &own_names(), "{DEPENDENCIES} (left) is not what Cargo.toml says (right)");
 }
 
 #[test]
@@ -140,15 +146,43 @@ fn every_test_that_the_threats_name_is_there() {
     }
 }
 
+/// Every document, the chapters included.
+fn documents() -> Vec<PathBuf> {
+    let in_folder = |folder: &str| {
+        let entries = fs::read_dir(root().join(folder)).expect("documents").flatten().map(|entry| entry.path());
+        entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect::<Vec<_>>()
+    };
+    let others = ["guests/README.md"].map(|name| root().join(name));
+    [".", "docs", "docs/architecture"].into_iter().flat_map(in_folder).chain(others).collect()
+}
+
+/// The name by which a link leads to a heading: in small letters, hyphens for spaces, no other punctuation.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
+    heading.trim().to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn has_heading(text: &str, wanted: &str) -> bool {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#'))).any(|heading| heading == wanted)
+}
+
 #[test]
-fn every_link_to_a_file_leads_to_one() {
-    let docs = fs::read_dir(root().join("docs")).expect("documents").flatten().map(|entry| entry.path());
-    let others = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "guests/README.md"];
-    for document in others.map(|name| root().join(name)).into_iter().chain(docs.filter(|path| path.is_file())) {
+fn every_link_leads_to_a_file_and_a_heading_that_exist() {
+    let documents = documents();
+    assert!(documents.len() > 30, "no documents were found: {documents:?}");
+    for document in documents {
         let text = fs::read_to_string(&document).expect("text");
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
-            let file = document.parent().expect("a folder").join(target);
-            assert!(target.contains("://") || file.exists(), "{}: {target} is not there", document.display());
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => document.clone(),
+                _ => document.parent().expect("a folder").join(file),
+            };
+            assert!(target.exists(), "{}: {link}: no such file", document.display());
+            let is_found = heading.is_empty() || has_heading(&fs::read_to_string(&target).expect("text"), heading);
+            assert!(is_found, "{}: {link}: no such heading", document.display());
         }
     }
 }

@@ -8,6 +8,9 @@ use baton::paths::workspace;
 use bench::structure::files::rust_files;
 use bench::structure::layers::{LAYERS, SOURCE, upward_imports};
 
+/// The chapter of the architecture that lists the layers.
+const CHAPTER: &str = "docs/architecture/layers.md";
+
 #[test]
 fn no_layer_imports_from_above() -> Result<()> {
     let upward = upward_imports(&workspace()?)?;
@@ -52,9 +55,9 @@ fn every_module_is_in_a_layer() -> Result<()> {
 
 #[test]
 fn the_architecture_lists_the_layers() -> Result<()> {
-    let text = fs::read_to_string(workspace()?.join("ARCHITECTURE.md"))?;
+    let text = fs::read_to_string(workspace()?.join(CHAPTER))?;
     let table = text.lines().skip_while(|line| !line.starts_with("| layer |")).skip(2);
     let first_cells = table.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('`').nth(1));
-    assert_eq!(first_cells.collect::<Vec<_>>(), LAYERS, "ARCHITECTURE.md, table of layers (left)");
+    assert_eq!(first_cells.collect::<Vec<_>>(), LAYERS, "{CHAPTER}, table of layers (left)");
     Ok(())
 }
