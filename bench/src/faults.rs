@@ -4,9 +4,9 @@
 //! A host of three CPUs is asked for an update again and again, and each new image fails in the same way
 //! (`selftest=update:…`). In each of these roll-backs the two CPUs that have not failed wait at one point of their way
 //! to the new image or back (`selftest=update:wait:each`), at the next one each time, while the CPU that was back first
-//! sends them NMIs. The host tells how many came on their way. A roll-back counts if at least one did, and is survived
-//! if the host answers, the image is the same one, as much memory is free as before, and the guest, which checks its
-//! memory and clock on all its vCPUs, has lost nothing.
+//! sends them NMIs. The host reports how many came on their way. A roll-back counts if at least one did, and is
+//! survived if the host answers, the image is the same one, as much memory is free as before, and the guest, which
+//! checks its memory and clock on all its vCPUs, has lost nothing.
 //!
 //! `--quick` tries fewer; the goal's value is their share of 1,000 then.
 

@@ -92,8 +92,8 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The file's image with a new seal, signed where there is a key. An image that is not what its seal says is refused: a
-/// signature would vouch for bytes that somebody or something has changed.
+/// The file's image with a new seal, signed where there is a key. An image that is not what its seal states is refused:
+/// a signature would vouch for bytes that somebody or something has changed.
 pub fn seal_new(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     if let Ok((image, seal)) = Seal::split(file) {
         const HINT: &str = "copy the image again, or sign what is there with --reseal";

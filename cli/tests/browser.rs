@@ -80,7 +80,7 @@ fn visit(browser: &Path, folder: &Path, page: &str) -> Option<String> {
 fn the_page_zooms_hovers_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(browser) = browser().filter(|browser| runs(browser, folder.path())) else {
-        // Past the test harness's capture: whoever runs the tests is to know.
+        // Past the test harness's capture: the person who runs the tests is to know.
         let _ =
             writeln!(std::io::stderr(), "test: no Chromium runs here: the timeline's page is not checked in a browser");
         return;

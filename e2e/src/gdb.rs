@@ -11,7 +11,7 @@ pub fn is_here() -> bool {
     Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// What gdb says to `commands` about a core file.
+/// What gdb reports to `commands` about a core file.
 pub fn ask(core: &Path, commands: &[&str]) -> Result<String> {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-core"]).arg(core);

@@ -44,7 +44,7 @@ pub struct Recipe {
     pub when_done: WhenDone,
     /// The image for restarts.
     pub image: Image,
-    /// Who signs images.
+    /// The signer of images.
     pub trusted_keys: Vec<PublicKey>,
     /// Whether the operator may go to images of a lower security version.
     pub allow_downgrade: Option<bool>,
@@ -214,7 +214,7 @@ impl Default for Recipe {
 /// A Linux guest whose agent does `tasks` (`guests/README.md`).
 pub fn linux(name: &str, kernel: Kernel, tasks: &str) -> Result<Guest> {
     let initrd = Some(built("guests/initramfs.cpio")?);
-    // Warnings, and all that is worse: what else it has to say costs a quarter of its boot in exits.
+    // Warnings, and all that is worse: what else it has to report costs a quarter of its boot in exits.
     let cmdline = format!("console=ttyS0 loglevel=5 agent={tasks}");
     Ok(Guest { initrd, cmdline, memory: LINUX_MEMORY, ..program(name, kernel.file()?) })
 }

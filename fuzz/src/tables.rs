@@ -102,7 +102,7 @@ fn overlap(one: PhysRange, other: PhysRange) -> bool {
     one.intersection(other).is_some()
 }
 
-/// What firmware may say of nodes, against any memory map: every address has at most one node.
+/// What firmware may state of nodes, against any memory map: every address has at most one node.
 fn nodes(input: &mut Input<'_>) -> NodeMap {
     let claims: Vec<_> =
         (0..input.u8() % 64).filter_map(|_| Some(NodeRange { node: input.u8() % 16, range: range(input)? })).collect();
@@ -143,8 +143,8 @@ impl TableMemory for TableFrames {
     }
 }
 
-/// Changes of page tables: they translate as the last change said, a refused change changes nothing, and every table
-/// comes back in the end.
+/// Changes of page tables: they translate as the last change reported, a refused change changes nothing, and every
+/// table comes back in the end.
 pub fn paging(data: &[u8]) {
     let mut input = Input(data);
     if input.bool() { change_tables::<Host>(&mut input) } else { change_tables::<Nested>(&mut input) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes that no machine here has: bytes by the crate's own arithmetic and by the ledger itself, told of a machine that
-//! does not exist; times by what was published of a kernel that keeps a record of 64 bytes for each frame.
+//! Sizes that no machine here has: bytes by the crate's own arithmetic and by the ledger itself, reported of a machine
+//! that does not exist; times by what was published of a kernel that keeps a record of 64 bytes for each frame.
 
 use anyhow::Result;
 use frames::records::{RECORD_BYTES, Shape};

@@ -74,7 +74,7 @@ pub struct Shared {
     kicked_at: AtomicU64,
 }
 
-/// What [`GROUP_CPUS`] neighbours tell the boot CPU.
+/// What [`GROUP_CPUS`] neighbours report to the boot CPU.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Group {
@@ -225,7 +225,7 @@ impl<'a> Crew<'a> {
         self.apic_ids.iter().position(|known| *known == apic_id).map(|index| index as u32)
     }
 
-    /// Who looks after whom.
+    /// The tree in which each CPU watches its children.
     pub fn tree(&self) -> Tree {
         Tree { count: self.count() }
     }
@@ -301,7 +301,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Those that ask the boot CPU; each is told once for each time it raised its hand.
+    /// Those that ask the boot CPU; each is reported once for each time that it asked.
     pub(crate) fn take_hands(&self) -> impl Iterator<Item = u32> + use<'a> {
         (0..).step_by(GROUP_CPUS).zip(self.groups).flat_map(|(first, group)| {
             let is_asked = group.asking.load(Ordering::Acquire) != 0;

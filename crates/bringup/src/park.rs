@@ -61,7 +61,7 @@ pub struct Entry {
     pub target: u64,
     /// Physical address of its page tables: a multiple of 4,096.
     pub root: u64,
-    /// What it is told.
+    /// The order that it gets.
     pub argument: u64,
 }
 
@@ -208,7 +208,7 @@ impl ParkSlot {
     /// Whether the CPU with this identifier waits here, or is on its way from here.
     ///
     /// # Errors
-    /// [`SlotError`], which says what is wrong with the slot.
+    /// [`SlotError`], which states what is wrong with the slot.
     pub fn adopt(&self, apic_id: u32) -> Result<(), SlotError> {
         let state = self.state.load(Ordering::Acquire);
         let magic = self.magic.load(Ordering::Relaxed);

@@ -19,7 +19,7 @@ pub enum Step {
     Flush,
     /// What waits for the control channel is sent.
     LastWords,
-    /// Whoever watches over this machine is told.
+    /// The monitor of this machine is notified.
     Notify,
     /// The last one: rest, reboot or exit, with everything that is still served.
     Rest,

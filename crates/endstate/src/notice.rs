@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Telling whoever watches over this machine, where it is itself a virtual one (QEMU, docs/specs/pvpanic).
+//! Notifying the monitor of this machine, where it is itself a virtual one (QEMU, docs/specs/pvpanic).
 
 /// The device's port on the ISA bus, one byte wide.
 pub const PVPANIC_PORT: u16 = 0x505;

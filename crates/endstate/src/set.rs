@@ -5,7 +5,7 @@ use core::fmt;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// CPUs that can be told apart; numbers from here on are not kept.
+/// CPUs that can be distinguished; numbers from here on are not kept.
 pub const MAX_CPUS: u32 = 256;
 const WORDS: usize = MAX_CPUS as usize / 64;
 
@@ -100,7 +100,7 @@ impl SharedSet {
         }
     }
 
-    /// Adds one. Whoever sees it in sees what the adder did before.
+    /// Adds one. The CPU that sees it in sees what the adder did before.
     pub(crate) fn insert(&self, cpu: u32) {
         if let Some((word, bit)) = place(cpu) {
             self.words[word].fetch_or(bit, Ordering::AcqRel);

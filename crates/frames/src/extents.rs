@@ -57,7 +57,7 @@ impl<'m> Extents<'m> {
             || self.all().get(self.first_ending_after(range)).is_some_and(|extent| extent.contains_range(range))
     }
 
-    /// Parts `range` where it enters and leaves the set; says of each part whether it is inside.
+    /// Parts `range` where it enters and leaves the set; states of each part whether it is inside.
     pub(crate) fn parts(&self, range: PhysRange) -> impl Iterator<Item = (PhysRange, bool)> + '_ {
         let mut at = range.start();
         core::iter::from_fn(move || {

@@ -142,7 +142,7 @@ impl<'m> Frames<'m> {
         self.free.iter().chain(self.huge_free.iter())
     }
 
-    /// Bytes of the ledger and of records that have been written so far, by whoever it was.
+    /// Bytes of the ledger and of records that have been written so far, by any CPU.
     pub fn written_bytes(&self) -> u64 {
         let sets = [&self.memory, &self.free, &self.huge, &self.huge_free];
         let more = [&self.clean, &self.tainted, &self.guests, &self.retired, &self.scrubbing];

@@ -26,14 +26,14 @@ pub struct NodeRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeMap(ArrayVec<NodeRange, MAXIMUM_NODE_RANGES>);
 
-/// What firmware says of nodes that cannot be, or that the memory map denies.
+/// What firmware states of nodes that cannot be, or that the memory map denies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
     /// Two nodes claim this memory; it stays with the first.
     TwoNodes {
         /// Where.
         range: PhysRange,
-        /// Who has it.
+        /// Its owner.
         first: Node,
         /// Who does not get it.
         second: Node,

@@ -71,7 +71,7 @@ struct Truth {
 }
 
 impl Truth {
-    /// What the ledger is to say of it.
+    /// What the ledger is to report of it.
     fn state(self) -> FrameState {
         match (self.state, self.is_retired, self.is_set_aside) {
             (FrameState::Absent, ..) => FrameState::Absent,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Structures and numbers that say themselves what they are, by the macros of [`crate::macros`].
+//! Structures and numbers that state themselves what they are, by the macros of [`crate::macros`].
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

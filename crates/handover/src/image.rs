@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image of Baton as the running one sees it: an ELF file that says in a note how it is entered from a running host,
-//! and which hand-over versions it reads.
+//! An image of Baton as the running one sees it: an ELF file that states in a note how it is entered from a running
+//! host, and which hand-over versions it reads.
 //!
 //! Images are linked at one virtual address, [`IMAGE_BASE`] plus 2 MiB, and can lie at any physical one: in a slot that
 //! begins at a multiple of 2 MiB. The ELF file's physical addresses count from 2 MiB; what lies there goes to the
@@ -29,9 +29,10 @@ pub const MAX_IMAGE_BYTES: u64 = 64 << 20;
 pub const NOTE_OWNER: &[u8] = b"Baton";
 /// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
-/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack it.
+/// Bytes of the text behind the note that states which build an image is, padded with zeroes. Images of old may lack
+/// it.
 pub const BUILD_TEXT_BYTES: usize = 24;
-/// What images know that do not say.
+/// The version that images know whose note names none.
 const FIRST_TRIAL_VERSION: u32 = 1;
 /// The security version of images built from this source. A release that closes a hole raises it: a host refuses images
 /// whose number is lower than its own (`seal::Floor`). It lies in the image, so the seal's digest and signature cover
@@ -41,7 +42,7 @@ pub const SECURITY_VERSION: u32 = 1;
 const MAX_SEGMENTS: usize = 16;
 const ELF_CLASS_64: u8 = 2;
 
-/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
+/// What an image states of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
 /// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
 /// later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -78,7 +79,7 @@ struct Segment {
     is_high: bool,
 }
 
-/// An image that can replace the running one: what its file says, without the file.
+/// An image that can replace the running one: what its file states, without the file.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// By rising place in the file, where no two share a byte.
@@ -115,7 +116,7 @@ impl Image {
         common_version(oldest, newest).map(drop).ok_or(ImageError::OtherVersions { oldest, newest })
     }
 
-    /// Reads an image as [`Image::parse`] does, whichever hand-over versions it reads: to tell people of it.
+    /// Reads an image as [`Image::parse`] does, whichever hand-over versions it reads: to describe it to people.
     ///
     /// # Errors
     /// [`ImageError`] with what is wrong.
@@ -160,13 +161,13 @@ impl Image {
         Ok(Self { segments, note, said, memory_bytes })
     }
 
-    /// What it says of itself.
+    /// What it reports of itself.
     pub fn note(&self) -> &Note {
         &self.note
     }
 
     /// The version of the record that is written for it: the newest one that both know. `newest` is what the writer's
-    /// own note says. `None`: there is none.
+    /// own note states. `None`: there is none.
     pub fn version_to_write(&self, newest: u32) -> Option<u32> {
         common_version(self.note.oldest.get(), self.note.newest.get().min(newest))
     }
@@ -186,7 +187,7 @@ impl Image {
         self.memory_bytes
     }
 
-    /// Which build it is, in its maker's words; empty where it does not say.
+    /// Which build it is, in its maker's words; empty where it states none.
     pub fn build(&self) -> &str {
         &self.said.build
     }
@@ -209,7 +210,7 @@ impl Image {
     }
 
     /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the
-    /// slot: whoever reads the whole file this way has read what will run.
+    /// slot: the CPU that reads the whole file this way has read what will run.
     pub fn placed<'a>(&self, file: &'a [u8], slot: &'a [u8], offset: u64) -> &'a [u8] {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let Some(next) = self.segments.iter().find(|segment| offset < segment.file_end()) else {

@@ -64,7 +64,7 @@ plain! {
         pub version: [u8; VERSION_TEXT_BYTES] as "text",
     }
 
-    /// A region of the memory map, as the firmware's loader told it.
+    /// A region of the memory map, as the firmware's loader reported it.
     pub struct Region since 1 {
         /// Its first byte.
         pub start: U64 as "physical address",
@@ -83,7 +83,7 @@ plain! {
         pub start: U64 as "physical address",
         /// Its length.
         pub bytes: U64 as "bytes",
-        /// What the loader said about it.
+        /// What the loader reported about it.
         pub line: [u8; MODULE_LINE_BYTES] as "text",
     }
 
@@ -213,8 +213,8 @@ flags! {
         EVENTS = 2,
         /// Consoles are streamed.
         CONSOLES = 3,
-        /// The line is told: a new image goes on with it as it is, and no byte that waits there is lost. How many bytes
-        /// it takes at once (1 where it has no FIFO) is in bits 16 to 23.
+        /// The line's state is handed over: a new image goes on with it as it is, and no byte that waits there is lost.
+        /// How many bytes it takes at once (1 where it has no FIFO) is in bits 16 to 23.
         LINE = 4,
         /// Its bytes leave in a wire's time.
         IS_PACED = 5,

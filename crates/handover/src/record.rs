@@ -23,10 +23,10 @@ mod guests;
 /// An image's slot begins at a multiple of this.
 pub const SLOT_ALIGNMENT: u64 = 2 << 20;
 
-/// A record that has been checked: every section is there that must be, and what it says is possible.
+/// A record that has been checked: every section is there that must be, and what it reports is possible.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Who hands over, and why.
+    /// The image that hands over, and why.
     pub host: Host,
     /// The memory map.
     pub memory_map: Items<'a, Region>,
@@ -60,7 +60,7 @@ pub struct Record<'a> {
     pub version: u32,
     /// How the new image was checked.
     pub checked: Option<Checked>,
-    /// Which build the image is that hands over; empty where it does not say.
+    /// Which build the image is that hands over; empty where it states none.
     pub build: &'a str,
     /// Memory that machine checks have found damaged.
     pub retired: Items<'a, Retired>,
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// What must hold whatever the rest says.
+    /// What must hold whatever the rest states.
     fn check(self) -> Result<Self, RecordError> {
         let slot = range(self.host.slot_start.get(), self.host.slot_bytes.get());
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));

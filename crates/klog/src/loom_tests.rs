@@ -54,7 +54,7 @@ fn read(ring: &Ring<'_>, cursor: &mut Cursor, reach: Reach) -> (Vec<String>, u64
     }
 }
 
-/// Runs `work` with an interrupt before its first operation, before its second, …, until it says that none came.
+/// Runs `work` with an interrupt before its first operation, before its second, …, until it reports that none came.
 fn interrupted_everywhere(work: impl Fn(usize) -> bool + Send + Sync + 'static) {
     let work = Arc::new(work);
     for point in 0.. {

@@ -116,7 +116,7 @@ impl Cursor {
         if sequence > limit.sequence {
             return cursor;
         }
-        // Nothing is copied and nothing believed: a cursor that was overtaken is told so by the next step.
+        // Nothing is copied and nothing believed: a cursor that was overtaken is shown this by the next step.
         while cursor.0.sequence < sequence && cursor.0.index != limit.index {
             let heading = Heading(ring.data(cursor.0.index));
             if heading.sequence() < cursor.0.sequence || !cursor.may_pass(heading, limit, ring.data_words()) {

@@ -24,7 +24,7 @@ pub struct Record<'a> {
     pub level: Level,
     /// Which part of the system wrote it.
     pub module: &'a str,
-    /// What it says.
+    /// What it reports.
     pub text: &'a str,
 }
 

@@ -135,7 +135,7 @@ fn a_storm_is_read_without_a_torn_record_and_counted_to_the_last() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..RECORDS {
-                // The text tells its own length, so that a torn one is found out.
+                // The text reports its own length, so that a torn one is found out.
                 let text = (number % 97) as usize;
                 ring.get().write(Level::Info, "storm", format_args!("{number} {:x>text$}", ""), || number);
             }

@@ -24,7 +24,7 @@ const ADDRESS_BITS: u64 = (1 << 52) - 1;
 const ADDRESS_IS_PHYSICAL: u64 = 2;
 /// Identity bits 43 to 32: a bank of the core, whose addresses are the system's. Those of a memory controller are not.
 const OF_THE_CORE: u64 = 0xb0;
-/// An error that is said to be about more than 1 GiB is not about memory.
+/// An error that is reported to be about more than 1 GiB is not about memory.
 const MOST_ADDRESS_BITS: u64 = 30;
 
 /// One CPU's machine-check unit.
@@ -45,7 +45,7 @@ pub struct Found {
     pub status: Status,
     /// Its address register, where that is valid; not of every bank is it a physical address.
     pub address: Option<u64>,
-    /// The memory that it is about, in whole pages, as far as the bank says so.
+    /// The memory that it is about, in whole pages, as far as the bank states it.
     pub memory: Option<PhysRange>,
     /// How bad it is.
     pub severity: Severity,

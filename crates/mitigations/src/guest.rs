@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests may be told of the CPU they run on: what works, and nothing that only claims to.
+//! What guests may be shown of the CPU they run on: what works, and nothing that only claims to.
 
 use crate::{Assessment, amd};
 
@@ -12,7 +12,7 @@ const VERW_CLEARS: u32 = 1 << 5;
 
 impl Assessment {
     /// A leaf of the host's CPUID (EAX, EBX, ECX, EDX) as it is once the actions have been carried out. Linux searches
-    /// for a serializing LFENCE and for VERW in leaf 8000_0021h, so there is one where there is something to say.
+    /// for a serializing LFENCE and for VERW in leaf 8000_0021h, so there is one where there is something to report.
     pub fn leaf(&self, leaf: u32, host: [u32; 4]) -> [u32; 4] {
         let [eax, ebx, ecx, edx] = host;
         let cpu = &self.cpu;

@@ -43,7 +43,7 @@ pub struct Scan {
     links: Buses,
     /// The place to check next, where that is decided.
     next: Option<Bdf>,
-    /// How often the function there has said that it is not ready, and what that has cost.
+    /// How often the function there has reported that it is not ready, and what that has cost.
     asked: u32,
     waited: Cost,
     cost: Cost,

@@ -183,7 +183,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on a slot counts again what it counted last, if that is kept; says whether it is.
+    /// From now on a slot counts again what it counted last, if that is kept; returns whether it is.
     #[inline(always)]
     pub fn resume(&mut self, slot: usize) -> bool {
         let is_kept = self.policy == Policy::Direct && self.events[slot].is_some();

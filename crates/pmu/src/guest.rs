@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
-//! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is told to the
-//! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each call,
-//! in ticks.
+//! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is reported to the
+//! bank, what is not is left out. Its time is the time that it has run: the caller states how long that is at each
+//! call, in ticks.
 
 mod amd;
 mod amd_registers;
@@ -57,13 +57,13 @@ pub struct VirtualPmu<B> {
     debug_control: u64,
     /// An overflow has come whose interrupt has not been raised.
     interrupts: bool,
-    /// How often each slot has overflowed: for whoever looks from outside.
+    /// How often each slot has overflowed: for an observer outside the guest.
     overflows: [u64; SLOTS],
 }
 
 impl<B: Backend> VirtualPmu<B> {
-    /// After power-on: nothing counts, but the global control lets all general counters (so that who knows no global
-    /// registers needs none).
+    /// After power-on: nothing counts, but the global control lets all general counters (so that a CPU that knows no
+    /// global registers needs none).
     pub fn new(config: &Config, backend: B) -> Self {
         Self {
             vendor: config.vendor,
@@ -186,14 +186,14 @@ impl<B: Backend> VirtualPmu<B> {
         self.vendor == Vendor::Intel
     }
 
-    /// After how many ticks of the guest's time a counter overflows, where the CPU does not tell.
+    /// After how many ticks of the guest's time a counter overflows, where the CPU does not report.
     #[inline]
     pub fn ticks_to_overflow(&self) -> Option<u64> {
         self.bank.ticks_to_overflow()
     }
 
     /// The vCPU is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`]
-    /// says no it need not be switched out.
+    /// states no it need not be switched out.
     pub fn switch_in(&mut self, available: CounterSet, ticks: u64) {
         self.run_until(ticks);
         self.bank.switch_in(available);
@@ -257,7 +257,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers say of a slot; 0 if it is not to count.
+    /// What the registers state of a slot; 0 if it is not to count.
     #[inline(always)]
     fn setting(&self, slot: usize) -> u64 {
         match slot.checked_sub(INTEL_GENERAL) {
@@ -266,7 +266,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// A slot counts what its setting says. What that means is looked up only where it is not what it counted last.
+    /// A slot counts what its setting states. What that means is looked up only where it is not what it counted last.
     #[inline(always)]
     fn count_as(&mut self, slot: usize, setting: u64) {
         if setting == 0 {
@@ -287,7 +287,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers say of a general slot, whether it interrupts apart; 0 if it is not to count.
+    /// What the registers state of a general slot, whether it interrupts apart; 0 if it is not to count.
     #[inline(always)]
     fn select_setting(&self, slot: usize) -> u64 {
         let is_on = self.selects[slot] & select::ENABLE != 0 && self.global_control & 1 << slot != 0;

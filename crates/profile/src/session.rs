@@ -25,7 +25,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whoever calls itself `by` takes it from now on.
+    /// The client `by` takes it from now on.
     pub fn begin(by: u32, now_ns: u64) -> Self {
         Self { by, heard_ns: now_ns }
     }

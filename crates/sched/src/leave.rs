@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!          ask            begin            (halts)
-//! Stays ────────► Asked ─────────► Going ──────────► its state says that it is offline; `forget`
+//! Stays ────────► Asked ─────────► Going ──────────► its state states that it is offline; `forget`
 //!   ▲               │ │ refuse       │ refuse
 //!   │   withdraw    │ ▼              ▼
 //!   └───────────────┘ Refused(why) ◄─┘
@@ -60,7 +60,7 @@ impl LeaveOrder {
         self.step(STAYS, ASKED)
     }
 
-    /// The operator has waited long enough. `false`: it has begun to go, or has said why not.
+    /// The operator has waited long enough. `false`: it has begun to go, or has reported why not.
     pub fn withdraw(&self) -> bool {
         self.step(ASKED, STAYS)
     }

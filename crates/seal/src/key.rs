@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys as bytes and as text.
 //!
-//! A public key is written `ed25519:` and 64 hexadecimal digits, a secret one `ed25519-secret:` and 64. People tell
+//! A public key is written `ed25519:` and 64 hexadecimal digits, a secret one `ed25519-secret:` and 64. People report
 //! keys apart by their first eight bytes ([`KeyId`]).
 
 use core::fmt;
@@ -19,7 +19,7 @@ const SECRET_PREFIX: &str = "ed25519-secret:";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
-/// Who signs. Shown nowhere but in [`SecretKey::text`].
+/// The signer. Shown nowhere but in [`SecretKey::text`].
 #[derive(Clone)]
 pub struct SecretKey([u8; 32]);
 

@@ -16,7 +16,7 @@ use crate::platform::Clock;
 
 /// How long a prepared update waits for the control channel to have nothing left to send.
 const QUIET_LIMIT_US: u64 = 200_000;
-/// How often it is polled where nothing else says when.
+/// How often it is polled where nothing else states when.
 const POLL_US: u64 = 1_000;
 
 /// An order by the request `R`, with the preparation `P`.

@@ -4,12 +4,12 @@
 //! ```text
 //! old image   stop ─ all have ─▶ save ─ all have ─▶ go
 //! new image                                          restore ─ all have ─▶ Committed: go on there
-//! whoever waits too long, or fails, anywhere ─▶ RolledBack: all stay, or go back
+//! the CPU that waits too long, or fails, anywhere ─▶ RolledBack: all stay, or go back
 //! ```
 //!
-//! One word decides, once: whoever restores last commits, whoever loses patience or fails rolls back, and one of them
-//! wins. A CPU acts on what the word says, never on what it tried to make it say. So none goes on in the new
-//! image while another goes back, whatever the order in which they look.
+//! One word decides, once: the CPU that restores last commits, the CPU that loses patience or fails rolls back, and one
+//! of them wins. A CPU acts on what the word states, never on what it tried to make it state. So none goes on in the
+//! new image while another goes back, whatever the order in which they look.
 //!
 //! Two images, perhaps of different versions, use the same words: [`crate::trial::VERSION`] counts for them, too.
 
@@ -108,7 +108,7 @@ impl Takeover {
         self.way(&self.stopped)
     }
 
-    /// A CPU has saved its guests; all that it wrote before is seen by whoever goes.
+    /// A CPU has saved its guests; all that it wrote before is seen by the CPU that goes.
     pub fn has_saved(&self) {
         self.saved.fetch_add(1, Ordering::AcqRel);
     }
@@ -157,7 +157,7 @@ impl Takeover {
         }
     }
 
-    /// A CPU is back in the old image, or has never left it. Says whether it is the first.
+    /// A CPU is back in the old image, or has never left it. Returns whether it is the first.
     pub fn is_back(&self) -> bool {
         self.back.fetch_add(1, Ordering::AcqRel) == 0
     }
@@ -167,7 +167,7 @@ impl Takeover {
         self.back.load(Ordering::Acquire) >= self.members()
     }
 
-    /// Who rolled back, if somebody did.
+    /// The CPU that rolled back, if somebody did.
     pub fn blamed(&self) -> Option<u32> {
         self.blamed.load(Ordering::Relaxed).checked_sub(1)
     }

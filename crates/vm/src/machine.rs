@@ -101,7 +101,7 @@ pub enum Outcome {
     /// It runs on, but by another way in and out: whether its time is counted (see
     /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
     CountsOtherwise,
-    /// It spins, and runs on: it would rather that whoever it waits for had its CPU.
+    /// It spins, and runs on: it would rather that the CPU that it waits for had its CPU.
     Yield,
     /// The hypervisor has to check its own interrupts; then it runs on.
     HostInterrupt,
@@ -168,7 +168,7 @@ pub struct Machine<M> {
 pub struct MachineConfig {
     /// vCPUs; their APIC identifiers count from 0.
     pub vcpus: u32,
-    /// What CPUID says.
+    /// What CPUID reports.
     pub cpuid: CpuidTable,
     /// How fast the time stamp counter runs.
     pub scale: TscScale,
@@ -178,7 +178,7 @@ pub struct MachineConfig {
     pub has_debug_exit: bool,
 }
 
-/// What a switch has to do about a vCPU's performance counters: nothing for who has none or uses none.
+/// What a switch has to do about a vCPU's performance counters: nothing for a vCPU that has none or uses none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct CountersSwitch {
     /// They are to be opened when it is switched in.
@@ -244,12 +244,12 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// Whether LFENCE serializes on the host, as the guest's DE_CFG says. It does unless this is called.
+    /// Whether LFENCE serializes on the host, as the guest's DE_CFG states. It does unless this is called.
     pub fn set_lfence_serializes(&mut self, holds: bool) {
         self.lfence_serializes = holds;
     }
 
-    /// The registers that control speculation, as far as the guest was told of them.
+    /// The registers that control speculation, as far as the guest was informed of them.
     pub fn speculation(&self) -> Speculation {
         self.cpuid.speculation()
     }

@@ -24,7 +24,7 @@ impl Lease {
         }
     }
 
-    /// Ends it, for a caller that decides about the guest from now on; says whether one ran.
+    /// Ends it, for a caller that decides about the guest from now on; returns whether one ran.
     pub fn end(&mut self) -> bool {
         self.running.take().is_some()
     }

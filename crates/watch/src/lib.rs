@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a guest's kernel has panicked or hangs, told from outside.
+//! Whether a guest's kernel has panicked or hangs, as seen from outside.
 //!
 //! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a
 //! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a CPU
-//! that others could use, and says nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
+//! that others could use, and states nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
 //! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text
@@ -20,7 +20,7 @@
 //! |---|---|---|
 //! | [`Sign::ClockLoop`] | both samples are within [`LOOP_BYTES`] on one stack, and the first instruction that read the clock after the earlier sample lies there too | a driver that waits in a delay loop |
 //! | [`Sign::StandsStill`] | within [`LOOP_BYTES`], and no general purpose register differs | a kernel that polls while idle (`idle=poll`) |
-//! | [`Sign::Narrow`] | within [`CODE_BYTES`] | whoever computes in kernel mode |
+//! | [`Sign::Narrow`] | within [`CODE_BYTES`] | a kernel that computes |
 //!
 //! One sample that shows none of them is forgiven, since interrupts are served in between; the second in a row is not.
 //!
@@ -74,7 +74,7 @@ pub enum Finding {
     Suspect,
     /// It spins.
     Spins(Diagnosis),
-    /// It was said to spin, and does not.
+    /// It was reported to spin, and does not.
     Recovered,
 }
 
@@ -108,7 +108,7 @@ impl Watch {
         }
     }
 
-    /// It waits for an interrupt: a healthy CPU does. Says whether it was thought to spin.
+    /// It waits for an interrupt: a healthy CPU does. Returns whether it was thought to spin.
     #[inline]
     pub fn idle(&mut self) -> bool {
         self.next = None;

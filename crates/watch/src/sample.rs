@@ -36,7 +36,7 @@ pub struct Sample {
 /// What the rest of the guest does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Circumstances {
-    /// The guest has said itself that it panicked.
+    /// The guest has reported itself that it panicked.
     pub has_reported: bool,
     /// Another vCPU runs, or an interrupt can wake it.
     pub others_can_run: bool,

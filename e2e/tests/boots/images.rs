@@ -67,7 +67,7 @@ fn key(number: u8) -> SecretKey {
     SecretKey::from_seed([number; 32])
 }
 
-/// Restarts, and returns what the new image says of it.
+/// Restarts, and returns what the new image states of it.
 fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, body) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),
@@ -142,7 +142,7 @@ fn ends(policy: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// Where the self-test says that it writes.
+/// Where the self-test reports that it writes.
 fn stray_address(host: &Host) -> Result<String> {
     let word = "a stray write to the staged image at ";
     let found = host.seen.host.iter().find_map(|line| line.split_once(word));
@@ -330,7 +330,7 @@ fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
     ensure!(received(&mut host, begin(1 << 20, 1))? == 0);
     ensure!(received(&mut host, piece(0))? == MAX_UPLOAD_BYTES as u64);
     ensure!(free(&mut host)? + (1 << 20) == before, "memory is set aside");
-    // Whoever sends the same goes on where it was left; another file waits.
+    // A client that sends the same goes on where it was left; another file waits.
     ensure!(received(&mut host, begin(1 << 20, 1))? == MAX_UPLOAD_BYTES as u64);
     let refusal = host.refusal(begin(1 << 20, 2))?;
     ensure!(refusal.code == RefusalCode::WrongState && refusal.reason.contains("another file"), "{refusal:?}");

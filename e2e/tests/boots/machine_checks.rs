@@ -149,7 +149,7 @@ fn without(host: &Host, pages: &[u64]) -> Result<u64> {
     Ok(memory)
 }
 
-/// Waits until the images so far have said so many times that the image before retired a page.
+/// Waits until the images so far have reported so many times that the image before retired a page.
 fn adopts(host: &mut Host, times: usize) -> Result<()> {
     let is_line = |line: &&String| line.contains("is damaged: the image before has retired 4 KiB");
     host.wait("damaged memory of the image before", |seen| seen.host.iter().filter(is_line).count() >= times)?;

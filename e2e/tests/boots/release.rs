@@ -69,7 +69,7 @@ enum Tool {
     Ours,
 }
 
-/// The machine, and what it has said on COM1.
+/// The machine, and what it has reported on COM1.
 struct Site {
     folder: TempDir,
     release: PathBuf,

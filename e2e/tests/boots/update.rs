@@ -118,7 +118,7 @@ fn is_starved(error: &anyhow::Error) -> bool {
 /// Updates while guests compare their counters.
 const COUNTED_UPDATES: u32 = 5;
 
-/// Updates, and returns what the new image says of it.
+/// Updates, and returns what the new image states of it.
 pub(super) fn update(host: &mut Host) -> Result<UpdateReport> {
     update_by(host, UpdateBy::Bundle)
 }
@@ -138,8 +138,8 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
     bail!("{ATTEMPTS} updates in a row waited too long for a CPU: {}", host.seen)
 }
 
-/// Two guests on one CPU and one beside them compare their counters for ever, and say so line by line: nothing is
-/// lost of a count, nothing invented, no overflow told twice or not at all.
+/// Two guests on one CPU and one beside them compare their counters for ever, and state this line by line: nothing is
+/// lost of a count, nothing invented, no overflow reported twice or not at all.
 fn counters_go_on_to_the_last_tick() -> Result<()> {
     // They look as a kernel does that spins.
     let on_panic = OnPanic::Ignore;
@@ -172,7 +172,7 @@ fn overflows(host: &mut Host, guest: &str) -> Result<()> {
     Ok(())
 }
 
-/// Both guests are there, and the one that computes has run since; what it finds wrong it says.
+/// Both guests are there, and the one that computes has run since; what it finds wrong it reports.
 fn both_go_on(host: &mut Host) -> Result<()> {
     let before = host.vm(B)?.exits_total;
     for _ in 0..200 {
@@ -241,7 +241,7 @@ fn updates_in_a_row_lose_nothing(recipe: Recipe, updates: u64) -> Result<()> {
     host.powers_off()
 }
 
-/// The watcher has found nothing wrong, and has said so twice since.
+/// The watcher has found nothing wrong, and has reported so twice since.
 fn watches_on(host: &mut Host) -> Result<()> {
     let before = host.seen.console_bytes(B, 0).len();
     let wrong = |seen: &Transcript| String::from_utf8_lossy(seen.console_bytes(B, 0)).contains("WRONG");
@@ -435,7 +435,7 @@ fn the_image_before_can_be_gone_back_to() -> Result<()> {
 /// What another image calls itself.
 const OTHER_VERSION: &str = "9.9.9";
 
-/// The image, which says in its note that it is of this version.
+/// The image, which states in its note that it is of this version.
 fn of_version(mut image: Vec<u8>, version: &str) -> Result<Vec<u8>> {
     let owner = b"Baton\0\0\0";
     let old = env!("CARGO_PKG_VERSION").as_bytes();
@@ -463,7 +463,7 @@ fn a_restart_after_an_update_restarts_guests() -> Result<()> {
     host.powers_off()
 }
 
-/// The image that runs now tells what has happened since the first one, once and in order.
+/// The image that runs now reports what has happened since the first one, once and in order.
 fn all_events_are_kept(host: &mut Host) -> Result<()> {
     let (events, _) = host.client()?.events(0)?;
     ensure!((0..).zip(&events).all(|(number, event)| event.sequence == number), "events are missing: {events:#?}");

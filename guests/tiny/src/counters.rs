@@ -27,7 +27,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What CPUID says.
+    /// What CPUID reports.
     pub fn find() -> Option<Self> {
         let monitoring = if cpu::cpuid(0x8000_0000)[0] >= 0x8000_0022 { cpu::cpuid(0x8000_0022)[0] } else { 0 };
         if cpu::cpuid(0xa)[0] & 0xff >= 2 {

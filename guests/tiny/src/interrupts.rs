@@ -2,9 +2,9 @@
 //! Exceptions and interrupts.
 //!
 //! Interrupts (vectors 32 and up, and NMI) are counted and acknowledged. An exception ends the attempt it happened in
-//! ([`attempt`]); outside an attempt it is told, and ends the guest.
+//! ([`attempt`]); outside an attempt it is reported, and ends the guest.
 //!
-//! Every vector's stub is one CALL, 16 bytes from the next: the address it pushes tells the vector.
+//! Every vector's stub is one CALL, 16 bytes from the next: the address it pushes reports the vector.
 
 use crate::attempt::{self, Exception};
 use crate::cpu::outb;

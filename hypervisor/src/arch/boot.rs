@@ -35,7 +35,7 @@ unsafe extern "C" {
     fn warm_start() -> !;
 }
 
-/// Who started this image.
+/// The loader or image that started this image.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// A boot loader.
@@ -93,11 +93,11 @@ static NOTE: ElfNote = ElfNote {
     security_version: SECURITY_VERSION,
 };
 
-/// What the note says of it: read where it lies, while the boot page tables show it.
+/// What the note states of it: read where it lies, while the boot page tables show it.
 static NEWEST_VERSION: AtomicU32 = AtomicU32::new(0);
 
-/// The newest hand-over version that this image reads and writes: what its note says, so that whoever cuts the note
-/// down has an image of old.
+/// The newest hand-over version that this image reads and writes: what its note states, so that a test that cuts the
+/// note down has an image of old.
 pub fn newest_version() -> u32 {
     NEWEST_VERSION.load(Ordering::Relaxed)
 }
@@ -140,7 +140,7 @@ pub fn mark_stack_end() {
 
 /// Whether the boot stack has stayed within its bounds since its end was marked.
 pub fn is_stack_end_intact() -> bool {
-    // SAFETY: whoever runs on the stack has marked this word, and nobody else reads it.
+    // SAFETY: the CPU that runs on the stack has marked this word, and nobody else reads it.
     unsafe { (&raw const boot_stack_bottom).read_volatile() == STACK_END }
 }
 

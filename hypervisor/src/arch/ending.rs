@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the end of the host takes of the machine: stopping the other CPUs, resting, telling pvpanic, interrupts
-//! of the UARTs for whoever owns the end, and the memory that outlasts a reset.
+//! What the end of the host takes of the machine: stopping the other CPUs, resting, notifying pvpanic, interrupts
+//! of the UARTs for the owner of the end, and the memory that outlasts a reset.
 //!
 //! Nothing here allocates, logs or waits for a lock.
 
@@ -87,9 +87,9 @@ pub fn wake_at(tsc: u64) {
     timer::set_alarm(tsc);
 }
 
-/// Tells whoever watches over this machine, where it is a virtual one with such a device.
+/// Notifies the monitor of this machine, where it is a virtual one with such a device.
 pub fn notify_pvpanic() {
-    // SAFETY: on a PC nothing else lives at this port; reading it tells the events that the device knows.
+    // SAFETY: on a PC nothing else lives at this port; reading it reports the events that the device knows.
     let supported = unsafe { port::read_u8(PVPANIC_PORT) };
     if let Some(event) = pvpanic_event(supported) {
         // SAFETY: the device is there and knows the event; the host has ended.
@@ -127,7 +127,7 @@ pub fn allow_epitaph() {
     HAS_EPITAPH.store(true, Ordering::Release);
 }
 
-/// Runs `with` on the epitaph's memory, where there is any: at boot, on one CPU, and by who owns the end.
+/// Runs `with` on the epitaph's memory, where there is any: at boot, on one CPU, and by the owner of the end.
 pub fn with_epitaph<T>(with: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
     HAS_EPITAPH.load(Ordering::Acquire).then(|| {
         let start = (DIRECT_MAP + EPITAPH.0) as *mut u8;

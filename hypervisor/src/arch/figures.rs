@@ -20,7 +20,7 @@ impl<T> Default for Figures<T> {
 }
 
 impl<T: Clone> Figures<T> {
-    /// Whoever holds what they are about says what they are, if they are wanted.
+    /// The CPU that holds what they are about reports them, if they are wanted.
     pub fn tell(&self, figures: impl FnOnce() -> T) {
         if self.are_wanted.load(Ordering::Relaxed) && self.are_wanted.swap(false, Ordering::AcqRel) {
             *self.latest.lock() = Some(figures());

@@ -35,7 +35,7 @@ pub struct Slot {
     pub physical: u64,
     /// How much.
     pub bytes: u64,
-    /// Who owns it: taken when the memory is given back.
+    /// Its owner: taken when the memory is given back.
     frames: Option<FrameRange>,
 }
 
@@ -83,7 +83,7 @@ impl GuestRam {
         Some(ram)
     }
 
-    /// Adds a piece, and says how much of it had to be cleared.
+    /// Adds a piece, and returns how much of it had to be cleared.
     fn add(&mut self, gpa: u64, bytes: u64, node: Option<Node>) -> Result<u64, OutOfMemory> {
         let GuestFrames { range, dirty } = (self.source.allocate)(bytes, node)?;
         dirty.iter().for_each(|part| clear(&range, *part));

@@ -54,7 +54,8 @@ impl LockedFrames {
 impl Drop for LockedFrames {
     fn drop(&mut self) {
         let Some(frames) = self.0.take() else { return };
-        // Rights that were there before take no table. Whoever still remembers the lock must not be given the frames.
+        // Rights that were there before take no table. A CPU whose TLB still holds the lock must not be given the
+        // frames.
         let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && shoot_down_everywhere().is_ok();
         if !is_open {
             log::error!("memory {} stays locked: a CPU does not take note", frames.range());

@@ -45,7 +45,7 @@ pub struct PerCpu {
     pub damage: Pending,
     /// Where its samples go while a profile is taken.
     pub samples: Place,
-    /// What the host's counters say of it.
+    /// What the host's counters state of it.
     pub figures: Figures<CpuPerf>,
 }
 
@@ -165,7 +165,7 @@ impl PerCpu {
     pub fn current() -> &'static Self {
         let this: *const Self;
         // SAFETY: GS points at a `PerCpu` whose first field is its address, from `install` on; nothing that runs before
-        // that calls this (`is_installed` tells).
+        // that calls this (`is_installed` reports).
         unsafe {
             asm!("mov {}, gs:[0]", out(reg) this, options(nostack, preserves_flags, readonly));
             &*this

@@ -30,7 +30,7 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 pub struct Sampling {
     frames: OwnedFrames,
     cpus: u32,
-    /// How often samples were told: each time another CPU's come first.
+    /// How often samples were reported: each time another CPU's come first.
     first: u32,
 }
 
@@ -54,7 +54,7 @@ impl Sampling {
         Some(this)
     }
 
-    /// Checks nobody any more. What has been taken can still be told.
+    /// Checks nobody any more. What has been taken can still be reported.
     pub fn end(&self) {
         if PERIOD_US.swap(0, Ordering::AcqRel) != 0 {
             watchdog::disarm();

@@ -36,7 +36,7 @@ pub const fn com2() -> Uart {
     Uart::new(com2_ports())
 }
 
-/// COM2's ports, for who goes on with what another image has set up.
+/// COM2's ports, for an image that goes on with what another image has set up.
 pub const fn com2_ports() -> ComPort {
     ComPort { base: 0x2f8 }
 }

@@ -91,7 +91,7 @@ pub fn stack_of(index: u32) -> u64 {
     STACKS.get(index as usize).map_or(0, |place| place.load(Ordering::Acquire))
 }
 
-/// Copies the start-up code to its page, and tells it where it lies and where the boot page tables are.
+/// Copies the start-up code to its page, and writes into it where it lies and where the boot page tables are.
 fn write_trampoline(page: PhysAddr) {
     let start = (&raw const ap_trampoline_start) as usize;
     let bytes = (&raw const ap_trampoline_end) as usize - start;
@@ -156,7 +156,7 @@ impl Machine {
         cpu::wait_for_interrupt();
     }
 
-    /// Sleeps no more. Whoever had set the timer for something else before checks it again.
+    /// Sleeps no more. The CPU that had set the timer for something else before checks it again.
     pub fn stay_awake(&mut self) {
         if self.alarm.take().is_some() {
             timer::clear_alarm();
@@ -289,7 +289,7 @@ pub fn reset_others() -> Option<u64> {
 /// IA32_TSC_ADJUST of the calling CPU, where it exists.
 pub fn tsc_adjust() -> Option<u64> {
     let exists = cpu::cpuid(0, 0).eax >= 7 && cpu::cpuid(7, 0).ebx & (1 << 1) != 0;
-    // SAFETY: CPUID says that the register exists; reading it has no effect.
+    // SAFETY: CPUID reports that the register exists; reading it has no effect.
     exists.then(|| unsafe { cpu::read_msr(MSR_TSC_ADJUST) })
 }
 

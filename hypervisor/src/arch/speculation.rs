@@ -32,7 +32,7 @@ static FAILED: AtomicU32 = AtomicU32::new(0);
 /// The guest that each CPU ran last.
 static LAST_GUEST: [LastGuest; MAX_CPUS] = [const { LastGuest::new() }; MAX_CPUS];
 
-/// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID says is
+/// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID reports is
 /// believed until [`prepare_this_cpu`].
 pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Assessment {
     ASSESSMENT.call_once(|| {
@@ -42,7 +42,7 @@ pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Asses
         };
         let claimed = Cpu { shares_cores, ..Cpu::read(leaf) };
         // SAFETY: every CPU has the register; reading it has no effect. A hypervisor's CPU may not, and its revision
-        // says nothing.
+        // states nothing.
         let microcode = if claimed.is_virtual { 0 } else { unsafe { cpu::read_msr(MSR_MICROCODE) } };
         let claimed = Cpu { microcode: microcode as u32, ..claimed };
         let refused = Feature::ALL.into_iter().filter(|feature| may_probe && claimed.has(*feature) && !works(*feature));

@@ -21,7 +21,7 @@ const MSR_TSC_DEADLINE: u32 = 0x6e0;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 static TSC_HZ: AtomicU64 = AtomicU64::new(0);
-/// The clock to refine by, and the first sample of it; nothing where the CPU itself tells its rate.
+/// The clock to refine by, and the first sample of it; nothing where the CPU itself reports its rate.
 static FIRST: Mutex<Option<(Reference, Moment)>> = Mutex::new(None);
 static TICKS_PER_US: AtomicU64 = AtomicU64::new(0);
 static TSC_AT_BOOT: AtomicU64 = AtomicU64::new(0);
@@ -77,7 +77,7 @@ pub fn resume(rates: Rates) {
 }
 
 /// Measures the time stamp counter and the calling CPU's APIC timer against `reference`, or believes CPUID where
-/// it tells the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
+/// it reports the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
 pub fn calibrate(reference: Option<Reference>) -> Result<(u64, &'static str), NoReference> {
     let has_deadline = cpu::cpuid(1, 0).ecx & (1 << 24) != 0;
     HAS_DEADLINE.store(has_deadline, Ordering::Relaxed);
@@ -189,7 +189,7 @@ fn measure(reference: Reference) -> Result<Sample, NoReference> {
 }
 
 /// Measures the time stamp counter's rate again, over all the time since the first look: a first look of a millisecond
-/// knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is told the
+/// knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is shown the
 /// rate.
 pub fn refine() {
     let first = *FIRST.lock();
@@ -242,7 +242,7 @@ impl Reference {
         }
     }
 
-    /// How long its counter tells apart, with half in reserve.
+    /// How long its counter distinguishes, with half in reserve.
     fn unambiguous_ns(self) -> u64 {
         (u128::from(self.mask()) * u128::from(self.period_femtoseconds()) / 2_000_000) as u64
     }
@@ -257,7 +257,7 @@ impl Reference {
     }
 }
 
-/// CPUID leaf 15h: crystal Hz and ratio, where both are told.
+/// CPUID leaf 15h: crystal Hz and ratio, where both are reported.
 fn tsc_hz_of_cpuid() -> Option<u64> {
     if cpu::cpuid(0, 0).eax < 0x15 {
         return None;
@@ -317,21 +317,21 @@ pub fn ticks_to_ns(ticks: u64) -> u64 {
 #[inline]
 pub fn set_alarm(deadline: u64) {
     if HAS_DEADLINE.load(Ordering::Relaxed) {
-        // SAFETY: CPUID says that the register exists; 0 would disarm, so a deadline in the past is 1.
+        // SAFETY: CPUID reports that the register exists; 0 would disarm, so a deadline in the past is 1.
         unsafe { cpu::write_msr(MSR_TSC_DEADLINE, deadline.max(1)) };
         return;
     }
     let ticks = deadline.saturating_sub(cpu::tsc());
     // Rounded up: an interrupt before its time only costs another one.
     let count = ((u128::from(ticks) * u128::from(APIC_TICKS_PER_TSC.load(Ordering::Relaxed))) >> 32) + 1;
-    // A deadline further off than the counter reaches fires early; whoever set it checks the clock again.
+    // A deadline further off than the counter reaches fires early; the CPU that set it checks the clock again.
     apic::start_timer(count.clamp(1, u128::from(u32::MAX)) as u32);
 }
 
 /// Stops the calling CPU's timer.
 pub fn clear_alarm() {
     if HAS_DEADLINE.load(Ordering::Relaxed) {
-        // SAFETY: CPUID says that the register exists; 0 disarms.
+        // SAFETY: CPUID reports that the register exists; 0 disarms.
         unsafe { cpu::write_msr(MSR_TSC_DEADLINE, 0) };
     } else {
         apic::start_timer(0);

@@ -56,7 +56,7 @@ pub mod vector {
     pub const FORGET: u8 = 0x45;
     /// The host has ended: stop. Of a higher class than all others, so that none in service holds it back.
     pub const STOP: u8 = 0xe0;
-    /// A UART has something for who owns the host's end.
+    /// A UART has something for the owner of the host's end.
     pub const END_UART: u8 = 0xe1;
     /// Spurious: no end of interrupt.
     pub const SPURIOUS: u8 = 0xff;
@@ -206,7 +206,7 @@ pub fn fault_address() -> u64 {
 extern "C" fn dispatch(frame: &mut TrapFrame) {
     match frame.vector as u8 {
         vector::NMI | vector::STOP if ending::is_under_way() => (HOOKS.stop_cpu)(frame),
-        // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
+        // A profile's; the log's self-test's; or sent to the CPU that is still in an image that all leave again.
         vector::NMI if sampling::takes_nmi(frame) || (HOOKS.claims_nmi)() => {
             super::switch_pages::trial::note_nmi(frame);
             skip_halt(frame);
@@ -222,7 +222,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         },
         0..=31 => (HOOKS.exception)(frame),
         vector::SPURIOUS => {}
-        // Whoever rests only wants to be woken.
+        // The CPU that rests only wants to be woken.
         _ if ending::is_under_way() => apic::end_of_interrupt(),
         vector::SELF_TEST => panic!("self-test, in an interrupt handler"),
         number => {
@@ -251,7 +251,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
 }
 
 /// An NMI that comes between STI and HLT ends STI's shadow: an interrupt that waits would be served before HLT, which
-/// would then wait for the next one. So whoever was about to halt does not.
+/// would then wait for the next one. So any CPU that was about to halt does not.
 fn skip_halt(frame: &mut TrapFrame) {
     const HLT: u8 = 0xf4;
     if code_bytes(frame.rip).first() == Some(&HLT) {
@@ -269,7 +269,7 @@ pub fn divert(frame: &mut TrapFrame, to: extern "C" fn() -> !) {
     frame.rflags &= !(INTERRUPTS | BACKWARDS);
 }
 
-/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many.
+/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; returns how many.
 /// `stack` is one, mapped.
 pub fn backtrace(frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
     profile::walk::walk(frame_pointer, stack, &read_stack, into)

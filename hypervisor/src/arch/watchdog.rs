@@ -25,7 +25,7 @@ struct Hpet;
 
 impl Registers for Hpet {
     fn read(&self, offset: u32) -> u32 {
-        // SAFETY: whoever calls knows that there is an HPET; its page is mapped uncached there, and reading has no side
+        // SAFETY: the caller knows that there is an HPET; its page is mapped uncached there, and reading has no side
         // effect.
         unsafe { core::ptr::read_volatile((HPET_MAPPED_AT + u64::from(offset)) as *const u32) }
     }
@@ -36,8 +36,8 @@ impl Registers for Hpet {
     }
 }
 
-/// Searches for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody
-/// uses it. `has_hpet`: the HPET's page is mapped. Says whether there is one.
+/// Searches for a way, once: `input_of` states which I/O APIC has a global interrupt, at which input, unless somebody
+/// uses it. `has_hpet`: the HPET's page is mapped. Returns whether there is one.
 pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -> bool {
     let chosen = CHOSEN.call_once(|| {
         if !has_hpet || apic::id() > LAST_APIC_ID {

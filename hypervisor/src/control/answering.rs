@@ -61,7 +61,7 @@ impl Control {
         })
     }
 
-    /// Answers the request for the restart that brought this image, once there is something to tell.
+    /// Answers the request for the restart that brought this image, once there is something to report.
     pub(super) fn answer_restart(&mut self) {
         let Some(id) = self.restart_request else { return };
         let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.is_none_starting());

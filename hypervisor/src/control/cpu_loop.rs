@@ -34,7 +34,7 @@ pub fn run(virt: Result<Svm, Unavailable>) {
     let control = (PerCpu::current().index == BOOT_CPU).then(Control::start);
     let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
     this.executive.begin();
-    // Whoever was sent here before this loop began is here already.
+    // A CPU that was sent here before this loop began is here already.
     this.work();
     this.go_on();
 }

@@ -43,7 +43,7 @@ pub enum Wanted {
 
 /// An image that is being checked.
 struct Job {
-    /// Who asked for it.
+    /// The requester.
     id: u32,
     wanted: Wanted,
     preparation: Preparation,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host says of itself.
+//! What the host reports of itself.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -222,14 +222,14 @@ impl Control {
         orders.into_iter().chain(looks).flatten().chain(poll).min()
     }
 
-    /// Says all that is left to say: the host is about to end.
+    /// Sends all that is left: the host is about to end.
     pub fn finish(&mut self) {
         self.outgoing.lock().drain(&mut self.uart);
     }
 }
 
 /// The line as the image before had it: what has come meanwhile waits there. It is searched for again if that is not
-/// told.
+/// reported.
 fn take_over_line(conversation: &Conversation) -> Uart {
     if let Some((depth, is_paced)) = conversation.line {
         let depth = if depth > 1 { FifoDepth::Bytes(depth) } else { FifoDepth::None };

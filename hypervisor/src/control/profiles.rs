@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles of the host itself: one at a time, for whoever asked first.
+//! Profiles of the host itself: one at a time, for the first client that asks.
 
 use alloc::string::ToString;
 
@@ -19,7 +19,7 @@ const LAST_LOOK_US: u64 = 1000;
 pub struct Profiles(Option<Profile>);
 
 struct Profile {
-    /// Whose it is; nobody's once it is over.
+    /// Its owner, nobody's once it is over.
     session: Option<Session>,
     sampling: Sampling,
     period_us: u64,
@@ -29,7 +29,7 @@ struct Profile {
 }
 
 impl Profiles {
-    /// Begins one for whoever calls itself `by`.
+    /// Begins one for the client `by`.
     pub fn begin(&mut self, by: u32, hz: u32) -> Result<ReplyBody, Refusal> {
         if self.0.is_some() {
             return refuse(
@@ -53,7 +53,7 @@ impl Profiles {
         Ok(profile.page())
     }
 
-    /// Tells whoever takes it what there is.
+    /// Reports what there is to the client that takes it.
     pub fn read(&mut self, by: u32, is_end: bool) -> Result<ReplyBody, Refusal> {
         let mine = self.0.as_mut().and_then(|profile| {
             let is_mine = profile.session.as_mut()?.hear(by, timer::uptime_ns());
@@ -72,7 +72,7 @@ impl Profiles {
         Ok(page)
     }
 
-    /// It is over, whoever takes it: an image is about to go.
+    /// It is over, no matter which client takes it: an image is about to go.
     pub fn stop(&mut self) {
         if let Some(profile) = &mut self.0 {
             profile.stop();

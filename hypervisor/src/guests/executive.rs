@@ -46,7 +46,7 @@ pub struct Executive<V: Virt> {
     queue: RunQueue<SLOTS>,
     /// A bit for each slot whose guest is paused.
     paused: u32,
-    /// Whose registers are in the CPU.
+    /// The slot of the vCPU whose registers are in the CPU.
     loaded: Option<usize>,
     storm: Storm,
     machine_checks: MachineChecks,
@@ -173,7 +173,7 @@ impl<V: Virt> Executive<V> {
     }
 
     /// The next alarm of those that sleep. One that waits for the CPU needs none: its timer is checked when its
-    /// turn comes, and an alarm in the past would keep whoever runs from executing anything.
+    /// turn comes, and an alarm in the past would keep the CPU that runs from executing anything.
     #[inline(never)]
     fn earliest_alarm(&self) -> Option<u64> {
         let sleepers = self.queue.blocked().filter_map(|slot| self.slots.get(slot)?.as_ref());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest that stands still, as the control channel reads it: memory and registers for a core file.
 //!
-//! While a guest is paused, its run is held here as well. Whoever ends or resumes it takes it out first, so that its
-//! memory is given back when it has ended, whether anybody reads or not.
+//! While a guest is paused, its run is held here as well. The code that ends or resumes it takes it out first, so that
+//! its memory is given back when it has ended, whether anybody reads or not.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -128,7 +128,7 @@ fn stretch(run: &dyn Frozen, gpa: u64, to: u64) -> Option<Stretch> {
     Some(Stretch { gpa, bytes, times: 1, next_gpa })
 }
 
-/// All registers that a core file tells of.
+/// All registers that a core file holds.
 pub fn registers_of(vcpu: &impl VcpuState) -> VcpuRegisters {
     use SegmentName::{Cs, Ds, Es, Fs, Gs, Ldtr, Ss, Tr};
     VcpuRegisters {

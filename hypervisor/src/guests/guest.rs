@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: what the bundle says of each, what it does now, and the way its CPU and the control
+//! The guests of this host: what the bundle states of each, what it does now, and the way its CPU and the control
 //! channel reach each other.
 //!
 //! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
 //! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
 //! status. When a CPU leaves the host, what it held moves to others; so an order is written down first, and then
-//! whoever is home at that moment is woken ([`Whereabouts`]).
+//! the CPU that is home at that moment is woken ([`Whereabouts`]).
 
 mod console;
 mod figures;
@@ -57,7 +57,7 @@ pub struct Guests {
     pub bundle: Bundle<'static>,
     /// In the bundle's order.
     pub all: Vec<Guest>,
-    /// Who signs the images that may replace this one; none: anybody may have made them.
+    /// The signers of the images that may replace this one; none: anybody may have made them.
     pub trusted_keys: Vec<PublicKey>,
 }
 
@@ -65,7 +65,7 @@ pub struct Guests {
 pub struct Guest {
     /// Its place in the bundle, from 0.
     pub number: u32,
-    /// What the bundle says.
+    /// What the bundle states.
     pub config: GuestConfig,
     /// How often each vCPU left the guest, by reason.
     pub exits: Vec<Arc<ExitStatistics>>,
@@ -101,7 +101,7 @@ pub struct Status {
     pub state: VmState,
     /// Since when, in nanoseconds of the host's time.
     pub since_ns: u64,
-    /// Why, where there is more to say.
+    /// Why, where there is more to report.
     pub reason: Option<String>,
 }
 
@@ -111,7 +111,7 @@ struct GuestConsole {
     input: Consumer<'static, u8>,
     /// What was typed before what is in `input`.
     typed: VecDeque<u8>,
-    /// Output that the control channel has not been told of.
+    /// Output that the control channel has not been informed of.
     waiting: u32,
     last_wake_tsc: u64,
 }
@@ -238,7 +238,7 @@ impl Guest {
         self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::now)
     }
 
-    /// The same for one who has just left a message for it, and is about to tell that CPU.
+    /// The same for a sender that has just left a message for it, and is about to notify that CPU.
     #[inline]
     pub fn cpu_to_tell(&self, vcpu: usize) -> u32 {
         self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::after_message)
@@ -350,11 +350,11 @@ impl Guest {
         if self.orders.load(Ordering::Relaxed) == 0 { 0 } else { self.orders.swap(0, Ordering::AcqRel) }
     }
 
-    /// It has written a byte to its console. The control channel is told at most every few milliseconds, at the end of
-    /// a line; the rest is flushed when the guest waits.
+    /// It has written a byte to its console. The control channel is notified at most every few milliseconds, at the end
+    /// of a line; the rest is flushed when the guest waits.
     pub fn console_output(&self, byte: u8) {
         let mut console = self.console.lock();
-        // A byte that finds no room is lost: the guest is never held up by whoever reads its console.
+        // A byte that finds no room is lost: the guest is never held up by the reader of its console.
         let _ = console.output.enqueue(byte);
         console.waiting += 1;
         let is_line_due = byte == b'\n' && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
@@ -363,7 +363,7 @@ impl Guest {
         }
     }
 
-    /// Tells the control channel of output that waits.
+    /// Notifies the control channel of output that waits.
     pub fn flush_console(&self) {
         let mut console = self.console.lock();
         if console.waiting > 0 {

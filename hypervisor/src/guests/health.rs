@@ -17,7 +17,7 @@ use crate::guests::guest::{Guest, Order};
 /// How one guest's kernel is.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// It has said that it panicked.
+    /// It has reported that it panicked.
     has_reported: AtomicBool,
     /// vCPUs that were found to spin.
     spinning: AtomicU32,
@@ -35,7 +35,7 @@ impl Health {
         self.throttled.store(0, Ordering::Release);
     }
 
-    /// Whether the guest has said that it panicked.
+    /// Whether the guest has reported that it panicked.
     pub fn has_reported(&self) -> bool {
         self.has_reported.load(Ordering::Acquire)
     }
@@ -48,7 +48,7 @@ impl Health {
 }
 
 impl Guest {
-    /// Its kernel says that it has panicked. Once is news; a guest that goes on reporting is not listened to.
+    /// Its kernel reports that it has panicked. Once is news; a guest that goes on reporting is not listened to.
     pub fn reports_panic(&self) {
         if self.health.has_reported.swap(true, Ordering::AcqRel) {
             return;
@@ -83,7 +83,7 @@ impl Guest {
         self.order(Order::GiveUp);
     }
 
-    /// A vCPU gets only a sliver of time from now on; `is_news` if that is to be told.
+    /// A vCPU gets only a sliver of time from now on; `is_news` if that is to be reported.
     pub fn is_throttled(&self, vcpu: u32, is_news: bool) {
         if self.health.throttled.fetch_add(1, Ordering::AcqRel) == 0 {
             self.health.throttled_since_ns.store(timer::uptime_ns(), Ordering::Release);
@@ -100,7 +100,7 @@ impl Guest {
         }
         let was_last = self.health.spinning.fetch_sub(1, Ordering::AcqRel) == 1;
         if self.health.has_reported() {
-            // It prints, or counts down to its reboot: what it said holds.
+            // It prints, or counts down to its reboot: what it reported holds.
             return;
         }
         if was_last && matches!(self.status().state, VmState::Panicked | VmState::Hung) {

@@ -167,7 +167,7 @@ impl<V: Virt> Instance<V> {
             space,
         });
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
-        // Whatever a bundle says now: it goes on with what it was promised.
+        // Whatever a bundle states now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));
         let tasks = states.map(|(index, (vcpu, counters))| {
             let mut cpu = Cpu::new(index as u32, index == 0, 0, 0, counters.clone());
@@ -255,7 +255,7 @@ fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     let host_cpuid = |leaf: u32, subleaf: u32| {
         let found = cpu::cpuid(leaf, subleaf);
         let registers = [found.eax, found.ebx, found.ecx, found.edx];
-        // Of speculation a guest is told what works.
+        // Of speculation a guest is shown what works.
         let works = speculation::assessment().map_or(registers, |assessment| assessment.leaf(leaf, registers));
         let [eax, ebx, ecx, edx] = works;
         CpuidResult { eax, ebx, ecx, edx }
@@ -279,7 +279,7 @@ fn lfence_serializes() -> bool {
     speculation::assessment().is_some_and(Assessment::lfence_serializes)
 }
 
-/// A guest goes on only where what it was told of speculation holds.
+/// A guest goes on only where what it was informed of speculation holds.
 fn check_offered(offered: Speculation) -> Result<(), String> {
     let has = speculation::assessment().map(|assessment| assessment.cpu).unwrap_or_default();
     let missing = offered.spec_ctrl & !has.spec_ctrl_bits();
@@ -292,7 +292,7 @@ fn check_offered(offered: Speculation) -> Result<(), String> {
     Ok(())
 }
 
-/// Whose performance counters a guest is to have.
+/// The vendor of the performance counters that a guest is to have.
 fn counters_of(guest: &Guest) -> Option<pmu::guest::Config> {
     match guest.config.pmu {
         Pmu::Off => None,

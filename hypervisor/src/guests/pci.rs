@@ -57,14 +57,14 @@ pub fn probe_before_guests(mut between: impl FnMut()) {
     }
 }
 
-/// The guests that start with the host are ordered to: whoever is idle once they run may probe.
+/// The guests that start with the host are ordered to: an idle CPU once they run may probe.
 pub fn let_the_idle_probe() {
     let is_lazy = BOOT.get().is_some_and(|(_, options)| options.pci == Filter::Lazy);
     IS_FOR_IDLE.store(is_lazy, Ordering::Release);
 }
 
 /// For a CPU that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
-/// says whether.
+/// states whether.
 pub fn step_while_idle() -> bool {
     if !IS_FOR_IDLE.load(Ordering::Relaxed) || !GUESTS.get().is_none_or(is_nobody_waiting) {
         return false;
@@ -166,7 +166,7 @@ impl Survey {
     }
 }
 
-/// Whether configuration space can be where firmware says: neither memory nor another device of the host's is there.
+/// Whether configuration space can be where firmware states: neither memory nor another device of the host's is there.
 fn is_clear(range: EcamRange, tables: &Tables) -> bool {
     let Some((boot, _)) = BOOT.get() else { return false };
     let end_of_memory = 1 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);

@@ -138,7 +138,7 @@ impl<V: Virt> Task<V> {
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
 
-    /// It leaves the calling CPU for another, its registers saved; there its time went where `times` says. Until
+    /// It leaves the calling CPU for another, its registers saved; there its time went where `times` states. Until
     /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
         self.stolen_before = self.stolen_before.saturating_add(times.stolen.0);
@@ -146,7 +146,7 @@ impl<V: Virt> Task<V> {
         self.left_at = wants_to_run.then(cpu::tsc);
     }
 
-    /// Its registers go into the calling CPU, for which it has waited so long. The guest is told how long it has
+    /// Its registers go into the calling CPU, for which it has waited so long. The guest is shown how long it has
     /// waited in all.
     pub fn switch_in(&mut self, virt: V, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);

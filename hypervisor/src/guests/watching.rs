@@ -20,7 +20,7 @@ pub struct Watched {
     started: u64,
     /// A throttled one sleeps until then.
     rests_until: Option<u64>,
-    /// Its first throttling is told.
+    /// Its first throttling is reported.
     was_told: bool,
 }
 
@@ -54,7 +54,7 @@ impl Watched {
         }
     }
 
-    /// The stretch is over, and the CPU waits for an interrupt. Says whether it had been found to spin.
+    /// The stretch is over, and the CPU waits for an interrupt. Returns whether it had been found to spin.
     #[inline]
     pub fn idles(&mut self) -> bool {
         self.watch.as_mut().is_some_and(Watch::idle)
@@ -97,7 +97,7 @@ impl Watched {
         self.throttle.is_some()
     }
 
-    /// It gets all its time again. Says whether it did not have it.
+    /// It gets all its time again. Returns whether it did not have it.
     pub fn release(&mut self) -> bool {
         self.throttle.take().is_some()
     }
@@ -119,7 +119,7 @@ impl Watched {
     }
 }
 
-/// Whoever counts down to its reboot is to get there in time.
+/// A guest that counts down to its reboot is to get there in time.
 fn sliver_for(watch: &Watch) -> Sliver {
     if watch.counts_down() { Sliver::EveryMillisecond } else { Sliver::Rare }
 }

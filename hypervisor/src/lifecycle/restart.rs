@@ -16,7 +16,7 @@
 //! | [`trust`] | which images and bundles this host takes |
 //! | [`staged_image`] | the image in its slot: locked, hashed, judged |
 //! | [`staging`] | what else can be prepared and refused while guests run |
-//! | [`record`] | what the new image is told |
+//! | [`record`] | what the new image is given |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
 //! | [`successor`] | the other side: events, logs and memory of the image before |
 //! | [`cost`] | what hashing costs, for the bench |
@@ -90,7 +90,7 @@ impl Preparation {
         }
     }
 
-    /// Goes on for some microseconds; says whether only [`Self::finish`] is left to do.
+    /// Goes on for some microseconds; returns whether only [`Self::finish`] is left to do.
     pub fn step(&mut self) -> bool {
         self.staged_image.step(self.source.image_file())
     }
@@ -105,8 +105,8 @@ impl Preparation {
         Ok(Restart { staged, reason, asked })
     }
 
-    /// Prepares what is left; says when all this was asked for. `pack` packs the guests' hand-over state, for a reader
-    /// of this version.
+    /// Prepares what is left; returns when all this was asked for. `pack` packs the guests' hand-over state, for a
+    /// reader of this version.
     ///
     /// # Errors
     /// The reason why the image cannot be gone to.
@@ -143,7 +143,7 @@ impl Restart {
         self.staged.hand_over.generation
     }
 
-    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and tells how the
+    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and reports how the
     /// conversation stands.
     pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
         leaving::leave(self.staged, self.reason, self.asked, last_words)

@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicU8, Ordering, pause};
 
-/// What a block's records say.
+/// What a block's records state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Content {

@@ -58,7 +58,7 @@ impl Zone<'_> {
         written
     }
 
-    /// Who has the 1 GiB frame that this block is in.
+    /// Returns the owner of the 1 GiB frame that this block is in.
     pub(super) fn gib_state(&self, number: usize) -> FrameState {
         let first = self.gib_of(number).unwrap_or(number);
         self.record(first * BLOCK_RECORDS).map_or(FrameState::Absent, Record::state)

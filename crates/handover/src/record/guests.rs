@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record says of guests: checked against each other and against the memory that the machine has.
+//! What a record states of guests: checked against each other and against the memory that the machine has.
 
 use units::{PhysAddr, PhysRange};
 

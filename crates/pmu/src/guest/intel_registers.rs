@@ -66,7 +66,7 @@ pub(super) const fn fixed_interrupts(control: u64, counter: usize) -> bool {
     control >> (4 * counter) & 1 << 3 != 0
 }
 
-/// What leaf 0xA of CPUID says: EAX, EBX, EDX. `unavailable` has the events of table 20-1 that cannot be counted.
+/// What leaf 0xA of CPUID reports: EAX, EBX, EDX. `unavailable` has the events of table 20-1 that cannot be counted.
 pub const fn leaf(unavailable: u32) -> (u32, u32, u32) {
     const VERSION: u32 = 2;
     /// Events that EBX speaks of.

@@ -8,8 +8,8 @@ use crate::pace::Ticks;
 use crate::weight::Weight;
 
 impl<const N: usize> RunQueue<N> {
-    /// Who is to run from now on; `None`: nobody wants to. The running entity stays until its slice is over, unless a
-    /// sleeper that woke is to have the CPU at once. Not inlined: the same code for whoever calls it.
+    /// The entity that runs from now on; `None`: nobody wants to. The running entity stays until its slice is over,
+    /// unless a sleeper that woke is to have the CPU at once. Not inlined: the same code for every caller.
     #[inline(never)]
     pub fn pick(&mut self, now: Ticks) -> Option<Choice> {
         self.account(now);
@@ -39,7 +39,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Somebody else had the CPU since the queue was last told of the time: whoever runs calls that stolen, and
+    /// Somebody else had the CPU since the queue last learned the time: the entity that runs calls that stolen, and
     /// is not charged.
     pub fn lose(&mut self, now: Ticks) {
         if now <= self.now {

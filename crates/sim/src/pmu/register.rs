@@ -16,7 +16,7 @@ pub(super) struct Register {
 }
 
 impl Register {
-    /// Counts; says whether it has overflowed.
+    /// Counts; returns whether it has overflowed.
     pub fn advance(&mut self, more: u64) -> bool {
         let sum = self.value + more;
         self.value = sum & ((1 << WIDTH_BITS) - 1);

@@ -19,7 +19,7 @@
 //! | `timer` | one-shot, periodic, TSC deadline |
 //! | `vectors` | a set of 256 vectors |
 //!
-//! The timer counts ticks of the guest's TSC, one for one, before its divider: the frequency that a guest is told for
+//! The timer counts ticks of the guest's TSC, one for one, before its divider: the frequency that a guest is shown for
 //! the APIC's clock is the TSC's.
 
 mod access;

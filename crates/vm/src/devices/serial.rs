@@ -3,7 +3,7 @@
 //!
 //! The wire behind it has no speed: a byte written is handed on at once, so the transmitter is always empty and the
 //! divisor and the line format are stored but mean nothing (every byte is carried with all its eight bits). Time does
-//! not pass between two bytes received either: the character time-out, which tells a driver of bytes below the FIFO's
+//! not pass between two bytes received either: the character time-out, which informs a driver of bytes below the FIFO's
 //! trigger level, has always run out already.
 //!
 //! A guest may do its worst: every register has a fixed set of bits, nothing allocates, and a byte that finds no room

@@ -170,7 +170,7 @@ impl<M: GuestMemory> Machine<M> {
         Ok(())
     }
 
-    /// Tells the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which
+    /// Notifies the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which
     /// serves until it sets the counter.
     fn publish_clock(&self, cpu: &mut Cpu) {
         let time = ClockTime {

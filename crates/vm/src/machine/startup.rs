@@ -62,7 +62,7 @@ impl<M: GuestMemory> Machine<M> {
         (0..mail.late_nmis).for_each(|_| self.take_nmi(vcpu, cpu));
     }
 
-    /// Who waits for a start-up interrupt hears none.
+    /// A CPU that waits for a start-up interrupt takes none.
     fn take_nmi(&self, vcpu: &mut impl VcpuState, cpu: &mut Cpu) {
         if cpu.activity != Activity::WaitingForStartup {
             cpu.nmi.request();
@@ -72,8 +72,9 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// Whether a CPU runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
-    /// until they are opened (see `take_mail`), and news are searched for first: so they are not missed in between.
+    /// Whether a CPU runs, can be woken by an interrupt, or is about to find news. A CPU that takes news counts as
+    /// alive until they are opened (see `take_mail`), and news are searched for first: so they are not missed in
+    /// between.
     pub(super) fn is_anyone_alive(&self) -> bool {
         self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
     }

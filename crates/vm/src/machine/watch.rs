@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What whoever watches a guest from outside asks of its machine: what the other CPUs do, whether one does I/O,
+//! What a guest's monitor asks of its machine: what the other CPUs do, whether one does I/O,
 //! and where it reads the clock.
 
 use core::sync::atomic::Ordering;

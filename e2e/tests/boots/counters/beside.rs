@@ -76,7 +76,7 @@ fn guest_ticks(counts: &CpuPerf, guest: u32) -> Result<u64> {
 }
 
 /// The guests' own counters are read between two samples of the host's, and around them: what they have counted
-/// meanwhile is not more than the host says that they ran, and not less.
+/// meanwhile is not more than the host reports that they ran, and not less.
 fn two_guests_and_the_host_count_at_once() -> Result<()> {
     const NAMES: [&str; 2] = ["intel", "amd"];
     let guests = [for_ever(NAMES[0], Pmu::Intel, "count")?, for_ever(NAMES[1], Pmu::Amd, "count")?];
@@ -121,7 +121,7 @@ fn counters_follow_guests() -> Result<()> {
     }
     host.order(RequestBody::CpuOffline { index: 1 })?;
     host.event(&EventKind::CpuOffline { index: 1 })?;
-    // It tells that it goes before it is gone.
+    // It reports that it goes before it is gone.
     let refusal = loop {
         match host.refusal(RequestBody::CpuPerf { index: 1 }) {
             Ok(refusal) => break refusal,

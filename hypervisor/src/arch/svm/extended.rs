@@ -82,7 +82,7 @@ impl ExtendedState {
         self.xcr0
     }
 
-    /// Follows the guest's XSETBV; the CPU is told only when the value changes.
+    /// Follows the guest's XSETBV; the CPU is notified only when the value changes.
     #[inline]
     pub fn follow(&mut self, xcr0: u64) {
         if self.xcr0 != xcr0 {
@@ -91,7 +91,7 @@ impl ExtendedState {
         }
     }
 
-    /// Loads everything; nothing of who ran before is left.
+    /// Loads everything; nothing of the guest that ran before is left.
     pub fn load(&mut self) {
         self.show_all_components();
         // SAFETY: the area is 64-byte aligned, XCR0 holds `components`, all of which end within it (`fitting` has

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AMD SVM on the machine (AMD APM vol. 2, chapter 15). What the control block says is decided in the `svm` crate; here
-//! are the instructions, and the memory that the CPU reads.
+//! AMD SVM on the machine (AMD APM vol. 2, chapter 15). What the control block states is decided in the `svm` crate;
+//! here are the instructions, and the memory that the CPU reads.
 
 mod extended;
 mod page;
@@ -64,7 +64,7 @@ static HOST_SAVE: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS
 struct Maps {
     io: PhysAddr,
     msr: PhysAddr,
-    /// The same for guests that are told of an IBPB: PRED_CMD takes it without an exit, and where the CPU exchanges
+    /// The same for guests that are informed of an IBPB: PRED_CMD takes it without an exit, and where the CPU exchanges
     /// SPEC_CTRL, that is the guest's, too.
     msr_with_speculation: PhysAddr,
 }
@@ -253,7 +253,7 @@ impl Virt for Svm {
         unsafe { (vcpu.switch)(vcpu.state.switched_mut(), guest_vmcb, host_vmcb) };
         let exit = vcpu.state.after_exit();
         match exit {
-            // What CPUID tells depends on it.
+            // What CPUID reports depends on it.
             Exit::Cpuid => vcpu.state.set_xcr0(vcpu.extended.xcr0()),
             Exit::InterruptWindow => cpu::poll_pending_interrupts(),
             _ => {}
@@ -272,7 +272,7 @@ fn plain_switch() -> WorldSwitch {
 pub fn with_extension<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: the register exists on every x86-64 CPU; reading it has no effect.
     let before = unsafe { cpu::read_msr(MSR_EFER) };
-    // SAFETY: the caller has found SVM, not disabled; without VMRUN the bit changes nothing for who runs.
+    // SAFETY: the caller has found SVM, not disabled; without VMRUN the bit changes nothing for the code that runs.
     unsafe { cpu::write_msr(MSR_EFER, before | EFER_SVME) };
     let result = act();
     // SAFETY: as it was; the global interrupt flag is set.
@@ -307,7 +307,7 @@ pub fn guest_taken_from(frame: &TrapFrame) -> Option<u32> {
     }
     // SAFETY: at this instruction RDI is the switch's first argument again, which its caller holds.
     let owner = unsafe { (&raw const (*(frame.rdi as *const Switched)).owner).read() };
-    // SAFETY: the control block lives as long as who holds the argument; the CPU writes it only within the
+    // SAFETY: the control block lives as long as the owner of the argument; the CPU writes it only within the
     // switch.
     let code = unsafe { (&raw const (*((DIRECT_MAP + owner.vmcb) as *const Vmcb)).control.exit_code).read_volatile() };
     (code == number::NMI).then_some(owner.guest)

@@ -21,7 +21,7 @@ use crate::arch::descriptor::{self, InterruptStack};
 use crate::arch::trap::TrapFrame;
 use crate::arch::{cpu, memory, trap};
 
-/// Of the byte in a page's GDT that says whether the TSS is loaded.
+/// Of the byte in a page's GDT that states whether the TSS is loaded.
 pub const TSS_TYPE_OFFSET: u64 = 24 + 5;
 const CODE_SELECTOR: u64 = 8;
 const DATA_SELECTOR: u64 = 16;
@@ -37,7 +37,7 @@ const ALWAYS: u64 = 1 << 1;
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
     Interrupt(u8),
-    /// The new image says something ([`update::trial::word`]), with an argument.
+    /// The new image states something ([`update::trial::word`]), with an argument.
     Word(u64, u64),
     /// The new image did something that raised an exception.
     Exception(Exception),
@@ -156,7 +156,7 @@ impl SwitchPages {
     }
 }
 
-/// What came on the way back is served, and told: an NMI that came beside an interrupt is told last.
+/// What came on the way back is served, and reported: an NMI that came beside an interrupt is reported last.
 fn with_pending(page: &TrialPage, back: Return) -> Return {
     let pending = page.pending.swap(0, Relaxed);
     let has = |vector: u8| pending & 1 << vector != 0;
@@ -168,7 +168,7 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
             trap::deliver(vector);
             Return::Interrupt(trap::vector::NMI)
         }
-        // What the new image says, or did wrong, ends its time anyway.
+        // What the new image states, or did wrong, ends its time anyway.
         other => other,
     }
 }
@@ -202,12 +202,12 @@ pub fn hide(bytes: u64) {
 /// A CPU's page as an image on trial sees it; `None` unless it is one that the switch pages can show.
 pub fn own_page(at: u64) -> Option<&'static TrialPage> {
     let is_there = (SWITCH_PAGES..SWITCH_PAGES + MAXIMUM_BYTES).contains(&at) && at.is_multiple_of(PAGE_BYTES as u64);
-    // SAFETY: an image is told of such a page only by the old one, which has put it there in both images' tables until
-    // the trial is over; all of it is atomic words.
+    // SAFETY: an image is informed of such a page only by the old one, which has put it there in both images' tables
+    // until the trial is over; all of it is atomic words.
     is_there.then(|| unsafe { &*(at as *const TrialPage) })
 }
 
-/// An image on trial says something to the old one, which goes on; returns when the old one lets it.
+/// An image on trial states something to the old one, which goes on; returns when the old one lets it.
 pub fn speak(word: u64, argument: u64) {
     // SAFETY: the switch pages' gate for this vector leads to the old image, which keeps every register.
     unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };
@@ -231,7 +231,7 @@ pub fn let_begin(
     Some(page)
 }
 
-/// The words by which all switch over or stay, as an image on trial sees them: whoever has a page is one.
+/// The words by which all switch over or stay, as an image on trial sees them: an image with a page is one.
 pub fn inherited_takeover(_: &'static TrialPage) -> &'static Takeover {
     // SAFETY: an image on trial has the switch pages in its tables, and this page with it; all of it is atomic words.
     unsafe { &*((SWITCH_PAGES + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }

@@ -30,7 +30,7 @@ impl<V: Virt> Executive<V> {
         self.follow_counts();
     }
 
-    /// Takes the vCPUs that have arrived; says whether who belongs elsewhere is to go there.
+    /// Takes the vCPUs that have arrived; returns whether a vCPU that belongs elsewhere is to go there.
     pub(super) fn receive(&mut self) -> bool {
         let (arrivals, is_homecoming) = places::take(self.me.index);
         for task in arrivals {
@@ -114,7 +114,7 @@ impl<V: Virt> Executive<V> {
         }
     }
 
-    /// Those whose figures are wanted tell them.
+    /// Those whose figures are wanted report them.
     fn tell_figures(&mut self) {
         for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some(task) = task {

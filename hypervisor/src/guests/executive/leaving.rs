@@ -39,7 +39,7 @@ impl<V: Virt> Executive<V> {
         self.has_left = has_left;
     }
 
-    /// Those who belong to a CPU that is online go there.
+    /// Those that belong to a CPU that is online go there.
     pub(super) fn send_home(&mut self) {
         for slot in 0..SLOTS {
             let own = self.slots[slot].as_ref().map(|task| task.own_cpu());
@@ -53,7 +53,7 @@ impl<V: Virt> Executive<V> {
 
     fn give_all_away(&mut self) -> bool {
         places::close(self.me.index);
-        // Who was on the way by now is here, and nobody follows.
+        // Any vCPU that was on the way is here by now, and nobody follows.
         self.receive();
         let is_empty = self.send_all_away() && homes::give_away(self.me.index);
         if !is_empty {
@@ -74,7 +74,7 @@ impl<V: Virt> Executive<V> {
         false
     }
 
-    /// Where each would go: the heaviest first, each to whoever has least to do.
+    /// Where each would go: the heaviest first, each to the one that has least to do.
     fn targets(&self) -> Result<Vec<(usize, u32)>, NoRoom> {
         let weight =
             |(slot, task): (usize, &Option<Box<Task<V>>>)| Some((slot, u32::from(task.as_ref()?.weight().get())));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU's figures, as whoever asks from outside is told them.
+//! A vCPU's figures, as an observer outside the guest reads them.
 
 use pmu::guest::{Counts, View};
 use pmu::{Modes, What};
@@ -14,7 +14,7 @@ use crate::guests::guest::exits_of;
 
 impl<V: Virt> Task<V> {
     /// Takes its figures if somebody wants them. It is not in its guest; on this CPU its time went where `times`
-    /// says.
+    /// states.
     pub fn tell_figures(&mut self, times: Times) {
         let guest = self.instance.guest;
         if let Some(figures) = guest.figures.get(self.index) {

@@ -16,7 +16,7 @@ use crate::arch::cpu;
 use crate::arch::virt::Virt;
 
 impl<V: Virt> Task<V> {
-    /// Whose its block is.
+    /// The owner of its block.
     pub fn owner(&self) -> Owner {
         Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU's stretches of running, watched: one that only spins is told of, and rests if it is to be
+//! A vCPU's stretches of running, watched: one that only spins is reported, and rests if it is to be
 //! throttled.
 
 use vm::machine::Others;
@@ -35,7 +35,7 @@ impl<V: Virt> Task<V> {
         }
     }
 
-    /// Checks whether it spins. Says until when it rests if it is throttled from now on.
+    /// Checks whether it spins. Returns until when it rests if it is throttled from now on.
     #[cold]
     fn look(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest;

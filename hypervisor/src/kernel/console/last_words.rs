@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log at the end of the host: read and printed without a lock, whoever was writing or printing when the host
+//! The log at the end of the host: read and printed without a lock, whichever CPU was writing or printing when the host
 //! failed.
 
 use core::fmt::{self, Write};
@@ -49,7 +49,7 @@ pub fn emergency(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Whoever holds the lock has stopped or is this CPU: printing through a second handle on the same UART can at
+/// The holder of the lock has stopped or is this CPU: printing through a second handle on the same UART can at
 /// worst mix two lines.
 fn print_beside() {
     let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };

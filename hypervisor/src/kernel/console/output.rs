@@ -22,7 +22,7 @@ const REPORT_PATIENCE_US: u64 = 20_000_000;
 
 /// The UART and what is printed on it: held by the CPU that prints.
 pub static OUTPUT: Mutex<Output> = Mutex::new(Output::new());
-/// What was found at COM1, for who must print without the lock.
+/// What was found at COM1, for code that must print without the lock.
 pub static FOUND: Once<(Found, Policy)> = Once::new();
 /// Loops print; loggers do not.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
@@ -71,8 +71,8 @@ pub fn run(is_routed: bool) {
     IS_RUNNING.store(true, Ordering::Release);
 }
 
-/// A record was logged. Early in the boot it is printed here and now; whoever finds another at that leaves it to that
-/// one.
+/// A record was logged. Early in the boot it is printed here and now; the CPU that finds another at that leaves it to
+/// that one.
 pub fn recorded() {
     if IS_RUNNING.load(Ordering::Relaxed) {
         if IS_DONE.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ pub fn step() -> Step {
     if serial::take_com1_interrupt() {
         output.uart.interrupted();
     }
-    // Before the look, so that who logs behind it finds the mark and takes it away.
+    // Before the look, so that a CPU that logs behind it finds the mark and takes it away.
     IS_DONE.store(true, Ordering::SeqCst);
     let (began, accesses) = (cpu::tsc(), output.accesses());
     let step = output.fill();
@@ -148,7 +148,7 @@ pub fn print_ahead() {
     }
 }
 
-/// The image is about to leave: prints what is left, and no interrupt comes any more. What somebody is at who does not
+/// The image is about to leave: prints what is left, and no interrupt comes any more. What a CPU is at that does not
 /// let go stays unprinted.
 pub fn hand_over() {
     if let Some(mut output) = patiently() {
@@ -159,7 +159,7 @@ pub fn hand_over() {
 
 /// Logs what printing has cost.
 pub fn report() {
-    // Who prints may be a CPU that an emulator does not run for a while.
+    // The printer may be a CPU that an emulator does not run for a while.
     let Some(output) = timer::try_for(REPORT_PATIENCE_US, || OUTPUT.try_lock()) else { return };
     let (uart, counters) = (&output.uart, output.uart.counters());
     let room = uart.found().map_or(0, |found| found.depth.bytes());

@@ -30,7 +30,7 @@ pub struct Others {
 
 impl Others {
     /// Prepares every CPU that the firmware names and the operator wants, and (unless the operator wants that
-    /// later) tells them to start; waits for nobody.
+    /// later) orders them to start; waits for nobody.
     pub fn kick() -> Self {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
         let Some((_, options)) = BOOT.get() else { return this };
@@ -106,7 +106,7 @@ pub fn wanted(options: &Options, count: u32) -> Vec<u32> {
     others.take(options.cpus.map_or(MAX_CPUS, |limit| limit as usize - 1)).collect()
 }
 
-/// Makes everything that those who are wanted need, so that none of them waits for a lock or for memory later.
+/// Makes everything that those that are wanted need, so that none of them waits for a lock or for memory later.
 pub fn prepare(ids: &'static [u32], wanted: &[u32], options: &Options, named: usize) -> Option<&'static Crew<'static>> {
     let _span = timeline::span(Name::PrepareOthers, wanted.len() as u32);
     let is_made = wanted.iter().all(|&index| prepare_one(index).is_ok());

@@ -34,7 +34,7 @@ pub fn enter() -> ! {
     let (Some(first), Some(apic_ids)) = (CREW.get(), APIC_IDS.get()) else { cpu::halt_forever() };
     let Some(index) = first.index_of(apic::id()) else { cpu::halt_forever() };
     let crew = LATER.get().map_or(first, |later| later.crew(index));
-    // Whoever sleeps takes interrupts, which need these three; all of it was made before.
+    // The CPU that sleeps takes interrupts, which need these three; all of it was made before.
     PerCpu::install(index, apic::id());
     descriptor::load(index);
     timer::prepare_this_cpu();

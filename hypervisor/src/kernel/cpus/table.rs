@@ -17,7 +17,7 @@ pub static CELLS: Once<Vec<CpuCell>> = Once::new();
 /// Identifiers by number; the boot CPU is number 0.
 pub static APIC_IDS: Once<Vec<u32>> = Once::new();
 
-/// A CPU of this image as the next one is told of it.
+/// A CPU of this image as the next one is informed of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// Its number.

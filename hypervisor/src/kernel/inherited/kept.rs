@@ -55,12 +55,13 @@ pub fn with_events(adopt: impl Fn(&[u8], u64)) {
     }
 }
 
-/// What the image before told last of all: the conversation, and when guests stopped. For an image that has taken over.
+/// What the image before handed over last of all: the conversation, and when guests stopped. For an image that has
+/// taken over.
 pub fn late() -> Option<(Conversation, Stamps)> {
     with_late(|late, _| (conversation_of(late.control), late.stamps))
 }
 
-/// Shows the block of what the image before told last, and what is in its tail.
+/// Shows the block of what the image before handed over last, and what is in its tail.
 fn with_late<T>(visit: impl FnOnce(Late, &[u8]) -> T) -> Option<T> {
     let place = (*RECORD.lock())?.block_of(handover::state::BlockKind::Late, 0, 0)?;
     let visited = with_block(place.start.get(), place.bytes.get(), |bytes| {

@@ -25,7 +25,7 @@ pub static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
 pub static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
 /// What is needed after that.
 pub static KNOWN: Once<Known> = Once::new();
-/// The build of the image before, where only its file says.
+/// The build of the image before, where only its file states.
 static OLD_BUILD: Once<ArrayString<{ handover::image::BUILD_TEXT_BYTES }>> = Once::new();
 
 /// What of the record outlives it.
@@ -35,7 +35,7 @@ pub struct Known {
     pub generation: u64,
     /// The old image's version.
     pub old_version: ArrayString<{ handover::layout::VERSION_TEXT_BYTES }>,
-    /// Which build the old image is; empty where its record does not say.
+    /// Which build the old image is; empty where its record states none.
     pub old_build: ArrayString<{ handover::image::BUILD_TEXT_BYTES }>,
     /// When the old image got how far.
     pub stamps: Option<Stamps>,
@@ -54,12 +54,12 @@ pub fn generation() -> u64 {
     KNOWN.get().map_or(1, |known| known.generation)
 }
 
-/// What the image before told; `None` where a loader started this one.
+/// What the image before handed over; `None` where a loader started this one.
 pub fn known() -> Option<&'static Known> {
     KNOWN.get()
 }
 
-/// Which build the image before is, by its record, or else by its file; empty where neither says.
+/// Which build the image before is, by its record, or else by its file; empty where neither states one.
 pub fn old_build() -> &'static str {
     match known().map_or("", |known| known.old_build.as_str()) {
         "" => OLD_BUILD.call_once(build_of_previous_file),
@@ -80,7 +80,7 @@ pub fn succession() -> Option<(String, String)> {
     Some((old.trim_end().into(), new.trim_end().into()))
 }
 
-/// Says where this image comes from, and whom it has lost on the way.
+/// Returns where this image comes from, and whom it has lost on the way.
 pub fn announce() {
     let record = RECORD.lock();
     let (Some(record), Some(known)) = (record.as_ref(), known()) else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory for guests, and back. A guest never sees what somebody else has left: what is not known to hold zeros is
-//! cleared before its kernel is loaded; what it leaves is scrubbed by whoever is idle, so that the next one need not
+//! cleared before its kernel is loaded; what it leaves is scrubbed by an idle CPU, so that the next one need not
 //! wait for that.
 
 use firmware::Tables;

@@ -13,7 +13,7 @@ use crate::kernel::inherited;
 /// Its lines; none where it left nothing.
 static PREVIOUS: Once<Vec<String>> = Once::new();
 
-/// Reads what is there, and clears it: it is told by one host only.
+/// Reads what is there, and clears it: it is reported by one host only.
 pub fn collect() {
     let read = ending::with_epitaph(|page| {
         let lines = Epitaph::read(page).map(|epitaph| lines_of(&epitaph));
@@ -36,7 +36,7 @@ pub fn lines() -> &'static [String] {
     PREVIOUS.get().map_or(&[], |lines| lines)
 }
 
-/// When the image that this one replaced has left: what the log holds from before that, this image has not said.
+/// When the image that this one replaced has left: what the log holds from before that, this image has not reported.
 pub fn log_until_ns() -> Option<u64> {
     let left = inherited::known()?.stamps?.left.get();
     Some(timer::ticks_to_ns(left.wrapping_sub(timer::origin())))

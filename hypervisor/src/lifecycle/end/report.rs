@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report: why, where, on which way there, and what became of the other CPUs. And the epitaph, which tells
+//! The report: why, where, on which way there, and what became of the other CPUs. And the epitaph, which reports
 //! the next host the same.
 //!
 //! Addresses of the backtrace are printed as ` #n 0x…`; the tool turns them into functions and lines from the image's
@@ -19,7 +19,7 @@ use crate::arch::percpu::my_number;
 use crate::arch::{ending, memory, timer, trap};
 use crate::kernel::console::{self, emergency};
 
-/// Longer than any reason of ours; what a panic says beyond is cut.
+/// Longer than any reason of ours; what a panic states beyond is cut.
 const SUMMARY_BYTES: usize = 512;
 const PLACE_BYTES: usize = 128;
 
@@ -27,7 +27,7 @@ const PLACE_BYTES: usize = 128;
 pub struct Cause<'a> {
     /// In one line, without the place.
     pub summary: fmt::Arguments<'a>,
-    /// Where in the source, or what else there is to say of it.
+    /// Where in the source, or what else there is to report of it.
     pub place: Option<&'a dyn fmt::Display>,
     /// The registers then.
     pub registers: Registers,

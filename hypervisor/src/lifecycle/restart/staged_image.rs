@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices while
-//! guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
+//! An image in its slot that is not yet trusted: placed, locked where the policy states this, then hashed in slices
+//! while guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
 
 use alloc::boxed::Box;
 
@@ -32,7 +32,7 @@ pub struct StagedImage {
 
 /// An image that may run, as far as the policy wants to know.
 pub struct Trusted {
-    /// What its file says.
+    /// What its file states.
     pub image: Image,
     /// Where it lies.
     pub slot: Slot,
@@ -98,7 +98,7 @@ impl StagedImage {
         Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
     }
 
-    /// Hashes a slice; says whether nothing is left to hash.
+    /// Hashes a slice; returns whether nothing is left to hash.
     pub fn step(&mut self, file: &[u8]) -> bool {
         if !self.policy.checks_when_staged() {
             return true;

@@ -156,7 +156,7 @@ impl HostBlackout {
         timer::ticks_to_ns(self.blackout.lasted())
     }
 
-    /// Who rolled back.
+    /// The CPU that rolled back.
     pub fn blamed(&self) -> Option<u32> {
         self.takeover().blamed()
     }

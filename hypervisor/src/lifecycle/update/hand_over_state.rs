@@ -34,7 +34,7 @@ const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
 
 /// The version since which a guest that is held for a reader is handed over as such.
 const HELD_SINCE: u32 = 4;
-/// Whose the host's own block is.
+/// The owner of the host's own block.
 const HOST: Owner = Owner { guest: 0, vcpu: 0 };
 
 /// All guests' share of a hand-over.
@@ -52,7 +52,7 @@ pub struct HandOverState {
 
 /// Memory of its own for one thing that is saved.
 pub struct Block {
-    /// What the new image is told of it.
+    /// What the new image is given about it.
     pub place: BlockPlace,
     frames: Mutex<OwnedFrames>,
 }
@@ -63,7 +63,7 @@ impl Block {
         PhysRange::from_start(PhysAddr(self.place.start.get()), self.place.bytes.get()).unwrap_or_default()
     }
 
-    /// Fills it. For whoever carries what is in it: nobody else waits for this lock.
+    /// Fills it. For the CPU that carries what is in it: nobody else waits for this lock.
     pub fn with<T>(&self, fill: impl FnOnce(&mut [u8]) -> T) -> T {
         fill(self.frames.lock().bytes_mut())
     }

@@ -3,8 +3,8 @@
 //! guests.
 //!
 //! It has the boot CPU for short stretches, and every interrupt takes it away ([`crate::arch::switch_pages::trial`]).
-//! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said
-//! to it.
+//! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is
+//! reported to it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -53,7 +53,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     }
 }
 
-/// What the record tells, once and for all. Apart, because it passes through large values on a small stack.
+/// What the record reports, once and for all. Apart, because it passes through large values on a small stack.
 #[inline(never)]
 fn read_record(record: PhysAddr) {
     BOOT.call_once(|| {
@@ -152,7 +152,7 @@ pub fn go_back() -> ! {
     }
 }
 
-/// The calling CPU says why it cannot go on, and goes back for good.
+/// The calling CPU reports why it cannot go on, and goes back for good.
 pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     if let Some(page) = page() {
         let mut text = ArrayString::<REASON_BYTES>::new();
@@ -165,7 +165,7 @@ pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// What an image on trial has to say when it panics, it says to the old one, which takes the CPU back for good.
+/// What an image on trial has to report when it panics, it reports to the old one, which takes the CPU back for good.
 pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     if page().is_some() {
         give_up(format_args!("{}", info.message()));

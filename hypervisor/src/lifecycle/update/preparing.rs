@@ -59,7 +59,7 @@ impl Preparing {
         self.asked
     }
 
-    /// Whether every guest still is what the new image was told of it.
+    /// Whether every guest still is what the new image was given about it.
     pub fn is_current<V: Virt>(&self) -> bool {
         self.staged.hand_over.hand_over_state.is_current::<V>()
     }
@@ -119,7 +119,7 @@ impl Preparing {
         }
     }
 
-    /// What there is to say of it when it is given up although it could go on.
+    /// What there is to report of it when it is given up although it could go on.
     pub fn dry_run_report(&self) -> UpdateReport {
         let hand_over = &self.staged.hand_over;
         let staging_memory =
@@ -141,7 +141,7 @@ impl Preparing {
     }
 }
 
-/// What the new image was told of guests or of damaged memory is out of date.
+/// What the new image was given about guests or of damaged memory is out of date.
 pub fn guests_have_changed() -> Refusal {
     let reason =
         "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"
@@ -162,7 +162,7 @@ fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) 
     }
 }
 
-/// `problem`: what there is to say of it beside that.
+/// `problem`: what there is to report of it beside that.
 fn refusal(failure: Failure, problem: &str) -> Refusal {
     let why = match failure {
         Failure::GuestsChanged => return guests_have_changed(),

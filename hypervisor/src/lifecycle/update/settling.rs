@@ -122,7 +122,7 @@ fn take_consoles() {
     }
 }
 
-/// Whether every CPU is back with its guests, and has said when.
+/// Whether every CPU is back with its guests, and has reported when.
 fn has_everybody_entered() -> bool {
     trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
 }

@@ -288,7 +288,7 @@ fn a_host_that_does_something_wrong_is_found_out() {
     }
 }
 
-/// Registers of a CPU that is not what it says.
+/// Registers of a CPU that is not what it reports.
 struct Odd<'a> {
     model: &'a RefCell<AmdPmu>,
     /// Bits of a register that it keeps.

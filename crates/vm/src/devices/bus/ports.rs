@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which device answers at a port.
 //!
-//! Most ports are nobody's, and most accesses of a booting kernel go there. One load tells those apart: a byte for each
-//! eight ports says where the claims on them begin.
+//! Most ports are nobody's, and most accesses of a booting kernel go there. One load distinguishes those: a byte for
+//! each eight ports states where the claims on them begin.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -21,7 +21,7 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// How register B says the registers are written.
+/// How register B states the registers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterFormat {
     /// Binary rather than BCD.

@@ -80,8 +80,8 @@ impl Lapic {
     }
 
     /// Whether nobody but this APIC would notice the end of the interrupt in service: it is edge-triggered, the only
-    /// one, and none waits for its end. A guest may then be told that it need not write the register (KVM's paravirtual
-    /// end of interrupt); [`end_of_interrupt`](Self::end_of_interrupt) is still called for it, later.
+    /// one, and none waits for its end. A guest may then be shown that it need not write the register (KVM's
+    /// paravirtual end of interrupt); [`end_of_interrupt`](Self::end_of_interrupt) is still called for it, later.
     #[inline]
     pub fn eoi_may_be_skipped(&self) -> bool {
         let vector = self.highest_in_service;

@@ -12,7 +12,7 @@ use crate::devices::GuestTsc;
 
 impl Lapic {
     /// When the timer is next due to interrupt; `None` while it is stopped or masked. A guest may choose any period, so
-    /// whoever arms a real timer by this keeps a least distance.
+    /// the CPU that arms a real timer by this keeps a least distance.
     #[inline]
     pub fn timer_deadline(&self) -> Option<GuestTsc> {
         let is_wanted = self.state.timer_deadline != 0 && !self.local_vector(LocalVector::Timer).masked();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory map as a guest is told it: the same entries for Linux (E820), PVH and Multiboot, which share the numbers.
+//! The memory map as a guest is shown it: the same entries for Linux (E820), PVH and Multiboot, which share the
+//! numbers.
 
 use arrayvec::ArrayVec;
 

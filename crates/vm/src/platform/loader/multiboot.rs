@@ -150,7 +150,7 @@ fn write_information(
     put(&mut info, &[INFO_FLAGS, lower_kib, upper_kib as u32, 0, command_line.0 as u32]);
     put(&mut info, &[modules.len() as u32, module_list, 0, 0, 0, 0]);
     put(&mut info, &[map.len() as u32, structures.lists.0 as u32, 0, 0, 0, loader_name.0 as u32]);
-    // APM table and the VBE fields: absent, as the flags say.
+    // APM table and the VBE fields: absent, as the flags state.
     put(&mut info, &[0; 6]);
     memory.write(structures.lists, &lists)?;
     Ok(memory.write(structures.info, &info)?)

@@ -17,7 +17,7 @@ const ROOM: usize = 16;
 /// Steps of one round of work.
 const STEPS: u64 = 64;
 /// Rounds between two signs of life. Who only checks the clock is taken for a kernel that waits for ever in a delay
-/// loop, and gets less than its share; an access to a port, here one that is nobody's, tells the two apart.
+/// loop, and gets less than its share; an access to a port, here one that is nobody's, distinguishes the two.
 const ROUNDS_BETWEEN_SIGNS: u64 = 1024;
 const SIGN_OF_LIFE: u16 = 0x80;
 

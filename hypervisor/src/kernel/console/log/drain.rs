@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log as lines for a console, each once, whoever prints them.
+//! The log as lines for a console, each once, whichever CPU prints them.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use crate::arch::percpu::MAX_CPUS;
 /// Bytes that the longest line takes, its end included: every character of a record may print as an escape.
 pub const LINE_BYTES: usize = 2048;
 
-/// How far each ring has been printed: whoever prints next, after the end of the host too, goes on there.
+/// How far each ring has been printed: the CPU that prints next, after the end of the host too, goes on there.
 static PRINTED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
-/// How many rings do not begin with what is to be printed first: [`PRINTED`] says where that is.
+/// How many rings do not begin with what is to be printed first: [`PRINTED`] states where that is.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
 /// Nothing that `ring` holds now is to be printed. Called before anybody reads it.
@@ -49,7 +49,7 @@ impl Drain {
         Self { merge: Merge::new(), copied: Copied::new(), reach: Reach::Complete, has_moved: false, begun: 0 }
     }
 
-    /// For the end of the host: goes on where whoever printed last has come to, and reads every record that is
+    /// For the end of the host: goes on where the CPU that printed last has come to, and reads every record that is
     /// complete, though the writer of one before it never came back. In any context, and in place: there, stacks are
     /// small.
     pub fn read_everything(&mut self) {
@@ -61,7 +61,7 @@ impl Drain {
     }
 
     /// Puts the next line into `line`, its end (CR, LF) included, cut where `line` is too short ([`LINE_BYTES`] is
-    /// enough); says how many bytes it has. `None`: nothing new.
+    /// enough); returns how many bytes it has. `None`: nothing new.
     pub fn next_line(&mut self, line: &mut [u8]) -> Option<usize> {
         self.pass_over();
         self.follow_move();

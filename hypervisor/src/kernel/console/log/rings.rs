@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rings that keep the log: one for each CPU, in frames that nothing else gets. The next image is told of them
+//! The rings that keep the log: one for each CPU, in frames that nothing else gets. The next image is informed of them
 //! ([`legacies`]), and continues them.
 
 use core::fmt;
@@ -22,7 +22,7 @@ pub static RINGS: [Once<Ring<'static>>; MAX_CPUS] = [const { Once::new() }; MAX_
 /// Where each ring lies in physical memory.
 pub static FRAMES: [Once<PhysRange>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 
-/// The clock has been measured: times of all records are as it says.
+/// The clock has been measured: times of all records are as it reports.
 pub fn set_clock() {
     (0..MAX_CPUS).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
 }
@@ -45,7 +45,7 @@ pub fn memory() -> impl Iterator<Item = PhysRange> {
 /// A ring as the next image finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Legacy {
-    /// Whose.
+    /// Its owner.
     pub cpu: u32,
     /// Whole frames.
     pub range: PhysRange,
@@ -80,7 +80,7 @@ pub fn copy(copied: &Copied, ring: &Ring<'_>) {
 }
 
 /// Writes a record into the calling CPU's ring. In any context: nothing here waits, allocates, or takes a lock.
-/// What a CPU without a ring says is gone: nobody writes another's.
+/// What a CPU without a ring states is gone: nobody writes another's.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {
