@@ -142,7 +142,7 @@ impl Drop for Partial {
     }
 }
 
-/// Whether it stands still already: paused, or held by the host.
+/// Returns whether it stands still already: paused, or held by the host.
 fn is_still(client: &mut Client, name: &str) -> Result<bool> {
     match client.request(RequestBody::VmLayout { name: name.to_owned() }) {
         Ok(_) => Ok(true),

@@ -226,7 +226,7 @@ mod tests {
         HostInfo { trusted_keys, permits_downgrade, ..crate::testing::host_info() }
     }
 
-    /// Why the host would refuse the file; empty where it would not.
+    /// Returns why the host would refuse the file; empty where it would not.
     fn refusal(file: &[u8], host: &HostInfo, is_downgrade: bool) -> String {
         check_for(file, host, is_downgrade).err().map(|error| error.to_string()).unwrap_or_default()
     }

@@ -28,7 +28,7 @@ impl Symbols {
         Ok(Self { loader: Loader::new(path).map_err(explain)?, build: build_of(path) })
     }
 
-    /// What the linker calls the image, if it states this.
+    /// Returns what the linker calls the image, if it states this.
     pub fn build_id(&self) -> Option<&[u8; 20]> {
         self.build.as_ref()
     }

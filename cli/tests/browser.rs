@@ -43,7 +43,7 @@ fn browser() -> Option<PathBuf> {
     named.into_iter().chain(found).find(|path| path.is_file())
 }
 
-/// Whether the browser runs here at all, seen by a page whose script cannot fail.
+/// Returns whether the browser runs here at all, seen by a page whose script cannot fail.
 fn runs(browser: &Path, folder: &Path) -> bool {
     let page = "<!DOCTYPE html><body><script>document.body.append('run' + 'ning')</script></body>";
     visit(browser, folder, page).is_some_and(|document| document.contains("running"))

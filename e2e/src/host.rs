@@ -143,7 +143,7 @@ impl Host {
         self.lab.pid()
     }
 
-    /// Where clients connect to.
+    /// Returns where clients connect to.
     pub fn control_socket(&self) -> PathBuf {
         self.lab.dir().control_socket()
     }

@@ -52,7 +52,7 @@ impl Transcript {
         self.consoles.get(guest).and_then(|bytes| bytes.get(from..)).unwrap_or_default()
     }
 
-    /// Whether a line of the host's log contains all of `parts`.
+    /// Returns whether a line of the host's log contains all of `parts`.
     pub fn host_said(&self, parts: &[&str]) -> bool {
         self.host.iter().any(|line| parts.iter().all(|part| line.contains(part)))
     }

@@ -140,12 +140,12 @@ impl BootInfo {
         }
     }
 
-    /// What the image before knew of the machine. Modules and command line are for the caller to add.
+    /// Returns what the image before knew of the machine. Modules and command line are for the caller to add.
     pub fn handed_over(memory_map: MemoryMap, rsdp: Option<PhysAddr>) -> Self {
         Self { rsdp, ..Self::new(Protocol::HandOver, memory_map) }
     }
 
-    /// What was left out, for the log; the first 16.
+    /// Returns what was left out, for the log; the first 16.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }

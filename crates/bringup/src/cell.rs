@@ -103,12 +103,12 @@ impl CpuCell {
         }
     }
 
-    /// Where the CPU stands. Its stamps up to this state can be read after this.
+    /// Returns where the CPU stands. Its stamps up to this state can be read after this.
     pub fn state(&self) -> State {
         State::from_word(self.state.load(Ordering::Acquire))
     }
 
-    /// When it got where.
+    /// Returns when it got where.
     pub fn stamps(&self) -> Stamps {
         let at = |stamp: usize| self.stamps[stamp].load(Ordering::Relaxed);
         Stamps {
@@ -121,7 +121,7 @@ impl CpuCell {
         }
     }
 
-    /// What is known about its clock.
+    /// Returns what is known about its clock.
     pub fn sync(&self) -> ClockSync {
         let outcome = self.sync_outcome.load(Ordering::Acquire) as usize;
         ClockSync {
@@ -231,7 +231,7 @@ impl CpuCell {
         }
     }
 
-    /// Whether the caller has to wake the CPU. Of several callers, one has to.
+    /// Returns whether the caller has to wake the CPU. Of several callers, one has to.
     pub(crate) fn must_be_woken(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asleep.load(Ordering::Relaxed) == 1 && self.asleep.swap(0, Ordering::Relaxed) == 1

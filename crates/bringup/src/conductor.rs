@@ -300,7 +300,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether it went a step.
+    /// Returns whether it went a step.
     fn probe_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
         let position = self.next;
         self.next = (position + 1) % self.seen.len();

@@ -26,7 +26,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// How many of `count` are kicked before the first is waited for.
+    /// Returns how many of `count` are kicked before the first is waited for.
     pub const fn batch(self, count: u32) -> u32 {
         match self {
             Self::Serial => 1,
@@ -53,12 +53,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether all are woken by one interrupt.
+    /// Returns whether all are woken by one interrupt.
     pub(crate) fn is_broadcast(&self) -> bool {
         self.policy == Policy::Parallel && self.reach == Reach::Everyone
     }
 
-    /// Whether CPUs wake each other.
+    /// Returns whether CPUs wake each other.
     pub(crate) fn is_relayed(&self) -> bool {
         self.policy == Policy::Park
     }
@@ -200,12 +200,12 @@ impl<'a> Crew<'a> {
         Ok(Self { cells, groups, shared, apic_ids, plan, stays_to_answer })
     }
 
-    /// How many CPUs there are, the boot CPU included.
+    /// Returns how many CPUs there are, the boot CPU included.
     pub fn count(&self) -> u32 {
         self.cells.len() as u32
     }
 
-    /// What was decided.
+    /// Returns what was decided.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -230,18 +230,18 @@ impl<'a> Crew<'a> {
         Tree { count: self.count() }
     }
 
-    /// Where a CPU stands; one that does not exist is offline.
+    /// Returns where a CPU stands; one that does not exist is offline.
     pub fn state(&self, index: u32) -> State {
         self.cell(index).map_or(State::Offline, CpuCell::state)
     }
 
-    /// Whether CPUs answer their children's questions about the time before they go online. Where they do not,
+    /// Returns whether CPUs answer their children's questions about the time before they go online. Where they do not,
     /// the boot CPU answers all, one after the other.
     pub(crate) fn stays_to_answer(&self) -> bool {
         self.stays_to_answer
     }
 
-    /// Whether the CPU is in the boot CPU's package.
+    /// Returns whether the CPU is in the boot CPU's package.
     pub(crate) fn is_in_boot_package(&self, index: u32) -> bool {
         let package = |index| self.apic_id(index).map(|apic_id| self.plan.sync.package(apic_id));
         package(index) == package(0)
@@ -259,7 +259,7 @@ impl<'a> Crew<'a> {
         self.shared.kicked_at.store(now, Ordering::Release);
     }
 
-    /// When everybody was kicked at once; 0 if that has not been.
+    /// Returns when everybody was kicked at once; 0 if that has not been.
     pub(crate) fn broadcast_at(&self) -> u64 {
         self.shared.kicked_at.load(Ordering::Acquire)
     }
@@ -289,7 +289,7 @@ impl<'a> Crew<'a> {
         })
     }
 
-    /// How many have gone online since the tables were made.
+    /// Returns how many have gone online since the tables were made.
     pub fn online(&self) -> u32 {
         self.groups.iter().map(|group| group.online.load(Ordering::Acquire)).sum()
     }

@@ -187,7 +187,7 @@ impl ParkSlot {
         self.state.store(word::EMPTY, Ordering::Release);
     }
 
-    /// Whether a CPU waits here, and nobody has let it go.
+    /// Returns whether a CPU waits here, and nobody has let it go.
     pub fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == word::PARKED
     }

@@ -123,7 +123,7 @@ impl Limits {
         }
     }
 
-    /// How long a CPU may be waited for in this phase.
+    /// Returns how long a CPU may be waited for in this phase.
     pub const fn of(&self, phase: Phase) -> u64 {
         match phase {
             Phase::FirstSign => self.first_sign,

@@ -86,7 +86,7 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// What is to be run.
+    /// Returns what is to be run.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

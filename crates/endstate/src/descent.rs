@@ -91,7 +91,7 @@ impl Descent {
         self.found.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FOUND
     }
 
-    /// Where the owner is.
+    /// Returns where the owner is.
     pub fn step(&self) -> Step {
         Step::ALL[(self.step.load(Ordering::Acquire) as usize).min(Step::ALL.len() - 1)]
     }

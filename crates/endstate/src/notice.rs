@@ -8,8 +8,8 @@ const PANICKED: u8 = 1 << 0;
 /// A port that nobody answers at.
 const ABSENT: u8 = 0xff;
 
-/// What to write to the port that reads as `supported`; `None` where there is no such device or it does not know the
-/// event.
+/// Returns what to write to the port that reads as `supported`; `None` where there is no such device or it does not
+/// know the event.
 pub fn pvpanic_event(supported: u8) -> Option<u8> {
     (supported != ABSENT && supported & PANICKED != 0).then_some(PANICKED)
 }

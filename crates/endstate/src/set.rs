@@ -33,17 +33,17 @@ impl CpuSet {
         }
     }
 
-    /// Whether it is in.
+    /// Returns whether it is in.
     pub fn contains(&self, cpu: u32) -> bool {
         place(cpu).is_some_and(|(word, bit)| self.words[word] & bit != 0)
     }
 
-    /// Whether nobody is in.
+    /// Returns whether nobody is in.
     pub fn is_empty(&self) -> bool {
         self.words == [0; WORDS]
     }
 
-    /// How many are in.
+    /// Returns how many are in.
     pub fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }

@@ -112,7 +112,7 @@ const KINDS: [Kind; 5] = [
     Kind { may_be_missing: true, ..Kind::new(Signature::SRAT, srat::MINIMUM_BYTES, srat::read) },
 ];
 
-/// Where the first table of each kind is; later ones of the same kind are warned of.
+/// Returns where the first table of each kind is; later ones of the same kind are warned of.
 fn locate(root: &root::RootTable<'_>, tables: &mut Tables) -> [Option<u64>; KINDS.len()] {
     let mut found = [None; KINDS.len()];
     root.for_each(tables, |tables, signature, address| {

@@ -54,7 +54,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// What the tables state.
+    /// Returns what the tables state.
     pub fn new(tables: &Tables) -> Self {
         let (a, b) = (tables.sleep_s5_type, tables.sleep_s5_type_b);
         Self {

@@ -171,7 +171,7 @@ impl fmt::Display for Register {
 }
 
 impl Fault {
-    /// Whether the whole table goes unread because of this.
+    /// Returns whether the whole table goes unread because of this.
     pub const fn is_of_the_whole_table(&self) -> bool {
         matches!(
             self,

@@ -122,12 +122,12 @@ impl<'m> Frames<'m> {
         Ok(())
     }
 
-    /// How many bytes nobody owns.
+    /// Returns how many bytes nobody owns.
     pub fn free_bytes(&self) -> u64 {
         self.free.bytes() + self.huge_free.bytes() + self.scrubbing.bytes()
     }
 
-    /// How many bytes were added in all.
+    /// Returns how many bytes were added in all.
     pub fn total_bytes(&self) -> u64 {
         self.memory.bytes()
     }

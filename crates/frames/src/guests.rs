@@ -230,7 +230,7 @@ impl<'m> Frames<'m> {
         found
     }
 
-    /// What is set aside for guests, owned or not.
+    /// Returns what is set aside for guests, owned or not.
     pub fn set_aside_ranges(&self) -> impl Iterator<Item = PhysRange> + '_ {
         self.huge.iter()
     }

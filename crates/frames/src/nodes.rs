@@ -76,7 +76,7 @@ impl Contradictions {
         &self.kept
     }
 
-    /// How many there were beyond those.
+    /// Returns how many there were beyond those.
     pub fn more(&self) -> usize {
         self.more
     }
@@ -92,7 +92,8 @@ impl NodeMap {
         Self(ArrayVec::new_const())
     }
 
-    /// What `claims` say of the memory in `map`, in whole frames. Without any claim there is nothing to contradict.
+    /// Returns what `claims` say of the memory in `map`, in whole frames. Without any claim there is nothing to
+    /// contradict.
     pub fn build(claims: &[NodeRange], map: &[PhysRange]) -> (Self, Contradictions) {
         let (mut nodes, mut contradictions) = (Self::new(), Contradictions::default());
         for claim in claims {
@@ -138,7 +139,7 @@ impl NodeMap {
         &self.0
     }
 
-    /// How many nodes there are: one more than the highest number.
+    /// Returns how many nodes there are: one more than the highest number.
     pub fn count(&self) -> usize {
         self.0.iter().map(|known| usize::from(known.node) + 1).max().unwrap_or(0)
     }
@@ -165,7 +166,7 @@ impl NodeMap {
         })
     }
 
-    /// How far memory is from a node: 0 all of it there, 1 all of it on one other, 2 on several.
+    /// Returns how far memory is from a node: 0 all of it there, 1 all of it on one other, 2 on several.
     pub(crate) fn distance(&self, range: PhysRange, wanted: Option<Node>) -> u8 {
         let mut nodes = self.parts(range).map(|(_, node)| node);
         let first = nodes.next().flatten();

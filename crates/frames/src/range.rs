@@ -23,7 +23,7 @@ impl FrameRange {
         (!range.is_empty() && range.is_aligned(PAGE_BYTES)).then_some(Self(range))
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn range(&self) -> PhysRange {
         self.0
     }
@@ -33,7 +33,7 @@ impl FrameRange {
         self.0.start()
     }
 
-    /// How many bytes it holds.
+    /// Returns how many bytes it holds.
     pub fn bytes(&self) -> u64 {
         self.0.bytes()
     }

@@ -99,7 +99,7 @@ impl<'m> Records<'m> {
         0
     }
 
-    /// How many blocks there are.
+    /// Returns how many blocks there are.
     pub fn blocks(&self) -> u64 {
         self.zones.iter().map(|zone| zone.blocks() as u64).sum()
     }

@@ -16,7 +16,7 @@ use crate::frames::Frames;
 pub struct ScrubPiece(PhysRange);
 
 impl ScrubPiece {
-    /// What is to be cleared.
+    /// Returns what is to be cleared.
     pub fn range(&self) -> PhysRange {
         self.0
     }
@@ -58,7 +58,7 @@ impl<'m> Frames<'m> {
         Ok(())
     }
 
-    /// Whether pieces are out: what is free is not all to be had at this moment.
+    /// Returns whether pieces are out: what is free is not all to be had at this moment.
     pub fn is_scrubbing(&self) -> bool {
         self.scrubbing.iter().next().is_some()
     }

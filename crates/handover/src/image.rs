@@ -161,7 +161,7 @@ impl Image {
         Ok(Self { segments, note, said, memory_bytes })
     }
 
-    /// What it reports of itself.
+    /// Returns what it reports of itself.
     pub fn note(&self) -> &Note {
         &self.note
     }
@@ -187,7 +187,7 @@ impl Image {
         self.memory_bytes
     }
 
-    /// Which build it is, in its maker's words; empty where it states none.
+    /// Returns which build it is, in its maker's words; empty where it states none.
     pub fn build(&self) -> &str {
         &self.said.build
     }

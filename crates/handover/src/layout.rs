@@ -329,7 +329,7 @@ pub enum Presence {
 }
 
 impl Kind {
-    /// Whether it must be there.
+    /// Returns whether it must be there.
     pub const fn presence(self) -> Presence {
         match self {
             Self::Stamps | Self::Control | Self::Log | Self::Checked | Self::Build | Self::Retired => {
@@ -340,7 +340,7 @@ impl Kind {
         }
     }
 
-    /// Whether a record without it is refused.
+    /// Returns whether a record without it is refused.
     pub fn is_required(self) -> bool {
         self.presence() == Presence::Required
     }

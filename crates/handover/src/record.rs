@@ -73,7 +73,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// How many bytes the record has that begins with `header`.
+    /// Returns how many bytes the record has that begins with `header`.
     ///
     /// # Errors
     /// [`RecordError`] if no record begins so.
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// What must hold whatever the rest states.
+    /// Returns what must hold whatever the rest states.
     fn check(self) -> Result<Self, RecordError> {
         let slot = range(self.host.slot_start.get(), self.host.slot_bytes.get());
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));
@@ -164,13 +164,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether a piece of memory is all of what is kept for a purpose at its place.
+    /// Returns whether a piece of memory is all of what is kept for a purpose at its place.
     fn keeps(&self, purpose: Purpose, start: u64, bytes: u64) -> bool {
         let range = range(start, bytes);
         range.is_some() && self.kept_for(purpose).any(|kept| range == Some(kept))
     }
 
-    /// Where the new image lies.
+    /// Returns where the new image lies.
     pub fn slot(&self) -> PhysRange {
         range(self.host.slot_start.get(), self.host.slot_bytes.get()).unwrap_or_default()
     }

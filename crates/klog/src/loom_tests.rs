@@ -36,7 +36,7 @@ fn write(ring: &Ring<'_>, clock: &Plain, name: u64) -> u64 {
     ring.write(Level::Info, "", format_args!("{name}"), || clock.fetch_add(1, PlainOrdering::Relaxed))
 }
 
-/// What a reader from `cursor` on finds: names of records, and how many are lost.
+/// Returns what a reader from `cursor` on finds: names of records, and how many are lost.
 fn read(ring: &Ring<'_>, cursor: &mut Cursor, reach: Reach) -> (Vec<String>, u64) {
     let (mut names, mut lost, mut copied, mut last_ticks) = (Vec::new(), 0, Copied::new(), None);
     loop {

@@ -37,7 +37,7 @@ impl<const RINGS: usize> Merge<RINGS> {
         Self { cursors: [Cursor::start(); RINGS] }
     }
 
-    /// Where it stands in ring `number`.
+    /// Returns where it stands in ring `number`.
     pub fn cursor(&self, number: usize) -> Option<Cursor> {
         self.cursors.get(number).copied()
     }

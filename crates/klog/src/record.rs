@@ -42,7 +42,7 @@ impl Copied {
         Self { heading: Heading(0), ticks: 0, bytes: [0; LARGEST_BYTES] }
     }
 
-    /// When it was written, in ticks.
+    /// Returns when it was written, in ticks.
     pub fn ticks(&self) -> u64 {
         self.ticks
     }

@@ -36,7 +36,7 @@ fn kept(text: &str, most: usize, mark: &str) -> String {
     text[..text.floor_char_boundary(text.floor_char_boundary(most).min(most - mark.len()))].to_owned() + mark
 }
 
-/// What is kept of a module's path.
+/// Returns what is kept of a module's path.
 fn last_part(path: &str) -> &str {
     path.rsplit(':').next().unwrap_or_default()
 }

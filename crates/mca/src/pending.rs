@@ -39,7 +39,7 @@ impl Pending {
         }
     }
 
-    /// Whether something waits.
+    /// Returns whether something waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.put.load(Ordering::Relaxed) == self.taken.load(Ordering::Relaxed)

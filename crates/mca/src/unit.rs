@@ -71,7 +71,7 @@ impl Unit {
         Some(Self { banks, has_control, is_scalable: has(SCALABLE), recovery })
     }
 
-    /// How many banks there are.
+    /// Returns how many banks there are.
     pub fn banks(&self) -> u32 {
         self.banks
     }
@@ -111,7 +111,7 @@ impl Unit {
         }
     }
 
-    /// What a bank holds.
+    /// Returns what a bank holds.
     pub(crate) fn look(&self, registers: &mut impl Registers, bank: u32) -> Option<Found> {
         let mut read = |register| registers.read(msr(self.is_scalable, bank, register));
         let mut status = Status(read(Register::Status));
@@ -158,7 +158,7 @@ impl Unit {
 }
 
 impl Found {
-    /// Whether no #MC is on its way for it.
+    /// Returns whether no #MC is on its way for it.
     pub fn is_pollable(&self) -> bool {
         matches!(self.severity, Severity::Corrected | Severity::Unsignalled | Severity::Optional)
     }

@@ -161,7 +161,7 @@ impl Cpu {
         }
     }
 
-    /// Whether it claims a feature.
+    /// Returns whether it claims a feature.
     pub const fn has(&self, feature: Feature) -> bool {
         match feature {
             // IBRS, STIBP, SSBD or PSFD: each is a bit of SPEC_CTRL.
@@ -203,8 +203,8 @@ impl Cpu {
         bits
     }
 
-    /// Whether LFENCE is serializing once [`Actions::SERIALIZE_LFENCE`] has been carried out: by the CPUID bit, by
-    /// DE_CFG bit 1, or because it always is (families 0Fh and 11h; AMD, "Software techniques for managing
+    /// Returns whether LFENCE is serializing once [`Actions::SERIALIZE_LFENCE`] has been carried out: by the CPUID bit,
+    /// by DE_CFG bit 1, or because it always is (families 0Fh and 11h; AMD, "Software techniques for managing
     /// speculation", mitigation G-2).
     ///
     /// [`Actions::SERIALIZE_LFENCE`]: crate::Actions::SERIALIZE_LFENCE

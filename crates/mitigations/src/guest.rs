@@ -24,7 +24,7 @@ impl Assessment {
         }
     }
 
-    /// Whether LFENCE is serializing.
+    /// Returns whether LFENCE is serializing.
     pub const fn lfence_serializes(&self) -> bool {
         self.cpu.lfence_serializes()
     }

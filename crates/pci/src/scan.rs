@@ -60,7 +60,7 @@ impl Scan {
         Self { filter: filter.clone(), segment, places, known, walked, links, next: None, asked: 0, waited: cost, cost }
     }
 
-    /// What the walk has cost so far, empty slots included.
+    /// Returns what the walk has cost so far, empty slots included.
     pub fn cost(&self) -> Cost {
         self.cost
     }
@@ -92,7 +92,7 @@ impl Scan {
         Step::More
     }
 
-    /// Where to go on once a device's or a bus's places are all checked.
+    /// Returns where to go on once a device's or a bus's places are all checked.
     fn begin(&mut self) -> Option<Bdf> {
         if let Some(places) = &mut self.places {
             return places.pop_at(0);

@@ -80,7 +80,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What it was given.
+    /// Returns what it was given.
     pub fn config(&self) -> Config {
         Config { vendor: self.vendor, policy: self.bank.policy(), filter: self.filter }
     }
@@ -95,7 +95,7 @@ impl<B: Backend> VirtualPmu<B> {
         &self.bank
     }
 
-    /// What of the counters does not concern events that are on them.
+    /// Returns what of the counters does not concern events that are on them.
     pub fn backend_mut(&mut self) -> &mut B {
         self.bank.backend_mut()
     }
@@ -112,7 +112,7 @@ impl<B: Backend> VirtualPmu<B> {
         of.filter(is_assigned).fold(CounterSet::EMPTY, |all, counter| all.or(CounterSet::only(counter)))
     }
 
-    /// Whether any counter counts: only then does the guest's time matter.
+    /// Returns whether any counter counts: only then does the guest's time matter.
     #[inline]
     pub fn is_counting(&self) -> bool {
         self.bank.is_counting()
@@ -175,13 +175,13 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// Whether an interrupt is to be raised, once.
+    /// Returns whether an interrupt is to be raised, once.
     #[inline(always)]
     pub fn take_interrupt(&mut self) -> bool {
         self.interrupts && core::mem::take(&mut self.interrupts)
     }
 
-    /// Whether the guest's CPU masks the interrupt as it delivers it.
+    /// Returns whether the guest's CPU masks the interrupt as it delivers it.
     pub fn masks_interrupt(&self) -> bool {
         self.vendor == Vendor::Intel
     }
@@ -257,7 +257,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers state of a slot; 0 if it is not to count.
+    /// Returns what the registers state of a slot; 0 if it is not to count.
     #[inline(always)]
     fn setting(&self, slot: usize) -> u64 {
         match slot.checked_sub(INTEL_GENERAL) {
@@ -287,7 +287,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers state of a general slot, whether it interrupts apart; 0 if it is not to count.
+    /// Returns what the registers state of a general slot, whether it interrupts apart; 0 if it is not to count.
     #[inline(always)]
     fn select_setting(&self, slot: usize) -> u64 {
         let is_on = self.selects[slot] & select::ENABLE != 0 && self.global_control & 1 << slot != 0;

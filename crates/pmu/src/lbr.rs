@@ -184,7 +184,7 @@ impl Lbr {
     }
 }
 
-/// Which of an entry's registers this is, and whose.
+/// Returns which of an entry's registers this is, and whose.
 fn place(number: u32) -> Option<(u32, usize)> {
     let bank = number & !0xff;
     let at = (number & 0xff) as usize;

@@ -37,7 +37,7 @@ const PARTS: usize = 8;
 const FULL: u64 = 0xff;
 const WIDTH: Width = Width::USUAL;
 
-/// Whether a CPU has them: leaf 0xA's EDX and IA32_PERF_CAPABILITIES.
+/// Returns whether a CPU has them: leaf 0xA's EDX and IA32_PERF_CAPABILITIES.
 pub const fn is_present(leaf_a_edx: u32, capabilities: u64) -> bool {
     const AVAILABLE: u64 = 1 << 15;
     leaf_a_edx & 0x1f > 3 && capabilities & AVAILABLE != 0

@@ -63,7 +63,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         room
     }
 
-    /// How many samples found no room.
+    /// Returns how many samples found no room.
     pub fn lost(&self) -> u32 {
         self.lost.load(Ordering::Relaxed)
     }

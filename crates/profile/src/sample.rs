@@ -55,7 +55,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// How many words a sample has that begins with this one.
+/// Returns how many words a sample has that begins with this one.
 pub(crate) fn words_of(first: u32) -> usize {
     match first & ((1 << KIND_BITS) - 1) {
         HOST => 1 + (first >> KIND_BITS) as usize,

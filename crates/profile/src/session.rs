@@ -39,7 +39,7 @@ impl Session {
         is_mine
     }
 
-    /// Whether nobody asks any more.
+    /// Returns whether nobody asks any more.
     pub fn is_forgotten(&self, now_ns: u64) -> bool {
         now_ns >= self.heard_ns.saturating_add(SILENCE_NS)
     }

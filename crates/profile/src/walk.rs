@@ -68,8 +68,8 @@ pub fn frames(
     into.iter_mut().zip(known).map(|(place, address)| *place = (address - code.start) as u32).count()
 }
 
-/// How far above the stack pointer the return address is, where the chain does not know the caller yet, or not any
-/// more: at a function's first two instructions and at its last, reported by the code's bytes from there on (`push
+/// Returns how far above the stack pointer the return address is, where the chain does not know the caller yet, or not
+/// any more: at a function's first two instructions and at its last, reported by the code's bytes from there on (`push
 /// rbp`, `mov rbp, rsp`, `ret`).
 fn caller_above(code: &[u8]) -> Option<u64> {
     match code {

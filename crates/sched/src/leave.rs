@@ -44,7 +44,7 @@ impl LeaveOrder {
         }
     }
 
-    /// How far it has come.
+    /// Returns how far it has come.
     #[inline]
     pub fn progress(&self) -> Leaving {
         match self.0.load(Ordering::Acquire) {
@@ -120,7 +120,7 @@ impl Patience {
         Self { ticks, deadline: Ticks(now.0.saturating_add(ticks)), has_seen_it_going: false }
     }
 
-    /// When to check again at the latest.
+    /// Returns when to check again at the latest.
     pub const fn deadline(&self) -> Ticks {
         self.deadline
     }

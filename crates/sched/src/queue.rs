@@ -205,7 +205,7 @@ impl<const N: usize> RunQueue<N> {
         self.running
     }
 
-    /// What an entity does; `None`: there is none.
+    /// Returns what an entity does; `None`: there is none.
     pub fn state(&self, slot: usize) -> Option<State> {
         self.entity(slot)?;
         Some(match self.running {
@@ -222,12 +222,12 @@ impl<const N: usize> RunQueue<N> {
         slots_of(self.occupied & !self.waiting & !running)
     }
 
-    /// Where an entity's time went, up to the latest time the queue was informed of; `None`: there is none.
+    /// Returns where an entity's time went, up to the latest time the queue was informed of; `None`: there is none.
     pub fn times(&self, slot: usize) -> Option<Times> {
         Some(self.entity(slot)?.times(self.state(slot)?, self.now))
     }
 
-    /// How long an entity has waited for the CPU while others had it, since it was inserted.
+    /// Returns how long an entity has waited for the CPU while others had it, since it was inserted.
     pub fn stolen_ticks(&self, slot: usize) -> Ticks {
         self.times(slot).unwrap_or_default().stolen
     }

@@ -53,7 +53,7 @@ impl Throttle {
         self.sliver = sliver;
     }
 
-    /// When the entity must have stopped if it starts to run at `now`.
+    /// Returns when the entity must have stopped if it starts to run at `now`.
     pub fn stop_at(&mut self, now: Ticks) -> Ticks {
         let (window, allowance) = self.ticks();
         if now.0.saturating_sub(self.window_start) >= window {

@@ -35,7 +35,7 @@ impl Whereabouts {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Where that is now, for a sender that has left no message.
+    /// Returns where that is now, for a sender that has left no message.
     #[inline]
     pub fn now(&self) -> u32 {
         self.0.load(Ordering::Acquire)

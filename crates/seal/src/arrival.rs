@@ -61,7 +61,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
     }
 
-    /// What was reported of it.
+    /// Returns what was reported of it.
     pub fn announced(&self) -> Announced<Kind> {
         self.announced
     }
@@ -87,7 +87,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         self.touched = now;
     }
 
-    /// When it counts as abandoned unless something comes.
+    /// Returns when it counts as abandoned unless something comes.
     pub fn abandoned_at(&self) -> u64 {
         self.touched.saturating_add(self.patience)
     }

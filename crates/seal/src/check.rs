@@ -77,7 +77,7 @@ impl Seal {
         Err(SealError::OtherDigest { stated: *self.digest(), computed: *digest })
     }
 
-    /// Whether an image of this digest may run.
+    /// Returns whether an image of this digest may run.
     ///
     /// # Errors
     /// It is another image than the seal is for, or no trusted signer vouches for it.

@@ -51,7 +51,7 @@ pub enum SealError {
 }
 
 impl SealError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing => "seal it with `baton image sign`, or build a bundle, which seals its image",
@@ -67,7 +67,7 @@ impl SealError {
         }
     }
 
-    /// What to do about it where a bundle's seal is meant.
+    /// Returns what to do about it where a bundle's seal is meant.
     pub fn hint_of_bundle(&self) -> &'static str {
         match self {
             Self::OtherVersion(_) => self.hint(),

@@ -120,7 +120,7 @@ impl Seal {
         Ok((image, seal))
     }
 
-    /// What the image comes to, as the seal states.
+    /// Returns what the image comes to, as the seal states.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -135,7 +135,7 @@ impl Seal {
         &self.signature
     }
 
-    /// What a signature is over: magic number, version, the image's length and digest.
+    /// Returns what a signature is over: magic number, version, the image's length and digest.
     pub(crate) fn statement(&self) -> [u8; STATEMENT_BYTES] {
         let mut statement = [0; STATEMENT_BYTES];
         let parts = [self.end.magic.as_slice(), self.end.version.as_bytes(), self.image_bytes.as_bytes(), &self.digest];

@@ -51,7 +51,7 @@ pub mod number {
     pub const INVALID_32: u64 = u32::MAX as u64;
 }
 
-/// What the exit recorded in `control` means.
+/// Returns what the exit recorded in `control` means.
 pub fn decode(control: &Control) -> Exit {
     match control.exit_code {
         number::CPUID => Exit::Cpuid,

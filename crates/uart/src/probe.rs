@@ -30,7 +30,7 @@ pub enum FifoDepth {
 }
 
 impl FifoDepth {
-    /// How many bytes may be written to an empty transmitter.
+    /// Returns how many bytes may be written to an empty transmitter.
     pub const fn bytes(self) -> usize {
         match self {
             Self::None => 1,
@@ -188,7 +188,7 @@ fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoD
     }
 }
 
-/// How many of `bytes` have arrived, in their order. An emulator's UART may mix in what comes from outside.
+/// Returns how many of `bytes` have arrived, in their order. An emulator's UART may mix in what comes from outside.
 fn count_returned(hardware: &mut impl Hardware, bytes: &[u8]) -> usize {
     let mut returned = 0;
     for _ in 0..2 * MAX_DEPTH {

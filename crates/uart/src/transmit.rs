@@ -67,22 +67,22 @@ impl<H: Hardware> Uart<H> {
         Self { found: Some(found), policy, health: Health::Alive, ..Self::new(hardware) }
     }
 
-    /// What was found, if anything.
+    /// Returns what was found, if anything.
     pub fn found(&self) -> Option<Found> {
         self.found
     }
 
-    /// Whether it takes bytes, as far as is known: there, and not dropped.
+    /// Returns whether it takes bytes, as far as is known: there, and not dropped.
     pub fn is_alive(&self) -> bool {
         self.health == Health::Alive
     }
 
-    /// What has happened on it.
+    /// Returns what has happened on it.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What it is reached through.
+    /// Returns what it is reached through.
     pub fn hardware(&mut self) -> &mut H {
         &mut self.hardware
     }
@@ -142,7 +142,8 @@ impl<H: Hardware> Uart<H> {
         count
     }
 
-    /// Whether the receiver has as many bytes as it interrupts at. Where its interrupt is off it does not state this.
+    /// Returns whether the receiver has as many bytes as it interrupts at. Where its interrupt is off it does not state
+    /// this.
     fn has_trigger(&mut self) -> bool {
         let cause = self.hardware.read(Register::Fifo) & Identification::CAUSE.bits();
         cause == Identification::RECEIVED.bits()
@@ -194,8 +195,8 @@ impl<H: Hardware> Uart<H> {
         })
     }
 
-    /// Whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if it has
-    /// not been for too long.
+    /// Returns whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if
+    /// it has not been for too long.
     fn is_empty_now(&mut self, patience: Patience) -> bool {
         if !self.is_sampled() {
             return false;
@@ -216,7 +217,7 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// Whether it is time to look.
+    /// Returns whether it is time to look.
     fn is_sampled(&mut self) -> bool {
         match (self.health, self.empty_at_ns) {
             (Health::Absent, _) => false,

@@ -88,12 +88,12 @@ impl Takeover {
         self.verdict.store(OPEN, Ordering::Release);
     }
 
-    /// How many take part.
+    /// Returns how many take part.
     pub fn members(&self) -> u32 {
         self.members.load(Ordering::Relaxed)
     }
 
-    /// When patience ends, in ticks.
+    /// Returns when patience ends, in ticks.
     pub fn deadline(&self) -> u64 {
         self.deadline.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl Takeover {
         self.stopped.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a CPU that has stopped may save its guests: once all have.
+    /// Returns whether a CPU that has stopped may save its guests: once all have.
     pub fn may_save(&self) -> Way {
         self.way(&self.stopped)
     }
@@ -113,7 +113,7 @@ impl Takeover {
         self.saved.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a CPU that has saved its guests may go to the new image: once all have.
+    /// Returns whether a CPU that has saved its guests may go to the new image: once all have.
     pub fn may_go(&self) -> Way {
         self.way(&self.saved)
     }
@@ -148,7 +148,7 @@ impl Takeover {
         held
     }
 
-    /// What has been decided.
+    /// Returns what has been decided.
     pub fn verdict(&self) -> Verdict {
         match self.verdict.load(Ordering::Acquire) {
             OPEN => Verdict::Open,
@@ -162,7 +162,7 @@ impl Takeover {
         self.back.fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Whether all are.
+    /// Returns whether all are.
     pub fn are_all_back(&self) -> bool {
         self.back.load(Ordering::Acquire) >= self.members()
     }

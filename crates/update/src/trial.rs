@@ -201,7 +201,7 @@ impl TrialPage {
         self.stamps[stamp as usize].store(ticks, Ordering::Relaxed);
     }
 
-    /// Whether the new image had interrupts masked when it left the CPU last: of what the CPU pushes, the flags
+    /// Returns whether the new image had interrupts masked when it left the CPU last: of what the CPU pushes, the flags
     /// are the third word (AMD APM vol. 2, section 8.9.3).
     pub fn were_interrupts_masked(&self) -> bool {
         const INTERRUPTS_OPEN: u64 = 1 << 9;

@@ -300,17 +300,17 @@ impl Cpu {
         }
     }
 
-    /// What it does.
+    /// Returns what it does.
     pub fn activity(&self) -> Activity {
         self.activity
     }
 
-    /// When its timer wants it, on the host's time stamp counter.
+    /// Returns when its timer wants it, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
         self.alarm
     }
 
-    /// What is added to the host's time stamp counter.
+    /// Returns what is added to the host's time stamp counter.
     pub fn tsc_offset(&self) -> u64 {
         self.tsc_offset
     }

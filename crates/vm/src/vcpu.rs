@@ -142,8 +142,8 @@ pub enum Exception {
 }
 
 impl Exception {
-    /// Whether it is a fault for certain: the instruction is executed again after it (AMD APM vol. 2, section 8.2). #DB
-    /// can be either.
+    /// Returns whether it is a fault for certain: the instruction is executed again after it (AMD APM vol. 2, section
+    /// 8.2). #DB can be either.
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::Debug | Self::SingleStep)
     }
@@ -280,7 +280,7 @@ pub trait VcpuState {
     fn gdtr(&self) -> TableRegister;
     /// The interrupt descriptor table's register.
     fn idtr(&self) -> TableRegister;
-    /// What SWAPGS exchanges with the base of GS.
+    /// Returns what SWAPGS exchanges with the base of GS.
     fn kernel_gs_base(&self) -> u64;
     /// Current privilege level, 0–3.
     fn cpl(&self) -> u8;
@@ -291,13 +291,14 @@ pub trait VcpuState {
     /// Puts an event into the guest at its next entry. #DB clears DR7.GD, as its delivery does. One at a time: the
     /// caller has checked [`Self::event_pending`].
     fn inject(&mut self, event: Event);
-    /// Whether an event already waits for the next entry.
+    /// Returns whether an event already waits for the next entry.
     fn event_pending(&self) -> bool;
-    /// Whether it left while an event was being delivered. One that only waits for its delivery does not count.
+    /// Returns whether it left while an event was being delivered. One that only waits for its delivery does not count.
     fn was_delivering(&self) -> bool;
-    /// Whether the guest would take an external interrupt at its next entry (IF set, no shadow, nothing pending).
+    /// Returns whether the guest would take an external interrupt at its next entry (IF set, no shadow, nothing
+    /// pending).
     fn can_take_interrupt(&self) -> bool;
-    /// Whether interrupts are held back for one instruction: the guest has just executed STI or loaded SS.
+    /// Returns whether interrupts are held back for one instruction: the guest has just executed STI or loaded SS.
     fn is_in_interrupt_shadow(&self) -> bool;
     /// The guest's task priority (CR8), 0–15.
     fn task_priority(&self) -> u8;
@@ -305,7 +306,7 @@ pub trait VcpuState {
     fn set_task_priority(&mut self, priority: u8);
     /// The external interrupt that waits for the next entry, which does not deliver it any more.
     fn withdraw_interrupt(&mut self) -> Option<u8>;
-    /// Why the CPU has refused to enter the guest, as far as its state reports.
+    /// Returns why the CPU has refused to enter the guest, as far as its state reports.
     fn refusal(&self) -> Option<&'static str>;
     /// Drops an exception, software interrupt or NMI that waits for the next entry. Returns whether it was an NMI.
     fn drop_event(&mut self) -> bool;

@@ -99,7 +99,7 @@ impl Watch {
         Self { ticks_per_ms, hung_after, next: None, streak: None, diagnosis: None, doubt: 0 }
     }
 
-    /// When to take the next sample, of a CPU that goes on running at `now`.
+    /// Returns when to take the next sample, of a CPU that goes on running at `now`.
     #[inline]
     pub fn due(&mut self, now: u64) -> u64 {
         match self.next {
@@ -116,12 +116,13 @@ impl Watch {
         self.withdraw()
     }
 
-    /// What it was found to do, until it recovers.
+    /// Returns what it was found to do, until it recovers.
     pub fn diagnosis(&self) -> Option<Diagnosis> {
         self.diagnosis
     }
 
-    /// Whether it seems to count down to something: it spins in a loop that reads the clock, and hears no interrupt.
+    /// Returns whether it seems to count down to something: it spins in a loop that reads the clock, and hears no
+    /// interrupt.
     pub fn counts_down(&self) -> bool {
         self.streak.as_ref().is_some_and(|streak| streak.clock_loops > 0 && streak.masked_since.is_some())
     }

@@ -129,7 +129,7 @@ impl Decoder {
         (bytes > 0).then_some(FrameError::Truncated { bytes })
     }
 
-    /// Whether no frame has begun to come.
+    /// Returns whether no frame has begun to come.
     pub fn is_between_frames(&self) -> bool {
         self.filled_bytes == 0 && !self.is_skipping
     }

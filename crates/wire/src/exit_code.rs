@@ -24,7 +24,7 @@ impl ExitCode {
     /// All there are.
     pub const ALL: [Self; 3] = [Self::Success, Self::Failed, Self::Panicked];
 
-    /// What the host writes to [`DEBUG_EXIT_PORT`].
+    /// Returns what the host writes to [`DEBUG_EXIT_PORT`].
     pub const fn port_value(self) -> u32 {
         self as u32
     }

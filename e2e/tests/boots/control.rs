@@ -130,7 +130,7 @@ fn impossible_requests_are_refused_with_the_hint() -> Result<()> {
     host.powers_off()
 }
 
-/// What is no request, with a part of the reason that is to be given.
+/// Returns what is no request, with a part of the reason that is to be given.
 fn no_requests() -> Result<Vec<(&'static str, Vec<u8>, &'static str)>> {
     Ok(vec![
         ("garbage", b"GET / HTTP/1.1\r\n\r\n\0".to_vec(), "garbage"),

@@ -181,7 +181,8 @@ fn perf_watches(pmu: Pmu) -> Result<()> {
     told(&perf(pmu, "top")?.0, &["perf: top:", "%", "shares::"]).map(drop)
 }
 
-/// What the guest reports of these tasks, until it is done; and the ticks of the time stamp counter in a second.
+/// Returns what the guest reports of these tasks, until it is done; and the ticks of the time stamp counter in a
+/// second.
 fn perf(pmu: Pmu, tasks: &str) -> Result<(Vec<String>, u64)> {
     let guest = Guest {
         initrd: Some(built("guests/perf.cpio")?),

@@ -105,7 +105,7 @@ fn guests_that_cannot_go_on_are_stopped_with_the_reason() -> Result<()> {
     host.powers_off()
 }
 
-/// Why a guest was stopped; "caught" where it took an exception as the architecture states and ended by itself.
+/// Returns why a guest was stopped; "caught" where it took an exception as the architecture states and ended by itself.
 fn ended_or_caught(host: &mut Host, name: &str) -> Result<String> {
     loop {
         let vm = host.vm(name)?;

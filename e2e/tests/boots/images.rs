@@ -87,7 +87,7 @@ fn upload(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
     sent.with_context(|| host.seen.to_string())
 }
 
-/// What is free once CPUs without a guest have got to where they need their last frame.
+/// Returns what is free once CPUs without a guest have got to where they need their last frame.
 fn free_once_stable(host: &mut Host) -> Result<u64> {
     host.listen(Duration::from_secs(2));
     free(host)
@@ -142,7 +142,7 @@ fn ends(policy: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// Where the self-test reports that it writes.
+/// Returns where the self-test reports that it writes.
 fn stray_address(host: &Host) -> Result<String> {
     let word = "a stray write to the staged image at ";
     let found = host.seen.host.iter().find_map(|line| line.split_once(word));

@@ -41,7 +41,7 @@ fn error(bank: u32, status: u64, address: u64, is_corrected: bool) -> EventKind 
     EventKind::HardwareError { cpu: IDLE, bank, status, address: Some(address), is_corrected, polls: 1 }
 }
 
-/// Where the host has put the memory of the guest that has so much of it.
+/// Returns where the host has put the memory of the guest that has so much of it.
 fn memory_of(host: &mut Host, size: &str) -> Result<u64> {
     host.says(&["memory 0x", size, "is a guest's"])?;
     let line = host.seen.host.iter().find(|line| line.contains(size) && line.contains("is a guest's"));

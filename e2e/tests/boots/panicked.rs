@@ -118,7 +118,7 @@ fn reboots(vcpus: u32, reports: bool) -> Result<()> {
     host.powers_off()
 }
 
-/// Whether a guest was reported to be throttled.
+/// Returns whether a guest was reported to be throttled.
 fn is_accused(host: &Host, guest: &str) -> bool {
     host.seen.events.iter().any(|event| match event {
         EventKind::VmThrottled { name, .. } | EventKind::VmHung { name, .. } => name == guest,

@@ -109,7 +109,7 @@ fn send_image(host: &mut Host, file: &[u8]) -> Result<()> {
     host.state(B, VmState::Running).map(drop)
 }
 
-/// Whether an update was refused because the emulator's CPUs waited for cores.
+/// Returns whether an update was refused because the emulator's CPUs waited for cores.
 fn is_starved(error: &anyhow::Error) -> bool {
     let reason = format!("{error:#}");
     ["waited too long", "was not prepared after"].iter().any(|why| reason.contains(why))
@@ -323,7 +323,8 @@ fn is_updated(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
     }
 }
 
-/// Whether an update was made; if not, it was refused for a guest that had changed meanwhile, or was being loaded.
+/// Returns whether an update was made; if not, it was refused for a guest that had changed meanwhile, or was being
+/// loaded.
 fn refused_for_the_guest(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
     const WHY: [&str; 2] = ["a guest started, ended or was paused, or memory", "is being loaded"];
     is_updated(answer).or_else(|error| {

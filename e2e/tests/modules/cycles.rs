@@ -53,7 +53,7 @@ fn way_back<'a>(reached: &BTreeMap<&'a str, &'a str>, end: &'a str) -> Vec<&'a s
 }
 
 impl Cycle {
-    /// Whether all its files are in one of these parts: their paths begin with its name.
+    /// Returns whether all its files are in one of these parts: their paths begin with its name.
     pub fn is_within(&self, parts: &[&str]) -> bool {
         parts.iter().any(|part| self.files.iter().all(|file| file.starts_with(part)))
     }

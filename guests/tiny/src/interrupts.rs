@@ -158,12 +158,12 @@ fn gate(handler: u64) -> [u64; 2] {
     [handler & 0xffff | 0x08 << 16 | 0x8e00 << 32 | (handler >> 16 & 0xffff) << 48, handler >> 32]
 }
 
-/// How often a vector's interrupt came, to whatever CPU.
+/// Returns how often a vector's interrupt came, to whatever CPU.
 pub fn count(vector: u8) -> u32 {
     (0..MOST).map(|cpu| count_of(cpu, vector)).sum()
 }
 
-/// How often a vector's interrupt came to this CPU.
+/// Returns how often a vector's interrupt came to this CPU.
 pub fn count_of(cpu: usize, vector: u8) -> u32 {
     COUNTS[cpu][vector as usize].load(Ordering::Relaxed)
 }

@@ -105,7 +105,7 @@ pub fn current() -> usize {
     if place < MOST { place } else { 0 }
 }
 
-/// How often a CPU has started.
+/// Returns how often a CPU has started.
 pub fn starts(cpu: usize) -> u32 {
     STARTS[cpu].load(Ordering::Acquire)
 }
@@ -150,7 +150,7 @@ pub fn give(cpu: usize, work: fn(usize)) {
     apic::send(cpu as u32, WAKE_VECTOR.into());
 }
 
-/// Whether a CPU has done what it was given.
+/// Returns whether a CPU has done what it was given.
 pub fn is_done(cpu: usize) -> bool {
     WORK[cpu].load(Ordering::Acquire) == 0
 }

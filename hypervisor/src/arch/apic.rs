@@ -287,7 +287,7 @@ pub fn start_timer(ticks: u32) {
     write(register::TIMER_INITIAL, ticks);
 }
 
-/// What is left of the timer's count.
+/// Returns what is left of the timer's count.
 pub fn timer_count() -> u32 {
     read(register::TIMER_CURRENT)
 }

@@ -118,7 +118,7 @@ pub const BUILD: &str = match option_env!("BATON_BUILD") {
     None => "",
 };
 
-/// What the linker calls this image: behind the note's head and owner.
+/// Returns what the linker calls this image: behind the note's head and owner.
 pub fn build_id() -> [u8; 20] {
     // SAFETY: the linker script puts the note, which has 36 bytes, among the constants.
     unsafe { ((super::address::build_note() + 16) as *const [u8; 20]).read() }
@@ -138,7 +138,7 @@ pub fn mark_stack_end() {
     unsafe { (&raw mut boot_stack_bottom).write_volatile(STACK_END) };
 }
 
-/// Whether the boot stack has stayed within its bounds since its end was marked.
+/// Returns whether the boot stack has stayed within its bounds since its end was marked.
 pub fn is_stack_end_intact() -> bool {
     // SAFETY: the CPU that runs on the stack has marked this word, and nobody else reads it.
     unsafe { (&raw const boot_stack_bottom).read_volatile() == STACK_END }

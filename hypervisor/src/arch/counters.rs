@@ -55,7 +55,7 @@ pub fn detect() -> Result<&'static Description, Unusable> {
     Ok(DESCRIPTION.call_once(|| description))
 }
 
-/// Where guests' counters come from.
+/// Returns where guests' counters come from.
 pub fn source() -> Source {
     DESCRIPTION.get().map_or(Source::Soft, |description| Source::Amd(REGISTERS, *description))
 }

@@ -31,7 +31,7 @@ static HAS_EPITAPH: AtomicBool = AtomicBool::new(false);
 /// Inputs of COM1 and COM2: flags, I/O APIC, input.
 static UART_INPUTS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-/// Whether the host has begun to end.
+/// Returns whether the host has begun to end.
 pub fn is_under_way() -> bool {
     ENDING.owner().is_some()
 }

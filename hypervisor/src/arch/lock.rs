@@ -40,12 +40,12 @@ impl LockedFrames {
         Ok(locked)
     }
 
-    /// Where they are.
+    /// Returns where they are.
     pub fn range(&self) -> PhysRange {
         self.0.as_ref().map(OwnedFrames::range).unwrap_or_default()
     }
 
-    /// What they hold.
+    /// Returns what they hold.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_ref().map(OwnedFrames::bytes).unwrap_or_default()
     }

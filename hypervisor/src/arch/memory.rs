@@ -113,7 +113,7 @@ pub fn clear_piece(piece: &mut ScrubPiece) {
     unsafe { core::ptr::write_bytes((DIRECT_MAP + range.start().0) as *mut u8, 0, range.bytes() as usize) };
 }
 
-/// What frames hold, for their owner.
+/// Returns what frames hold, for their owner.
 pub fn bytes_of(frames: &mut FrameRange) -> &mut [u8] {
     // SAFETY: the holder of the range owns the frames, and is borrowed for as long as the bytes; the direct map shows
     // them.
@@ -129,12 +129,12 @@ impl OwnedFrames {
         Self(Some(frames))
     }
 
-    /// Where they are.
+    /// Returns where they are.
     pub fn range(&self) -> PhysRange {
         self.0.as_ref().map(FrameRange::range).unwrap_or_default()
     }
 
-    /// What they hold.
+    /// Returns what they hold.
     pub fn bytes(&self) -> &[u8] {
         let Some(frames) = &self.0 else { return &[] };
         // SAFETY: the holder of the range owns the frames, and is borrowed for as long as the bytes; the direct map
@@ -147,7 +147,7 @@ impl OwnedFrames {
         self.0.take().map(FrameRange::leak);
     }
 
-    /// What they hold.
+    /// Returns what they hold.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.0.as_mut().map(bytes_of).unwrap_or_default()
     }
@@ -192,8 +192,8 @@ pub fn adopted_words(frames: FrameRange) -> &'static [AtomicU64] {
     }
 }
 
-/// What a loader's module holds; `None` unless all of it is in the direct map, and none of it is the image, which
-/// changes.
+/// Returns what a loader's module holds; `None` unless all of it is in the direct map, and none of it is the image,
+/// which changes.
 pub fn module_bytes(range: PhysRange) -> Option<&'static [u8]> {
     if range.intersection(image_frames()).is_some() {
         return None;

@@ -61,8 +61,8 @@ fn mapped_at(index: usize, start: u64) -> Option<u64> {
     (index < MAX_ECAMS).then_some(MAPPED_AT + index as u64 * STRIDE + start % LARGE_PAGE)
 }
 
-/// Whether the first function of a range is also what the ports show there. They show the first segment's; a machine
-/// without ports reads as ones.
+/// Returns whether the first function of a range is also what the ports show there. They show the first segment's; a
+/// machine without ports reads as ones.
 fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
     let place = Bdf::new(0, range.first_bus, 0, 0).filter(|_| range.segment == 0);
     let Some(Route::Ports(word)) = place.and_then(|place| route(&[], place, 0)) else { return true };

@@ -126,12 +126,12 @@ impl PerCpu {
         ONLINE.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether it is online.
+    /// Returns whether it is online.
     pub fn is_here(&self) -> bool {
         self.is_here.load(Ordering::Acquire)
     }
 
-    /// Whether it has nothing to do, for its own handlers.
+    /// Returns whether it has nothing to do, for its own handlers.
     pub fn is_idle(&self) -> bool {
         self.idle_since.load(Ordering::Relaxed) != 0
     }
@@ -232,7 +232,7 @@ pub fn indices() -> impl Iterator<Item = u32> {
     (0..MAX_CPUS as u32).filter(|&index| of(index).is_some_and(|other| other.is_here.load(Ordering::Acquire)))
 }
 
-/// How many CPUs have installed their data and have not left.
+/// Returns how many CPUs have installed their data and have not left.
 pub fn online() -> u32 {
     ONLINE.load(Ordering::Acquire)
 }

@@ -49,7 +49,7 @@ pub fn reset() -> ! {
 struct Registers;
 
 impl Registers {
-    /// Where a register in memory is mapped.
+    /// Returns where a register in memory is mapped.
     fn mapped(address: u64) -> Option<u64> {
         let number = POWER.get()?.addresses().position(|known| known == address)? as u64;
         Some(MAPPED_AT + number * PAGE_BYTES + address % PAGE_BYTES)

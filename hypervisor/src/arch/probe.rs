@@ -57,7 +57,7 @@ pub fn write_reserved_bits() -> Result<(), Refused> {
     unsafe { write_msr(PKRS, u64::MAX << 32) }
 }
 
-/// Whether a general-protection fault is a probe's: then it goes on where it reports the refusal.
+/// Returns whether a general-protection fault is a probe's: then it goes on where it reports the refusal.
 pub fn takes(frame: &mut TrapFrame) -> bool {
     let is_probe = [&raw const probe_read_at, &raw const probe_write_at].contains(&(frame.rip as *const u8));
     if is_probe {

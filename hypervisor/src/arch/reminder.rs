@@ -21,7 +21,7 @@ impl Reminder {
         Self { due: cpu::tsc().saturating_add(timer::us_to_ticks(INTERVAL_US)) }
     }
 
-    /// Whether it is time; then the next one is an interval later.
+    /// Returns whether it is time; then the next one is an interval later.
     pub fn is_due(&mut self) -> bool {
         let is_due = cpu::tsc() >= self.due;
         if is_due {

@@ -64,7 +64,7 @@ impl Sampling {
         }
     }
 
-    /// How many looks have been taken, at all CPUs together.
+    /// Returns how many looks have been taken, at all CPUs together.
     pub fn asked(&self) -> u64 {
         ASKED.load(Ordering::Relaxed)
     }
@@ -98,7 +98,7 @@ fn ring_at(memory: u64) -> &'static Ring {
     unsafe { &*(memory as *const Ring) }
 }
 
-/// Whether an NMI is a profile's: then the sample has been taken.
+/// Returns whether an NMI is a profile's: then the sample has been taken.
 pub fn takes_nmi(frame: &TrapFrame) -> bool {
     let period_us = PERIOD_US.load(Ordering::Acquire);
     if period_us == 0 {

@@ -31,7 +31,7 @@ impl Engine {
         [Self::Portable].into_iter().chain(has_instructions().then_some(Self::Instructions))
     }
 
-    /// What the bench calls it.
+    /// Returns what the bench calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// What it is in a line of the log.
+    /// Returns what it is in a line of the log.
     pub fn means(self) -> &'static str {
         match self {
             Self::Portable => "plain code",

@@ -270,12 +270,12 @@ pub fn adopt(adoption: Adoption) {
     PARKED.call_once(|| adoption);
 }
 
-/// Whether CPUs come from mailboxes.
+/// Returns whether CPUs come from mailboxes.
 pub fn is_adopting() -> bool {
     PARKED.get().is_some()
 }
 
-/// Whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which CPUs keep clear).
+/// Returns whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which CPUs keep clear).
 pub fn is_virtual() -> bool {
     cpu::cpuid(1, 0).ecx & (1 << 31) != 0
 }

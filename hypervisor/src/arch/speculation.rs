@@ -54,18 +54,18 @@ pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Asses
     })
 }
 
-/// What is known and done; nothing before [`detect`].
+/// Returns what is known and done; nothing before [`detect`].
 pub fn assessment() -> Option<&'static Assessment> {
     ASSESSMENT.get()
 }
 
-/// What is done on every CPU.
+/// Returns what is done on every CPU.
 pub fn actions() -> Actions {
     let failed = Actions::from_bits_retain(FAILED.load(Ordering::Relaxed));
     assessment().map_or(Actions::empty(), |assessment| assessment.actions) & !failed
 }
 
-/// Whether a register that CPUID shows takes a value and keeps it. All is as it was afterwards.
+/// Returns whether a register that CPUID shows takes a value and keeps it. All is as it was afterwards.
 fn works(feature: Feature) -> bool {
     let (msr, bit) = match feature {
         Feature::SpecCtrl => (MSR_SPEC_CTRL, lowest(cpu::cpuid(0x8000_0008, 0).ebx)),

@@ -58,7 +58,7 @@ pub fn note_interrupt(vector: u8) {
     }
 }
 
-/// How many NMIs, and how many interrupts, and the last one's vector.
+/// Returns how many NMIs, and how many interrupts, and the last one's vector.
 pub fn counts() -> (u64, u64, Option<u8>) {
     (NMIS.count(), INTERRUPTS.count(), INTERRUPTS.last_vector())
 }

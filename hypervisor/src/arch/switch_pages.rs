@@ -155,7 +155,7 @@ impl SwitchPages {
         memory::with_host_tables(|tables, frames| self.show_in(tables, frames)).ok_or(OutOfMemory)?
     }
 
-    /// Where it lies.
+    /// Returns where it lies.
     pub fn range(&self) -> PhysRange {
         self.frames.as_ref().map(FrameRange::range).unwrap_or_default()
     }
@@ -294,12 +294,12 @@ fn mailbox_pointer(physical: u64) -> *const ParkSlot {
     (DIRECT_MAP + physical) as *const ParkSlot
 }
 
-/// Where the copy of a label's code is seen.
+/// Returns where the copy of a label's code is seen.
 fn code_at(label: *const u8) -> u64 {
     SWITCH_PAGES + CODE_PAGE * PAGE_BYTES + (label as u64 - (&raw const switch_start) as u64)
 }
 
-/// Where the registers' values are seen.
+/// Returns where the registers' values are seen.
 fn descriptors() -> u64 {
     SWITCH_PAGES + DESCRIPTOR_PAGE * PAGE_BYTES + GDTR_OFFSET
 }

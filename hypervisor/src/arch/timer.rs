@@ -58,7 +58,7 @@ pub struct Rates {
     pub apic_ratio: u64,
 }
 
-/// What is known of the clock.
+/// Returns what is known of the clock.
 pub fn rates() -> Rates {
     Rates {
         tsc_hz: TSC_HZ.load(Ordering::Relaxed),
@@ -242,7 +242,7 @@ impl Reference {
         }
     }
 
-    /// How long its counter distinguishes, with half in reserve.
+    /// Returns how long its counter distinguishes, with half in reserve.
     fn unambiguous_ns(self) -> u64 {
         (u128::from(self.mask()) * u128::from(self.period_femtoseconds()) / 2_000_000) as u64
     }

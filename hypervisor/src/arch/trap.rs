@@ -143,7 +143,7 @@ fn fill(interrupt_stack: impl Fn(u64) -> u64) {
     }
 }
 
-/// Where the vector leads to.
+/// Returns where the vector leads to.
 fn stub_of(vector: u64) -> u64 {
     (&raw const trap_stubs) as u64 + vector * 16
 }

@@ -25,7 +25,7 @@ pub trait Virt: Copy + Send + Sync + 'static {
     /// Its name in reports: `svm`, `vmx`.
     fn name(&self) -> &'static str;
 
-    /// How many ASIDs the CPU has: guests beside each other on one CPU at most.
+    /// Returns how many ASIDs the CPU has: guests beside each other on one CPU at most.
     fn tags(&self) -> u32;
 
     /// Readies the calling CPU: once, and again when it has been away.

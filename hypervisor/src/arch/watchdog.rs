@@ -101,7 +101,8 @@ pub fn expect_nmi() {
     EXPECTED.expect(&Tsc);
 }
 
-/// Whether an NMI may be one that this image has sent. For its handler; arms the watchdog again where it is armed.
+/// Returns whether an NMI may be one that this image has sent. For its handler; arms the watchdog again where it is
+/// armed.
 pub fn takes_nmi() -> bool {
     let claim = EXPECTED.claim(percpu::number() == Some(percpu::BOOT_CPU), &Tsc);
     claim.arm_again_us.into_iter().for_each(arm_again);

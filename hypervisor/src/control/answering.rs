@@ -133,12 +133,12 @@ impl Control {
         wake(BOOT_CPU);
     }
 
-    /// Whether the host is to power off, and does nothing else any more.
+    /// Returns whether the host is to power off, and does nothing else any more.
     pub fn is_departing(&self) -> bool {
         self.departure.is_some()
     }
 
-    /// Whether the host is to power off now.
+    /// Returns whether the host is to power off now.
     pub fn is_to_power_off(&self) -> bool {
         let are_done = || GUESTS.get().is_none_or(Guests::are_done);
         self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)

@@ -67,7 +67,7 @@ impl CpuOrders {
         }
     }
 
-    /// When to check the clock, if a CPU is waited for.
+    /// Returns when to check the clock, if a CPU is waited for.
     pub fn alarm(&self) -> Option<u64> {
         self.leaving.as_ref().map(|waiting| waiting.patience.deadline().0)
     }

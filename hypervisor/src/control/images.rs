@@ -110,7 +110,7 @@ impl ImageOrders {
         Ok(ReplyBody::Done)
     }
 
-    /// Whether a file is being sent.
+    /// Returns whether a file is being sent.
     pub fn is_receiving(&self) -> bool {
         self.upload.as_ref().is_some_and(|upload| !upload.is_whole())
     }
@@ -165,7 +165,7 @@ impl ImageOrders {
         })
     }
 
-    /// When to look although nothing has come.
+    /// Returns when to look although nothing has come.
     pub fn alarm(&self) -> Option<u64> {
         let job = self.job.as_ref().map(|job| job.due);
         job.into_iter().chain(self.upload.as_ref().map(|upload| upload.abandoned_at())).min()

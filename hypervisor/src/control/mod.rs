@@ -138,7 +138,7 @@ impl Control {
         self.outgoing.lock().respond(response);
     }
 
-    /// Whether any guest was ever started: before that, no guest running does not mean that all have ended.
+    /// Returns whether any guest was ever started: before that, no guest running does not mean that all have ended.
     pub fn has_started_guests(&self) -> bool {
         self.has_started_guests
     }
@@ -190,8 +190,8 @@ impl Control {
         Conversation { line, ..self.outgoing.lock().conversation(self.updates.request()) }
     }
 
-    /// What has come. While a file is being sent over a line that does not keep a wire's time, a moment is waited for
-    /// more: each turn of the loop costs more than what a FIFO holds.
+    /// Returns what has come. While a file is being sent over a line that does not keep a wire's time, a moment is
+    /// waited for more: each turn of the loop costs more than what a FIFO holds.
     fn receive(&mut self, bytes: &mut [u8]) -> usize {
         let mut count = self.uart.receive(bytes);
         let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
@@ -213,7 +213,7 @@ impl Control {
         count
     }
 
-    /// When to serve it although nothing has come: something is waited for.
+    /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
         let looks =

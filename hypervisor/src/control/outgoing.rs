@@ -67,7 +67,7 @@ impl Outgoing {
         Conversation { request, subscription: self.subscription, log_since, next_event: self.next_event, line: None }
     }
 
-    /// Whether nothing waits to be sent.
+    /// Returns whether nothing waits to be sent.
     pub fn is_quiet(&self) -> bool {
         self.queue.waiting.is_empty()
     }
@@ -197,7 +197,7 @@ impl Outgoing {
 }
 
 impl Queue {
-    /// Whether a stream's frame, however long, fits beside what is kept free for responses.
+    /// Returns whether a stream's frame, however long, fits beside what is kept free for responses.
     fn has_room(&self) -> bool {
         self.waiting.len() + MAX_FRAME_BYTES + RESPONSE_BYTES <= QUEUE_BYTES
     }

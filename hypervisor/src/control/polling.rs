@@ -20,7 +20,7 @@ pub struct Polling {
 }
 
 impl Polling {
-    /// When to poll, in TSC ticks.
+    /// Returns when to poll, in TSC ticks.
     pub fn alarm(&self) -> u64 {
         self.next
     }

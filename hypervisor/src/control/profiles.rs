@@ -95,7 +95,7 @@ impl Profiles {
         }
     }
 
-    /// When to check again, while there is one.
+    /// Returns when to check again, while there is one.
     pub fn alarm(&self) -> Option<u64> {
         self.0.as_ref().map(|profile| profile.next_poll)
     }

@@ -44,7 +44,7 @@ pub fn stop_guests() {
     alive.for_each(|guest| guest.order(Order::Stop));
 }
 
-/// Whether a request starts a guest.
+/// Returns whether a request starts a guest.
 pub fn is_start(body: &RequestBody) -> bool {
     matches!(body, RequestBody::VmStart { .. })
 }

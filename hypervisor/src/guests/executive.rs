@@ -99,8 +99,8 @@ impl<V: Virt> Executive<V> {
         self.machine_checks.prepare();
     }
 
-    /// Whether there is work to do before the next turn: [`Self::work`], and that of the layers above. Once for each
-    /// piece of work.
+    /// Returns whether there is work to do before the next turn: [`Self::work`], and that of the layers above. Once for
+    /// each piece of work.
     #[inline]
     pub fn take_call(&mut self) -> bool {
         let is_due = || self.alarm_above.is_some_and(|alarm| alarm <= cpu::tsc());
@@ -116,7 +116,7 @@ impl<V: Virt> Executive<V> {
         self.alarm_above = alarm;
     }
 
-    /// Whether the CPU has given away all that it held, and is to leave the host.
+    /// Returns whether the CPU has given away all that it held, and is to leave the host.
     #[inline]
     pub fn has_left(&self) -> bool {
         self.has_left

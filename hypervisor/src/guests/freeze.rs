@@ -28,7 +28,7 @@ const LEAST_FILLED_BYTES: u64 = 4 * PIECE_BYTES;
 
 /// A run of a guest whose vCPUs stand still.
 pub trait Frozen: Send + Sync {
-    /// Where it has memory.
+    /// Returns where it has memory.
     fn layout(&self) -> Vec<MemoryRange>;
     /// Copies memory; `None` where there is none.
     fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()>;

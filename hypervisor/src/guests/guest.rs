@@ -163,19 +163,19 @@ impl Guests {
         self.all.iter().find(|guest| guest.config.name == name)
     }
 
-    /// What the host does when no guest runs any more.
+    /// Returns what the host does when no guest runs any more.
     pub fn when_done(&self) -> WhenDone {
         self.bundle.manifest().host.when_done
     }
 
-    /// Whether no guest is being started, or is about to be.
+    /// Returns whether no guest is being started, or is about to be.
     pub fn is_none_starting(&self) -> bool {
         self.all.iter().all(|guest| {
             guest.status().state != VmState::Loading && guest.orders.load(Ordering::Acquire) & Order::Start as u32 == 0
         })
     }
 
-    /// Whether every guest has ended, and nothing has been ordered.
+    /// Returns whether every guest has ended, and nothing has been ordered.
     pub fn are_done(&self) -> bool {
         self.all.iter().all(|guest| {
             let has_ended = matches!(guest.status().state, VmState::Stopped | VmState::Failed);
@@ -244,7 +244,7 @@ impl Guest {
         self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::after_message)
     }
 
-    /// Where all vCPUs are.
+    /// Returns where all vCPUs are.
     pub fn cpus(&self) -> Vec<u32> {
         (0..self.placement.len()).map(|vcpu| self.cpu_of(vcpu)).collect()
     }
@@ -256,7 +256,7 @@ impl Guest {
         }
     }
 
-    /// What it does.
+    /// Returns what it does.
     pub fn status(&self) -> Status {
         self.status.lock().clone()
     }
@@ -274,7 +274,7 @@ impl Guest {
         record(event);
     }
 
-    /// What it does; and, where it is paused, what it did before.
+    /// Returns what it does; and, where it is paused, what it did before.
     pub fn status_and_before_pause(&self) -> (Status, Option<Status>) {
         let status = self.status();
         let before = self.before_pause.lock().clone().filter(|_| status.state == VmState::Paused);
@@ -295,7 +295,7 @@ impl Guest {
         }
     }
 
-    /// Whether something was ordered that has not been carried out.
+    /// Returns whether something was ordered that has not been carried out.
     pub fn has_orders(&self) -> bool {
         self.orders.load(Ordering::Acquire) != 0
     }
@@ -330,7 +330,7 @@ impl Guest {
         percpu::wake(self.cpu_to_tell(0));
     }
 
-    /// Whether that is so, once. For the CPU that holds the first virtual one.
+    /// Returns whether that is so, once. For the CPU that holds the first virtual one.
     pub fn take_typed_on(&self) -> bool {
         self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
     }

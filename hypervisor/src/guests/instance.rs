@@ -180,7 +180,7 @@ impl<V: Virt> Instance<V> {
         Ok((instance, tasks))
     }
 
-    /// Where its nested page tables begin.
+    /// Returns where its nested page tables begin.
     pub fn space_root(&self) -> u64 {
         V::space_root(&self.space)
     }
@@ -198,12 +198,12 @@ impl<V: Virt> Instance<V> {
         self.wake_cpus();
     }
 
-    /// Whether it is ending.
+    /// Returns whether it is ending.
     pub fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Whether its vCPUs are to stand still.
+    /// Returns whether its vCPUs are to stand still.
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::Acquire)
     }
@@ -274,7 +274,7 @@ fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     })
 }
 
-/// Whether LFENCE serializes here.
+/// Returns whether LFENCE serializes here.
 fn lfence_serializes() -> bool {
     speculation::assessment().is_some_and(Assessment::lfence_serializes)
 }

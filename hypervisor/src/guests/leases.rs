@@ -30,7 +30,7 @@ pub fn poll() {
     }
 }
 
-/// When the next one is to go on.
+/// Returns when the next one is to go on.
 pub fn alarm() -> Option<u64> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     guests.iter().filter_map(|guest| guest.lease().alarm()).min()

@@ -76,12 +76,12 @@ pub fn step_while_idle() -> bool {
     true
 }
 
-/// Whether no guest is on its way to its first instruction.
+/// Returns whether no guest is on its way to its first instruction.
 fn is_nobody_waiting(guests: &Guests) -> bool {
     guests.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || guests.are_done())
 }
 
-/// When a CPU that goes to sleep wants to check again, if there are steps to take.
+/// Returns when a CPU that goes to sleep wants to check again, if there are steps to take.
 pub fn next_poll() -> Option<u64> {
     IS_FOR_IDLE.load(Ordering::Relaxed).then(|| cpu::tsc() + timer::us_to_ticks(LOOK_AGAIN_US))
 }
@@ -166,7 +166,8 @@ impl Survey {
     }
 }
 
-/// Whether configuration space can be where firmware states: neither memory nor another device of the host's is there.
+/// Returns whether configuration space can be where firmware states: neither memory nor another device of the host's is
+/// there.
 fn is_clear(range: EcamRange, tables: &Tables) -> bool {
     let Some((boot, _)) = BOOT.get() else { return false };
     let end_of_memory = 1 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);

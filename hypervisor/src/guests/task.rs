@@ -111,12 +111,12 @@ impl<V: Virt> Task<V> {
         self.instance.guest.own_cpu(self.index)
     }
 
-    /// When its timer is due, on the host's time stamp counter.
+    /// Returns when its timer is due, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
         self.watched.rests_until().or_else(|| self.cpu.next_alarm())
     }
 
-    /// Whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
+    /// Returns whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
     pub fn may_wake(&mut self, now: u64) -> bool {
         if let Some(until) = self.watched.rests_until() {
             if now >= until {

@@ -92,7 +92,7 @@ impl Watched {
         Some((until, !core::mem::replace(&mut self.was_told, true)))
     }
 
-    /// Whether it gets only a sliver of time.
+    /// Returns whether it gets only a sliver of time.
     pub fn is_throttled(&self) -> bool {
         self.throttle.is_some()
     }
@@ -124,7 +124,7 @@ fn sliver_for(watch: &Watch) -> Sliver {
     if watch.counts_down() { Sliver::EveryMillisecond } else { Sliver::Rare }
 }
 
-/// What is seen of a vCPU between two stretches of running.
+/// Returns what is seen of a vCPU between two stretches of running.
 pub fn sample(vcpu: &impl VcpuState, cpu: &mut Cpu, now: u64) -> Sample {
     let linear = |rip: u64| rip.wrapping_add(vcpu.segment(SegmentName::Cs).base);
     Sample {

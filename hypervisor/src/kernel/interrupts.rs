@@ -96,7 +96,7 @@ fn route_to_this_cpu(line: Override, uart: usize, vector: u8) -> bool {
     input.is_some()
 }
 
-/// Which input a UART's interrupt is; the owner of the end of the host routes it again.
+/// Returns which input a UART's interrupt is; the owner of the end of the host routes it again.
 fn note_input(line: Override, uart: usize) -> Option<(usize, u32)> {
     let (number, input) = input_of(&FIRMWARE.lock(), line.gsi)?;
     ending::note_uart_input(uart, number, input, line.is_level, line.is_active_low);

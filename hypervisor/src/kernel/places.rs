@@ -51,7 +51,7 @@ fn of(cpu: u32) -> Option<&'static Mutex<Place>> {
     all().get(cpu as usize)
 }
 
-/// How many vCPUs one can hold: each has an ASID of its own there.
+/// Returns how many vCPUs one can hold: each has an ASID of its own there.
 pub fn room(virt: &impl Virt) -> usize {
     SLOTS.min(virt.tags() as usize)
 }
@@ -78,12 +78,12 @@ pub fn reopen(cpu: u32) {
     }
 }
 
-/// Whether a CPU takes virtual ones.
+/// Returns whether a CPU takes virtual ones.
 pub fn is_open(cpu: u32) -> bool {
     of(cpu).is_some_and(|place| place.lock().is_open)
 }
 
-/// What those hold and can take that take any.
+/// Returns what those hold and can take that take any.
 pub fn loads() -> Vec<Load> {
     let places = all().iter().enumerate().map(|(cpu, place)| (cpu as u32, place.lock()));
     let open = places.filter(|(_, place)| place.is_open);

@@ -65,7 +65,7 @@ impl Storm {
         }
     }
 
-    /// When the next lines are due.
+    /// Returns when the next lines are due.
     pub fn next_alarm(&self) -> Option<u64> {
         (PHASE.load(Ordering::Relaxed) != CALM).then_some(self.next_at)
     }

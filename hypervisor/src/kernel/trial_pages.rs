@@ -50,7 +50,7 @@ pub fn note_entered(index: u32) {
     }
 }
 
-/// Whether this image is on trial, or has just taken over and shares the machine with the old one.
+/// Returns whether this image is on trial, or has just taken over and shares the machine with the old one.
 pub fn is_on_trial() -> bool {
     PAGES[BOOT_CPU as usize].load(Ordering::Relaxed) != 0
 }

@@ -138,7 +138,7 @@ impl Preparation {
 }
 
 impl Restart {
-    /// How many images will have run.
+    /// Returns how many images will have run.
     pub fn generation(&self) -> u64 {
         self.staged.hand_over.generation
     }

@@ -73,7 +73,7 @@ pub fn take_problem() -> Option<String> {
     PROBLEM.lock().take()
 }
 
-/// Why the new image came back, in words.
+/// Returns why the new image came back, in words.
 fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
     match back {
         Some(Return::Word(::update::trial::word::GIVES_UP, _)) => {

@@ -56,7 +56,7 @@ impl Block {
         self.0.store(content as u8, Ordering::Release);
     }
 
-    /// What it holds; waits for a writer.
+    /// Returns what it holds; waits for a writer.
     pub(super) fn content(&self) -> Content {
         loop {
             match self.0.load(Ordering::Acquire) {

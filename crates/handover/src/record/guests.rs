@@ -20,7 +20,7 @@ impl<'a> Record<'a> {
         self.guest_memory.iter().filter(move |memory| is_of(memory, guest, purpose))
     }
 
-    /// Where a block of a guest is, or of one of its vCPUs.
+    /// Returns where a block of a guest is, or of one of its vCPUs.
     pub fn block_of(&self, kind: BlockKind, guest: u32, vcpu: u32) -> Option<BlockPlace> {
         let numbers = |block: &BlockPlace| (block.kind.get(), block.guest.get(), block.vcpu.get());
         self.blocks.iter().find(|block| numbers(block) == (kind as u32, guest, vcpu))

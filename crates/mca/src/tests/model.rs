@@ -97,7 +97,7 @@ impl Model {
         self
     }
 
-    /// Whether no #MC is being handled any more.
+    /// Returns whether no #MC is being handled any more.
     pub fn is_done(&self) -> bool {
         self.values[&MCG_STATUS] == 0
     }

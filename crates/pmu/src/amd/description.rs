@@ -72,7 +72,7 @@ impl Description {
         Self { is_extended, has_global, counters, counts_reference: family >= 0x19 }
     }
 
-    /// What these counters are called.
+    /// Returns what these counters are called.
     pub const fn name(&self) -> &'static str {
         match (self.is_extended, self.has_global) {
             (false, _) => "perfctr",

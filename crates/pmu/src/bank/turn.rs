@@ -5,7 +5,7 @@ use super::{Bank, HostEvent, Policy, SLOTS, slots};
 use crate::{Backend, CounterSet};
 
 impl<B: Backend> Bank<B> {
-    /// Which slots have overflowed since this was last asked.
+    /// Returns which slots have overflowed since this was last asked.
     pub fn take_overflows(&mut self) -> u16 {
         if !self.is_in {
             return 0;

@@ -31,7 +31,7 @@ impl<B: Backend> VirtualPmu<B> {
         Some(View { counter, what, modes, counts, value: self.bank.read(slot), overflows: self.overflows[slot] })
     }
 
-    /// What a slot's registers say, and whether they enable it.
+    /// Returns what a slot's registers say, and whether they enable it.
     fn programmed(&self, slot: usize) -> Option<(What, Modes, bool)> {
         if let Some(fixed) = slot.checked_sub(INTEL_GENERAL) {
             let (event, _) = intel_registers::fixed_event(self.fixed_control, fixed)?;

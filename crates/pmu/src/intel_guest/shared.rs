@@ -8,7 +8,7 @@ use crate::intel::number::{FIXED_CONTROL, GLOBAL_CLEAR, GLOBAL_CONTROL, SELECT};
 use crate::{Counter, CounterSet, Msrs, pebs, topdown};
 
 impl<M: Msrs + Clone> IntelGuest<M> {
-    /// What of a register that can be written back is not the counters'.
+    /// Returns what of a register that can be written back is not the counters'.
     pub(super) fn other_bits(&self, number: u32) -> u64 {
         let topdown = self.topdown.as_ref();
         match number {

@@ -61,8 +61,8 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Whether the running entity keeps the CPU; gives its slice an end when others have come, and none when they
-    /// have gone.
+    /// Returns whether the running entity keeps the CPU; gives its slice an end when others have come, and none when
+    /// they have gone.
     #[inline]
     fn stays(&mut self, slot: usize) -> bool {
         if self.waiting == 0 {

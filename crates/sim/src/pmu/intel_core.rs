@@ -63,7 +63,7 @@ impl IntelCore {
         self.counters.interrupts + self.pebs.interrupts
     }
 
-    /// Whether nothing of anybody is left in it.
+    /// Returns whether nothing of anybody is left in it.
     pub fn is_clear(&self) -> bool {
         let mut rest = self.clone();
         rest.counters = IntelPmu::default();

@@ -71,7 +71,7 @@ pub struct Speculation {
 }
 
 impl Speculation {
-    /// Whether there is any such register.
+    /// Returns whether there is any such register.
     pub const fn is_offered(self) -> bool {
         self.spec_ctrl != 0 || self.has_ibpb
     }
@@ -139,7 +139,7 @@ impl CpuidTable {
         table
     }
 
-    /// What CPUID returns. Never reads the host: fit for the exit path.
+    /// Returns what CPUID returns. Never reads the host: fit for the exit path.
     #[inline]
     pub fn lookup(&self, leaf: u32, subleaf: u32, view: &CpuidView) -> CpuidResult {
         let indexed = |leaves: &[CpuidResult], index: u32| leaves.get(index as usize).copied().unwrap_or_default();
@@ -201,7 +201,7 @@ impl CpuidTable {
         if view.has_no_apic { without_apic(leaf) } else { leaf }
     }
 
-    /// Whether the CPU that is shown is AMD's, or one like it.
+    /// Returns whether the CPU that is shown is AMD's, or one like it.
     pub fn is_amd(&self) -> bool {
         host_is_amd_like(&self.basic[0])
     }

@@ -85,7 +85,7 @@ mod tests {
         found
     }
 
-    /// What CPUID calls the feature of a bit that it hides.
+    /// Returns what CPUID calls the feature of a bit that it hides.
     fn hidden_feature(bit: &str) -> &str {
         match bit {
             "VMXE" => "VMX",

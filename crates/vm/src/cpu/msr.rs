@@ -204,7 +204,7 @@ const fn classify_plain(msr: u32) -> Option<PlainMsr> {
     })
 }
 
-/// What EFER becomes when the guest writes `wanted` (AMD APM vol. 2, section 3.1.7): `supported` comes from
+/// Returns what EFER becomes when the guest writes `wanted` (AMD APM vol. 2, section 3.1.7): `supported` comes from
 /// [`crate::cpu::cpuid::CpuidTable::supported_efer`], so SVME is #GP. LMA is the CPU's and stays as it is.
 pub const fn check_efer(current: u64, wanted: u64, cr0: u64, supported: u64) -> Result<u64, GeneralProtection> {
     let is_reserved = wanted & !supported != 0 || wanted & efer::SVME != 0;
@@ -259,7 +259,7 @@ impl PlainMsrs {
         }
     }
 
-    /// What RDMSR returns.
+    /// Returns what RDMSR returns.
     pub const fn read(&self, msr: PlainMsr) -> u64 {
         match msr {
             PlainMsr::Constant(value) => value,

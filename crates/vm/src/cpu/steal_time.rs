@@ -70,7 +70,7 @@ impl StealTime {
         Ok(())
     }
 
-    /// What the MSR reads as: what was written.
+    /// Returns what the MSR reads as: what was written.
     pub fn read_msr(&self) -> u64 {
         self.state.msr
     }
@@ -118,7 +118,7 @@ impl StealTime {
         Ok(Self { state: *state })
     }
 
-    /// Where the area is; `None` while it is off. Its low six bits are zero.
+    /// Returns where the area is; `None` while it is off. Its low six bits are zero.
     fn area(&self) -> Option<Gpa> {
         (self.state.msr & ENABLE != 0).then_some(Gpa(self.state.msr & !(ENABLE | RESERVED)))
     }

@@ -63,7 +63,7 @@ impl DebugExit {
         Some(code)
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> DebugExitState {
         self.state.clone()
     }

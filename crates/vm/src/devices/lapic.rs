@@ -87,7 +87,7 @@ impl Lapic {
         self.highest_in_service = 0;
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> LapicState {
         self.state.clone()
     }

@@ -115,7 +115,7 @@ impl Power {
         (value & WANTED == WANTED).then_some(PowerRequest::Reset)
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> PowerState {
         self.state.clone()
     }

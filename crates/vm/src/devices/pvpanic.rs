@@ -69,7 +69,7 @@ impl Pvpanic {
         self.state.last_event
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> PvpanicState {
         self.state.clone()
     }

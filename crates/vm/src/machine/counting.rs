@@ -36,8 +36,8 @@ impl<M: GuestMemory> Machine<M> {
         self.cpuid.counters()
     }
 
-    /// Whether a register is one of AMD's four legacy counters and their selects, in a guest without counters. No bit
-    /// of CPUID hides them (AMD APM vol. 2, section 13.2.1): they read as zero and ignore what is written.
+    /// Returns whether a register is one of AMD's four legacy counters and their selects, in a guest without counters.
+    /// No bit of CPUID hides them (AMD APM vol. 2, section 13.2.1): they read as zero and ignore what is written.
     fn is_idle_counter(&self, number: u32) -> bool {
         matches!(number, PERF_CTL0..=PERF_CTR3) && self.cpuid.is_amd() && self.cpuid.counters().is_none()
     }
@@ -124,7 +124,7 @@ impl Cpu {
         views
     }
 
-    /// Whether any of its performance counters counts.
+    /// Returns whether any of its performance counters counts.
     #[inline]
     pub(super) fn counts(&self) -> bool {
         self.counts
@@ -283,7 +283,7 @@ impl Cpu {
     }
 }
 
-/// Whether anything counts, and what a switch has to do.
+/// Returns whether anything counts, and what a switch has to do.
 #[inline(always)]
 fn noted(pmu: &VcpuCounters) -> (bool, CountersSwitch) {
     let bank = pmu.bank();

@@ -35,7 +35,7 @@ impl Bytes {
         self
     }
 
-    /// What could be read.
+    /// Returns what could be read.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.count]
     }

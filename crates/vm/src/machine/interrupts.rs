@@ -62,7 +62,7 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// Whether other CPUs have sent something that waits.
+    /// Returns whether other CPUs have sent something that waits.
     #[inline]
     pub fn has_mail(&self, cpu: &Cpu) -> bool {
         self.mailboxes.get(cpu.lapic.id() as usize).is_some_and(Mailbox::has_news)

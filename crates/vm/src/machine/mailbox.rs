@@ -58,7 +58,7 @@ impl Mailbox {
         self.addressing.store(addressing.to_word(), Ordering::Release);
     }
 
-    /// Whether a message is for the receiver, whose identifier is `id`.
+    /// Returns whether a message is for the receiver, whose identifier is `id`.
     #[inline]
     pub(super) fn matches(&self, id: u32, destination: Destination, sender_id: u32) -> bool {
         Addressing::from_word(id, self.addressing.load(Ordering::Acquire)).matches(destination, sender_id)
@@ -92,7 +92,7 @@ impl Mailbox {
         let _ = self.start.fetch_update(Ordering::AcqRel, Ordering::Acquire, |start| Some(change(start)));
     }
 
-    /// Whether there is anything to take.
+    /// Returns whether there is anything to take.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         self.has_news.load(Ordering::Acquire)

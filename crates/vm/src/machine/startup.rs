@@ -72,8 +72,8 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// Whether a CPU runs, can be woken by an interrupt, or is about to find news. A CPU that takes news counts as
-    /// alive until they are opened (see `take_mail`), and news are searched for first: so they are not missed in
+    /// Returns whether a CPU runs, can be woken by an interrupt, or is about to find news. A CPU that takes news counts
+    /// as alive until they are opened (see `take_mail`), and news are searched for first: so they are not missed in
     /// between.
     pub(super) fn is_anyone_alive(&self) -> bool {
         self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0

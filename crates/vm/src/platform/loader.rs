@@ -50,7 +50,7 @@ pub enum KernelKind {
     Multiboot,
 }
 
-/// What kind of kernel an image is.
+/// Returns what kind of kernel an image is.
 pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
     if linux::is_linux(image) {
         return Ok(KernelKind::Linux);

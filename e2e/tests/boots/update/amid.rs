@@ -39,7 +39,7 @@ const MOMENTS: &[Moment] = &[
 /// Emulated CPUs waited for cores.
 const TOO_LONG: &str = "waited too long";
 
-/// Whether the host's log reports this behind its first `heard` lines.
+/// Returns whether the host's log reports this behind its first `heard` lines.
 fn has_said(seen: &Transcript, heard: usize, part: &str) -> bool {
     seen.host.iter().skip(heard).any(|line| line.contains(part))
 }

@@ -94,7 +94,7 @@ fn busy_guest(options: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// What the guest's kernel reports was stolen. The answer's number is not in what is typed.
+/// Returns what the guest's kernel reports was stolen. The answer's number is not in what is typed.
 fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
     host.types(BUSY, &format!("read a b c d e f g h i j < /proc/stat; echo answer {question} is $i.\n"))?;
     let words = format!("answer {question} is ");

@@ -74,7 +74,7 @@ impl<V: Virt> Executive<V> {
         false
     }
 
-    /// Where each would go: the heaviest first, each to the one that has least to do.
+    /// Returns where each would go: the heaviest first, each to the one that has least to do.
     fn targets(&self) -> Result<Vec<(usize, u32)>, NoRoom> {
         let weight =
             |(slot, task): (usize, &Option<Box<Task<V>>>)| Some((slot, u32::from(task.as_ref()?.weight().get())));

@@ -20,7 +20,7 @@ impl ControlEnds {
         self.backlog.pop_front().or_else(|| self.output.dequeue())
     }
 
-    /// What waits, all in one place; where more may come.
+    /// Returns what waits, all in one place; where more may come.
     fn gather(&mut self) -> &VecDeque<u8> {
         while let Some(byte) = self.output.dequeue() {
             self.backlog.push_back(byte);

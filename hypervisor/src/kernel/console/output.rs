@@ -109,18 +109,19 @@ pub fn step() -> Step {
     step
 }
 
-/// Whether nothing was left to print when somebody last looked.
+/// Returns whether nothing was left to print when somebody last looked.
 pub fn is_done() -> bool {
     IS_DONE.load(Ordering::Relaxed)
 }
 
-/// When the UART is to be polled, in TSC ticks, if something waits for it.
+/// Returns when the UART is to be polled, in TSC ticks, if something waits for it.
 pub fn next_poll() -> Option<u64> {
     let at = NEXT_POLL.load(Ordering::Relaxed);
     (at != 0).then_some(at)
 }
 
-/// Whether the calling CPU is the one to poll now: the next poll is later, so that no CPU sets an alarm in the past.
+/// Returns whether the calling CPU is the one to poll now: the next poll is later, so that no CPU sets an alarm in the
+/// past.
 pub fn take_due_poll() -> bool {
     let Some(at) = next_poll() else { return false };
     let now = cpu::tsc();

@@ -92,7 +92,7 @@ pub fn adopt_parked(ids: &[u32]) -> Vec<u32> {
     marked
 }
 
-/// Which of `count` CPUs the operator wants from the start, but for the first, which is there.
+/// Returns which of `count` CPUs the operator wants from the start, but for the first, which is there.
 pub fn wanted(options: &Options, count: u32) -> Vec<u32> {
     if let Some(list) = &options.cpu {
         if let Some(absent) = list.numbers().find(|number| *number >= count) {

@@ -81,7 +81,7 @@ pub fn note_way(index: u32) {
     timeline::spent(Name::GoingOnline, index, stamps.synchronised, stamps.online);
 }
 
-/// Where a self-test makes this CPU stop for good.
+/// Returns where a self-test makes this CPU stop for good.
 pub fn stop_at(index: u32) -> Option<Phase> {
     let (_, options) = BOOT.get()?;
     options.self_tests.iter().find_map(|test| match *test {

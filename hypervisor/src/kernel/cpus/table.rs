@@ -89,13 +89,13 @@ pub fn others() -> impl Iterator<Item = (u32, u32)> {
     others.filter_map(|index| Some((index, apic_id(index)?)))
 }
 
-/// Whether all CPUs' clocks agree, as far as is known.
+/// Returns whether all CPUs' clocks agree, as far as is known.
 pub fn clocks_agree() -> bool {
     let mut outcomes = others().filter_map(|(index, _)| cell(index).map(|cell| cell.sync().outcome));
     outcomes.all(|outcome| matches!(outcome, SyncOutcome::Skipped | SyncOutcome::Agrees | SyncOutcome::Corrected))
 }
 
-/// How many CPUs can be used.
+/// Returns how many CPUs can be used.
 pub fn count() -> u32 {
     APIC_IDS.get().map_or(1, |ids| ids.len() as u32)
 }
@@ -105,7 +105,7 @@ pub fn apic_id(index: u32) -> Option<u32> {
     APIC_IDS.get()?.get(index as usize).copied()
 }
 
-/// Where the CPU with this number stands.
+/// Returns where the CPU with this number stands.
 pub fn state(index: u32) -> Option<State> {
     apic_id(index)?;
     let state = || cell(index).map(CpuCell::state);

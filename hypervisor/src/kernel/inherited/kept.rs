@@ -12,7 +12,7 @@ use super::conversation::{Conversation, conversation_of};
 use super::record::{RECORD, record};
 use crate::arch::memory;
 
-/// How many records the image before has logged on this CPU of its; `None` if it has left no log of it.
+/// Returns how many records the image before has logged on this CPU of its; `None` if it has left no log of it.
 pub fn logged(cpu: u32) -> Option<u64> {
     ring_of(cpu).map(|ring| ring.records.get())
 }
@@ -55,8 +55,8 @@ pub fn with_events(adopt: impl Fn(&[u8], u64)) {
     }
 }
 
-/// What the image before handed over last of all: the conversation, and when guests stopped. For an image that has
-/// taken over.
+/// Returns what the image before handed over last of all: the conversation, and when guests stopped. For an image that
+/// has taken over.
 pub fn late() -> Option<(Conversation, Stamps)> {
     with_late(|late, _| (conversation_of(late.control), late.stamps))
 }

@@ -49,17 +49,17 @@ pub struct Known {
     pub is_update: bool,
 }
 
-/// Which image since the machine was powered on this is, from 1.
+/// Returns which image since the machine was powered on this is, from 1.
 pub fn generation() -> u64 {
     KNOWN.get().map_or(1, |known| known.generation)
 }
 
-/// What the image before handed over; `None` where a loader started this one.
+/// Returns what the image before handed over; `None` where a loader started this one.
 pub fn known() -> Option<&'static Known> {
     KNOWN.get()
 }
 
-/// Which build the image before is, by its record, or else by its file; empty where neither states one.
+/// Returns which build the image before is, by its record, or else by its file; empty where neither states one.
 pub fn old_build() -> &'static str {
     match known().map_or("", |known| known.old_build.as_str()) {
         "" => OLD_BUILD.call_once(build_of_previous_file),
@@ -97,7 +97,7 @@ pub fn announce() {
     }
 }
 
-/// Whether guests go on from where the image before left them.
+/// Returns whether guests go on from where the image before left them.
 pub fn is_update() -> bool {
     KNOWN.get().is_some_and(|known| known.is_update)
 }
@@ -107,7 +107,7 @@ pub fn record() -> Option<Record<'static>> {
     *RECORD.lock()
 }
 
-/// What an image on trial has: its memory, and the switch pages by which it came.
+/// Returns what an image on trial has: its memory, and the switch pages by which it came.
 ///
 /// # Errors
 /// The record names none.
@@ -125,7 +125,7 @@ pub fn file(purpose: Purpose) -> Option<&'static [u8]> {
     room.get(..u64::from_le_bytes(*length) as usize)
 }
 
-/// Whether a self-test wants this failure, in the image of this generation.
+/// Returns whether a self-test wants this failure, in the image of this generation.
 pub fn fails_by(test: SelfTest, wanted: u64) -> bool {
     generation() == wanted && BOOT.get().is_some_and(|(_, options)| options.self_tests.contains(&test))
 }
@@ -138,12 +138,12 @@ pub fn members() -> impl Iterator<Item = (u32, u32, u64)> {
     cpus.iter().map(|one| (one.number.get(), one.apic_id.get(), one.mailbox.get()))
 }
 
-/// Whether the clock's rates are known.
+/// Returns whether the clock's rates are known.
 pub fn has_clock() -> bool {
     KNOWN.get().is_some()
 }
 
-/// Whether all clocks agreed.
+/// Returns whether all clocks agreed.
 pub fn clocks_agree() -> bool {
     RECORD.lock().is_some_and(|record| record.host.clocks_agree.get() == 1)
 }

@@ -96,7 +96,7 @@ fn send(uart: &mut Uart, id: u32, reply: &Reply<'_>) {
     }
 }
 
-/// What host it was. What only a lock would report is left at 0.
+/// Returns what host it was. What only a lock would report is left at 0.
 fn describe() -> BorrowedInfo<'static> {
     let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     BorrowedInfo {

@@ -55,7 +55,7 @@ impl Cause<'_> {
         instruction.into_iter().chain(addresses[..count].iter().copied()).take(BACKTRACE_ADDRESSES).collect()
     }
 
-    /// What the first line of the backtrace is called: 0 for the failing instruction, 1 for a return address.
+    /// Returns what the first line of the backtrace is called: 0 for the failing instruction, 1 for a return address.
     fn first_number(&self) -> usize {
         usize::from(self.code.is_none())
     }

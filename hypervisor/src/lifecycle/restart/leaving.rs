@@ -29,7 +29,7 @@ const SPOILT_AT: u64 = 0x8000;
 static IS_PARKING: AtomicBool = AtomicBool::new(false);
 static SWITCH_PAGES: Once<SwitchPages> = Once::new();
 
-/// Whether every CPU is to park now.
+/// Returns whether every CPU is to park now.
 pub fn is_parking() -> bool {
     IS_PARKING.load(Ordering::Acquire)
 }

@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// What was sent, if it was.
+    /// Returns what was sent, if it was.
     pub fn into_upload(self) -> Option<Box<Upload>> {
         match self.file {
             File::Resident(_) => None,
@@ -75,7 +75,7 @@ impl Source {
         }
     }
 
-    /// What was sent, if it is a bundle: it is handed over to the next image, whose bundle it is.
+    /// Returns what was sent, if it is a bundle: it is handed over to the next image, whose bundle it is.
     pub fn next_bundle(&self) -> Option<&Upload> {
         match &self.file {
             File::Uploaded(upload) if upload.is_bundle() => Some(upload),

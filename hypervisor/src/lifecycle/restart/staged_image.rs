@@ -60,7 +60,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// Where it is.
+    /// Returns where it is.
     pub fn range(&self) -> PhysRange {
         match self {
             Self::Open(frames) => frames.range(),
@@ -109,7 +109,7 @@ impl StagedImage {
         is_over
     }
 
-    /// Whether it may run. Everything has been hashed.
+    /// Returns whether it may run. Everything has been hashed.
     pub fn judge(self: Box<Self>, file: &[u8]) -> Result<Box<Trusted>, StageError> {
         let Self { image, slot, policy, check, ticks } = *self;
         let hashed = Hashed { bytes: check.bytes(), ticks };

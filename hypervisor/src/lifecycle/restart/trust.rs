@@ -21,7 +21,7 @@ pub fn trust() -> Trust<'static> {
     }
 }
 
-/// What is demanded of the next image's security version.
+/// Returns what is demanded of the next image's security version.
 pub fn floor() -> Floor {
     let allow_downgrade = GUESTS.get().and_then(|guests| guests.bundle.manifest().host.allow_downgrade);
     Floor::new(SECURITY_VERSION, allow_downgrade, !keys().is_empty())

@@ -45,12 +45,12 @@ impl Upload {
         Ok(Self { arrival, frames: OwnedFrames::new(frames), is_foreseen: false })
     }
 
-    /// Whether this is what is being sent.
+    /// Returns whether this is what is being sent.
     pub fn is(&self, announced: &Announced<UploadKind>) -> bool {
         self.arrival.announced() == *announced
     }
 
-    /// Whether it is a bundle rather than an image.
+    /// Returns whether it is a bundle rather than an image.
     pub fn is_bundle(&self) -> bool {
         self.arrival.announced().kind == UploadKind::Bundle
     }
@@ -97,22 +97,22 @@ impl Upload {
         Ok(())
     }
 
-    /// Whether all of it is there, as it was announced.
+    /// Returns whether all of it is there, as it was announced.
     pub fn is_whole(&self) -> bool {
         self.arrival.is_whole()
     }
 
-    /// When it is forgotten unless something comes.
+    /// Returns when it is forgotten unless something comes.
     pub fn abandoned_at(&self) -> u64 {
         self.arrival.abandoned_at()
     }
 
-    /// What is there.
+    /// Returns what is there.
     pub fn file(&self) -> &[u8] {
         self.frames.bytes().get(..self.arrival.next_offset() as usize).unwrap_or_default()
     }
 
-    /// Where it lies.
+    /// Returns where it lies.
     pub fn range(&self) -> PhysRange {
         PhysRange::from_start(self.frames.range().start(), self.arrival.announced().bytes).unwrap_or_default()
     }

@@ -54,19 +54,19 @@ pub struct HostBlackout {
     blackout: Blackout,
 }
 
-/// Whether the calling CPU is to go to the blackout.
+/// Returns whether the calling CPU is to go to the blackout.
 #[inline]
 pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Whether an NMI is one that was sent to fetch a CPU from an image on trial: the CPU may have been back
+/// Returns whether an NMI is one that was sent to fetch a CPU from an image on trial: the CPU may have been back
 /// for long, and in a guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
     watchdog::takes_nmi() || is_open() || trial_pages::is_on_trial()
 }
 
-/// How long the blackout may last before all go back, in microseconds.
+/// Returns how long the blackout may last before all go back, in microseconds.
 pub fn limit_us() -> u64 {
     BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
 }
@@ -131,12 +131,12 @@ impl HostBlackout {
         self.staged.as_ref().map_or(&self.words, |staged| staged.switch_pages.takeover())
     }
 
-    /// Where guests are saved.
+    /// Returns where guests are saved.
     pub fn blocks(&self) -> &Blocks {
         &self.blocks
     }
 
-    /// Where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
+    /// Returns where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
     pub fn fault_point(&self) -> Option<String> {
         let staged = self.staged.as_ref()?;
         let pages = || self.blackout.members().filter_map(|index| staged.switch_pages.trial_page(index));
@@ -146,12 +146,12 @@ impl HostBlackout {
         Some(format!("{point}: {waits} waits, {hits} NMIs"))
     }
 
-    /// Whether all are back.
+    /// Returns whether all are back.
     pub fn are_all_back(&self) -> bool {
         self.takeover().are_all_back()
     }
 
-    /// How long after the order to stop the last CPU came back.
+    /// Returns how long after the order to stop the last CPU came back.
     pub fn lasted_ns(&self) -> u64 {
         timer::ticks_to_ns(self.blackout.lasted())
     }

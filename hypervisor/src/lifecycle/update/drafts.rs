@@ -43,7 +43,7 @@ impl Blocks {
         self.hand_over_state.save_host(self.version, stamps, conversation)
     }
 
-    /// Where this is saved.
+    /// Returns where this is saved.
     pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
         self.hand_over_state.block(kind, owner)
     }
@@ -92,7 +92,7 @@ impl Drop for Drafts {
     }
 }
 
-/// Whether the calling CPU may be to save.
+/// Returns whether the calling CPU may be to save.
 #[inline]
 pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)

@@ -211,7 +211,7 @@ impl HandOverState {
         self.blocks.iter().filter(is_draft).for_each(|block| block.with(|bytes| bytes[..HEAD_BYTES].fill(0)));
     }
 
-    /// Where this is saved.
+    /// Returns where this is saved.
     pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
         let wanted = (kind as u32, owner.guest, owner.vcpu);
         self.blocks
@@ -219,14 +219,15 @@ impl HandOverState {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Whether all vCPUs have been saved. One whose guest ended, or has been reset, since this was packed
+    /// Returns whether all vCPUs have been saved. One whose guest ended, or has been reset, since this was packed
     /// has not.
     pub fn has_all_vcpus(&self) -> bool {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
         vcpus.all(|block| block.with(|bytes| handover::block::identify(bytes).is_some()))
     }
 
-    /// Whether every guest still is what it was when this was packed, and no memory has been found damaged since.
+    /// Returns whether every guest still is what it was when this was packed, and no memory has been found damaged
+    /// since.
     pub fn is_current<V: Virt>(&self) -> bool {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         let is_same_memory = self.retired == retired::count();

@@ -140,7 +140,7 @@ extern "C" fn enter(index: u64) -> ! {
     cpus::take_over(index, page)
 }
 
-/// When this image's first instruction was, on trial.
+/// Returns when this image's first instruction was, on trial.
 pub fn entered_at() -> u64 {
     ENTERED_AT.load(Ordering::Relaxed)
 }

@@ -54,17 +54,17 @@ impl Preparing {
         Self { staged, drafts: Some(order), asked, state, _span: span }
     }
 
-    /// When it was asked for.
+    /// Returns when it was asked for.
     pub fn asked(&self) -> u64 {
         self.asked
     }
 
-    /// Whether every guest still is what the new image was given about it.
+    /// Returns whether every guest still is what the new image was given about it.
     pub fn is_current<V: Virt>(&self) -> bool {
         self.staged.hand_over.hand_over_state.is_current::<V>()
     }
 
-    /// What is ready to go.
+    /// Returns what is ready to go.
     pub fn into_staged(self) -> Staged {
         if let Some(page) = self.staged.switch_pages.trial_page(BOOT_CPU) {
             page.stamps[BUSY_TICKS].store(self.state.spent(), Relaxed);
@@ -72,7 +72,7 @@ impl Preparing {
         self.staged
     }
 
-    /// When the next slice is due.
+    /// Returns when the next slice is due.
     pub fn alarm(&self) -> u64 {
         self.state.alarm()
     }
@@ -119,7 +119,7 @@ impl Preparing {
         }
     }
 
-    /// What there is to report of it when it is given up although it could go on.
+    /// Returns what there is to report of it when it is given up although it could go on.
     pub fn dry_run_report(&self) -> UpdateReport {
         let hand_over = &self.staged.hand_over;
         let staging_memory =
@@ -149,7 +149,7 @@ pub fn guests_have_changed() -> Refusal {
     Refusal { code: RefusalCode::WrongState, reason, hint: "update again".to_string() }
 }
 
-/// What has come of the drafts; `problem` is set if one could not be saved.
+/// Returns what has come of the drafts; `problem` is set if one could not be saved.
 fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) -> prepare::Drafts {
     match drafts.as_mut().map(Drafts::outcome) {
         Some(None) => prepare::Drafts::Missing,

@@ -41,7 +41,7 @@ impl Settling {
         Self { state: settle::Settling::begin(&Tsc), report: UpdateReport::default(), stamps: Vec::new() }
     }
 
-    /// When the next step is due.
+    /// Returns when the next step is due.
     pub fn alarm(&self) -> u64 {
         self.state.alarm()
     }
@@ -122,7 +122,7 @@ fn take_consoles() {
     }
 }
 
-/// Whether every CPU is back with its guests, and has reported when.
+/// Returns whether every CPU is back with its guests, and has reported when.
 fn has_everybody_entered() -> bool {
     trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
 }

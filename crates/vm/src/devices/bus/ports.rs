@@ -43,7 +43,7 @@ impl PortMap {
         Self { cells: Box::new([UNCLAIMED; CELLS]), claims: Vec::new() }
     }
 
-    /// Whether no other device answers the same accesses to one of the ports, and they can be claimed at all.
+    /// Returns whether no other device answers the same accesses to one of the ports, and they can be claimed at all.
     pub fn is_free(&self, first: u16, count: u16, widths: Widths) -> bool {
         let overlaps = |claim: &PortClaim| {
             claim.widths == widths && first < claim.first + claim.count && claim.first < first.saturating_add(count)

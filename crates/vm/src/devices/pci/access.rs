@@ -38,7 +38,7 @@ impl ConfigAccess {
         self.registers().next().flatten()
     }
 
-    /// Whether it touches registers of this range.
+    /// Returns whether it touches registers of this range.
     pub(super) fn touches(self, first: usize, end: usize) -> bool {
         self.registers().flatten().any(|register| (first..end).contains(&usize::from(register)))
     }

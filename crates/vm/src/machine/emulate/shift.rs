@@ -87,7 +87,7 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
         Ok(())
     }
 
-    /// How far to shift: CL or an immediate, five bits of it, or six for 64-bit operands.
+    /// Returns how far to shift: CL or an immediate, five bits of it, or six for 64-bit operands.
     fn shift_count(&self, operand: u32) -> Result<u32, Refused> {
         let count = match self.instruction.op_kind(operand) {
             OpKind::Register => register::of(self.instruction, operand)?.read(self.vcpu),

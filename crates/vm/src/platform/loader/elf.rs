@@ -34,7 +34,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Where its memory ends.
+    /// Returns where its memory ends.
     pub fn end(&self) -> u64 {
         self.physical.saturating_add(self.memory_bytes)
     }

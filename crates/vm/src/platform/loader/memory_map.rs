@@ -35,7 +35,7 @@ pub const MAX_MAP_ENTRIES: usize = 6;
 /// A whole map, ascending, without overlaps.
 pub type MemoryMap = ArrayVec<MapEntry, MAX_MAP_ENTRIES>;
 
-/// Where the first stretch of memory ends, for a guest of `memory_bytes` bytes.
+/// Returns where the first stretch of memory ends, for a guest of `memory_bytes` bytes.
 pub(super) fn low_memory_end(memory_bytes: u64) -> u64 {
     memory_bytes.min(layout::LOW_MEMORY_END.0)
 }

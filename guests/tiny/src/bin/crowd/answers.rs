@@ -29,7 +29,7 @@ pub fn expect(what: &'static str, item: u64, got: u64, wanted: u64) -> Result<()
     if got == wanted { Ok(()) } else { Err(Wrong { what, item, got, wanted }) }
 }
 
-/// What each CPU has counted of a vector.
+/// Returns what each CPU has counted of a vector.
 pub fn counts(vector: u8) -> [u32; MOST] {
     core::array::from_fn(|cpu| count_of(cpu, vector))
 }

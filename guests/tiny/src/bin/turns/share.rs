@@ -80,7 +80,7 @@ impl Clock {
         (ns / NANOSECONDS) as u64
     }
 
-    /// When that second begins, on the counter.
+    /// Returns when that second begins, on the counter.
     fn tick_of(&self, second: u64) -> u64 {
         let ns = (u128::from(second) * NANOSECONDS).saturating_sub(self.zero_ns);
         (ns * self.khz / 1_000_000) as u64

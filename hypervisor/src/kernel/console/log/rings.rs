@@ -62,7 +62,7 @@ pub fn legacies() -> impl Iterator<Item = Legacy> {
     })
 }
 
-/// Whether CPU `index` has a ring of its own.
+/// Returns whether CPU `index` has a ring of its own.
 pub fn has_ring(index: u32) -> bool {
     RINGS.get(index as usize).is_some_and(Once::is_completed)
 }
