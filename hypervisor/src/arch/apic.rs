@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::trap::vector;
 use super::{address, cpu};
 
-/// Where the register page is mapped in xAPIC mode.
+/// The address at which the register page is mapped in xAPIC mode.
 pub const MAPPED_AT: u64 = address::DEVICES;
 
 const MSR_APIC_BASE: u32 = 0x1b;
@@ -46,7 +46,7 @@ static IS_X2APIC: AtomicBool = AtomicBool::new(false);
 /// Physical address of the xAPIC register page.
 static PHYSICAL: AtomicU64 = AtomicU64::new(0xfee0_0000);
 
-/// Which mode is wanted.
+/// The mode that the operator wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Memory-mapped registers.
@@ -55,7 +55,7 @@ pub enum Mode {
     X2apic,
 }
 
-/// Why the mode that was asked for is not used.
+/// The reason for which the mode that was asked for is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotChosen {
     /// The CPU has no x2APIC mode.

@@ -42,19 +42,19 @@ pub enum Source {
     Loader {
         /// The magic number of the protocol that it speaks.
         protocol: u32,
-        /// Where what it left lies.
+        /// The address of what it left.
         start_info: PhysAddr,
     },
     /// The image that ran before.
     Predecessor {
-        /// Where its hand-over record lies.
+        /// The address of its hand-over record.
         record: PhysAddr,
     },
     /// The image that runs, which may replace itself by this one.
     Judge {
-        /// Where its hand-over record lies.
+        /// The address of its hand-over record.
         record: PhysAddr,
-        /// Where the way back is.
+        /// The address of the page that leads back.
         page: u64,
     },
 }
@@ -93,7 +93,7 @@ static NOTE: ElfNote = ElfNote {
     security_version: SECURITY_VERSION,
 };
 
-/// What the note states of it: read where it lies, while the boot page tables show it.
+/// The note's statement of it: read where it lies, while the boot page tables show it.
 static NEWEST_VERSION: AtomicU32 = AtomicU32::new(0);
 
 /// The newest hand-over version that this image reads and writes: what its note states, so that a test that cuts the
@@ -112,7 +112,7 @@ fn read_own_note() {
     NEWEST_VERSION.store(unsafe { (at as *const u32).read_volatile() }, Ordering::Relaxed);
 }
 
-/// What scripts/build.sh calls this build: the commit it is made from.
+/// The name that scripts/build.sh gives this build: the commit it is made from.
 pub const BUILD: &str = match option_env!("BATON_BUILD") {
     Some(build) => build,
     None => "",
@@ -124,12 +124,12 @@ pub fn build_id() -> [u8; 20] {
     unsafe { ((super::address::build_note() + 16) as *const [u8; 20]).read() }
 }
 
-/// How far from where the image is linked to lie it does lie: its slot's address less 2 MiB.
+/// The distance of the image from its link address: its slot's address less 2 MiB.
 static MOVED_BY: AtomicU64 = AtomicU64::new(0);
 /// Whether [`MOVED_BY`] is known.
 static IS_PLACED: AtomicBool = AtomicBool::new(false);
 
-/// What is written at the far end of the boot stack.
+/// The mark at the far end of the boot stack.
 const STACK_END: u64 = 0x6461_6544_6b63_6174;
 
 /// Marks the far end of the boot stack, which has no guard page. For an image that no loader has left words there.

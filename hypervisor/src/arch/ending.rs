@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the end of the host takes of the machine: stopping the other CPUs, resting, notifying pvpanic, interrupts
+//! The machine's part of the end of the host: stopping the other CPUs, resting, notifying pvpanic, interrupts
 //! of the UARTs for the owner of the end, and the memory that outlasts a reset.
 //!
 //! Nothing here allocates, logs or waits for a lock.
@@ -15,8 +15,8 @@ use super::ioapic::IoApic;
 use super::trap::vector;
 use super::{apic, cpu, percpu, port, timer};
 
-/// Where the epitaph is: right below the image, where neither firmware nor the loaders that Baton knows put anything.
-/// The address is the same in every version, so that the next Baton finds what this one left.
+/// The address of the epitaph: right below the image, where neither firmware nor the loaders that Baton knows put
+/// anything. The address is the same in every version, so that the next Baton finds what this one left.
 pub const EPITAPH: PhysAddr = PhysAddr(0x20_0000 - EPITAPH_BYTES as u64);
 /// One step of the delay loop: as long as Linux's.
 const DELAY_STEP_US: u64 = 100_000;
@@ -24,7 +24,7 @@ const KNOWN: u32 = 1 << 31;
 const LEVEL: u32 = 1 << 30;
 const ACTIVE_LOW: u32 = 1 << 29;
 
-/// Which CPU ends the host, if any does, and which have stopped.
+/// The CPU that ends the host, if any does, and those that have stopped.
 pub static ENDING: Ending = Ending::new();
 /// The epitaph's memory is mapped and nobody else's.
 static HAS_EPITAPH: AtomicBool = AtomicBool::new(false);

@@ -16,7 +16,7 @@ use super::cpu;
 /// Up to here a copy goes by quadwords.
 const SHORT_BYTES: usize = 64;
 
-/// Where the frames of guests come from, and where they go. The policy (huge pages, NUMA nodes, scrubbing) is above
+/// The source of guests' frames, to which they return. The policy (huge pages, NUMA nodes, scrubbing) is above
 /// this module, so each guest's memory carries it.
 #[derive(Debug)]
 pub struct FrameSource {
@@ -29,11 +29,11 @@ pub struct FrameSource {
 /// One piece of guest memory: contiguous for the guest and for the host.
 #[derive(Debug)]
 pub struct Slot {
-    /// Where the guest sees it.
+    /// The guest's address of it.
     pub gpa: u64,
     /// Where it is.
     pub physical: u64,
-    /// How much.
+    /// Its size.
     pub bytes: u64,
     /// Its owner: taken when the memory is given back.
     frames: Option<FrameRange>,
@@ -42,7 +42,7 @@ pub struct Slot {
 /// All memory of one guest. Dropping it gives the frames back.
 #[derive(Debug)]
 pub struct GuestRam {
-    /// Where the host sees the memory at guest address 0, and how much of it there is.
+    /// The host's address of the memory at guest address 0, and its size.
     low_base: u64,
     low_bytes: u64,
     slots: ArrayVec<Slot, 2>,

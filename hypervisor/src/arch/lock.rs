@@ -12,7 +12,7 @@ use super::percpu::{self, PerCpu};
 use super::reminder::Reminder;
 use super::{apic, cpu, timer, trap};
 
-/// How long a CPU may take to flush its TLB. It does so as soon as it takes interrupts; but an emulator on
+/// The time that a CPU may take to flush its TLB. It does so as soon as it takes interrupts; but an emulator on
 /// a crowded machine may let one wait for seconds.
 const LIMIT_US: u64 = 5_000_000;
 
@@ -22,7 +22,7 @@ static ROUND: AtomicU64 = AtomicU64::new(0);
 /// Frames that are locked; dropped, they can be written again, and are given back.
 pub struct LockedFrames(Option<OwnedFrames>);
 
-/// Why frames could not be locked; they are given back.
+/// The reason for which frames could not be locked; they are given back.
 #[derive(Clone, Copy, Debug)]
 pub enum LockError {
     /// No memory for a page table.

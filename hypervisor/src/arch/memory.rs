@@ -18,7 +18,7 @@ use super::{boot, cpu, switch_pages};
 pub static FRAMES: Mutex<Frames<'static>> = Mutex::new(Frames::new());
 static HOST_TABLES: Mutex<Option<Tables<Host>>> = Mutex::new(None);
 
-/// Why the host's own address space could not be built. Fatal.
+/// The reason for which the host's address space could not be built. Fatal.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "the refusal's details are for the panic's message")]
 pub enum MemoryError {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each CPU owns, found through GS.
+//! The data of each CPU, found through GS.
 
 use alloc::boxed::Box;
 use core::arch::asm;
@@ -13,7 +13,7 @@ use wire::CpuPerf;
 use super::figures::Figures;
 use super::{apic, cpu, trap};
 
-/// Where the calling CPU finds its own data.
+/// The register that holds the address of the calling CPU's data.
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
 
 /// One CPU's own data. Interrupt handlers raise its flags, the CPU's loop lowers them.
@@ -33,7 +33,7 @@ pub struct PerCpu {
     pub holds_one: AtomicBool,
     /// It has come online and not left.
     is_here: AtomicBool,
-    /// When it last came online.
+    /// The time at which it last came online.
     online_since: AtomicU64,
     /// Ticks since then in which it had nothing to do.
     idle_ticks: AtomicU64,
@@ -43,9 +43,9 @@ pub struct PerCpu {
     pub flushed_at: AtomicU64,
     /// Errors of the hardware that its loop has to account for.
     pub damage: Pending,
-    /// Where its samples go while a profile is taken.
+    /// The place of its samples while a profile is taken.
     pub samples: Place,
-    /// What the host's counters state of it.
+    /// The values of the host's counters on it.
     pub figures: Figures<CpuPerf>,
 }
 

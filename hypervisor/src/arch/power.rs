@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 4096;
 const PCI_ADDRESS: u16 = 0xcf8;
 const PCI_DATA: u16 = 0xcfc;
 
-/// What the tables state; read when nothing may be locked.
+/// The tables' contents; read when nothing may be locked.
 static POWER: Once<Power> = Once::new();
 
 /// Notes how this machine is powered off and reset. Its registers in memory are mapped by [`pages`].

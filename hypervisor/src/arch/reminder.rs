@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When those that have been interrupted, and have not answered, are interrupted once more.
+//! The repetition of interrupts to CPUs that have not answered.
 //!
 //! An interrupt is not lost between real CPUs. QEMU's emulator can lose one: VMRUN with a virtual interrupt
 //! changes the CPU's pending requests there without the lock under which others add to them. It is heard with the

@@ -30,7 +30,7 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 pub struct Sampling {
     frames: OwnedFrames,
     cpus: u32,
-    /// How often samples were reported: each time another CPU's come first.
+    /// The number of reports of samples: each time another CPU's come first.
     first: u32,
 }
 

@@ -34,7 +34,7 @@ unsafe extern "C" {
 }
 
 const MSR_TSC_ADJUST: u32 = 0x3b;
-/// Where the BIOS of old jumps after a reset that was not one: a far pointer (MP specification 1.4, B.4).
+/// The vector to which an old BIOS jumps after a warm reset: a far pointer (MP specification 1.4, B.4).
 const WARM_RESET_VECTOR: u64 = 0x467;
 /// CMOS shutdown code 0Ah: jump through the vector, no end of interrupt.
 const SHUTDOWN_REGISTER: u8 = 0x0f;
@@ -49,7 +49,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Tops of the stacks by number; 0 for one that may not start. Each has its own: one that comes after it was given up
 /// harms nobody, one that leaves and comes back finds it.
 static STACKS: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
-/// What a started CPU goes on with.
+/// The function that a started CPU goes on with.
 static ENTRY: spin::Once<fn() -> !> = spin::Once::new();
 
 /// No memory for stacks, or none below 1 MiB for CPUs' first steps.
@@ -125,7 +125,7 @@ extern "C" fn ap_entry() -> ! {
 pub struct Machine {
     /// Identifiers by number.
     apic_ids: &'static [u32],
-    /// When the calling CPU's timer wakes it; setting it costs more than a sleep that ends too soon.
+    /// The time at which the calling CPU's timer wakes it; setting it costs more than a sleep that ends too soon.
     alarm: Option<u64>,
     is_virtual: bool,
 }

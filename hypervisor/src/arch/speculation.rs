@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is done about speculation vulnerabilities, by the instructions that do it. `mitigations` decides;
+//! Mitigations of speculation vulnerabilities, by the instructions that carry them out. `mitigations` decides;
 //! `svm/switch.S` has what is done at entries and exits.
 //!
 //! Registers: EFER.AIBRSE (AMD APM vol. 2, section 3.1.7), SPEC_CTRL and PRED_CMD (section 3.2.9), DE_CFG and BP_CFG

@@ -7,13 +7,13 @@ use spin::Mutex;
 
 use super::{address, apic, cpu, port};
 
-/// Where the HPET's page is mapped.
+/// The address at which the HPET's page is mapped.
 pub const HPET_MAPPED_AT: u64 = address::DEVICES + 0x20_0000;
 
 /// 3.579545 MHz (ACPI 6.5, section 4.8.3.3).
 const PM_TIMER_PERIOD_FEMTOSECONDS: u64 = 279_365_114;
 const FEMTOSECONDS: u128 = 1_000_000_000_000_000;
-/// How long the first look lasts: a millisecond. What it does not know is measured later, see [`refine`].
+/// The length of the first measurement: a millisecond. What it does not know is measured later, see [`refine`].
 const FIRST_LOOK_FEMTOSECONDS: u64 = 1_000_000_000_000;
 /// Readings of which the closest counts.
 const CLOSEST_OF: u32 = 8;
@@ -47,7 +47,7 @@ pub fn start_at(ticks: u64) {
     TSC_AT_BOOT.store(ticks, Ordering::Relaxed);
 }
 
-/// What [`calibrate`] found, and when time started: for the next image, which need not measure anything.
+/// The rates that [`calibrate`] found, and the start of time: for the next image, which need not measure anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Ticks of the time stamp counter per second.

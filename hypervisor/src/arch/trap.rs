@@ -62,7 +62,7 @@ pub mod vector {
     pub const SPURIOUS: u8 = 0xff;
 }
 
-/// What the stubs leave on the stack, lowest address first.
+/// The registers that the stubs leave on the stack, lowest address first.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct TrapFrame {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a virtualization extension does for the rest of the hypervisor. Nothing above this trait knows which one it is.
+//! The interface of a virtualization extension to the rest of the hypervisor. Nothing above this trait knows which one
+//! it is.
 
 use core::fmt;
 use core::ops::DerefMut;
@@ -15,7 +16,7 @@ use super::guest_memory::GuestRam;
 
 /// A CPU's virtualization extension.
 pub trait Virt: Copy + Send + Sync + 'static {
-    /// What handlers of exits see of a vCPU.
+    /// The part of a vCPU that handlers of exits see.
     type State: VcpuState;
     /// One vCPU.
     type Vcpu: DerefMut<Target = Self::State> + Send;
@@ -84,7 +85,7 @@ pub trait Virt: Copy + Send + Sync + 'static {
     fn run(&self, vcpu: &mut Self::Vcpu) -> Exit;
 }
 
-/// Why guests cannot run on a CPU; the host itself can.
+/// The reason for which guests cannot run on a CPU; the host itself can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// No extension that this hypervisor knows.

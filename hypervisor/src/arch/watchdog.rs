@@ -15,7 +15,7 @@ use super::{apic, percpu};
 /// The most that an I/O APIC's entry can name.
 const LAST_APIC_ID: u32 = 0xfe;
 
-/// Which timer, and the I/O APIC and its input; `None` where there is no way.
+/// The timer, the I/O APIC and its input; `None` where there is no way.
 static CHOSEN: Once<Option<(Watchdog, IoApic, u32)>> = Once::new();
 /// The NMIs that this image has sent, or had sent.
 static EXPECTED: ExpectedNmis = ExpectedNmis::new();

@@ -21,7 +21,7 @@ use crate::lifecycle::update::HandOverState;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
-/// How long guests may take to stop before the host powers off. One that runs does so at its next exit.
+/// The time that guests may take to stop before the host powers off. One that runs does so at its next exit.
 const DEPARTURE_US: u64 = 2_000_000;
 
 impl Control {

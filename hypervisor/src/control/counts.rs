@@ -9,7 +9,7 @@ use wire::{Refusal, RefusalCode, ReplyBody};
 use crate::arch::{cpu, percpu, timer};
 use crate::guests::executive::counting;
 
-/// How long they count without a question.
+/// The time for which they count without a request.
 const PATIENCE_US: u64 = 5_000_000;
 
 /// Until when they are.

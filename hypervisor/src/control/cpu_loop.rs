@@ -24,7 +24,7 @@ use crate::lifecycle::{selftest, shutdown};
 struct CpuLoop<V: Virt> {
     executive: Executive<V>,
     control: Option<Box<Control>>,
-    /// What is left to do in an image that has taken over.
+    /// The work that is left in an image that has taken over.
     settling: Option<Settling>,
 }
 

@@ -67,9 +67,9 @@ pub struct Control {
     departure: Option<u64>,
 }
 
-/// What goes out, for the end of the host as well: it has begun wherever the control channel was.
+/// The output, for the end of the host as well: it has begun wherever the control channel was.
 static OUTGOING: Once<Mutex<Outgoing>> = Once::new();
-/// What was found at COM2, for the same.
+/// The UART that was found at COM2, for the same.
 static FOUND: Once<Found> = Once::new();
 
 /// Sends what guests have written and what has happened, once nobody serves the channel any more. Waits for no lock

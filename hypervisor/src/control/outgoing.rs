@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes out: responses, and the streams that were subscribed to, each from where the last turn ended.
+//! The output: responses, and the streams that were subscribed to, each from where the last turn ended.
 //!
 //! Nothing here waits for the reader. Frames go into a bounded queue, and from there to the UART as it takes them;
 //! while the queue is full, log, events and consoles stay where they are, and responses are dropped.
@@ -30,7 +30,7 @@ const LAST_ROUNDS: u32 = 64;
 /// Of these, kept free for responses.
 const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
-/// What waits, and where the streams stand.
+/// The frames that wait, and the positions of the streams.
 pub struct Outgoing {
     subscription: Subscription,
     /// Somebody has reported what is wanted.
@@ -38,7 +38,7 @@ pub struct Outgoing {
     log: Follower,
     next_event: u64,
     queue: Queue,
-    /// When to search for guests' output although nobody has reported any.
+    /// The time at which to search for guests' output although nobody has reported any.
     check_again: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::kernel::interrupts;
 
-/// How long the clock may be late before it is set again, and how often the last handlers are searched for.
+/// The time that the clock may be late before it is set again, and between two searches for the last handlers.
 const LOOK_US: u64 = 50_000;
 const LAST_LOOK_US: u64 = 1000;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked over the control channel, and the answers.
+//! Requests over the control channel, and their answers.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,7 +24,7 @@ use crate::lifecycle::{end, selftest};
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
-/// How old a record must be for a page, in microseconds: nobody takes that long to complete one.
+/// The age of a record from which on a page may have it, in microseconds: nobody takes that long to complete one.
 const COMPLETE_AFTER_US: u64 = 1000;
 
 /// Orders the guests that start with the host to start; returns whether there was one.

@@ -52,7 +52,7 @@ pub struct Executive<V: Virt> {
     machine_checks: MachineChecks,
     /// The host's own counters, while they are wanted.
     counting: Option<Box<Counting>>,
-    /// When the layers above are to be called although nothing has come for them.
+    /// The time at which the layers above are to be called although nothing has come for them.
     alarm_above: Option<u64>,
     has_left: bool,
 }
@@ -60,7 +60,7 @@ pub struct Executive<V: Virt> {
 /// The host's own counters on one CPU, while they are wanted.
 struct Counting {
     counters: HostCounters,
-    /// When they were begun.
+    /// The time at which they were begun.
     since: u64,
     /// The same in nanoseconds since the host started.
     began_ns: u64,

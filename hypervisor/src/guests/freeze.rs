@@ -19,9 +19,9 @@ use crate::guests::instance::Instance;
 
 /// Memory searched at one request for something that is not zero: no request may keep the CPU.
 const SEARCH_BYTES: u64 = 1 << 20;
-/// What is zero is left out in pieces of this size.
+/// Zeroes are left out in pieces of this size.
 const PIECE_BYTES: u64 = 64;
-/// What kernels fill memory with has a period of this at most: a byte, an instruction, a word.
+/// The longest period of a pattern with which kernels fill memory: a byte, an instruction, a word.
 const PATTERN_BYTES: usize = 8;
 /// A pattern goes over the line once where it fills at least so much.
 const LEAST_FILLED_BYTES: u64 = 4 * PIECE_BYTES;
@@ -36,7 +36,7 @@ pub trait Frozen: Send + Sync {
     fn registers(&self, vcpu: u32) -> Option<VcpuRegisters>;
 }
 
-/// Where a paused guest is found.
+/// The place of a paused guest.
 #[derive(Default)]
 pub struct Freezer(Mutex<Option<Arc<dyn Frozen>>>);
 
@@ -76,11 +76,11 @@ impl<V: Virt> Frozen for Instance<V> {
 
 /// Memory that is not zero: `bytes`, `times` over. From its end up to `next_gpa` all is zero.
 pub struct Stretch {
-    /// Where it begins.
+    /// Its first address.
     pub gpa: u64,
     pub bytes: Vec<u8>,
     pub times: u32,
-    /// Where to go on.
+    /// The address to go on at.
     pub next_gpa: u64,
 }
 

@@ -65,25 +65,25 @@ pub struct Guests {
 pub struct Guest {
     /// Its place in the bundle, from 0.
     pub number: u32,
-    /// What the bundle states.
+    /// The bundle's configuration of it.
     pub config: GuestConfig,
-    /// How often each vCPU left the guest, by reason.
+    /// The exits of each vCPU, by reason.
     pub exits: Vec<Arc<ExitStatistics>>,
-    /// How its kernel is.
+    /// The health of its kernel.
     pub health: Health,
     /// Its memory and registers while it stands still.
     pub frozen: Freezer,
-    /// What each vCPU has done.
+    /// The figures of each vCPU.
     pub figures: Vec<Figures<VcpuPerf>>,
     status: Mutex<Status>,
-    /// What it did when it was paused.
+    /// Its status when it was paused.
     before_pause: Mutex<Option<Status>>,
     orders: AtomicU32,
     /// Something was typed on its console.
     is_typed_on: AtomicBool,
-    /// Where each vCPU belongs.
+    /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
-    /// Where each vCPU is, or was last.
+    /// The CPU that each vCPU is on, or was on last.
     placement: Vec<Whereabouts>,
     home: Whereabouts,
     /// The run that is under way, if one is: a `Weak` of an instance, boxed because a static cannot be generic.
@@ -94,7 +94,7 @@ pub struct Guest {
     lease: Mutex<Lease>,
 }
 
-/// What a guest does, since when and why.
+/// The state of a guest, since when and why.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// What.
@@ -109,7 +109,7 @@ pub struct Status {
 struct GuestConsole {
     output: Producer<'static, u8>,
     input: Consumer<'static, u8>,
-    /// What was typed before what is in `input`.
+    /// Input that came before that in `input`.
     typed: VecDeque<u8>,
     /// Output that the control channel has not been informed of.
     waiting: u32,
@@ -118,15 +118,15 @@ struct GuestConsole {
 
 /// The console as the control channel holds it.
 pub struct ControlEnds {
-    /// What the guest has written before what is in `output`.
+    /// Output that came before that in `output`.
     backlog: VecDeque<u8>,
-    /// What the guest has written.
+    /// The guest's output.
     output: Consumer<'static, u8>,
-    /// What the operator types.
+    /// The operator's input.
     pub input: Producer<'static, u8>,
 }
 
-/// What a guest's CPU is asked to do.
+/// An order to a guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)]
@@ -288,7 +288,7 @@ impl Guest {
     }
 
     /// Another image has found this place for a vCPU, and had it on that one. Before anybody runs it.
-    pub fn belongs(&mut self, vcpu: usize, own: u32, at: u32) {
+    pub fn set_placement(&mut self, vcpu: usize, own: u32, at: u32) {
         if let (Some(belongs), Some(place)) = (self.own.get_mut(vcpu), self.placement.get(vcpu)) {
             *belongs = own;
             place.move_to(at);
@@ -301,14 +301,14 @@ impl Guest {
     }
 
     /// The operator pauses it. How it was is remembered: a panicked guest is none the better for a pause.
-    pub fn pauses(&self) {
+    pub fn mark_paused(&self) {
         let before = self.status();
         self.set_state(VmState::Paused, None);
         *self.before_pause.lock() = Some(before);
     }
 
     /// It goes on as it was before it was paused.
-    pub fn resumes(&self) {
+    pub fn mark_resumed(&self) {
         if self.status().state != VmState::Paused {
             return;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a guest's kernel is, as it reports itself and as it is seen from outside, and what is to become of one that is
-//! not well.
+//! The health of a guest's kernel, as it reports itself and as it is seen from outside, and what is to become of one
+//! that is not well.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +14,7 @@ use crate::arch::timer;
 use crate::guests::events::record;
 use crate::guests::guest::{Guest, Order};
 
-/// How one guest's kernel is.
+/// The health of one guest's kernel.
 #[derive(Debug, Default)]
 pub struct Health {
     /// It has reported that it panicked.
@@ -61,7 +61,7 @@ impl Guest {
     }
 
     /// A vCPU was found to spin.
-    pub fn spins(&self, vcpu: u32, diagnosis: Diagnosis) {
+    pub fn note_spin(&self, vcpu: u32, diagnosis: Diagnosis) {
         self.health.spinning.fetch_add(1, Ordering::AcqRel);
         if self.status().state != VmState::Running {
             return;
@@ -94,7 +94,7 @@ impl Guest {
     }
 
     /// A vCPU that was found to spin does something else.
-    pub fn recovers(&self, vcpu: u32, was_throttled: bool) {
+    pub fn note_recovery(&self, vcpu: u32, was_throttled: bool) {
         if was_throttled {
             self.health.throttled.fetch_sub(1, Ordering::AcqRel);
         }

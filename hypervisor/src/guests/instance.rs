@@ -33,7 +33,7 @@ use crate::kernel::{console, ledger};
 
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance<V: Virt> {
-    /// Which guest.
+    /// The guest.
     pub guest: &'static Guest,
     /// Its machine.
     pub machine: Machine<GuestRam>,
@@ -48,7 +48,7 @@ pub struct Instance<V: Virt> {
     space: V::Space,
 }
 
-/// Why a guest ends.
+/// The reason for which a guest ends.
 #[derive(Clone, Debug)]
 pub enum Ending {
     /// Its own doing.

@@ -6,7 +6,7 @@ use wire::MAX_HOLD_MS;
 use crate::arch::{cpu, timer};
 use crate::guests::guest::{GUESTS, Guest, Order};
 
-/// How long a guest that another image has held is held on.
+/// The time for which a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;
 
 /// Another image has held it for a reader, who is given time to ask this one.

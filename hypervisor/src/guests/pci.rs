@@ -26,7 +26,7 @@ use crate::kernel::timeline::{self, Name};
 const MOST_FUNCTIONS: usize = 1024;
 /// The most functions collected for one page; a frame holds fewer.
 const PAGE_FUNCTIONS: usize = 64;
-/// How soon an idle CPU looks again whether it may take a step.
+/// The time after which an idle CPU checks again whether it may take a step.
 const LOOK_AGAIN_US: u64 = 10_000;
 
 static SURVEY: Mutex<Survey> = Mutex::new(Survey::new());
@@ -42,7 +42,7 @@ struct Survey {
     scans: Vec<Scan>,
     found: Vec<Function>,
     count: u32,
-    /// What the scans that are done have cost.
+    /// The cost of the scans that are done.
     done: Cost,
     before_guests: Option<Cost>,
 }

@@ -41,7 +41,7 @@ pub struct Task<V: Virt> {
     ran_before: u64,
     /// Since when it has been on the way to another CPU although it wants to run.
     left_at: Option<u64>,
-    /// What is to be noted when it runs for the first time.
+    /// The event to note when it runs for the first time.
     first: Option<First>,
 }
 
@@ -54,7 +54,7 @@ enum First {
     InThisImage,
 }
 
-/// Why [`Task::run`] came back.
+/// The reason for which [`Task::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// The CPU has other work to do.
@@ -69,10 +69,10 @@ pub enum Pause {
     Rest,
 }
 
-/// What a vCPU reaches of the host.
+/// The part of the host that a vCPU reaches.
 struct TaskHost {
     guest: &'static Guest,
-    /// When the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
+    /// The time at which the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     others_alarm: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl<V: Virt> Task<V> {
     pub fn may_wake(&mut self, now: u64) -> bool {
         if let Some(until) = self.watched.rests_until() {
             if now >= until {
-                self.watched.rises();
+                self.watched.end_rest();
             }
             return now >= until;
         }
@@ -233,7 +233,7 @@ impl<V: Virt> Task<V> {
                     }
                 }
                 Outcome::Stop(stop) => {
-                    self.tell_of_end(&stop);
+                    self.report_end(&stop);
                     self.instance.end(Ending::Own(stop));
                     return Pause::Work;
                 }
@@ -256,7 +256,7 @@ impl<V: Virt> Task<V> {
 
     /// A guest that did not end of its own will: what its CPU did goes to the log.
     #[cold]
-    fn tell_of_end(&self, stop: &Stop) {
+    fn report_end(&self, stop: &Stop) {
         if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
             return;
         }

@@ -16,7 +16,7 @@ pub struct Watched {
     watch: Option<Watch>,
     is_to_be_throttled: bool,
     throttle: Option<Throttle>,
-    /// When its present stretch of running began.
+    /// The start of its present stretch of running.
     started: u64,
     /// A throttled one sleeps until then.
     rests_until: Option<u64>,
@@ -24,7 +24,7 @@ pub struct Watched {
     was_told: bool,
 }
 
-/// What came of a stretch of running.
+/// The outcome of a stretch of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// It is not time to look.
@@ -46,7 +46,7 @@ impl Watched {
 
     /// A stretch of running begins; when it must have stopped.
     #[inline]
-    pub fn starts(&mut self, now: u64) -> Option<u64> {
+    pub fn begin_stretch(&mut self, now: u64) -> Option<u64> {
         (self.started, self.rests_until) = (now, None);
         match &mut self.throttle {
             Some(throttle) => Some(throttle.stop_at(Ticks(now)).0),
@@ -56,13 +56,13 @@ impl Watched {
 
     /// The stretch is over, and the CPU waits for an interrupt. Returns whether it had been found to spin.
     #[inline]
-    pub fn idles(&mut self) -> bool {
+    pub fn end_stretch_idle(&mut self) -> bool {
         self.watch.as_mut().is_some_and(Watch::idle)
     }
 
     /// The stretch is over, and the CPU would go on.
     #[inline]
-    pub fn stops(&mut self, now: u64) -> Look {
+    pub fn end_stretch(&mut self, now: u64) -> Look {
         if let Some(throttle) = &mut self.throttle {
             let ran = Ticks(now.saturating_sub(self.started));
             return throttle.charge(ran).map_or(Look::NotYet, |next| Look::Spent(next.0));
@@ -114,7 +114,7 @@ impl Watched {
     }
 
     /// It has slept enough.
-    pub fn rises(&mut self) {
+    pub fn end_rest(&mut self) {
         self.rests_until = None;
     }
 }

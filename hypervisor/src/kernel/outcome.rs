@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a restart went: how long guests stood still, which CPUs were lost, and the answer to the requester.
+//! The outcome of a restart: how long guests stood still, which CPUs were lost, and the answer to the requester.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use super::inherited;
 use crate::arch::boot::BUILD;
 use crate::arch::{cpu, timer};
 
-/// When the host answered again, and when its first guest started; 0 is "not yet".
+/// The time at which the host answered again, and that at which its first guest started; 0 is "not yet".
 static READY_AT: AtomicU64 = AtomicU64::new(0);
 static GUEST_AT: AtomicU64 = AtomicU64::new(0);
 static CPUS: AtomicU32 = AtomicU32::new(0);

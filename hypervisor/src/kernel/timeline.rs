@@ -30,8 +30,8 @@ const OTHER_RECORDS: usize = 128;
 static EARLY_MEMORY: [AtomicU64; ring_words(EARLY_RECORDS)] = [const { AtomicU64::new(0) }; ring_words(EARLY_RECORDS)];
 static EARLY: Once<Ring<'static>> = Once::new();
 static RINGS: [Once<Ring<'static>>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
-/// Where each ring lies in physical memory: its first byte's address, which is a page's, and in the bits below how many
-/// pages; 0: nowhere.
+/// The place of each ring in physical memory: its first byte's address, which is a page's, and in the bits below how
+/// many pages; 0: nowhere.
 static FRAMES: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
 /// Begins to record, first of all the way from the image's first instruction at `entered_at` to here.

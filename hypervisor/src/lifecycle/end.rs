@@ -24,7 +24,7 @@ use crate::arch::{apic, cpu, ending, power, timer, watchdog};
 use crate::kernel::console::{self, emergency};
 use crate::lifecycle::{selftest, shutdown};
 
-/// How long the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
+/// The time that the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
 /// Checks the clock while waiting: what passes on a clock that stands still.
 const LOOKS: u64 = 200_000_000;
@@ -35,7 +35,7 @@ static DESCENT: Descent = Descent::new();
 static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
 /// Sends what the control channel has not sent; none while nobody has opened it.
 static LAST_WORDS: Once<fn()> = Once::new();
-/// Where each CPU was stopped: instruction and stack pointer.
+/// The place at which each CPU was stopped: instruction and stack pointer.
 static STOPPED_AT: [(AtomicU64, AtomicU64); MAX_CPUS] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_CPUS];
 
 /// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
@@ -200,7 +200,7 @@ fn last() -> ! {
     }
 }
 
-/// How the owner rests.
+/// Returns how the owner rests.
 fn owners_rest(action: Action) -> Rest {
     // Without a local APIC nothing would wake it for its reboot.
     if percpu::number().is_some() { action.rest(true) } else { Rest::Spin }

@@ -156,7 +156,7 @@ fn loading_guest() -> Option<&'static str> {
     all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
 }
 
-/// How this image, which the first one may replace itself by, is to fail at this step, if it is.
+/// Returns how this image, which the first one may replace itself by, is to fail at this step, if it is.
 pub fn update_fault(step: UpdateStep) -> Option<UpdateFault> {
     let (_, options) = BOOT.get().filter(|_| inherited::generation() == 2)?;
     options.self_tests.iter().find_map(|test| match test {
@@ -165,7 +165,7 @@ pub fn update_fault(step: UpdateStep) -> Option<UpdateFault> {
     })
 }
 
-/// When no guest is left running: a restart, if the operator wants another generation. One that is refused is not made.
+/// Returns a restart, if no guest is left running and the operator wants another generation; none if it is refused.
 pub fn after_guests() -> Option<Restart> {
     let wanted = BOOT.get().map_or(1, |(_, options)| options.restart_after_guests);
     if inherited::generation() >= wanted {

@@ -18,10 +18,10 @@ use crate::lifecycle::restart::cost;
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;
-/// How long one CPU waits for the other: far longer than it takes, in pauses.
+/// The time for which one CPU waits for the other: far longer than it takes, in pauses.
 const PATIENCE: u32 = 1_000_000_000;
 
-/// How long a CPU waits at most for an NMI at a fault point on its way between two images.
+/// The time for which a CPU waits at most for an NMI at a fault point on its way between two images.
 const UPDATE_WAIT_US: u64 = 100_000;
 /// The first NMI comes so long after the first CPU is back: the others have learnt of the roll-back then, and are on
 /// their way. One that an NMI brings back is at none of the points on the way back when the next one comes.

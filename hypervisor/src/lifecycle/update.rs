@@ -55,7 +55,7 @@ pub use hand_over_state::HandOverState;
 pub use preparing::{Preparing, guests_have_changed};
 pub use settling::Settling;
 
-/// Why the first CPU that failed in the blackout did.
+/// The reason for which the first CPU failed in the blackout.
 static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
 
 /// A CPU cannot switch over.

@@ -15,7 +15,7 @@ impl<const N: usize> RunQueue<N> {
         self.account(now);
         let yielded = core::mem::take(&mut self.yielded);
         if let Some(slot) = self.running {
-            if self.stays(slot) {
+            if self.keeps_running(slot) {
                 return Some(Choice { slot, slice_end: self.slice_end });
             }
             self.waiting |= 1 << slot;
@@ -64,7 +64,7 @@ impl<const N: usize> RunQueue<N> {
     /// Returns whether the running entity keeps the CPU; gives its slice an end when others have come, and none when
     /// they have gone.
     #[inline]
-    fn stays(&mut self, slot: usize) -> bool {
+    fn keeps_running(&mut self, slot: usize) -> bool {
         if self.waiting == 0 {
             (self.slice_end, self.preempt) = (None, false);
             return true;

@@ -60,7 +60,7 @@ impl<M: GuestMemory> Machine<M> {
             Exit::Halt => self.halt(vcpu, cpu),
             Exit::InterruptWindow => Outcome::Resume,
             Exit::InterruptReturn => {
-                cpu.nmi.returns(vcpu.rip());
+                cpu.nmi.note_return(vcpu.rip());
                 vcpu.watch_interrupt_return(false);
                 Outcome::Resume
             }

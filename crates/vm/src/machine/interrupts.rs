@@ -203,7 +203,7 @@ impl Cpu {
     fn wait_for_nmi(&mut self, vcpu: &mut impl VcpuState, memory: &impl GuestMemory, host: &mut impl Host) {
         let (is_returning, has_event) = (self.nmi.is_returning(), vcpu.event_pending());
         if is_returning && has_event {
-            self.nmi.stays();
+            self.nmi.note_blocked();
             vcpu.watch_interrupt_return(true);
         } else if self.nmi.is_in_handler() || !is_returning && !self.nmi.is_pending() {
             // Its IRET exits, or none waits.

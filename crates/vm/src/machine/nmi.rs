@@ -140,12 +140,12 @@ impl Nmi {
     }
 
     /// The CPU is about to execute the IRET at `rip`.
-    pub(super) fn returns(&mut self, rip: u64) {
+    pub(super) fn note_return(&mut self, rip: u64) {
         self.gate = Gate::Returning { rip };
     }
 
     /// An event comes before the IRET: the handler runs on, and another IRET may be its first.
-    pub(super) fn stays(&mut self) {
+    pub(super) fn note_blocked(&mut self) {
         self.gate = Gate::Handler;
     }
 

@@ -31,7 +31,7 @@ pub struct ExtendedState {
     cpu: Abilities,
 }
 
-/// What the CPUs have, of which all have the same. Asked once: CPUID takes longer than all the rest of an
+/// The extended states of the CPUs, which all have the same. Asked once: CPUID takes longer than all the rest of an
 /// exchange, and leaves for a monitor below where there is one.
 #[derive(Clone, Copy)]
 struct Abilities {

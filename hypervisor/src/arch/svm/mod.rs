@@ -44,7 +44,7 @@ type WorldSwitch = unsafe extern "C" fn(switched: *mut Switched, guest_vmcb: u64
 unsafe extern "C" {
     /// By [`Variant::index`].
     static svm_switches: [WorldSwitch; VARIANTS];
-    /// Where each of them ends.
+    /// The end of each of them.
     static svm_switch_ends: [u64; VARIANTS];
 }
 
@@ -79,7 +79,7 @@ pub struct Svm {
 pub struct SvmVcpu {
     state: Vcpu<VmcbPage>,
     extended: ExtendedState,
-    /// Which way in and out: a choice that is made once costs no exit anything.
+    /// The world switch of this vCPU: a choice that is made once costs no exit anything.
     switch: WorldSwitch,
 }
 

@@ -32,7 +32,7 @@ const MAXIMUM_BYTES: u64 = 2 << 20;
 /// RFLAGS bit 1, which is always set.
 const ALWAYS: u64 = 1 << 1;
 
-/// What brought a CPU back.
+/// The event that brought a CPU back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
@@ -156,7 +156,7 @@ impl SwitchPages {
     }
 }
 
-/// What came on the way back is served, and reported: an NMI that came beside an interrupt is reported last.
+/// Serves what came on the way back, and reports it: an NMI that came beside an interrupt is reported last.
 fn with_pending(page: &TrialPage, back: Return) -> Return {
     let pending = page.pending.swap(0, Relaxed);
     let has = |vector: u8| pending & 1 << vector != 0;

@@ -37,7 +37,7 @@ impl<V: Virt> Executive<V> {
         if let Some(counting) = &mut self.counting {
             let counts = counting.counters.read(ticks);
             let (since, began_ns, gone_ticks) = (counting.since, counting.began_ns, counting.gone);
-            self.me.figures.tell(|| CpuPerf {
+            self.me.figures.publish(|| CpuPerf {
                 at_ns: timer::uptime_ns(),
                 began_ns,
                 ticks: now - since,
@@ -51,7 +51,7 @@ impl<V: Virt> Executive<V> {
     }
 
     /// A vCPU has come to this slot.
-    pub(super) fn counted_comes(&mut self, virt: V, slot: usize) {
+    pub(super) fn count_arrival(&mut self, virt: V, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
             task.count_for_host(virt, true);
             counting.came[slot] = task.guest_ticks();
@@ -59,7 +59,7 @@ impl<V: Virt> Executive<V> {
     }
 
     /// The one in this slot goes.
-    pub(super) fn counted_goes(&mut self, virt: V, slot: usize) {
+    pub(super) fn count_departure(&mut self, virt: V, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
             task.count_for_host(virt, false);
             counting.gone += task.guest_ticks() - counting.came[slot];
@@ -80,13 +80,13 @@ impl<V: Virt> Executive<V> {
         let (since, began_ns) = (cpu::tsc(), timer::uptime_ns());
         self.counting = Some(Box::new(Counting { counters, since, began_ns, came: [0; SLOTS], gone: 0 }));
         if let Ok(virt) = self.virt {
-            (0..SLOTS).for_each(|slot| self.counted_comes(virt, slot));
+            (0..SLOTS).for_each(|slot| self.count_arrival(virt, slot));
         }
     }
 
     fn end_counting(&mut self) {
         if let Ok(virt) = self.virt {
-            (0..SLOTS).for_each(|slot| self.counted_goes(virt, slot));
+            (0..SLOTS).for_each(|slot| self.count_departure(virt, slot));
         }
         self.counting = None;
     }

@@ -26,7 +26,7 @@ impl<V: Virt> Executive<V> {
         }
         homes::carry_out_orders(self.me.index, self.virt);
         self.type_on();
-        self.tell_figures();
+        self.publish_figures();
         self.follow_counts();
     }
 
@@ -63,7 +63,7 @@ impl<V: Virt> Executive<V> {
             let _ = self.queue.wake(slot, now);
         }
         self.slots[slot] = Some(task);
-        self.counted_comes(virt, slot);
+        self.count_arrival(virt, slot);
     }
 
     /// vCPUs of guests that end let go; those of paused guests stand still.
@@ -78,7 +78,7 @@ impl<V: Virt> Executive<V> {
                 }
                 self.queue.remove(slot, now);
                 self.paused &= !(1 << slot);
-                self.counted_goes(virt, slot);
+                self.count_departure(virt, slot);
                 if let Some(task) = self.slots[slot].take() {
                     places::vacate(self.me.index, task.weight());
                     task.let_go();
@@ -115,10 +115,10 @@ impl<V: Virt> Executive<V> {
     }
 
     /// Those whose figures are wanted report them.
-    fn tell_figures(&mut self) {
+    fn publish_figures(&mut self) {
         for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some(task) = task {
-                task.tell_figures(self.queue.times(slot).unwrap_or_default());
+                task.publish_figures(self.queue.times(slot).unwrap_or_default());
             }
         }
     }

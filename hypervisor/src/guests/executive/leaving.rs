@@ -90,7 +90,7 @@ impl<V: Virt> Executive<V> {
     /// more.
     fn send_away(&mut self, slot: usize, to: u32) {
         let Ok(virt) = self.virt else { return };
-        self.counted_goes(virt, slot);
+        self.count_departure(virt, slot);
         let Some(mut task) = self.slots[slot].take() else { return };
         let now = Ticks(cpu::tsc());
         self.queue.account(now);

@@ -15,10 +15,10 @@ use crate::guests::guest::exits_of;
 impl<V: Virt> Task<V> {
     /// Takes its figures if somebody wants them. It is not in its guest; on this CPU its time went where `times`
     /// states.
-    pub fn tell_figures(&mut self, times: Times) {
+    pub fn publish_figures(&mut self, times: Times) {
         let guest = self.instance.guest;
         if let Some(figures) = guest.figures.get(self.index) {
-            figures.tell(|| self.figures(times));
+            figures.publish(|| self.figures(times));
         }
     }
 

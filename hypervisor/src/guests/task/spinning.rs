@@ -16,16 +16,16 @@ impl<V: Virt> Task<V> {
     /// Runs it until it waits, or the CPU has something else to do. The host's timer fires at `others_alarm` at
     /// the latest.
     pub fn run(&mut self, virt: V, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
-        let own_stop = self.watched.starts(cpu::tsc());
+        let own_stop = self.watched.begin_stretch(cpu::tsc());
         let pause = self.run_until(virt, me, others_alarm.into_iter().chain(own_stop).min());
         if pause == Pause::Idle {
-            if self.watched.idles() {
-                self.recovers();
+            if self.watched.end_stretch_idle() {
+                self.note_recovery();
             }
             return pause;
         }
         let now = cpu::tsc();
-        match self.watched.stops(now) {
+        match self.watched.end_stretch(now) {
             Look::NotYet => pause,
             Look::Due => self.look(now).map_or(pause, |until| self.rest(until)),
             Look::Spent(until) => {
@@ -46,9 +46,9 @@ impl<V: Virt> Task<V> {
         match self.watched.judge(&sample, around) {
             Finding::Unremarkable => {}
             Finding::Suspect => self.vcpu.watch_clock_reads(true),
-            Finding::Recovered => self.recovers(),
+            Finding::Recovered => self.note_recovery(),
             Finding::Spins(diagnosis) => {
-                guest.spins(self.index as u32, diagnosis);
+                guest.note_spin(self.index as u32, diagnosis);
                 let (until, is_news) = self.watched.throttle(now)?;
                 guest.is_throttled(self.index as u32, is_news);
                 return Some(until);
@@ -57,9 +57,9 @@ impl<V: Virt> Task<V> {
         None
     }
 
-    fn recovers(&mut self) {
+    fn note_recovery(&mut self) {
         let was_throttled = self.watched.release();
-        self.instance.guest.recovers(self.index as u32, was_throttled);
+        self.instance.guest.note_recovery(self.index as u32, was_throttled);
     }
 
     fn rest(&mut self, until: u64) -> Pause {

@@ -15,7 +15,8 @@ use super::output::{patiently, spare};
 use crate::arch::percpu::MAX_CPUS;
 use crate::arch::serial::Uart;
 
-/// What reading the log takes, off the small stacks that a host may end on. The owner of the end alone reads.
+/// The memory that reading the log takes, off the small stacks that a host may end on. The owner of the end alone
+/// reads.
 struct Reader {
     merge: Merge<MAX_CPUS>,
     copied: Copied,
@@ -27,7 +28,7 @@ static SPARE: Mutex<Spare> = Mutex::new(Spare { drain: Drain::new(), line: [0; L
 /// The end of the host has found the output's lock held for good.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// What printing takes without the output, off the small stacks that a host may end on.
+/// The memory that printing takes without the output, off the small stacks that a host may end on.
 struct Spare {
     drain: Drain,
     line: [u8; LINE_BYTES],

@@ -11,24 +11,24 @@ use crate::arch::percpu::PerCpu;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
 
-/// How often a UART that cannot interrupt is checked: about a FIFO's time on the wire.
+/// The interval between polls of a UART that cannot interrupt: about a FIFO's time on the wire.
 const POLL_US: u64 = 1400;
-/// How often one that can is polled in spite of that: an interrupt that is lost would leave the log waiting for good.
+/// The interval between polls of one that can: an interrupt that is lost would leave the log waiting for good.
 const INTERRUPT_LOST_US: u64 = 200_000;
-/// How long the output's lock is tried before it is done without: many times what its holder does at a time.
+/// The time for which the output's lock is tried before printing without it: many times what its holder does at a time.
 const LOCK_PATIENCE_US: u64 = 250_000;
 /// The same for a report, which only a self-test waits for.
 const REPORT_PATIENCE_US: u64 = 20_000_000;
 
 /// The UART and what is printed on it: held by the CPU that prints.
 pub static OUTPUT: Mutex<Output> = Mutex::new(Output::new());
-/// What was found at COM1, for code that must print without the lock.
+/// The UART that was found at COM1, for code that must print without the lock.
 pub static FOUND: Once<(Found, Policy)> = Once::new();
 /// Loops print; loggers do not.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 /// The UART's interrupt reaches a CPU.
 static IS_ROUTED: AtomicBool = AtomicBool::new(false);
-/// When the UART is polled next, in TSC ticks; 0 while nothing waits for it.
+/// The time of the next poll of the UART, in TSC ticks; 0 while nothing waits for it.
 static NEXT_POLL: AtomicU64 = AtomicU64::new(0);
 /// Nothing was left to print.
 static IS_DONE: AtomicBool = AtomicBool::new(false);
@@ -49,7 +49,7 @@ pub struct Output {
     sent: usize,
 }
 
-/// What a [`step`] has found.
+/// The outcome of a [`step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing is left to print.

@@ -24,7 +24,7 @@ use crate::kernel::places;
 
 static LEAVE: [LeaveOrder; MAX_CPUS] = [const { LeaveOrder::new() }; MAX_CPUS];
 
-/// Why a CPU did not come online.
+/// The reason for which a CPU did not come online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BringBackError {
     /// No memory for its stack, or there was none for the first steps of any.

@@ -29,7 +29,7 @@ pub fn let_in() {
     MAY_JOIN.store(true, Ordering::Release);
 }
 
-/// Where a started CPU goes on: its own way through the states, then its loop.
+/// Runs a started CPU: its own way through the states, then its loop.
 pub fn enter() -> ! {
     let (Some(first), Some(apic_ids)) = (CREW.get(), APIC_IDS.get()) else { cpu::halt_forever() };
     let Some(index) = first.index_of(apic::id()) else { cpu::halt_forever() };

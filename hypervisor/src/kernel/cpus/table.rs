@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPUs the machine has, by number, and the state of each.
+//! The machine's CPUs, by number, and the state of each.
 
 use alloc::vec::Vec;
 

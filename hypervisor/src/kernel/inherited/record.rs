@@ -21,25 +21,25 @@ use crate::kernel::platform::BOOT;
 pub const FILE_LENGTH_BYTES: usize = size_of::<u64>();
 /// The record, until it is given back.
 pub static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
-/// Where files are kept that images were made from.
+/// The memory of files that images were made from.
 pub static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
-/// What is needed after that.
+/// The fields that are needed after that.
 pub static KNOWN: Once<Known> = Once::new();
 /// The build of the image before, where only its file states.
 static OLD_BUILD: Once<ArrayString<{ handover::image::BUILD_TEXT_BYTES }>> = Once::new();
 
-/// What of the record outlives it.
+/// The part of the record that outlives it.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// How many images have run, this one included.
+    /// The number of images that have run, this one included.
     pub generation: u64,
     /// The old image's version.
     pub old_version: ArrayString<{ handover::layout::VERSION_TEXT_BYTES }>,
-    /// Which build the old image is; empty where its record states none.
+    /// The old image's build; empty where its record states none.
     pub old_build: ArrayString<{ handover::image::BUILD_TEXT_BYTES }>,
-    /// When the old image got how far.
+    /// The old image's time stamps.
     pub stamps: Option<Stamps>,
-    /// How this image was checked.
+    /// The check of this image.
     pub checked: Option<Checked>,
     /// The control channel's conversation.
     pub conversation: Conversation,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What idle CPUs do for memory, a piece at a time, interrupts open in between: records that were deferred, once
+//! The work of idle CPUs for memory, a piece at a time, interrupts open in between: records that were deferred, once
 //! guests run; and what guests have left is scrubbed.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -14,7 +14,7 @@ use crate::arch::{cpu, percpu};
 /// The frames of every guest.
 pub static FRAME_SOURCE: FrameSource = FrameSource { allocate, release };
 
-/// How often it is checked whether the pieces being scrubbed are back: far longer than any takes.
+/// The number of checks whether the pieces being scrubbed are back: far longer than any takes.
 const LOOKS: u32 = 100_000_000;
 
 /// Memory for a guest in one piece, in huge frames of 1 GiB where it is that much, near `node`.

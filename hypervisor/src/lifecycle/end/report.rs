@@ -23,17 +23,17 @@ use crate::kernel::console::{self, emergency};
 const SUMMARY_BYTES: usize = 512;
 const PLACE_BYTES: usize = 128;
 
-/// What ended the host.
+/// The cause of the end of the host.
 pub struct Cause<'a> {
     /// In one line, without the place.
     pub summary: fmt::Arguments<'a>,
-    /// Where in the source, or what else there is to report of it.
+    /// The place in the source, or what else there is to report of it.
     pub place: Option<&'a dyn fmt::Display>,
     /// The registers then.
     pub registers: Registers,
     /// Bytes of code at the instruction that failed, where one did.
     pub code: Option<&'static [u8]>,
-    /// Where the way there begins.
+    /// The frame pointer at which the backtrace begins.
     pub frame_pointer: u64,
 }
 
@@ -61,7 +61,7 @@ impl Cause<'_> {
     }
 }
 
-/// What ended the host first, kept while steps of its end may fail for other reasons.
+/// The first cause of the end of the host, kept while steps of its end may fail for other reasons.
 #[derive(Clone, Copy)]
 struct Noted {
     summary: ArrayString<SUMMARY_BYTES>,
@@ -137,7 +137,7 @@ pub(super) fn print_registers() {
     emergency(format_args!("r13 {:016x} r14 {:016x} r15 {:016x}", v("r13"), v("r14"), v("r15")));
 }
 
-/// What became of the other CPUs.
+/// Prints what became of the other CPUs.
 fn print_others() {
     let call = ROLL_CALL.try_lock().and_then(|call| *call).unwrap_or_default();
     let failed_too = ENDING.failed_too();
@@ -153,7 +153,7 @@ fn print_others() {
     }
 }
 
-/// Where each stopped CPU stood.
+/// Prints where each stopped CPU stood.
 pub(super) fn print_where_stopped() {
     for cpu in ENDING.stopped().iter() {
         let Some((rip, rsp)) = STOPPED_AT.get(cpu as usize) else { continue };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What hashing an image costs (`selftest=hash-cost`): ticks for some bytes, by each engine that the CPU has. In
+//! The cost of hashing an image (`selftest=hash-cost`): ticks for some bytes, by each engine that the CPU has. In
 //! an emulator that counts instructions, those.
 
 use alloc::vec;

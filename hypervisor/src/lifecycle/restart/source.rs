@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the next image comes from: the bundle that the host runs, or a file that was sent to it.
+//! The source of the next image: the bundle that the host runs, or a file that was sent to it.
 
 use core::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::guests::guest::GUESTS;
 /// A file that holds an image, alone or in a bundle.
 pub struct Source {
     file: File,
-    /// Where in the file the image is, its seal included.
+    /// The part of the file that is the image, its seal included.
     image: Range<usize>,
 }
 

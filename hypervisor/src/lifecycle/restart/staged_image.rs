@@ -32,17 +32,17 @@ pub struct StagedImage {
 
 /// An image that may run, as far as the policy wants to know.
 pub struct Trusted {
-    /// What its file states.
+    /// Its file's description.
     pub image: Image,
-    /// Where it lies.
+    /// Its slot.
     pub slot: Slot,
-    /// When it is checked.
+    /// The policy for its check.
     pub policy: Verify,
-    /// What has been hashed so far.
+    /// The bytes and time of hashing so far.
     pub hashed: Hashed,
 }
 
-/// What a check took.
+/// The bytes and time that a check took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hashed {
     /// Bytes.
@@ -51,7 +51,7 @@ pub struct Hashed {
     pub ticks: u64,
 }
 
-/// Where an image lies.
+/// The slot of an image.
 pub enum Slot {
     /// In frames that can be written.
     Open(OwnedFrames),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left once the image in its slot is trusted, still while guests run: the switch pages are built, memory for
+//! The steps after the image in its slot is trusted, still while guests run: the switch pages are built, memory for
 //! the record is set aside, and the record is written once to see that it fits.
 
 use alloc::boxed::Box;
@@ -32,15 +32,15 @@ use crate::lifecycle::update::HandOverState;
 
 /// A restart that only has to be gone through with. Dropped, it gives everything back.
 pub struct Staged {
-    /// What is handed over.
+    /// The hand-over.
     pub hand_over: Box<HandOver>,
     /// The way.
     pub switch_pages: SwitchPages,
 }
 
-/// What is handed over to the new image.
+/// The hand-over to the new image.
 pub struct HandOver {
-    /// How many images will have run.
+    /// The number of images that will have run.
     pub generation: u64,
     /// The new image.
     pub next: Box<Trusted>,
@@ -60,7 +60,7 @@ pub struct HandOver {
     pub members: Vec<Member>,
 }
 
-/// Why there can be no restart.
+/// The reason for which there can be no restart.
 #[derive(Clone, Debug)]
 pub enum StageError {
     /// The host has no bundle.

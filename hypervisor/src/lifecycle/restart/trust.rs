@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which images and bundles this host takes: keys and policy of the bundle that it runs.
+//! The images and bundles that this host takes: keys and policy of the bundle that it runs.
 
 use handover::Image;
 use handover::image::SECURITY_VERSION;

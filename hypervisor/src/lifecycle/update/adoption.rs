@@ -32,7 +32,7 @@ use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
 use crate::lifecycle::restart;
 
-/// What each CPU restores. Boxed as `Any` because a static cannot be generic.
+/// The state that each CPU restores. Boxed as `Any` because a static cannot be generic.
 static SLOTS: Once<Box<[Mutex<Slots>]>> = Once::new();
 
 type Slots = Vec<Box<dyn Any + Send>>;
@@ -43,12 +43,12 @@ enum Slot<V: Virt> {
     Devices(Arc<Instance<V>>, BlockPlace),
 }
 
-/// Where each vCPU belongs, and is. Before the guests are anybody's.
+/// Sets the CPU that each vCPU belongs to, and is on. Before the guests are anybody's.
 pub fn place_vcpus(guests: &mut Guests) {
     let Some(record) = inherited::record() else { return };
     for place in record.blocks.iter().filter(|place| place.kind.get() == BlockKind::Vcpu as u32) {
         if let Some(guest) = guests.all.get_mut(place.guest.get() as usize) {
-            guest.belongs(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
+            guest.set_placement(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
         }
     }
 }

@@ -43,7 +43,7 @@ static BLACKOUT: RwLock<Option<HostBlackout>> = RwLock::new(None);
 /// Every CPU is to go to it.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// What all CPUs need on their way.
+/// The data that all CPUs need on their way.
 pub struct HostBlackout {
     /// To this image; `None`: a rehearsal, which leads nowhere.
     staged: Option<Staged>,

@@ -21,7 +21,7 @@ use super::machine::Machine;
 use crate::arch::percpu::BOOT_CPU;
 use crate::kernel::inherited::Conversation;
 
-/// Where guests are saved, and how.
+/// The blocks into which guests are saved, and their version.
 #[derive(Clone)]
 pub struct Blocks {
     hand_over_state: Arc<HandOverState>,
@@ -49,7 +49,7 @@ impl Blocks {
     }
 }
 
-/// What CPUs are to save now, if they are.
+/// The order to save that CPUs are to carry out now, if there is one.
 static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 /// The boot CPU, which orders them.

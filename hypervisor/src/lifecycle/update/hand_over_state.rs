@@ -44,7 +44,7 @@ pub struct HandOverState {
     pub guests: Vec<GuestRecord>,
     /// Memory of those that run, by rising address.
     pub memory: Vec<GuestMemory>,
-    /// Where things are saved.
+    /// The blocks.
     pub blocks: Vec<Block>,
     /// Pieces of damaged memory when this was packed, before the record was written.
     retired: usize,
@@ -52,7 +52,7 @@ pub struct HandOverState {
 
 /// Memory of its own for one thing that is saved.
 pub struct Block {
-    /// What the new image is given about it.
+    /// The new image's description of it.
     pub place: BlockPlace,
     frames: Mutex<OwnedFrames>,
 }

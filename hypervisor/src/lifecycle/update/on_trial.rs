@@ -32,7 +32,7 @@ use crate::lifecycle::boot_bundle;
 use crate::lifecycle::end;
 use crate::lifecycle::restart;
 
-/// When this image's first instruction was, if it came on trial; else 0.
+/// The time of this image's first instruction, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// It is prepared, and the blackout has begun.
@@ -53,7 +53,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     }
 }
 
-/// What the record reports, once and for all. Apart, because it passes through large values on a small stack.
+/// Reads the record, once and for all. Apart, because it passes through large values on a small stack.
 #[inline(never)]
 fn read_record(record: PhysAddr) {
     BOOT.call_once(|| {
@@ -165,7 +165,7 @@ pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// What an image on trial has to report when it panics, it reports to the old one, which takes the CPU back for good.
+/// Reports a panic of an image on trial to the old one, which takes the CPU back for good.
 pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     if page().is_some() {
         give_up(format_args!("{}", info.message()));

@@ -23,7 +23,8 @@ use crate::kernel::interrupts;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::restart::staging::Staged;
 
-/// What is missing, and what that means. In the blackout CPUs that wait for a hanging one fetch it by NMIs.
+/// The warning of a missing watchdog, and its consequence. In the blackout CPUs that wait for a hanging one fetch it by
+/// NMIs.
 const NO_WATCHDOG: &str = "no HPET timer has an I/O APIC input of its own; if it hangs so while it prepares itself, \
                            or on all CPUs in the blackout, the host hangs";
 /// A new image that prepares itself. Dropped, it is gone and its memory is free again.
@@ -141,7 +142,7 @@ impl Preparing {
     }
 }
 
-/// What the new image was given about guests or of damaged memory is out of date.
+/// Returns the refusal for a new image whose record of guests or of damaged memory is out of date.
 pub fn guests_have_changed() -> Refusal {
     let reason =
         "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"

@@ -12,10 +12,11 @@ use crate::arch::percpu::MAX_CPUS;
 /// Bytes that the longest line takes, its end included: every character of a record may print as an escape.
 pub const LINE_BYTES: usize = 2048;
 
-/// How far each ring has been printed: the CPU that prints next, after the end of the host too, goes on there.
+/// The position up to which each ring has been printed: the CPU that prints next, after the end of the host too, goes
+/// on there.
 static PRINTED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
-/// How many rings do not begin with what is to be printed first: [`PRINTED`] states where that is.
+/// The number of rings that do not begin with what is to be printed first: [`PRINTED`] states where that is.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
 /// Nothing that `ring` holds now is to be printed. Called before anybody reads it.
@@ -39,7 +40,7 @@ pub struct Drain {
     reach: Reach,
     /// The boot CPU's records have moved from the first ring into its own.
     has_moved: bool,
-    /// How many rings it has begun with behind what another image has printed.
+    /// The number of rings that it has begun with behind what another image has printed.
     begun: u32,
 }
 
@@ -83,7 +84,7 @@ impl Drain {
         Some(used)
     }
 
-    /// What another image has printed is passed over.
+    /// Passes over what another image has printed.
     fn pass_over(&mut self) {
         let begun = BEGUN.load(Ordering::Acquire);
         if begun == self.begun {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the image before has logged, taken over into this image's rings: under its numbers, with its times. It is not
+//! The log of the image before, taken over into this image's rings: under its numbers, with its times. It is not
 //! printed again.
 //!
 //! Each CPU's numbers go on where they stopped, so the reader of the log sees no gap. The first ring comes

@@ -19,7 +19,7 @@ pub static EARLY_MEMORY: [AtomicU64; EARLY_WORDS] = [const { AtomicU64::new(0) }
 pub static EARLY: Once<Ring<'static>> = Once::new();
 /// The rings in frames, by CPU.
 pub static RINGS: [Once<Ring<'static>>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
-/// Where each ring lies in physical memory.
+/// The physical memory of each ring.
 pub static FRAMES: [Once<PhysRange>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 
 /// The clock has been measured: times of all records are as it reports.
