@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPU's performance counters, where guests' events are counted with them ([`pmu::amd`]): searched for once,
-//! readied on each CPU. An overflow interrupts as the timer does: the CPU that holds a vCPU looks what is
+//! readied on each CPU. An overflow interrupts as the timer does: the CPU that holds a vCPU checks what is
 //! due.
 
 use pmu::amd::number::{GLOBAL_CLEAR, GLOBAL_STATUS, LEGACY_COUNTER, LEGACY_SELECT, SELECT};

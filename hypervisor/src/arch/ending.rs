@@ -132,7 +132,7 @@ pub fn with_epitaph<T>(with: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
     HAS_EPITAPH.load(Ordering::Acquire).then(|| {
         let start = (DIRECT_MAP + EPITAPH.0) as *mut u8;
         // SAFETY: the frames are reserved and mapped in the direct map (`allow_epitaph`); the boot CPU is alone
-        // when it looks, and later only the one CPU that owns the end comes here.
+        // when it checks, and later only the one CPU that owns the end comes here.
         with(unsafe { core::slice::from_raw_parts_mut(start, EPITAPH_BYTES) })
     })
 }

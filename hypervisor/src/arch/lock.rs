@@ -58,7 +58,7 @@ impl Drop for LockedFrames {
         // frames.
         let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && shoot_down_everywhere().is_ok();
         if !is_open {
-            log::error!("memory {} stays locked: a CPU does not take note", frames.range());
+            log::error!("memory {} stays locked: a CPU did not answer the TLB shootdown", frames.range());
             frames.leak();
         }
     }
@@ -101,7 +101,7 @@ fn ask(other: &PerCpu) {
 /// Writes to memory that is in use, as a stray pointer would.
 pub fn write_astray(at: PhysAddr) {
     let at = (DIRECT_MAP + at.0) as *mut u8;
-    // SAFETY: memory that the direct map shows and that holds plain bytes, at which nobody looks meanwhile; where it is
+    // SAFETY: memory that the direct map shows and that holds plain bytes, which nobody reads meanwhile; where it is
     // locked the write is a page fault, which ends the host.
     unsafe { at.write_volatile(!at.read_volatile()) };
 }

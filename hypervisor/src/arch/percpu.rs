@@ -209,7 +209,7 @@ pub fn wake(index: u32) {
 #[inline]
 pub fn kick(index: u32) {
     if index == PerCpu::current().index {
-        // The sender's own loop looks before it picks the next vCPU.
+        // The sender's own loop checks before it picks the next vCPU.
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
     } else if let Some(other) = ALL.get(index as usize).and_then(Once::get) {
         apic::send(other.apic_id, trap::vector::KICK);

@@ -21,7 +21,7 @@ use super::{apic, svm, watchdog};
 /// A CPU's ring: 32 KiB of samples.
 type Ring = profile::Ring<8192>;
 
-/// The time between two looks; 0 while no profile is taken.
+/// The time between two samples; 0 while no profile is taken.
 static PERIOD_US: AtomicU64 = AtomicU64::new(0);
 /// NMIs for samples so far.
 static ASKED: AtomicU64 = AtomicU64::new(0);
@@ -64,7 +64,7 @@ impl Sampling {
         }
     }
 
-    /// Returns how many looks have been taken, at all CPUs together.
+    /// Returns how many samples have been taken, at all CPUs together.
     pub fn asked(&self) -> u64 {
         ASKED.load(Ordering::Relaxed)
     }

@@ -242,7 +242,7 @@ fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
     *PARKED.get()?.mailboxes.get(index as usize)?
 }
 
-/// Lets a parked CPU go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
+/// Lets a parked CPU go: mail, then the one interrupt that makes it check. Nobody sends a second one: it might
 /// find the CPU on its way.
 fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };

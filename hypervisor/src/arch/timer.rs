@@ -188,9 +188,9 @@ fn measure(reference: Reference) -> Result<Sample, NoReference> {
     Err(NoReference)
 }
 
-/// Measures the time stamp counter's rate again, over all the time since the first look: a first look of a millisecond
-/// knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is shown the
-/// rate.
+/// Measures the time stamp counter's rate again, over all the time since the first measurement: a first one of a
+/// millisecond knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is
+/// shown the rate.
 pub fn refine() {
     let first = *FIRST.lock();
     let Some((reference, first)) = first else { return };
@@ -199,7 +199,7 @@ pub fn refine() {
         return;
     }
     let hz = rate(first, Moment::closest(reference), reference);
-    // What is far off is a reading that something came between: the first look is better than that.
+    // What is far off is a reading that something came between: the first measurement is better than that.
     let known = tsc_hz();
     if hz.abs_diff(known) < known / 50 {
         TSC_HZ.store(hz, Ordering::Relaxed);

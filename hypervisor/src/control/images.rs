@@ -165,7 +165,7 @@ impl ImageOrders {
         })
     }
 
-    /// Returns when to look although nothing has come.
+    /// Returns when to check although nothing has come.
     pub fn alarm(&self) -> Option<u64> {
         let job = self.job.as_ref().map(|job| job.due);
         job.into_iter().chain(self.upload.as_ref().map(|upload| upload.abandoned_at())).min()

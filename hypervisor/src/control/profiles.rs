@@ -23,7 +23,7 @@ struct Profile {
     session: Option<Session>,
     sampling: Sampling,
     period_us: u64,
-    /// Looks taken when the clock was checked, and when that is to be again.
+    /// Samples taken when the clock was checked, and when that is to be again.
     seen: u64,
     next_poll: u64,
 }

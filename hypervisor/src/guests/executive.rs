@@ -195,7 +195,7 @@ impl<V: Virt> Executive<V> {
 
     /// Nobody can run: prints what is logged, checks a PCI function, does what memory wants done, or else halts until
     /// an interrupt. After a step interrupts are let in, and the vCPUs that they wake are searched for again: a kick
-    /// leaves no flag behind where the CPU holds one vCPU. From that look to the halt they are
+    /// leaves no flag behind where the CPU holds one vCPU. From that check to the halt they are
     /// masked.
     fn wait(&mut self) {
         trial_pages::note_entered(self.me.index);

@@ -44,7 +44,7 @@ pub const INPUT_BYTES: usize = 4 * 1024;
 const OUTPUT_BATCH: u32 = 4096;
 /// At most this often is the control channel woken for a line.
 const WAKE_INTERVAL_US: u64 = 5_000;
-/// So long after it has found output, the control channel looks once more: for a line that came too soon after another
+/// So long after it has found output, the control channel checks once more: for a line that came too soon after another
 /// to wake it, of a guest that then never waits.
 pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 
@@ -324,7 +324,7 @@ impl Guest {
         percpu::wake(self.home.after_message());
     }
 
-    /// Something was typed on its console: its first vCPU is to look.
+    /// Something was typed on its console: its first vCPU is to check.
     pub fn type_on(&self) {
         self.is_typed_on.store(true, Ordering::Release);
         percpu::wake(self.cpu_to_tell(0));

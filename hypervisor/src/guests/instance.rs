@@ -190,7 +190,7 @@ impl<V: Virt> Instance<V> {
         self.is_paused.store(true, Ordering::Release);
     }
 
-    /// Ends the guest: every vCPU lets go at its next look. The first reason counts.
+    /// Ends the guest: every vCPU lets go at its next check. The first reason counts.
     pub fn end(&self, ending: Ending) {
         self.ending.lock().get_or_insert(ending);
         self.is_ending.store(true, Ordering::Release);

@@ -155,7 +155,7 @@ impl Survey {
             if is_clear(range, &tables) && self.space.add(range) {
                 roots.push((range.segment, range.first_bus));
             } else {
-                log::warn!("PCI: what the firmware says is at {:#x} is not used; ports are", range.base);
+                log::warn!("PCI: configuration space at {:#x}, by firmware, is not used; ports are", range.base);
             }
         }
         let mut segments: Vec<u16> = roots.iter().map(|(segment, _)| *segment).collect();

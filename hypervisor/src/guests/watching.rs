@@ -27,7 +27,7 @@ pub struct Watched {
 /// The outcome of a stretch of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It is not time to look.
+    /// It is not time to take a sample.
     NotYet,
     /// It is time.
     Due,

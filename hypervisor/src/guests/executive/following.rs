@@ -105,7 +105,7 @@ impl<V: Virt> Executive<V> {
         self.me.holds_one.store(holds_one, Ordering::Relaxed);
     }
 
-    /// First vCPUs look for what has been typed on their guests' consoles.
+    /// First vCPUs check for what has been typed on their guests' consoles.
     fn type_on(&mut self) {
         for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
             if task.instance().guest.take_typed_on() {

@@ -94,7 +94,7 @@ pub fn step() -> Step {
     if serial::take_com1_interrupt() {
         output.uart.interrupted();
     }
-    // Before the look, so that a CPU that logs behind it finds the mark and takes it away.
+    // Before the check, so that a CPU that logs behind it finds the mark and takes it away.
     IS_DONE.store(true, Ordering::SeqCst);
     let (began, accesses) = (cpu::tsc(), output.accesses());
     let step = output.fill();
@@ -109,7 +109,7 @@ pub fn step() -> Step {
     step
 }
 
-/// Returns whether nothing was left to print when somebody last looked.
+/// Returns whether nothing was left to print when a CPU last checked.
 pub fn is_done() -> bool {
     IS_DONE.load(Ordering::Relaxed)
 }

@@ -154,7 +154,7 @@ pub fn report(crew: &Crew<'_>, summary: &Summary) {
     }
     log::debug!("bring-up policy: {:?}", crew.plan().policy);
     log::info!(
-        "bring-up: {} CPUs in {} cycles ({} us), of which kicks {} and waits {}, for the last first sign {}",
+        "bring-up: {} CPUs online after {} cycles ({} us): kicks {}, waits {}, wait for the last first sign {} cycles",
         summary.online,
         summary.total_ticks,
         smp::ticks_to_us(summary.total_ticks),

@@ -64,7 +64,7 @@ pub fn enter() -> ! {
         }
     }
     note_way(index);
-    // Interrupts are masked from each look to the wait itself, so the wake-up that follows the flag is not lost.
+    // Interrupts are masked from each check to the wait itself, so the wake-up that follows the flag is not lost.
     while !MAY_JOIN.load(Ordering::Acquire) {
         cpu::wait_for_interrupt();
     }

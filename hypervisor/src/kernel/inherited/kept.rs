@@ -67,7 +67,7 @@ fn with_late<T>(visit: impl FnOnce(Late, &[u8]) -> T) -> Option<T> {
     let visited = with_block(place.start.get(), place.bytes.get(), |bytes| {
         block::open::<Late>(bytes, Owner { guest: 0, vcpu: 0 }).map(|(late, tail)| visit(late, tail))
     });
-    visited?.inspect_err(|error| log::error!("what the image before told last: {error}")).ok()
+    visited?.inspect_err(|error| log::error!("hand-over state of the image before: {error}")).ok()
 }
 
 /// Shows memory that is kept for a block.

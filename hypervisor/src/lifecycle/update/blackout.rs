@@ -71,7 +71,7 @@ pub fn limit_us() -> u64 {
     BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
 }
 
-/// Opens the blackout: every CPU comes at its next look.
+/// Opens the blackout: every CPU comes at its next check.
 pub fn open(staged: Staged, asked: u64) {
     let members = staged.hand_over.members.iter().map(Member::cpu);
     let leader = members.clone().next().unwrap_or(LEADER);

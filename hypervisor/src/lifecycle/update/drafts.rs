@@ -65,7 +65,7 @@ struct Wanted {
 pub struct Drafts;
 
 impl Drafts {
-    /// Every one of these CPUs saves what it has at its next look.
+    /// Every one of these CPUs saves what it has at its next check.
     pub fn order(blocks: Blocks, cpus: impl Iterator<Item = Cpu> + Clone) -> Self {
         let outcomes = Mutex::new(drafts::Drafts::new(cpus.clone()));
         let members = cpus.map(|cpu| (cpu.index, HostBlackout::rehearsal(cpu.index, blocks.clone()))).collect();
