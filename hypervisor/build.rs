@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hands the linker script to the linker, and has it say in the image which build it is.
+//! Hands the linker script to the linker, and has it state in the image which build it is.
 
 fn main() {
     let directory = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");

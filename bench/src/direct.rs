@@ -43,7 +43,7 @@ impl Direct {
         self.process.pid()
     }
 
-    /// Waits until `find` returns something for a line and the time of its arrival; `name` says in the error what was
+    /// Waits until `find` returns something for a line and the time of its arrival; `name` states in the error what was
     /// missing.
     pub fn wait<T>(&mut self, name: &str, mut find: impl FnMut(Instant, &str) -> Option<T>) -> Result<T> {
         loop {

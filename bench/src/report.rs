@@ -62,7 +62,7 @@ impl Goal {
         Self { id, limit, direction: Direction::AtLeast, unit }
     }
 
-    /// Whether a value meets it.
+    /// Returns whether a value meets it.
     pub fn is_met_by(&self, value: f64) -> bool {
         match self.direction {
             Direction::AtMost => value <= self.limit,

@@ -138,7 +138,7 @@ pub(super) struct Started {
 
 impl Started {
     /// Waits until `find` returns something for a happening. Fails when the machine ends, or when it has run for
-    /// `timeout`; `name` then says in the error what was missing.
+    /// `timeout`; `name` then states in the error what was missing.
     pub fn wait<T>(&mut self, timeout: Duration, name: &str, mut find: impl FnMut(&What) -> Option<T>) -> Result<T> {
         while let Some(left) = timeout.checked_sub(self.lab.elapsed()) {
             let Some(Happening { what, .. }) = self.lab.next(left) else { break };

@@ -2,7 +2,7 @@
 //! `size`: bytes of the hypervisor, in its file and in memory.
 //!
 //! The image counts as the larger of its file (without symbols) and what its segments take in memory, which the host
-//! itself says; the overhead is all memory that is neither free, nor the guest's, nor the bundle's, while one guest
+//! itself states; the overhead is all memory that is neither free, nor the guest's, nor the bundle's, while one guest
 //! runs.
 
 use anyhow::{Context as _, Result};

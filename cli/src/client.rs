@@ -71,7 +71,7 @@ impl Client {
         let id = self.last_id;
         let mut buffer = [0; MAX_FRAME_BYTES];
         let bytes = encode(&Frame::Request(Request { id, body }), &mut buffer)?;
-        // A peer that has hung up may have said why: that is still to be read, and after it the end of the stream.
+        // A peer that has hung up may have reported why: that is still to be read, and after it the end of the stream.
         let _ = self.socket.write_all(bytes);
         Ok(id)
     }

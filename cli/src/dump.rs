@@ -118,7 +118,7 @@ fn resume(client: &mut Client, name: &str) -> Result<()> {
     }
 }
 
-/// A file that is not whole yet, under a name that says so. Dropped before it is complete, it is removed.
+/// A file that is not whole yet, under a name that states this. Dropped before it is complete, it is removed.
 struct Partial {
     path: PathBuf,
 }
@@ -142,7 +142,7 @@ impl Drop for Partial {
     }
 }
 
-/// Whether it stands still already: paused, or held by the host.
+/// Returns whether it stands still already: paused, or held by the host.
 fn is_still(client: &mut Client, name: &str) -> Result<bool> {
     match client.request(RequestBody::VmLayout { name: name.to_owned() }) {
         Ok(_) => Ok(true),

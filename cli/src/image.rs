@@ -92,8 +92,8 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The file's image with a new seal, signed where there is a key. An image that is not what its seal says is refused: a
-/// signature would vouch for bytes that somebody or something has changed.
+/// The file's image with a new seal, signed where there is a key. An image that is not what its seal states is refused:
+/// a signature would vouch for bytes that somebody or something has changed.
 pub fn seal_new(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     if let Ok((image, seal)) = Seal::split(file) {
         const HINT: &str = "copy the image again, or sign what is there with --reseal";
@@ -226,7 +226,7 @@ mod tests {
         HostInfo { trusted_keys, permits_downgrade, ..crate::testing::host_info() }
     }
 
-    /// Why the host would refuse the file; empty where it would not.
+    /// Returns why the host would refuse the file; empty where it would not.
     fn refusal(file: &[u8], host: &HostInfo, is_downgrade: bool) -> String {
         check_for(file, host, is_downgrade).err().map(|error| error.to_string()).unwrap_or_default()
     }

@@ -65,7 +65,7 @@ pub fn running() -> Vec<String> {
     names
 }
 
-/// Whether a host runs whose folder is at `path`: it holds the lock.
+/// Returns whether a host runs whose folder is at `path`: it holds the lock.
 pub fn is_running(path: &Path) -> bool {
     File::open(path.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

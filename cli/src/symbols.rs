@@ -28,7 +28,7 @@ impl Symbols {
         Ok(Self { loader: Loader::new(path).map_err(explain)?, build: build_of(path) })
     }
 
-    /// What the linker calls the image, if it says so.
+    /// Returns what the linker calls the image, if it states this.
     pub fn build_id(&self) -> Option<&[u8; 20]> {
         self.build.as_ref()
     }
@@ -41,7 +41,7 @@ impl Symbols {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             names.extend(name.map(|name| format!("{:#}", demangle(&name))));
         }
-        // The outermost is a function with a symbol, which says in which module it is.
+        // The outermost is a function with a symbol, which states in which module it is.
         let outermost = names.pop();
         let symbol = self.loader.find_symbol(address).map(|name| format!("{:#}", demangle(name)));
         names.push(symbol.or(outermost).unwrap_or_else(|| format!("{address:#x}")));

@@ -60,7 +60,7 @@ pub struct Span {
 }
 
 impl Run {
-    /// When its last span ends, in microseconds.
+    /// Returns when its last span ends, in microseconds.
     pub fn end_us(&self) -> f64 {
         let ends = self.tracks.iter().flat_map(|track| &track.spans).map(|span| span.start_us + span.length_us);
         ends.fold(0.0, f64::max)

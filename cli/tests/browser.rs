@@ -43,7 +43,7 @@ fn browser() -> Option<PathBuf> {
     named.into_iter().chain(found).find(|path| path.is_file())
 }
 
-/// Whether the browser runs here at all, seen by a page whose script cannot fail.
+/// Returns whether the browser runs here at all, seen by a page whose script cannot fail.
 fn runs(browser: &Path, folder: &Path) -> bool {
     let page = "<!DOCTYPE html><body><script>document.body.append('run' + 'ning')</script></body>";
     visit(browser, folder, page).is_some_and(|document| document.contains("running"))
@@ -80,7 +80,7 @@ fn visit(browser: &Path, folder: &Path, page: &str) -> Option<String> {
 fn the_page_zooms_hovers_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(browser) = browser().filter(|browser| runs(browser, folder.path())) else {
-        // Past the test harness's capture: whoever runs the tests is to know.
+        // Past the test harness's capture: the person who runs the tests is to know.
         let _ =
             writeln!(std::io::stderr(), "test: no Chromium runs here: the timeline's page is not checked in a browser");
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host without the broker: its control channel as QEMU hands it out, for those who speak no protocol.
+//! A host without the broker: its control channel as QEMU hands it out, for those that speak no protocol.
 
 use std::io::Write as _;
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::place::{Kernel, built};
 
-/// Whether set-up has fetched both (`scripts/setup.sh all`).
+/// Returns whether set-up has fetched both (`scripts/setup.sh all`).
 pub fn is_here() -> bool {
     program().is_ok() && symbols().is_ok()
 }
@@ -25,7 +25,7 @@ fn symbols() -> Result<PathBuf> {
     built(&format!("crash/{}", name.replace("vmlinuz", "vmlinux")))
 }
 
-/// What crash answers to `commands` about a core file of a Linux 6.1 guest.
+/// Returns what crash answers to `commands` about a core file of a Linux 6.1 guest.
 pub fn ask(core: &Path, commands: &str) -> Result<String> {
     let script = core.with_extension("commands");
     fs::write(&script, format!("{commands}\nquit\n"))?;

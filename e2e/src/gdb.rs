@@ -6,12 +6,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Whether this machine has it.
+/// Returns whether this machine has it.
 pub fn is_here() -> bool {
     Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// What gdb says to `commands` about a core file.
+/// Returns what gdb reports to `commands` about a core file.
 pub fn ask(core: &Path, commands: &[&str]) -> Result<String> {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-core"]).arg(core);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running host: wait for what it says, give it orders.
+//! A running host: wait for what it reports, give it orders.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A running host. Dropping it ends the emulator.
 pub struct Host {
     lab: Lab,
-    /// Everything said so far.
+    /// All output so far.
     pub seen: Transcript,
     /// Where the next [`Self::guest_says`] begins to look, by guest.
     read: BTreeMap<String, usize>,
@@ -46,7 +46,7 @@ impl Host {
         self.limit = limit;
     }
 
-    /// Waits until `is_there` accepts what has been said; `what` says what that is.
+    /// Waits until `is_there` accepts what has been reported; `what` states what that is.
     pub fn wait(&mut self, what: &str, is_there: impl Fn(&Transcript) -> bool) -> Result<()> {
         while !is_there(&self.seen) {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -65,7 +65,7 @@ impl Host {
         self.deadline = Instant::now() + time;
     }
 
-    /// Takes down what is said for so long.
+    /// Takes down what is reported for so long.
     pub fn listen(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while let Some(happening) = self.lab.next(end.saturating_duration_since(Instant::now())) {
@@ -143,18 +143,18 @@ impl Host {
         self.lab.pid()
     }
 
-    /// Where clients connect to.
+    /// Returns where clients connect to.
     pub fn control_socket(&self) -> PathBuf {
         self.lab.dir().control_socket()
     }
 
-    /// One guest as the host tells of it.
+    /// One guest as the host reports of it.
     pub fn vm(&mut self, name: &str) -> Result<VmInfo> {
         let vms = self.client()?.vms()?;
         vms.into_iter().find(|vm| vm.name == name).with_context(|| format!("{name} is not in the list"))
     }
 
-    /// Waits until a guest is in this state, and returns what the host tells of it.
+    /// Waits until a guest is in this state, and returns what the host reports of it.
     pub fn state(&mut self, name: &str, state: VmState) -> Result<VmInfo> {
         loop {
             let vm = self.vm(name)?;
@@ -165,8 +165,8 @@ impl Host {
         }
     }
 
-    /// Takes down what is said for a moment; an error once the boot has taken too long. For loops that ask again and
-    /// again.
+    /// Takes down what is reported for a moment; an error once the boot has taken too long. For loops that ask again
+    /// and again.
     pub fn wait_a_moment(&mut self) -> Result<()> {
         ensure!(Instant::now() < self.deadline, "the boot has taken {:?}:\n{}", self.limit, self.seen);
         self.listen(POLL_INTERVAL);

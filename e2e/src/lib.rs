@@ -5,10 +5,10 @@
 //! |---|---|
 //! | [`place`] | what this machine has: emulators, kernels, guests |
 //! | [`recipe`] | a host and its guests, in a few words; made into a bundle and started |
-//! | [`host`] | a running host: wait for what it says, give it orders; bounded in time |
-//! | [`transcript`] | everything a host and its guests have said |
+//! | [`host`] | a running host: wait for what it reports, give it orders; bounded in time |
+//! | [`transcript`] | everything a host and its guests have reported |
 //! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
-//! | [`bare`] | a host without the broker, for those who speak no protocol |
+//! | [`bare`] | a host without the broker, for those that speak no protocol |
 //! | [`gdb`], [`crash`] | what debuggers find in guests' core files |
 //! | [`code`] | guests of a few bytes |
 //! | [`frames`] | frames that no sender of ours would send |

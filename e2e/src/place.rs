@@ -34,7 +34,7 @@ impl Emulator {
         }
     }
 
-    /// Whether it is here.
+    /// Returns whether it is here.
     pub fn is_here(self) -> bool {
         self == Self::System || self.program().is_ok()
     }
@@ -73,18 +73,18 @@ pub fn uefi() -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
-/// Whether discs can be made here that GRUB starts.
+/// Returns whether discs can be made here that GRUB starts.
 pub fn has_grub() -> bool {
     let folders = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&folders).any(|folder| folder.join("grub-mkrescue").is_file())
 }
 
-/// Whether there is a Linux that can be replaced by kexec.
+/// Returns whether there is a Linux that can be replaced by kexec.
 pub fn has_kexec() -> bool {
     built("guests/kexec.cpio").is_ok()
 }
 
-/// Whether there is a guest with Linux's own perf.
+/// Returns whether there is a guest with Linux's own perf.
 pub fn has_perf() -> bool {
     built("guests/perf.cpio").is_ok()
 }

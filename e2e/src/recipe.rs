@@ -230,7 +230,7 @@ impl Default for Recipe {
 /// A Linux guest whose agent does `tasks` (`guests/README.md`).
 pub fn linux(name: &str, kernel: Kernel, tasks: &str) -> Result<Guest> {
     let initrd = Some(built("guests/initramfs.cpio")?);
-    // Warnings, and all that is worse: what else it has to say costs a quarter of its boot in exits.
+    // Warnings, and all that is worse: what else it has to report costs a quarter of its boot in exits.
     let cmdline = format!("console=ttyS0 loglevel=5 agent={tasks}");
     Ok(Guest { initrd, cmdline, memory: LINUX_MEMORY, ..program(name, kernel.file()?) })
 }

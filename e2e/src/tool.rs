@@ -103,8 +103,8 @@ impl Operator {
         Ok(child.wait_with_output()?.into())
     }
 
-    /// What a guest's console shows until a line contains `text`. An error after `limit`, whether the guest is silent
-    /// or keeps writing.
+    /// Returns what a guest's console shows until a line contains `text`. An error after `limit`, whether the guest is
+    /// silent or keeps writing.
     pub fn console_until(&self, guest: &str, text: &str, limit: Duration) -> Result<String> {
         let end = Instant::now() + limit;
         let linger = limit.as_secs().to_string();
@@ -149,7 +149,7 @@ impl Drop for Operator {
     }
 }
 
-/// Whether a process of this number runs (a zombie does not).
+/// Returns whether a process of this number runs (a zombie does not).
 pub fn is_running(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything a host and its guests have said.
+//! Everything a host and its guests have reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,12 +13,12 @@ const HOST_LINES: usize = 40;
 /// Lines shown of a guest's console.
 const CONSOLE_LINES: usize = 15;
 
-/// Everything a host and its guests have said so far.
+/// Everything a host and its guests have reported so far.
 #[derive(Debug, Default)]
 pub struct Transcript {
     /// The host's log.
     pub host: Vec<String>,
-    /// What the emulator and the broker said.
+    /// What the emulator and the broker reported.
     pub notes: Vec<String>,
     /// Every event, in order.
     pub events: Vec<EventKind>,
@@ -52,7 +52,7 @@ impl Transcript {
         self.consoles.get(guest).and_then(|bytes| bytes.get(from..)).unwrap_or_default()
     }
 
-    /// Whether a line of the host's log contains all of `parts`.
+    /// Returns whether a line of the host's log contains all of `parts`.
     pub fn host_said(&self, parts: &[&str]) -> bool {
         self.host.iter().any(|line| parts.iter().all(|part| line.contains(part)))
     }

@@ -50,8 +50,8 @@ fn breaking(kinds: &[&str], is_broken: impl Fn(&Path, &str) -> bool) -> Result<V
     Ok(broken.map(|(path, _)| path).collect())
 }
 
-/// Whether a line is prose, which can be wrapped: in Rust a comment, in Markdown whatever is in no listing. Tables and
-/// diagrams cannot.
+/// Returns whether a line is prose, which can be wrapped: in Rust a comment, in Markdown whatever is in no listing.
+/// Tables and diagrams cannot.
 fn is_prose(path: &Path, line: &str) -> bool {
     let text = line.trim_start();
     let is_comment = path.extension().is_some_and(|kind| kind == "md") || text.starts_with("//");

@@ -7,7 +7,7 @@ use pmu::{CounterSet, Policy};
 
 use crate::input::Input;
 
-/// Both policies see the same accesses, and no guest can tell them apart.
+/// Both policies see the same accesses, and no guest can report them apart.
 pub fn counters(data: &[u8]) {
     let mut input = Input(data);
     let vendor = if input.bool() { Vendor::Intel } else { Vendor::Amd };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PCI functions that say anything, and change their minds.
+//! PCI functions that state anything, and change their minds.
 
 use pci::address::{Bdf, EcamRange, Route, route};
 use pci::{ConfigSpace, Filter, Scan, Step};

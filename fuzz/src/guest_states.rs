@@ -55,7 +55,7 @@ pub fn guest_states(data: &[u8]) {
         }
     }
     let after = saved(&machine, &vcpu, &cpu, hand_over.version);
-    // XCR0 and PAT of the fake CPU are whatever the input says; a real one's are checked as they are written.
+    // XCR0 and PAT of the fake CPU are whatever the input states; a real one's are checked as they are written.
     if let Some((machine, vcpu, cpu)) = opened(&after) {
         assert_eq!(saved(&machine, &vcpu, &cpu, hand_over.version), after, "restored and saved again");
     }

@@ -11,7 +11,7 @@
 //! | `boot_time` | what loaders leave by three protocols, options, ACPI tables, hand-over records and images |
 //! | `tables` | frames, page tables, the log, the timeline |
 //! | `messages` | the wire |
-//! | `serial` | what a UART's registers say |
+//! | `serial` | what a UART's registers state |
 //! | `functions` | what PCI functions say |
 //! | `endings` | what a host leaves in memory, what it hears after its end |
 //! | `instructions` | instruction fetch, decoding and emulation |

@@ -35,7 +35,7 @@ pub fn wire(data: &[u8]) {
     assert_eq!(received, [Ok(frame)]);
 }
 
-/// What has been understood can be said again, and means the same.
+/// What has been understood can be reported again, and means the same.
 fn check(result: Result<Frame<'static>, FrameError>) {
     let frame = match result {
         Ok(frame) => frame,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A UART whose registers say anything, at any time.
+//! A UART whose registers state anything, at any time.
 
 use uart::{FifoDepth, Hardware, Interrupts, Patience, Peer, Policy, Rate, Register, Uart};
 
@@ -57,7 +57,7 @@ impl Hardware for Liar<'_> {
     }
 }
 
-/// Whatever a UART says, finding it out, sending and receiving end, and no byte is written that it has no room for.
+/// Whatever a UART states, finding it out, sending and receiving end, and no byte is written that it has no room for.
 pub fn uart(data: &[u8]) {
     let mut input = Input(data);
     let (policy, has_clock) = (input.choose(&[Policy::Byte, Policy::Fifo]), input.bool());

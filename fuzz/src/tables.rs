@@ -102,7 +102,7 @@ fn overlap(one: PhysRange, other: PhysRange) -> bool {
     one.intersection(other).is_some()
 }
 
-/// What firmware may say of nodes, against any memory map: every address has at most one node.
+/// Returns what firmware may state of nodes, against any memory map: every address has at most one node.
 fn nodes(input: &mut Input<'_>) -> NodeMap {
     let claims: Vec<_> =
         (0..input.u8() % 64).filter_map(|_| Some(NodeRange { node: input.u8() % 16, range: range(input)? })).collect();
@@ -143,8 +143,8 @@ impl TableMemory for TableFrames {
     }
 }
 
-/// Changes of page tables: they translate as the last change said, a refused change changes nothing, and every table
-/// comes back in the end.
+/// Changes of page tables: they translate as the last change reported, a refused change changes nothing, and every
+/// table comes back in the end.
 pub fn paging(data: &[u8]) {
     let mut input = Input(data);
     if input.bool() { change_tables::<Host>(&mut input) } else { change_tables::<Nested>(&mut input) }
@@ -233,7 +233,7 @@ pub fn klog_foreign(data: &[u8]) {
     let _ = Foreign::adopt(data).map(|foreign| read_all(&foreign));
 }
 
-/// How many records a ring holds.
+/// Returns how many records a ring holds.
 fn read_all(ring: &impl Memory) -> u64 {
     let (mut cursor, mut copied, mut count) = (Cursor::oldest(ring), Copied::new(), 0);
     loop {
@@ -271,7 +271,7 @@ pub fn timeline(data: &[u8]) {
     assert!(go_on(&words), "the header passes");
 }
 
-/// Whether there is a ring to go on in.
+/// Returns whether there is a ring to go on in.
 fn go_on(words: &[AtomicU64]) -> bool {
     let Ok(ring) = timeline::Ring::adopt(words) else { return false };
     let left = (ring.oldest()..ring.written()).filter_map(|number| ring.get(number)).count();

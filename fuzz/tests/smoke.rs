@@ -64,7 +64,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("a readable seed")).collect()
 }
 
-/// How long a target may take, and how many inputs it gets at most.
+/// Returns how long a target may take, and how many inputs it gets at most.
 fn share() -> (Duration, u64) {
     let wanted = env::var("BATON_FUZZ_MS").ok().and_then(|text| text.parse().ok());
     wanted.map_or((SHARE, INPUTS), |milliseconds| (Duration::from_millis(milliseconds), u64::MAX))

@@ -108,8 +108,8 @@ mod tests {
 
     const EACH: &str = "[ 0.1] cpu0 debug cpus: bring-up 1: first-sign 10 initialisation 20 tsc-sync 30 online \
                         40 cycles; tsc ClockSync { outcome: Agrees, skew: 0, error: 7 }";
-    const ALL: &str = "[ 0.1] cpu0 info  cpus: bring-up: 1 CPUs in 1000 cycles (3 us), of which kicks 5 \
-                       and waits 900, for the last first sign 90";
+    const ALL: &str = "[ 0.1] cpu0 info  cpus: bring-up: 1 CPUs online after 1000 cycles (3 us): kicks 5, \
+                       waits 900, wait for the last first sign 90 cycles";
 
     #[test]
     fn the_hosts_lines_give_total_kicks_and_phases() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes that no machine here has: bytes by the crate's own arithmetic and by the ledger itself, told of a machine that
-//! does not exist; times by what was published of a kernel that keeps a record of 64 bytes for each frame.
+//! Sizes that no machine here has: bytes by the crate's own arithmetic and by the ledger itself, reported of a machine
+//! that does not exist; times by what was published of a kernel that keeps a record of 64 bytes for each frame.
 
 use anyhow::Result;
 use frames::records::{RECORD_BYTES, Shape};
@@ -30,13 +30,13 @@ pub(super) fn record_bytes(bytes: u64) -> f64 {
     Shape::of(memory(bytes)).bytes() as f64
 }
 
-/// What a policy writes in all, where a boot has not been watched to the end.
+/// Returns what a policy writes in all, where a boot has not been watched to the end.
 pub(super) fn total_bytes(policy: &str, size_gib: u64, account: &Account) -> f64 {
     if policy == "deferred" { record_bytes(size_gib * GIB) } else { account.before_guest_bytes }
 }
 
-/// What a machine would show that is so many times as large as one that was measured: records are written frame by
-/// frame.
+/// Returns what a machine would show that is so many times as large as one that was measured: records are written frame
+/// by frame.
 pub(super) fn scaled(account: &Account, measured: u64, wanted: u64) -> Account {
     let factor = wanted as f64 / measured as f64;
     Account {

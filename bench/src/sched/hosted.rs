@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several guests on a host of one CPU, until each has said its last line.
+//! Several guests on a host of one CPU, until each has reported its last line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -149,7 +149,7 @@ impl<'m, 'i> Section<'m, 'i> {
         found.into_iter().map(section).collect()
     }
 
-    /// Where in the text a word of a value that begins at `at` stands.
+    /// Returns where in the text a word of a value that begins at `at` stands.
     pub fn place_of(&self, word: &str, at: usize) -> usize {
         let line = self.mistakes.text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         at + line.find(word).unwrap_or(0)

@@ -30,7 +30,7 @@ const PRSTATUS_REGISTERS: usize = 112;
 const QEMU_STATE_VERSION: u32 = 1;
 const QEMU_STATE_BYTES: usize = 440;
 
-/// Where the memory begins in the file: behind all headers that there may be.
+/// Returns where the memory begins in the file: behind all headers that there may be.
 pub fn data_offset(vcpus: usize) -> u64 {
     (notes_offset() + (vcpus * note_bytes()) as u64).next_multiple_of(PAGE_BYTES)
 }
@@ -148,7 +148,7 @@ fn status(vcpu: usize, registers: &VcpuRegisters) -> Vec<u8> {
     status
 }
 
-/// What a debugger of kernels needs beside the general registers: segments, tables and control registers.
+/// Returns what a debugger of kernels needs beside the general registers: segments, tables and control registers.
 fn qemu_state(registers: &VcpuRegisters) -> Vec<u8> {
     let mut state = Vec::with_capacity(QEMU_STATE_BYTES);
     state.extend(QEMU_STATE_VERSION.to_le_bytes());

@@ -36,7 +36,7 @@ impl Image {
         Ok(Self { file, pieces })
     }
 
-    /// Where `bytes` bytes at `gpa` lie in the file, if they are all in one piece.
+    /// Returns where `bytes` bytes at `gpa` lie in the file, if they are all in one piece.
     pub fn offset_of(&self, gpa: u64, bytes: u64) -> Option<u64> {
         let piece = self.pieces.iter().find(|piece| gpa >= piece.gpa && gpa - piece.gpa < piece.bytes)?;
         let within = gpa - piece.gpa;

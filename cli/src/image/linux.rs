@@ -59,7 +59,7 @@ pub fn bzimage(elf: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
     Ok(file)
 }
 
-/// How many bytes follow the setup, by its header; `None` if that makes no sense.
+/// Returns how many bytes follow the setup, by its header; `None` if that makes no sense.
 fn checked_setup(setup: &[u8]) -> Option<usize> {
     let sectors = 1 + usize::from(*setup.get(SECTORS_AT)?);
     let paragraphs = u32::from_le_bytes(*setup.get(PARAGRAPHS_AT..)?.first_chunk()?) as usize;

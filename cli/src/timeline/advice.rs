@@ -55,7 +55,7 @@ const RULES: &[Rule] = &[
     (Cause::Pci, &[], &["pci 0", "pci_bus ", "PCI: ", "PCI host bridge"]),
 ];
 
-/// Whether a line says that the kernel is done and init begins.
+/// Returns whether a line reports that the kernel is done and init begins.
 pub fn is_init(line: &str) -> bool {
     line.starts_with("Run ") && line.ends_with(" as init process")
 }

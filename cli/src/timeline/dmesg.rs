@@ -82,7 +82,7 @@ fn line(text: &str) -> Option<Line> {
     Some(Line { at_us, text })
 }
 
-/// What lies between the lines; times count from the first.
+/// Returns what lies between the lines; times count from the first.
 fn gaps(lines: &[Line]) -> Vec<Span> {
     let began = lines.first().map_or(0.0, |line| line.at_us);
     let pairs = lines.windows(2).filter(|pair| pair[1].at_us > pair[0].at_us);

@@ -226,7 +226,7 @@ fn track(lane: &Lane, start_us: f64, end_us: f64, known: &Known) -> Track {
     Track { name: format!("CPU {}", lane.cpu), spans }
 }
 
-/// What a span or an instant is called; one that this release does not know has its number.
+/// Returns what a span or an instant is called; one that this release does not know has its number.
 fn title(record: &Record, known: &Known) -> String {
     let Some(name) = Name::from_number(record.name) else {
         return format!("name {} ({})", record.name, record.argument);

@@ -10,7 +10,7 @@ const TEMPLATE: &str = include_str!("page.html");
 /// # Errors
 /// The picture is no JSON (a time that is no number).
 pub fn page(picture: &Picture) -> serde_json::Result<String> {
-    // What a log says stands inside a script: no `<` may end that or begin another.
+    // What a log reports stands inside a script: no `<` may end that or begin another.
     let data = serde_json::to_string(picture)?.replace('<', "\\u003c");
     let title = escape(&picture.title);
     Ok(TEMPLATE.replace("{{title}}", &title).replace("{{picture}}", &data))

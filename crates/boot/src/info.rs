@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every boot protocol tells, in neutral terms.
+//! What every boot protocol reports, in neutral terms.
 
 use core::fmt;
 
@@ -16,7 +16,7 @@ pub const MODULE_COMMAND_LINE_BYTES: usize = 128;
 pub const MAXIMUM_MODULES: usize = 16;
 const MAXIMUM_NOTES: usize = 16;
 
-/// Who started us.
+/// The loader or image that started us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Xen's PVH entry, also spoken by QEMU's `-kernel`, Firecracker and Cloud Hypervisor.
@@ -45,11 +45,11 @@ impl fmt::Display for Protocol {
 pub struct Module {
     /// Where it lies; never empty. The frames it touches must be reserved.
     pub range: PhysRange,
-    /// What the loader says about it; often nothing.
+    /// What the loader states about it; often nothing.
     pub command_line: ArrayString<MODULE_COMMAND_LINE_BYTES>,
 }
 
-/// Something a loader said that was left out.
+/// Something a loader reported that was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// This many entries of the memory map were empty or lay outside physical memory.
@@ -112,10 +112,10 @@ impl fmt::Display for Note {
     }
 }
 
-/// What the loader told us.
+/// What the loader passed to us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootInfo {
-    /// Who told it.
+    /// Its source.
     pub protocol: Protocol,
     /// What memory there is. What the image, the modules and the tables occupy is not taken out.
     pub memory_map: MemoryMap,
@@ -123,7 +123,7 @@ pub struct BootInfo {
     pub modules: ArrayVec<Module, MAXIMUM_MODULES>,
     /// Our command line; see [`crate::options`].
     pub command_line: ArrayString<COMMAND_LINE_BYTES>,
-    /// Where the ACPI tables start (RSDP), if the loader says so.
+    /// Where the ACPI tables start (RSDP), if the loader states it.
     pub rsdp: Option<PhysAddr>,
     notes: ArrayVec<Note, MAXIMUM_NOTES>,
 }
@@ -140,18 +140,18 @@ impl BootInfo {
         }
     }
 
-    /// What the image before knew of the machine. Modules and command line are for the caller to add.
+    /// Returns what the image before knew of the machine. Modules and command line are for the caller to add.
     pub fn handed_over(memory_map: MemoryMap, rsdp: Option<PhysAddr>) -> Self {
         Self { rsdp, ..Self::new(Protocol::HandOver, memory_map) }
     }
 
-    /// What was left out, for the log; the first 16.
+    /// Returns what was left out, for the log; the first 16.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
     pub(crate) fn note(&mut self, note: Note) {
-        // Bounded on purpose: what comes after the first 16 says nothing new.
+        // Bounded on purpose: what comes after the first 16 states nothing new.
         let _ = self.notes.try_push(note);
     }
 }

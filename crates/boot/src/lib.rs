@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the boot loader told us: memory map, modules, command line and its typed options.
+//! What the boot loader passed to us: memory map, modules, command line and its typed options.
 //!
 //! Each boot protocol has a module that turns its structures into one neutral [`BootInfo`]; nothing behind it knows
 //! which protocol it was: PVH ([`pvh`]), Multiboot2 ([`multiboot2`]), the Linux boot protocol ([`linux`]). [`loader`]
-//! tells them apart.
+//! distinguishes them.
 //!
 //! What a loader reports is untrusted input. Every address, count and length is checked; the memory map is normalised,
 //! reserved winning over usable; what can be done without is left out and noted ([`Note`]), so that a wrong module or a

@@ -139,10 +139,10 @@ fn add_entries(builder: &mut MapBuilder, entries: &[u8]) -> Result<(), TooManyRe
     Ok(())
 }
 
-/// What setup data told beside more of the memory map.
+/// What setup data reported beside more of the memory map.
 #[derive(Default)]
 struct Extra {
-    /// Where EFI's configuration tables are, if the loader says so.
+    /// Where EFI's configuration tables are, if the loader states it.
     efi_tables: Option<PhysAddr>,
     /// Where the chain could not be followed.
     unreadable: Option<PhysAddr>,

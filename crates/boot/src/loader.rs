@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whichever protocol a loader speaks, told by the magic number with which the image is entered.
+//! Whichever protocol a loader speaks, recognised by the magic number with which the image is entered.
 
 use core::fmt;
 

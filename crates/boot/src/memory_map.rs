@@ -121,12 +121,12 @@ impl MemoryMap {
         self.0.iter().filter(|region| region.kind == RegionKind::Usable).map(|region| region.range)
     }
 
-    /// How much memory is usable.
+    /// Returns how much memory is usable.
     pub fn usable_bytes(&self) -> u64 {
         self.usable().map(PhysRange::bytes).sum()
     }
 
-    /// What the page of `address` may be used for; `None` if the map does not mention it.
+    /// Returns what the page of `address` may be used for; `None` if the map does not mention it.
     pub fn kind_at(&self, address: PhysAddr) -> Option<RegionKind> {
         self.0.iter().find(|region| region.range.contains(address)).map(|region| region.kind)
     }
@@ -178,7 +178,7 @@ impl MapBuilder {
         Ok(())
     }
 
-    /// How many entries made no sense.
+    /// Returns how many entries made no sense.
     pub fn absurd_entries(&self) -> usize {
         self.absurd
     }

@@ -24,7 +24,7 @@ pub const MAGIC: u32 = 0x36d7_6289;
 
 const HEADER_BYTES: usize = 8;
 const TAG_BYTES: usize = 8;
-/// More than a loader has to say, so that a wild size is noticed.
+/// More than a loader has to report, so that a wild size is noticed.
 const MAXIMUM_BYTES: u32 = 1 << 20;
 
 mod kind {
@@ -45,7 +45,7 @@ pub enum Multiboot2Error {
     Unreadable(PhysAddr),
     /// The information has no size that it can have.
     BadSize {
-        /// What it says.
+        /// What it reports.
         bytes: u32,
     },
     /// A tag is shorter than its own header, or goes beyond the information.

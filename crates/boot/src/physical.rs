@@ -14,9 +14,9 @@ pub trait PhysicalMemory {
 /// local APICs' messages.
 const DEVICES: [(u64, u64); 2] = [(0xa_0000, 0xc_0000), (0xfec0_0000, 0xff00_0000)];
 
-/// Whether what a loader or firmware says is at `range` may be read there: not at 0, which means nowhere, not in the
-/// image itself, whose data change while they are read, and not in a PC's devices. The memory map, which says more, is
-/// itself one of these structures.
+/// Returns whether what a loader or firmware states is at `range` may be read there: not at 0, which means nowhere, not
+/// in the image itself, whose data change while they are read, and not in a PC's devices. The memory map, which states
+/// more, is itself one of these structures.
 pub fn may_be_read(range: PhysRange, image: PhysRange) -> bool {
     let overlaps = |other: PhysRange| range.intersection(other).is_some();
     let devices = DEVICES.iter().filter_map(|&(start, end)| PhysRange::new(PhysAddr(start), PhysAddr(end)));

@@ -9,7 +9,7 @@ use crate::tsc::Exchange;
 /// yet".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// It was told to start.
+    /// It was ordered to start.
     pub kicked: u64,
     /// It ran its first instruction of ours.
     pub alive: u64,
@@ -103,12 +103,12 @@ impl CpuCell {
         }
     }
 
-    /// Where the CPU stands. Its stamps up to this state can be read after this.
+    /// Returns where the CPU stands. Its stamps up to this state can be read after this.
     pub fn state(&self) -> State {
         State::from_word(self.state.load(Ordering::Acquire))
     }
 
-    /// When it got where.
+    /// Returns when it got where.
     pub fn stamps(&self) -> Stamps {
         let at = |stamp: usize| self.stamps[stamp].load(Ordering::Relaxed);
         Stamps {
@@ -121,7 +121,7 @@ impl CpuCell {
         }
     }
 
-    /// What is known about its clock.
+    /// Returns what is known about its clock.
     pub fn sync(&self) -> ClockSync {
         let outcome = self.sync_outcome.load(Ordering::Acquire) as usize;
         ClockSync {
@@ -162,14 +162,14 @@ impl CpuCell {
             State::Offline | State::Parked => None,
         };
         if let Some(stamp) = stamp {
-            // Before the state, so that whoever sees the state sees the stamp.
+            // Before the state, so that the CPU that sees the state sees the stamp.
             self.stamps[stamp].store(now, Ordering::Relaxed);
         }
         let moved = self.state.compare_exchange(from.to_word(), to.to_word(), Ordering::AcqRel, Ordering::Acquire);
         moved.map(|_| ()).map_err(State::from_word)
     }
 
-    /// Notes that the CPU is about to be told to start. `false` if it was already, or may not be.
+    /// Notes that the CPU is about to be ordered to start. `false` if it was already, or may not be.
     pub(crate) fn kick(&self, now: u64) -> bool {
         match self.state() {
             from @ (State::Offline | State::Parked) => self.advance(from, State::Kicked, now).is_ok(),
@@ -215,9 +215,9 @@ impl CpuCell {
 
     /// The CPU is about to sleep: it checks once more what it waits for, and then does.
     ///
-    /// Whoever changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of the
-    /// two, one sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between write
-    /// and look on either side; store buffers would let both look too early without).
+    /// The CPU that changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of
+    /// the two, one sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between
+    /// write and look on either side; store buffers would let both look too early without).
     pub(crate) fn lie_down(&self) {
         // All writes of this word are exchanges, so that each comes after whatever a late waker wrote.
         self.asleep.swap(1, Ordering::Relaxed);
@@ -231,7 +231,7 @@ impl CpuCell {
         }
     }
 
-    /// Whether the caller has to wake the CPU. Of several, one is told so.
+    /// Returns whether the caller has to wake the CPU. Of several callers, one has to.
     pub(crate) fn must_be_woken(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asleep.load(Ordering::Relaxed) == 1 && self.asleep.swap(0, Ordering::Relaxed) == 1

@@ -2,7 +2,7 @@
 //! The boot CPU's part: kick, then wait.
 //!
 //! [`BringUp::begin`] kicks and returns at once, so that the rest of the boot goes on while the others wake;
-//! [`BringUp::wait`] waits. Waiting is sleeping: whoever asks for the time, and the last to arrive, wakes the boot
+//! [`BringUp::wait`] waits. Waiting is sleeping: the CPU that asks for the time, and the last to arrive, wakes the boot
 //! CPU. Now and then it checks some CPUs for one that stands still. What it checks per turn does not
 //! grow with their number.
 
@@ -130,7 +130,7 @@ impl<'a> BringUp<'a> {
     }
 }
 
-/// Tells the batch to start; waits for nobody. Returns when start-up interrupts are due, where kicks are interrupts.
+/// Orders the batch to start; waits for nobody. Returns when start-up interrupts are due, where kicks are interrupts.
 fn kick(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Option<u64> {
     let plan = crew.plan();
     if plan.is_relayed() {
@@ -154,7 +154,7 @@ fn kick(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Option<u6
     }
     for index in members.iter().copied() {
         let (Some(cell), Some(apic_id)) = (crew.cell(index), crew.apic_id(index)) else { continue };
-        // Nobody who runs is reset.
+        // No CPU that runs is reset.
         if cell.kick(hardware.now()) {
             hardware.send_init(apic_id);
         }
@@ -163,7 +163,7 @@ fn kick(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Option<u6
     Some(hardware.now().wrapping_add(plan.limits.after_init))
 }
 
-/// INIT to all would reset those who run.
+/// INIT to all would reset those that run.
 fn is_for_all(crew: &Crew<'_>, members: &[u32]) -> bool {
     crew.plan().is_broadcast() && crew.online() == 0 && members.len() + 1 == crew.count() as usize
 }

@@ -23,7 +23,7 @@ pub struct Shared {
     kicked_at: AtomicU64,
 }
 
-/// What [`GROUP_CPUS`] neighbours tell the boot CPU.
+/// What [`GROUP_CPUS`] neighbours report to the boot CPU.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Group {
@@ -149,12 +149,12 @@ impl<'a> Crew<'a> {
         Ok(Self { cells, groups, shared, apic_ids, plan, stays_to_answer })
     }
 
-    /// How many CPUs there are, the boot CPU included.
+    /// Returns how many CPUs there are, the boot CPU included.
     pub fn count(&self) -> u32 {
         self.cells.len() as u32
     }
 
-    /// What was decided.
+    /// Returns what was decided.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -174,23 +174,23 @@ impl<'a> Crew<'a> {
         self.apic_ids.iter().position(|known| *known == apic_id).map(|index| index as u32)
     }
 
-    /// Who looks after whom.
+    /// The tree in which each CPU watches its children.
     pub fn tree(&self) -> Tree {
         Tree { count: self.count() }
     }
 
-    /// Where a CPU stands; one that does not exist is offline.
+    /// Returns where a CPU stands; one that does not exist is offline.
     pub fn state(&self, index: u32) -> State {
         self.cell(index).map_or(State::Offline, CpuCell::state)
     }
 
-    /// Whether CPUs answer their children's questions about the time before they go online. Where they do not,
+    /// Returns whether CPUs answer their children's questions about the time before they go online. Where they do not,
     /// the boot CPU answers all, one after the other.
     pub(crate) fn stays_to_answer(&self) -> bool {
         self.stays_to_answer
     }
 
-    /// Whether the CPU is in the boot CPU's package.
+    /// Returns whether the CPU is in the boot CPU's package.
     pub(crate) fn is_in_boot_package(&self, index: u32) -> bool {
         let package = |index| self.apic_id(index).map(|apic_id| self.plan.sync.package(apic_id));
         package(index) == package(0)
@@ -208,7 +208,7 @@ impl<'a> Crew<'a> {
         self.shared.kicked_at.store(now, Ordering::Release);
     }
 
-    /// When everybody was kicked at once; 0 if that has not been.
+    /// Returns when everybody was kicked at once; 0 if that has not been.
     pub(crate) fn broadcast_at(&self) -> u64 {
         self.shared.kicked_at.load(Ordering::Acquire)
     }
@@ -238,7 +238,7 @@ impl<'a> Crew<'a> {
         })
     }
 
-    /// How many have gone online since the tables were made.
+    /// Returns how many have gone online since the tables were made.
     pub fn online(&self) -> u32 {
         self.groups.iter().map(|group| group.online.load(Ordering::Acquire)).sum()
     }
@@ -250,7 +250,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Those that ask the boot CPU; each is told once for each time it raised its hand.
+    /// Those that ask the boot CPU; each is reported once for each time that it asked.
     pub(crate) fn take_hands(&self) -> impl Iterator<Item = u32> + use<'a> {
         (0..).step_by(GROUP_CPUS).zip(self.groups).flat_map(|(first, group)| {
             let is_asked = group.asking.load(Ordering::Acquire) != 0;

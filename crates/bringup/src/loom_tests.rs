@@ -39,7 +39,7 @@ fn a_cpu_given_up_at_any_moment_is_dead_or_online_and_never_both() {
 }
 
 #[test]
-fn whoever_sees_a_state_sees_its_stamp() {
+fn a_cpu_that_sees_a_state_sees_its_stamp() {
     model(|| {
         let cell = Arc::new(CpuCell::new());
         let cpu = {
@@ -130,7 +130,7 @@ fn arrivals_of_neighbours_are_all_counted() {
 
 /// A CPU turns from its parent to the boot CPU while both may be answering.
 #[test]
-fn a_question_is_answered_once_by_whoever_was_asked_last_or_had_begun() {
+fn a_question_is_answered_once_by_the_last_asked_or_one_that_had_begun() {
     model(|| {
         let exchange = Arc::new(Exchange::new());
         exchange.ask(5);
@@ -141,7 +141,7 @@ fn a_question_is_answered_once_by_whoever_was_asked_last_or_had_begun() {
         let (parent, boot_cpu) = (answer_as(5, 50), answer_as(0, 10));
         let is_redirected = exchange.redirect(5, 0);
         let (by_parent, by_boot_cpu) = (parent.join().unwrap(), boot_cpu.join().unwrap());
-        assert!(!by_parent || !is_redirected, "whoever has begun to answer is not turned away from");
+        assert!(!by_parent || !is_redirected, "a partner that has begun to answer is not turned away from");
         assert!(!by_boot_cpu || is_redirected, "nobody answers unasked");
         let expected = if by_parent { Some(50) } else { by_boot_cpu.then_some(10) };
         assert_eq!(exchange.take(), expected);
@@ -251,7 +251,7 @@ fn a_parked_cpu_comes_online_and_the_boot_cpu_sees_it() {
     });
 }
 
-/// CPU 1 does what it is told to, asleep in between. A wake-up that is lost is a deadlock, which loom finds.
+/// CPU 1 does what it is ordered to, asleep in between. A wake-up that is lost is a deadlock, which loom finds.
 fn goes_online(crew: &Crew<'_>, other: &mut Other) {
     let mut follower = Follower::arrive(crew, 1, other).unwrap();
     loop {

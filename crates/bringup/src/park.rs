@@ -61,7 +61,7 @@ pub struct Entry {
     pub target: u64,
     /// Physical address of its page tables: a multiple of 4,096.
     pub root: u64,
-    /// What it is told.
+    /// The order that it gets.
     pub argument: u64,
 }
 
@@ -187,7 +187,7 @@ impl ParkSlot {
         self.state.store(word::EMPTY, Ordering::Release);
     }
 
-    /// Whether a CPU waits here, and nobody has let it go.
+    /// Returns whether a CPU waits here, and nobody has let it go.
     pub fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == word::PARKED
     }
@@ -208,7 +208,7 @@ impl ParkSlot {
     /// Whether the CPU with this identifier waits here, or is on its way from here.
     ///
     /// # Errors
-    /// [`SlotError`], which says what is wrong with the slot.
+    /// [`SlotError`], which states what is wrong with the slot.
     pub fn adopt(&self, apic_id: u32) -> Result<(), SlotError> {
         let state = self.state.load(Ordering::Acquire);
         let magic = self.magic.load(Ordering::Relaxed);

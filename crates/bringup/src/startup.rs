@@ -101,7 +101,7 @@ impl Limits {
     /// | turn | 600 ms: 300 CPUs before this one, at an emulator's 2 ms each |
     /// | spell | 10 µs: many times what a line takes. A partner that takes longer does not execute, perhaps because this one spins where it would run |
     /// | stay | 100 µs: what a sleeper needs to wake, in an emulator as well |
-    /// | tight | 125 ns: what a line takes between CPUs that are far apart; nobody can tell less than that |
+    /// | tight | 125 ns: what a line takes between CPUs that are far apart; nobody can resolve less than that |
     /// | look | 5 ms: half of the second kick |
     /// | TSC | 1 s: the turn, and 16 answers, twice, by a parent or else by the boot CPU |
     /// | online | 2.5 s: the two before it, and a rest |
@@ -123,7 +123,7 @@ impl Limits {
         }
     }
 
-    /// How long a CPU may be waited for in this phase.
+    /// Returns how long a CPU may be waited for in this phase.
     pub const fn of(&self, phase: Phase) -> u64 {
         match phase {
             Phase::FirstSign => self.first_sign,

@@ -33,7 +33,7 @@ fn vendors_are_told_by_their_letters() {
 }
 
 #[test]
-fn whoever_answers_others_has_time_to() {
+fn a_cpu_that_answers_others_has_time_to() {
     let limits = Limits::new(3000, 0);
     assert!(limits.online > limits.initialisation + limits.tsc_sync);
     assert!(limits.tsc_sync > 2 * limits.answer);

@@ -54,7 +54,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether a CPU in this state may get into `next`.
+    /// Returns whether a CPU in this state may get into `next`.
     pub const fn may_become(self, next: Self) -> bool {
         use State::{Alive, Dead, Initialised, Kicked, Offline, Online, Parked, TscSynchronised};
         match (self, next) {
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// What a CPU in this state is waited for; `None` where nothing is expected of it.
+    /// Returns what a CPU in this state is waited for; `None` where nothing is expected of it.
     pub const fn awaited(self) -> Option<Phase> {
         match self {
             Self::Kicked => Some(Phase::FirstSign),
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Whether bring-up has nothing more to do with it.
+    /// Returns whether bring-up has nothing more to do with it.
     pub const fn has_final_clock(self) -> bool {
         matches!(self, Self::Online | Self::Dead(_))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who looks after whom: CPUs as a tree, the boot CPU (number 0) at its root.
+//! The tree of CPUs, in which each watches its children, the boot CPU (number 0) at its root.
 
 /// Children of each CPU. Eight make five levels of 4,096 CPUs and three of 128; a parent is done with its
 /// children in the time of eight cache-line transfers.

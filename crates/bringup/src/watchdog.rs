@@ -54,7 +54,7 @@ const LONGEST_PERIOD_FEMTOSECONDS: u32 = 100_000_000;
 const FIRST_INPUT: u32 = 16;
 /// With legacy routes the first timers stand in for the PIT and the RTC.
 const LEGACY_TIMERS: u32 = 2;
-/// Half of the counter's low word: what lies further ahead cannot be told from the past.
+/// Half of the counter's low word: what lies further ahead cannot be distinguished from the past.
 const MOST_TICKS: u64 = 1 << 31;
 /// A comparator that is nearer may have been passed when it is written.
 const LEAST_TICKS: u64 = 64;
@@ -98,7 +98,7 @@ impl Watchdog {
     }
 }
 
-/// No timer of the HPET interrupts any more, whoever armed it: for an image that has taken over.
+/// No timer of the HPET interrupts any more, whichever CPU armed it: for an image that has taken over.
 pub fn silence(registers: &impl Registers) {
     (0..=last_timer(registers)).for_each(|timer| silence_timer(registers, timer));
 }

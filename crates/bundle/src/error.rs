@@ -124,7 +124,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// What to do about it.
+    /// Returns what to do about it.
     fn hint(&self) -> &'static str {
         match self {
             Self::NoArchive | Self::NoManifest => "make one with `baton bundle host.toml -o FILE`",

@@ -15,8 +15,8 @@ pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
 pub const MANIFEST_VERSION: u16 = 5;
 
-/// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in it,
-/// so that an update can lead to an image of that release and back.
+/// Oldest version that is written and read: that of release 0.1.0. A manifest that states nothing newer is written in
+/// it, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
 /// How much a bundle may hold.
@@ -96,7 +96,7 @@ impl Manifest {
         self
     }
 
-    /// The oldest version that says all that this manifest says.
+    /// The oldest version that states all that this manifest states.
     pub(crate) fn version(&self) -> u16 {
         if self.added() == Added::default() { OLDEST_MANIFEST_VERSION } else { MANIFEST_VERSION }
     }
@@ -150,8 +150,8 @@ pub struct GuestConfig {
 }
 
 impl GuestConfig {
-    /// A number that differs where what the bundle says of a guest differs: FNV-1a over its encoding. 0 if it cannot be
-    /// encoded.
+    /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
+    /// be encoded.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -172,9 +172,11 @@ pub enum OnPanic {
     Stop,
     /// It starts again.
     Reset,
-    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes on.
+    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator states how it goes
+    /// on.
     Dump,
-    /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is told.
+    /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is
+    /// reported.
     Ignore,
 }
 

@@ -27,7 +27,7 @@ pub struct Bundle<'a> {
     files: BTreeMap<&'a str, File<'a>>,
 }
 
-/// A file of the archive with what the manifest says of it.
+/// A file of the archive with what the manifest states of it.
 #[derive(Clone, Copy, Debug)]
 struct File<'a> {
     entry: Entry<'a>,
@@ -86,7 +86,7 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// What is to be run.
+    /// Returns what is to be run.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

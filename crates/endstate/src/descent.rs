@@ -19,7 +19,7 @@ pub enum Step {
     Flush,
     /// What waits for the control channel is sent.
     LastWords,
-    /// Whoever watches over this machine is told.
+    /// The monitor of this machine is notified.
     Notify,
     /// The last one: rest, reboot or exit, with everything that is still served.
     Rest,
@@ -91,7 +91,7 @@ impl Descent {
         self.found.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FOUND
     }
 
-    /// Where the owner is.
+    /// Returns where the owner is.
     pub fn step(&self) -> Step {
         Step::ALL[(self.step.load(Ordering::Acquire) as usize).min(Step::ALL.len() - 1)]
     }

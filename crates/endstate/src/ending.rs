@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who owns the end, who failed as well, and who has stopped.
+//! The owner of the end, the CPUs that failed beside it, and those that have stopped.
 
 use crate::set::{CpuSet, SharedSet};
 use crate::sync::{AtomicU32, Ordering};
@@ -19,11 +19,11 @@ pub struct Ending {
 pub enum Role {
     /// It is the first: it reports, and ends the host.
     Owner,
-    /// It is the owner, and has failed again on the way: [`crate::Descent`] says what is left to do.
+    /// It is the owner, and has failed again on the way: [`crate::Descent`] states what is left to do.
     Again,
     /// Another one owns the end: it goes quiet, and the owner names it.
     Bystander {
-        /// Who owns the end.
+        /// The owner of the end.
         owner: u32,
     },
 }
@@ -36,7 +36,7 @@ impl Ending {
         }
     }
 
-    /// CPU `cpu` has failed. Exactly one is ever told that it is the owner.
+    /// CPU `cpu` has failed. Exactly one ever becomes the owner.
     pub fn claim(&self, cpu: u32) -> Role {
         let mine = cpu.saturating_add(1);
         match self.owner.compare_exchange(NOBODY, mine, Ordering::AcqRel, Ordering::Acquire) {
@@ -54,17 +54,17 @@ impl Ending {
         self.owner.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// The calling CPU will do nothing more. What it did before (a claim) is seen by whoever sees it stopped.
+    /// The calling CPU will do nothing more. What it did before (a claim) is seen by the CPU that sees it stopped.
     pub fn has_stopped(&self, cpu: u32) {
         self.stopped.insert(cpu);
     }
 
-    /// Who has stopped by now.
+    /// The CPUs that have stopped by now.
     pub fn stopped(&self) -> CpuSet {
         self.stopped.get()
     }
 
-    /// Who failed as well, beside the owner. Complete for all that are in an earlier [`Self::stopped`].
+    /// The CPUs that failed beside the owner. Complete for all that are in an earlier [`Self::stopped`].
     pub fn failed_too(&self) -> CpuSet {
         self.failed_too.get()
     }

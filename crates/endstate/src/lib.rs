@@ -9,7 +9,8 @@
 //! ```
 //!
 //! - [`Ending`]: the first CPU to fail owns the end, by one compare-and-swap; all others go quiet.
-//! - [`stop_others`]: an interrupt for everyone, an NMI for who does not answer it, and a name for who answers neither.
+//! - [`stop_others`]: an interrupt for everyone, an NMI for a CPU that does not answer it, and a name for one that
+//!   answers neither.
 //! - [`Descent`]: a failure within the end costs the step it came in, and can never start the end again.
 //! - [`Rest`], [`Watch`]: what a CPU does for ever, and what the owner still listens to.
 //! - [`epitaph`]: what the next Baton finds in memory.

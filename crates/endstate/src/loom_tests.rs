@@ -37,7 +37,7 @@ fn of_two_that_fail_at_once_one_owns_the_end_and_names_the_other() {
 }
 
 #[test]
-fn whoever_is_seen_stopped_is_seen_to_have_failed() {
+fn a_cpu_seen_stopped_is_seen_to_have_failed() {
     model(|| {
         let ending = Arc::new(Ending::new());
         assert_eq!(ending.claim(0), Role::Owner);

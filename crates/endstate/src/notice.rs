@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Telling whoever watches over this machine, where it is itself a virtual one (QEMU, docs/specs/pvpanic).
+//! Notifying the monitor of this machine, where it is itself a virtual one (QEMU, docs/specs/pvpanic).
 
 /// The device's port on the ISA bus, one byte wide.
 pub const PVPANIC_PORT: u16 = 0x505;
@@ -8,8 +8,8 @@ const PANICKED: u8 = 1 << 0;
 /// A port that nobody answers at.
 const ABSENT: u8 = 0xff;
 
-/// What to write to the port that reads as `supported`; `None` where there is no such device or it does not know the
-/// event.
+/// Returns what to write to the port that reads as `supported`; `None` where there is no such device or it does not
+/// know the event.
 pub fn pvpanic_event(supported: u8) -> Option<u8> {
     (supported != ABSENT && supported & PANICKED != 0).then_some(PANICKED)
 }

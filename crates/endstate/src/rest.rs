@@ -27,7 +27,7 @@ pub enum Rest {
 }
 
 impl Action {
-    /// How the owner rests, or another CPU. Only the owner ever spins: whoever it stopped halts.
+    /// How the owner rests, or another CPU. Only the owner ever spins: the CPU that it stopped halts.
     pub fn rest(self, is_owner: bool) -> Rest {
         if self == Self::Spin && is_owner { Rest::Spin } else { Rest::Halt }
     }

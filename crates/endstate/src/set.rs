@@ -5,7 +5,7 @@ use core::fmt;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// CPUs that can be told apart; numbers from here on are not kept.
+/// CPUs that can be distinguished; numbers from here on are not kept.
 pub const MAX_CPUS: u32 = 256;
 const WORDS: usize = MAX_CPUS as usize / 64;
 
@@ -33,17 +33,17 @@ impl CpuSet {
         }
     }
 
-    /// Whether it is in.
+    /// Returns whether it is in.
     pub fn contains(&self, cpu: u32) -> bool {
         place(cpu).is_some_and(|(word, bit)| self.words[word] & bit != 0)
     }
 
-    /// Whether nobody is in.
+    /// Returns whether nobody is in.
     pub fn is_empty(&self) -> bool {
         self.words == [0; WORDS]
     }
 
-    /// How many are in.
+    /// Returns how many are in.
     pub fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
@@ -100,7 +100,7 @@ impl SharedSet {
         }
     }
 
-    /// Adds one. Whoever sees it in sees what the adder did before.
+    /// Adds one. The CPU that sees it in sees what the adder did before.
     pub(crate) fn insert(&self, cpu: u32) {
         if let Some((word, bit)) = place(cpu) {
             self.words[word].fetch_or(bit, Ordering::AcqRel);

@@ -62,7 +62,7 @@ impl NmiSource {
         }
     }
 
-    /// What to write to [`NMI_STATUS_PORT`], which reads as `status`, so that it does not interrupt again.
+    /// Returns what to write to [`NMI_STATUS_PORT`], which reads as `status`, so that it does not interrupt again.
     pub const fn disabled(self, status: u8) -> Option<u8> {
         let disable = match self {
             Self::Serr => DISABLE_SERR,
@@ -121,7 +121,7 @@ impl Strays {
         None
     }
 
-    /// How many have come.
+    /// Returns how many have come.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

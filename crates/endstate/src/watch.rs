@@ -47,12 +47,12 @@ impl Watch {
         Self { reboot_at: Some(now.saturating_add(ticks)) }
     }
 
-    /// When the owner must be awake again, if ever.
+    /// Returns when the owner must be awake again, if ever.
     pub fn alarm(&self) -> Option<u64> {
         self.reboot_at
     }
 
-    /// What the clock asks for.
+    /// Returns what the clock asks for.
     pub fn due(&self, now: u64) -> Option<Command> {
         self.reboot_at.filter(|&at| now >= at).map(|_| Command::Reboot)
     }

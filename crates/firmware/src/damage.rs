@@ -81,7 +81,7 @@ impl<'m> Damaged<'m> {
         patches
     }
 
-    /// Where the first three CPUs' identifiers stand, and which they are.
+    /// Returns where the first three CPUs' identifiers stand, and which they are.
     fn identifiers(&self, table: u64, length: u32) -> ArrayVec<(u32, u8), 3> {
         let mut found = ArrayVec::new();
         let mut offset = madt::MINIMUM_BYTES;

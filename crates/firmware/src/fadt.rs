@@ -36,7 +36,7 @@ mod at {
 const TIMER_IS_32_BITS: u32 = 1 << 8;
 /// The reset register is there.
 const HAS_RESET: u32 = 1 << 10;
-/// None of the PM1 blocks and no PM timer is there, whatever the fields say.
+/// None of the PM1 blocks and no PM timer is there, whatever the fields state.
 const IS_HARDWARE_REDUCED: u32 = 1 << 20;
 
 /// Takes over what the table, and the DSDT that it points to, say.
@@ -62,12 +62,12 @@ fn read_power_management(table: &Table<'_>, flags: u32, tables: &mut Tables) {
     tables.acpi_enable = smi_command(table, tables);
 }
 
-/// Where a power management register's port may be said.
+/// Where a power management register's port may be reported.
 struct Block {
     register: Register,
     port_at: u32,
     generic_at: u32,
-    /// Where the table says how many bytes the register has, and how many it must have. Fewer mean that it is not
+    /// Where the table states how many bytes the register has, and how many it must have. Fewer mean that it is not
     /// there.
     bytes_at: u32,
     bytes: u16,

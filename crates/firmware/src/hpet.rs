@@ -10,7 +10,7 @@ pub const MINIMUM_BYTES: u32 = 56;
 /// Where the address is.
 const BASE_ADDRESS: u32 = 40;
 
-/// Takes over what the table says. The timer's registers are always in memory.
+/// Takes over what the table states. The timer's registers are always in memory.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let place = GenericAddress::at(table, BASE_ADDRESS).unwrap_or(GenericAddress { space: 0, address: 0 });
     if place.space == GenericAddress::MEMORY && place.address != 0 {

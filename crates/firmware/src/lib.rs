@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host's firmware says of the machine: its ACPI tables, read as bytes.
+//! What the host's firmware states of the machine: its ACPI tables, read as bytes.
 //!
 //! A hypervisor wants few facts from ACPI (which CPUs, where the interrupt controllers and timers are, how to
 //! reset and power off) and wants them early, before it has a heap or a second stack. So the tables are read as data:
@@ -14,7 +14,7 @@
 //! pointers, and takes their lengths as given; the handful of fixed layouts needed here is smaller than that seam, and
 //! this way the whole of it is tested and fuzzed on a laptop.
 //!
-//! Bad firmware is common and seldom fatal: a table that is missing or corrupt costs what it would have told, and
+//! Bad firmware is common and seldom fatal: a table that is missing or corrupt costs what it would have reported, and
 //! leaves a typed [`Problem`] in [`Tables::warnings`]. Only a machine without a usable root table is an [`Error`].
 //!
 //! | module | what | source |
@@ -64,7 +64,7 @@ pub use tables::{Cpu, Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer,
 
 use table::Table;
 
-/// Fills `tables` with what the firmware says, beginning from a clean slate.
+/// Fills `tables` with what the firmware states, beginning from a clean slate.
 ///
 /// `rsdp` is the root pointer's physical address where the boot protocol gives one (PVH does). Without it, or where it
 /// is no valid root pointer, the areas of the PC are [searched](root::find).
@@ -112,7 +112,7 @@ const KINDS: [Kind; 5] = [
     Kind { may_be_missing: true, ..Kind::new(Signature::SRAT, srat::MINIMUM_BYTES, srat::read) },
 ];
 
-/// Where the first table of each kind is; later ones of the same kind are warned of.
+/// Returns where the first table of each kind is; later ones of the same kind are warned of.
 fn locate(root: &root::RootTable<'_>, tables: &mut Tables) -> [Option<u64>; KINDS.len()] {
     let mut found = [None; KINDS.len()];
     root.for_each(tables, |tables, signature, address| {

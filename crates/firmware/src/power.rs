@@ -41,7 +41,7 @@ pub trait Machine {
     fn wait(&mut self);
 }
 
-/// What the tables say of power: a copy, for when nothing may be locked.
+/// What the tables state of power: a copy, for when nothing may be locked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Power {
     enable: Option<SmiCommand>,
@@ -54,7 +54,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// What the tables say.
+    /// Returns what the tables state.
     pub fn new(tables: &Tables) -> Self {
         let (a, b) = (tables.sleep_s5_type, tables.sleep_s5_type_b);
         Self {
@@ -80,7 +80,7 @@ impl Power {
         })
     }
 
-    /// Powers the machine off. Returns where the tables do not say how, or the machine does not follow.
+    /// Powers the machine off. Returns where the tables do not state how, or the machine does not follow.
     pub fn power_off(&self, machine: &mut impl Machine) {
         self.enable_registers(machine);
         // Each register gets its type before any of them is enabled: with two, both must agree (section 4.8.3.2.1).

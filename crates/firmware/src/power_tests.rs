@@ -208,7 +208,8 @@ fn a_register_in_usable_memory_is_none() {
 }
 
 proptest! {
-    /// Whatever the tables say and the machine holds: there is an end, and nothing is written but what the tables name.
+    /// Whatever the tables state and the machine holds: there is an end, and nothing is written but what the tables
+    /// name.
     #[test]
     fn any_tables_come_to_an_end(
         a: Option<u16>, b: Option<u16>, types in any::<[Option<u8>; 2]>(), values in any::<[u16; 2]>(), smi: Option<u8>,

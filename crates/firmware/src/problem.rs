@@ -11,7 +11,7 @@ pub const MAX_TABLES: usize = 256;
 /// Nothing is known of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no valid root pointer where it was said to be, nor where a PC keeps it.
+    /// There is no valid root pointer where it was reported to be, nor where a PC keeps it.
     NoRootPointer,
     /// The root pointer is valid, the root table it points to is not.
     NoRootTable(Problem),
@@ -65,14 +65,14 @@ pub enum Fault {
         /// Where.
         address: u64,
     },
-    /// The table says it is shorter than what every one of its kind has.
+    /// The table states it is shorter than what every one of its kind has.
     TooShort {
         /// Its length.
         bytes: u32,
         /// The least for its kind.
         needed: u32,
     },
-    /// The table says it is longer than is believed.
+    /// The table states it is longer than is believed.
     TooLong {
         /// Its length.
         bytes: u32,
@@ -96,7 +96,7 @@ pub enum Fault {
         /// How many there are.
         count: u32,
     },
-    /// An entry runs past the table's end, or is too short for what it says it is.
+    /// An entry runs past the table's end, or is too short for what it reports it is.
     TruncatedEntry {
         /// Where it begins.
         offset: u32,
@@ -171,7 +171,7 @@ impl fmt::Display for Register {
 }
 
 impl Fault {
-    /// Whether the whole table goes unread because of this.
+    /// Returns whether the whole table goes unread because of this.
     pub const fn is_of_the_whole_table(&self) -> bool {
         matches!(
             self,

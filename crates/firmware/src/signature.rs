@@ -27,7 +27,7 @@ impl Signature {
     /// System resource affinity table: NUMA nodes.
     pub const SRAT: Self = Self(*b"SRAT");
 
-    /// What it costs not to have this table.
+    /// Returns what it costs not to have this table.
     pub(crate) const fn without_it(self) -> Option<&'static str> {
         Some(match self {
             Self::MADT => "only the CPU that booted is used",

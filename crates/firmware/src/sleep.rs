@@ -83,7 +83,7 @@ fn sleep_types(elements: u8, bytes: &[u8]) -> Option<SleepTypes> {
     Some(SleepTypes { a: sleep_type(a)?, b })
 }
 
-/// A package length (section 20.2.4) and the bytes it takes: the first byte's top two bits say how many follow.
+/// A package length (section 20.2.4) and the bytes it takes: the first byte's top two bits state how many follow.
 fn package_length(bytes: &[u8]) -> Option<(u32, usize)> {
     let (&lead, rest) = bytes.split_first()?;
     let following = usize::from(lead >> 6);

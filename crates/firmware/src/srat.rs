@@ -2,7 +2,7 @@
 //! System resource affinity table: which memory and which CPUs are on which NUMA node (ACPI 6.5, section 5.2.16).
 //!
 //! Firmware numbers nodes by proximity domains, any 32-bit numbers; here they are numbered from 0, as they appear.
-//! Whether the memory exists is for whoever has the memory map.
+//! Whether the memory exists is for the holder of the memory map.
 
 use crate::table::{Signature, Table};
 use crate::{Fault, MemoryAffinity, Tables};
@@ -15,7 +15,7 @@ const ENABLED: u32 = 1;
 const HOT_PLUGGABLE: u32 = 2;
 const NON_VOLATILE: u32 = 4;
 
-/// Takes over what the table says. After the MADT: nodes are noted with the CPUs it names.
+/// Takes over what the table states. After the MADT: nodes are noted with the CPUs it names.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let mut offset = MINIMUM_BYTES;
     while offset < table.bytes() {

@@ -115,7 +115,7 @@ pub(crate) fn signature_at(memory: &dyn PhysicalMemory, address: u64) -> Result<
     Ok(Signature(name))
 }
 
-/// What `bytes` bytes from `address` on add up to.
+/// Returns what `bytes` bytes from `address` on add up to.
 pub(crate) fn sum(memory: &dyn PhysicalMemory, address: u64, bytes: u32) -> Result<u8, Fault> {
     let mut chunk = [0; 256];
     let mut total = 0u8;

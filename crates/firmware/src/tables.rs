@@ -122,7 +122,7 @@ impl Tables {
         self.warnings_dropped = 0;
     }
 
-    /// Where ISA interrupt `irq` arrives: the override for it, or what the bus implies.
+    /// Returns where ISA interrupt `irq` arrives: the override for it, or what the bus implies.
     pub fn isa_interrupt(&self, irq: u8) -> Override {
         let implied = Override { irq, gsi: u32::from(irq), is_level: false, is_active_low: false };
         self.overrides.iter().copied().find(|entry| entry.irq == irq).unwrap_or(implied)
@@ -182,7 +182,7 @@ pub struct Cpu {
     pub enabled: bool,
     /// It is not enabled, but the machine can enable it while running.
     pub online_capable: bool,
-    /// Its NUMA node; 0 where firmware tells of none.
+    /// Its NUMA node; 0 where firmware reports of none.
     pub node: u8,
 }
 

@@ -43,12 +43,12 @@ impl Machine {
         self.pieces.insert(RSDP, rsdp(2, 0, ROOT));
     }
 
-    /// What [`discover`] says of it, by searching.
+    /// Returns what [`discover`] states of it, by searching.
     pub fn discover(&self) -> Result<Box<Tables>, Error> {
         self.discover_at(None)
     }
 
-    /// What [`discover`] says of it, told where the root pointer is.
+    /// Returns what [`discover`] finds, given the root pointer.
     pub fn discover_at(&self, rsdp: Option<u64>) -> Result<Box<Tables>, Error> {
         let mut tables = Box::new(Tables::new());
         discover(self, rsdp, &mut tables).map(|()| tables)

@@ -189,7 +189,8 @@ fn any_single_flipped_bit_is_noticed() {
     }
 }
 
-/// What an ordinary machine's tables say of which those called `name` are changed, and what is wrong with these.
+/// Returns what an ordinary machine's tables state of which those called `name` are changed, and what is wrong with
+/// these.
 fn with_changed(name: Signature, change: impl Fn(&mut Vec<u8>)) -> (Box<Tables>, Vec<Fault>) {
     let mut machine = ordinary();
     let table = machine.pieces.values_mut().find(|piece| piece.starts_with(&name.0)).unwrap();

@@ -88,7 +88,7 @@ impl fmt::Display for ClaimError {
     }
 }
 
-/// `free` refused; the range still belongs to whoever holds this.
+/// `free` refused; the range still belongs to the owner of this value.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "it holds the memory that could not be freed"]
 pub struct FreeError {

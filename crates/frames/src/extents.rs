@@ -28,7 +28,7 @@ impl<'m> Extents<'m> {
         Self { slots, count: 0, writes: 0 }
     }
 
-    /// How many bytes of the set's own have been written.
+    /// Returns how many bytes of the set's own have been written.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.writes * EXTENT_BYTES
     }
@@ -41,7 +41,7 @@ impl<'m> Extents<'m> {
         self.all().iter().copied()
     }
 
-    /// How many bytes are in the set.
+    /// Returns how many bytes are in the set.
     pub(crate) fn bytes(&self) -> u64 {
         self.iter().map(PhysRange::bytes).sum()
     }
@@ -51,13 +51,13 @@ impl<'m> Extents<'m> {
         self.all().get(self.first_ending_after(range)).and_then(|extent| extent.intersection(range))
     }
 
-    /// Whether all of `range` is in the set.
+    /// Returns whether all of `range` is in the set.
     pub(crate) fn contains(&self, range: PhysRange) -> bool {
         range.is_empty()
             || self.all().get(self.first_ending_after(range)).is_some_and(|extent| extent.contains_range(range))
     }
 
-    /// Parts `range` where it enters and leaves the set; says of each part whether it is inside.
+    /// Parts `range` where it enters and leaves the set; states of each part whether it is inside.
     pub(crate) fn parts(&self, range: PhysRange) -> impl Iterator<Item = (PhysRange, bool)> + '_ {
         let mut at = range.start();
         core::iter::from_fn(move || {

@@ -122,12 +122,12 @@ impl<'m> Frames<'m> {
         Ok(())
     }
 
-    /// How many bytes nobody owns.
+    /// Returns how many bytes nobody owns.
     pub fn free_bytes(&self) -> u64 {
         self.free.bytes() + self.huge_free.bytes() + self.scrubbing.bytes()
     }
 
-    /// How many bytes were added in all.
+    /// Returns how many bytes were added in all.
     pub fn total_bytes(&self) -> u64 {
         self.memory.bytes()
     }
@@ -142,7 +142,7 @@ impl<'m> Frames<'m> {
         self.free.iter().chain(self.huge_free.iter())
     }
 
-    /// Bytes of the ledger and of records that have been written so far, by whoever it was.
+    /// Bytes of the ledger and of records that have been written so far, by any CPU.
     pub fn written_bytes(&self) -> u64 {
         let sets = [&self.memory, &self.free, &self.huge, &self.huge_free];
         let more = [&self.clean, &self.tainted, &self.guests, &self.retired, &self.scrubbing];

@@ -208,8 +208,8 @@ impl<'m> Frames<'m> {
         self.guests.insert(range)
     }
 
-    /// Counts what guests have in frames of `size` as set aside for guests, at most `wanted` frames; says how many it
-    /// is.
+    /// Counts what guests have in frames of `size` as set aside for guests, at most `wanted` frames; returns how many
+    /// it is.
     pub fn set_aside_of_guests(&mut self, size: PageSize, wanted: u64) -> u64 {
         let mut found = 0;
         let mut at = PhysAddr(0);
@@ -230,7 +230,7 @@ impl<'m> Frames<'m> {
         found
     }
 
-    /// What is set aside for guests, owned or not.
+    /// Returns what is set aside for guests, owned or not.
     pub fn set_aside_ranges(&self) -> impl Iterator<Item = PhysRange> + '_ {
         self.huge.iter()
     }

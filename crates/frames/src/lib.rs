@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Physical memory: who owns which frames.
+//! Physical memory: the owner of each frame.
 //!
 //! The ledger ([`Frames`]) keeps memory as *extents*: sorted, disjoint ranges that never touch (two that would are
 //! one), in sets by who has them. Cost depends on how scattered memory is, never on how much there is: a machine of 512
 //! GB starts as fast as one of 512 MB. A part of an extent gets a record of its own when it is split off.
 //!
-//! Whoever allocates holds a [`FrameRange`], which cannot be copied: a range has one owner, and giving it back consumes
-//! the proof of owning it. A range that is dropped is leaked, never handed out twice.
+//! The caller of `allocate` holds a [`FrameRange`], which cannot be copied: a range has one owner, and giving it back
+//! consumes the proof of owning it. A range that is dropped is leaked, never handed out twice.
 //!
 //! ```text
 //! memory map ── add_free ──▶ ┌──────────┐ ── allocate, allocate_below, claim ──▶ FrameRange ── free ──┐
@@ -23,7 +23,7 @@
 //! | `allocate` | memory for the host, and back |
 //! | `place` | where a request is placed |
 //! | `guests` | memory for guests: set aside in huge frames, on one node, clean |
-//! | `scrub` | what guests have left is cleaned by whoever is idle |
+//! | `scrub` | what guests have left is cleaned by an idle CPU |
 //! | `retire` | damaged memory |
 //! | `state`, `owner` | who can have a frame; who has it |
 //! | `room` | where the ledger itself is kept |

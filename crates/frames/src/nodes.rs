@@ -26,14 +26,14 @@ pub struct NodeRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeMap(ArrayVec<NodeRange, MAXIMUM_NODE_RANGES>);
 
-/// What firmware says of nodes that cannot be, or that the memory map denies.
+/// What firmware states of nodes that cannot be, or that the memory map denies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
     /// Two nodes claim this memory; it stays with the first.
     TwoNodes {
         /// Where.
         range: PhysRange,
-        /// Who has it.
+        /// Its owner.
         first: Node,
         /// Who does not get it.
         second: Node,
@@ -76,7 +76,7 @@ impl Contradictions {
         &self.kept
     }
 
-    /// How many there were beyond those.
+    /// Returns how many there were beyond those.
     pub fn more(&self) -> usize {
         self.more
     }
@@ -92,7 +92,8 @@ impl NodeMap {
         Self(ArrayVec::new_const())
     }
 
-    /// What `claims` say of the memory in `map`, in whole frames. Without any claim there is nothing to contradict.
+    /// Returns what `claims` say of the memory in `map`, in whole frames. Without any claim there is nothing to
+    /// contradict.
     pub fn build(claims: &[NodeRange], map: &[PhysRange]) -> (Self, Contradictions) {
         let (mut nodes, mut contradictions) = (Self::new(), Contradictions::default());
         for claim in claims {
@@ -138,7 +139,7 @@ impl NodeMap {
         &self.0
     }
 
-    /// How many nodes there are: one more than the highest number.
+    /// Returns how many nodes there are: one more than the highest number.
     pub fn count(&self) -> usize {
         self.0.iter().map(|known| usize::from(known.node) + 1).max().unwrap_or(0)
     }
@@ -165,7 +166,7 @@ impl NodeMap {
         })
     }
 
-    /// How far memory is from a node: 0 all of it there, 1 all of it on one other, 2 on several.
+    /// Returns how far memory is from a node: 0 all of it there, 1 all of it on one other, 2 on several.
     pub(crate) fn distance(&self, range: PhysRange, wanted: Option<Node>) -> u8 {
         let mut nodes = self.parts(range).map(|(_, node)| node);
         let first = nodes.next().flatten();

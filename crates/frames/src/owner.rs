@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has a frame: by the ledger, and as its record says where there is one.
+//! The owner of a frame: by the ledger, and as its record states where there is one.
 
 use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
@@ -8,7 +8,7 @@ use crate::records::Records;
 use crate::state::FrameState;
 
 impl<'m> Frames<'m> {
-    /// Who has the frame at `address`. A frame that is just being scrubbed counts as free.
+    /// Returns the owner of the frame at `address`. A frame that is just being scrubbed counts as free.
     pub fn state_of(&self, address: PhysAddr) -> FrameState {
         let start = address.align_down(PAGE_BYTES);
         let Some(frame) = PhysRange::from_start(start, PAGE_BYTES) else { return FrameState::Absent };

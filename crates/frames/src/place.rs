@@ -46,7 +46,7 @@ pub(crate) fn places(
     })
 }
 
-/// How many whole frames of `size` in `extent` overlap `range`.
+/// Returns how many whole frames of `size` in `extent` overlap `range`.
 fn lost(extent: PhysRange, range: PhysRange, size: PageSize) -> u64 {
     let touched = range.aligned_outwards(size.bytes());
     touched

@@ -17,13 +17,13 @@ impl FrameRange {
     /// Takes ownership of memory that was never allocated here: what was reserved for the image or a module and is no
     /// longer needed, or what an earlier owner handed over. `None` unless it is whole frames, at least one.
     ///
-    /// Whoever calls this vouches that nobody else owns the range; [`Frames::free`](crate::Frames::free) still refuses
+    /// The caller this vouches that nobody else owns the range; [`Frames::free`](crate::Frames::free) still refuses
     /// it if some of it is free already or was never memory.
     pub fn adopt(range: PhysRange) -> Option<Self> {
         (!range.is_empty() && range.is_aligned(PAGE_BYTES)).then_some(Self(range))
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn range(&self) -> PhysRange {
         self.0
     }
@@ -33,7 +33,7 @@ impl FrameRange {
         self.0.start()
     }
 
-    /// How many bytes it holds.
+    /// Returns how many bytes it holds.
     pub fn bytes(&self) -> u64 {
         self.0.bytes()
     }

@@ -3,9 +3,9 @@
 //! against.
 //!
 //! Records are looked after in *blocks* of 512, those of a 2 MiB frame. A block is written when one of its frames first
-//! changes hands, or by whoever has time ([`Records::write_some`]), whichever comes first; before that all its frames
-//! are free. Where huge frames are kept whole ([`Tails::Omit`]), a 2 MiB frame that changes hands as a whole has its
-//! first record written and no other, until it is split; likewise one of 1 GiB.
+//! changes hands, or by the one that has time ([`Records::write_some`]), whichever comes first; before that all its
+//! frames are free. Where huge frames are kept whole ([`Tails::Omit`]), a 2 MiB frame that changes hands as a whole has
+//! its first record written and no other, until it is split; likewise one of 1 GiB.
 //!
 //! ```text
 //!             note (part)            note (whole, tails omitted)
@@ -33,7 +33,7 @@ pub const MAXIMUM_ZONES: usize = 48;
 /// Blocks that are written before it is checked whether there is something else to do: 1 MiB of records.
 const BLOCKS_AT_A_TIME: u64 = 32;
 
-/// Every frame's record. Shared by all CPUs; notes are made by whoever holds the ledger.
+/// Every frame's record. Shared by all CPUs; notes are made by the holder of the ledger.
 #[derive(Debug)]
 pub struct Records<'m> {
     zones: ArrayVec<Zone<'m>, MAXIMUM_ZONES>,
@@ -52,7 +52,7 @@ pub enum Progress {
     More,
     /// Every block has a writer.
     Done,
-    /// Every block is written: said once, to whoever finished last.
+    /// Every block is written: reported once, to the CPU that finished last.
     Finished,
 }
 
@@ -63,8 +63,8 @@ impl<'m> Records<'m> {
         Self { zones, tails, next: Counter::new(0), done: Counter::new(0), written: Counter::new(blocks) }
     }
 
-    /// Notes that `range` has changed hands. Waits for whoever is writing one of its blocks at that moment. One
-    /// CPU at a time: whoever holds the ledger.
+    /// Notes that `range` has changed hands. Waits for the CPU that is writing one of its blocks at that moment. One
+    /// CPU at a time: the holder of the ledger.
     pub fn note(&self, range: PhysRange, state: FrameState) {
         for zone in &self.zones {
             if let Some(part) = zone.range().intersection(range) {
@@ -99,12 +99,13 @@ impl<'m> Records<'m> {
         0
     }
 
-    /// How many blocks there are.
+    /// Returns how many blocks there are.
     pub fn blocks(&self) -> u64 {
         self.zones.iter().map(|zone| zone.blocks() as u64).sum()
     }
 
-    /// Who has the frame at `address`, by its record; `None` if it has none. Waits for whoever is writing it.
+    /// Returns the owner of the frame at `address`, by its record; `None` if it has none. Waits for the CPU that is
+    /// writing it.
     pub fn state_of(&self, address: PhysAddr) -> Option<FrameState> {
         self.zones.iter().find(|zone| zone.range().contains(address)).map(|zone| zone.state_of(address))
     }

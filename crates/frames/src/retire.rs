@@ -10,7 +10,7 @@ use crate::state::FrameState;
 
 impl<'m> Frames<'m> {
     /// Retires every frame that `range` touches: a free one at once, one that somebody owns when they give it back.
-    /// What is no memory is passed over. Says how many bytes of memory are retired by this that were not before.
+    /// What is no memory is passed over. Returns how many bytes of memory are retired by this that were not before.
     ///
     /// # Errors
     /// [`TooManyExtents`] if no more can be kept account of; nothing is retired then.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that guests have left: cleaned a piece at a time by whoever is idle, so that the next guest need not wait for
+//! Memory that guests have left: cleaned a piece at a time by an idle CPU, so that the next guest need not wait for
 //! it.
 //!
 //! A piece that is being cleaned is in no set: nobody can be given it, so nobody's bytes are overwritten. What was
@@ -9,13 +9,14 @@ use units::{PAGE_BYTES, PhysRange};
 
 use crate::frames::Frames;
 
-/// Memory to be cleared by whoever holds this, and given back by [`Frames::end_scrub`]. Dropping it loses the memory.
+/// Memory to be cleared by the owner of this value, and given back by [`Frames::end_scrub`]. Dropping it loses the
+/// memory.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "dropping it loses the memory: clear it and give it to Frames::end_scrub"]
 pub struct ScrubPiece(PhysRange);
 
 impl ScrubPiece {
-    /// What is to be cleared.
+    /// Returns what is to be cleared.
     pub fn range(&self) -> PhysRange {
         self.0
     }
@@ -57,7 +58,7 @@ impl<'m> Frames<'m> {
         Ok(())
     }
 
-    /// Whether pieces are out: what is free is not all to be had at this moment.
+    /// Returns whether pieces are out: what is free is not all to be had at this moment.
     pub fn is_scrubbing(&self) -> bool {
         self.scrubbing.iter().next().is_some()
     }

@@ -71,7 +71,7 @@ struct Truth {
 }
 
 impl Truth {
-    /// What the ledger is to say of it.
+    /// Returns what the ledger is to report of it.
     fn state(self) -> FrameState {
         match (self.state, self.is_retired, self.is_set_aside) {
             (FrameState::Absent, ..) => FrameState::Absent,
@@ -162,7 +162,7 @@ impl<'m> World<'m> {
         freed.unwrap();
     }
 
-    /// Whether any place would have done.
+    /// Returns whether any place would have done.
     fn could_hold(
         &self,
         from: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks: pieces of state that are written after the record, each by whoever holds what is in it, all at the same
+//! Blocks: pieces of state that are written after the record, each by the CPU that holds what is in it, all at the same
 //! time.
 //!
 //! A block is whole pages. The first one has a [`BlockHeader`] and one structure of [`crate::state`]; what there is any

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image of Baton as the running one sees it: an ELF file that says in a note how it is entered from a running host,
-//! and which hand-over versions it reads.
+//! An image of Baton as the running one sees it: an ELF file that states in a note how it is entered from a running
+//! host, and which hand-over versions it reads.
 //!
 //! Images are linked at one virtual address, [`IMAGE_BASE`] plus 2 MiB, and can lie at any physical one: in a slot that
 //! begins at a multiple of 2 MiB. The ELF file's physical addresses count from 2 MiB; what lies there goes to the
@@ -24,7 +24,7 @@ use crate::version::{OLDEST_VERSION, VERSION};
 pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
 pub use self::note::{BUILD_TEXT_BYTES, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
 
-/// An image that can replace the running one: what its file says, without the file.
+/// An image that can replace the running one: what its file states, without the file.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// By rising place in the file, where no two share a byte.
@@ -53,7 +53,7 @@ impl Image {
         common_version(oldest, newest).map(drop).ok_or(ImageError::OtherVersions { oldest, newest })
     }
 
-    /// Reads an image as [`Image::parse`] does, whichever hand-over versions it reads: to tell people of it.
+    /// Reads an image as [`Image::parse`] does, whichever hand-over versions it reads: to describe it to people.
     ///
     /// # Errors
     /// [`ImageError`] with what is wrong.
@@ -98,13 +98,13 @@ impl Image {
         Ok(Self { segments, note, said, memory_bytes })
     }
 
-    /// What it says of itself.
+    /// Returns what it reports of itself.
     pub fn note(&self) -> &Note {
         &self.note
     }
 
     /// The version of the record that is written for it: the newest one that both know. `newest` is what the writer's
-    /// own note says. `None`: there is none.
+    /// own note states. `None`: there is none.
     pub fn version_to_write(&self, newest: u32) -> Option<u32> {
         common_version(self.note.oldest.get(), self.note.newest.get().min(newest))
     }
@@ -124,7 +124,7 @@ impl Image {
         self.memory_bytes
     }
 
-    /// Which build it is, in its maker's words; empty where it does not say.
+    /// Returns which build it is, in its maker's words; empty where it states none.
     pub fn build(&self) -> &str {
         &self.said.build
     }
@@ -147,7 +147,7 @@ impl Image {
     }
 
     /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the
-    /// slot: whoever reads the whole file this way has read what will run.
+    /// slot: the CPU that reads the whole file this way has read what will run.
     pub fn placed<'a>(&self, file: &'a [u8], slot: &'a [u8], offset: u64) -> &'a [u8] {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let Some(next) = self.segments.iter().find(|segment| offset < segment.file_end()) else {

@@ -28,7 +28,7 @@ impl<'a, T: Described> Items<'a, T> {
         self.bytes.len() / T::bytes_in(self.version).max(1)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -70,7 +70,7 @@ plain! {
         pub version: [u8; VERSION_TEXT_BYTES] as "text",
     }
 
-    /// A region of the memory map, as the firmware's loader told it.
+    /// A region of the memory map, as the firmware's loader reported it.
     pub struct Region since 1 {
         /// Its first byte.
         pub start: U64 as "physical address",
@@ -89,7 +89,7 @@ plain! {
         pub start: U64 as "physical address",
         /// Its length.
         pub bytes: U64 as "bytes",
-        /// What the loader said about it.
+        /// What the loader reported about it.
         pub line: [u8; MODULE_LINE_BYTES] as "text",
     }
 
@@ -251,7 +251,7 @@ numbered! {
 }
 
 impl Kind {
-    /// Whether it must be there.
+    /// Returns whether it must be there.
     pub const fn presence(self) -> Presence {
         match self {
             Self::Stamps | Self::Control | Self::Log | Self::Checked | Self::Build | Self::Retired => {
@@ -262,7 +262,7 @@ impl Kind {
         }
     }
 
-    /// Whether a record without it is refused.
+    /// Returns whether a record without it is refused.
     pub fn is_required(self) -> bool {
         self.presence() == Presence::Required
     }

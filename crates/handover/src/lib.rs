@@ -17,11 +17,12 @@
 //! the last moment, each written by the CPU that has it. [`schema`] describes all of it.
 //!
 //! - A reader accepts [`OLDEST_VERSION`] to [`VERSION`], the current one and the one before. A writer writes either:
-//!   the newest that the new image's note says it reads. An image that reads neither is refused while guests still run.
+//!   the newest that the new image's note states it reads. An image that reads neither is refused while guests still
+//!   run.
 //! - A structure may grow at its end with a version; the fields that are missing are zero, and zero means what was so
 //!   before. What has been handed over once never moves or changes its meaning within a version.
 //! - Sections can be added without a new version as long as a reader may pass over them ([`layout::REQUIRED`] not set).
-//!   A reader refuses a required section that it does not know: what it says must not be lost.
+//!   A reader refuses a required section that it does not know: what it reports must not be lost.
 //!
 //! What is read is untrusted input, though the image before wrote it: what does not check is refused with the reason,
 //! and nothing here panics on anything.

@@ -23,10 +23,10 @@ mod guests;
 /// An image's slot begins at a multiple of this.
 pub const SLOT_ALIGNMENT: u64 = 2 << 20;
 
-/// A record that has been checked: every section is there that must be, and what it says is possible.
+/// A record that has been checked: every section is there that must be, and what it reports is possible.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Who hands over, and why.
+    /// The image that hands over, and why.
     pub host: Host,
     /// The memory map.
     pub memory_map: Items<'a, Region>,
@@ -60,7 +60,7 @@ pub struct Record<'a> {
     pub version: u32,
     /// How the new image was checked.
     pub checked: Option<Checked>,
-    /// Which build the image is that hands over; empty where it does not say.
+    /// Which build the image is that hands over; empty where it states none.
     pub build: &'a str,
     /// Memory that machine checks have found damaged.
     pub retired: Items<'a, Retired>,
@@ -73,7 +73,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// How many bytes the record has that begins with `header`.
+    /// Returns how many bytes the record has that begins with `header`.
     ///
     /// # Errors
     /// [`RecordError`] if no record begins so.
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// What must hold whatever the rest says.
+    /// Returns what must hold whatever the rest states.
     fn check(self) -> Result<Self, RecordError> {
         let slot = range(self.host.slot_start.get(), self.host.slot_bytes.get());
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));
@@ -164,13 +164,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether a piece of memory is all of what is kept for a purpose at its place.
+    /// Returns whether a piece of memory is all of what is kept for a purpose at its place.
     fn keeps(&self, purpose: Purpose, start: u64, bytes: u64) -> bool {
         let range = range(start, bytes);
         range.is_some() && self.kept_for(purpose).any(|kept| range == Some(kept))
     }
 
-    /// Where the new image lies.
+    /// Returns where the new image lies.
     pub fn slot(&self) -> PhysRange {
         range(self.host.slot_start.get(), self.host.slot_bytes.get()).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A ring that another image has left: bytes that say of themselves what they are, and are not believed.
+//! A ring that another image has left: bytes that state of themselves what they are, and are not believed.
 
 use core::fmt;
 

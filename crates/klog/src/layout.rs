@@ -149,7 +149,7 @@ impl Heading {
         HEADING_WORDS + (self.module_bytes() + self.text_bytes()).div_ceil(8)
     }
 
-    /// Whether a writer can have made it.
+    /// Returns whether a writer can have made it.
     pub(crate) fn is_possible(self) -> bool {
         self.text_bytes() <= MAXIMUM_TEXT_BYTES
             && self.module_bytes() <= MAXIMUM_MODULE_BYTES

@@ -36,7 +36,7 @@ fn write(ring: &Ring<'_>, clock: &Plain, name: u64) -> u64 {
     ring.write(Level::Info, "", format_args!("{name}"), || clock.fetch_add(1, PlainOrdering::Relaxed))
 }
 
-/// What a reader from `cursor` on finds: names of records, and how many are lost.
+/// Returns what a reader from `cursor` on finds: names of records, and how many are lost.
 fn read(ring: &Ring<'_>, cursor: &mut Cursor, reach: Reach) -> (Vec<String>, u64) {
     let (mut names, mut lost, mut copied, mut last_ticks) = (Vec::new(), 0, Copied::new(), None);
     loop {
@@ -54,7 +54,7 @@ fn read(ring: &Ring<'_>, cursor: &mut Cursor, reach: Reach) -> (Vec<String>, u64
     }
 }
 
-/// Runs `work` with an interrupt before its first operation, before its second, …, until it says that none came.
+/// Runs `work` with an interrupt before its first operation, before its second, …, until it reports that none came.
 fn interrupted_everywhere(work: impl Fn(usize) -> bool + Send + Sync + 'static) {
     let work = Arc::new(work);
     for point in 0.. {

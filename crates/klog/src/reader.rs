@@ -21,7 +21,7 @@ pub trait Memory {
     fn header(&self, index: usize) -> u64;
     /// Words of records, for this `index` below [`Self::data_words`].
     fn data(&self, index: usize) -> u64;
-    /// How many words of records there are.
+    /// Returns how many words of records there are.
     fn data_words(&self) -> usize;
 
     /// The CPU whose ring it is.
@@ -116,7 +116,7 @@ impl Cursor {
         if sequence > limit.sequence {
             return cursor;
         }
-        // Nothing is copied and nothing believed: a cursor that was overtaken is told so by the next step.
+        // Nothing is copied and nothing believed: a cursor that was overtaken is shown this by the next step.
         while cursor.0.sequence < sequence && cursor.0.index != limit.index {
             let heading = Heading(ring.data(cursor.0.index));
             if heading.sequence() < cursor.0.sequence || !cursor.may_pass(heading, limit, ring.data_words()) {
@@ -152,7 +152,7 @@ impl Cursor {
         self.0.to_word()
     }
 
-    /// What [`Self::to_word`] made of a cursor.
+    /// Returns what [`Self::to_word`] made of a cursor.
     pub fn from_word(word: u64) -> Self {
         Self(Place::from_word(word))
     }
@@ -187,7 +187,7 @@ impl Cursor {
         Step::Nothing
     }
 
-    /// What [`Self::next`] will find, without a copy: may be out of date by then.
+    /// Returns what [`Self::next`] will find, without a copy: may be out of date by then.
     #[inline]
     pub(crate) fn peek(&self, ring: &impl Memory, reach: Reach) -> Peek {
         let limit = limit(ring, reach);

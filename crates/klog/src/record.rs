@@ -24,7 +24,7 @@ pub struct Record<'a> {
     pub level: Level,
     /// Which part of the system wrote it.
     pub module: &'a str,
-    /// What it says.
+    /// What it reports.
     pub text: &'a str,
 }
 
@@ -42,7 +42,7 @@ impl Copied {
         Self { heading: Heading(0), ticks: 0, bytes: [0; LARGEST_BYTES] }
     }
 
-    /// When it was written, in ticks.
+    /// Returns when it was written, in ticks.
     pub fn ticks(&self) -> u64 {
         self.ticks
     }

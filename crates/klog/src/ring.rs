@@ -139,7 +139,7 @@ impl<'a> Ring<'a> {
         place.sequence
     }
 
-    /// Begins a write; says how many it has interrupted.
+    /// Begins a write; returns how many it has interrupted.
     #[inline(always)]
     fn enter(&self) -> u64 {
         let outer_writers = self.header[HEADER_WRITERS].load(Ordering::Relaxed);
@@ -171,7 +171,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Takes a number and `words` for the record, unless it is refused; says where, when, and whether there was room.
+    /// Takes a number and `words` for the record, unless it is refused; returns where, when, and whether there was
+    /// room.
     #[inline(always)]
     fn reserve(&self, words: usize, now: impl Fn() -> u64) -> (Place, u64, bool) {
         loop {

@@ -33,7 +33,7 @@ pub(crate) mod interruptible {
         INTERRUPT.set(Some((points, Box::new(handler))));
     }
 
-    /// No interrupt comes any more; says whether one was still to come.
+    /// No interrupt comes any more; returns whether one was still to come.
     pub(crate) fn disarm() -> bool {
         INTERRUPT.take().is_some()
     }

@@ -48,7 +48,7 @@ impl<const BYTES: usize> Text<BYTES> {
         }
     }
 
-    /// Whether something did not fit.
+    /// Returns whether something did not fit.
     #[inline(always)]
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
@@ -77,7 +77,7 @@ impl<const BYTES: usize> Text<BYTES> {
         self.bytes.as_chunks::<8>().0.get(..self.used.div_ceil(8)).unwrap_or_default()
     }
 
-    /// Where the text ends at the latest.
+    /// Returns where the text ends at the latest.
     #[inline(always)]
     fn limit(&self) -> usize {
         if BYTES <= MAXIMUM_TEXT_BYTES { BYTES } else { BYTES.min(self.module_bytes + MAXIMUM_TEXT_BYTES) }

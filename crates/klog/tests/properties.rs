@@ -36,7 +36,7 @@ fn kept(text: &str, most: usize, mark: &str) -> String {
     text[..text.floor_char_boundary(text.floor_char_boundary(most).min(most - mark.len()))].to_owned() + mark
 }
 
-/// What is kept of a module's path.
+/// Returns what is kept of a module's path.
 fn last_part(path: &str) -> &str {
     path.rsplit(':').next().unwrap_or_default()
 }
@@ -135,7 +135,7 @@ fn a_storm_is_read_without_a_torn_record_and_counted_to_the_last() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..RECORDS {
-                // The text tells its own length, so that a torn one is found out.
+                // The text reports its own length, so that a torn one is found out.
                 let text = (number % 97) as usize;
                 ring.get().write(Level::Info, "storm", format_args!("{number} {:x>text$}", ""), || number);
             }

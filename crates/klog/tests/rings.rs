@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of real rings: what a record keeps, what readers are told, what another image's memory can do to them.
+//! Rules of real rings: what a record keeps, what readers are shown, what another image's memory can do to them.
 
 mod common;
 

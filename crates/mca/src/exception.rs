@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a #MC means: who goes on, and who does not.
+//! What a #MC means: which guests go on, and which do not.
 
 use core::fmt;
 

@@ -13,7 +13,7 @@ use crate::unit::Found;
 const SLOTS: u32 = 8;
 const WORDS: usize = 5;
 const HAS_ADDRESS: u64 = 1 << 32;
-/// The number in the same word as [`HAS_ADDRESS`] whose bits say that the error was not signalled.
+/// The number in the same word as [`HAS_ADDRESS`] whose bits state that the error was not signalled.
 const IS_UNSIGNALLED: u64 = 1 << 33;
 
 /// An error that was found, and that somebody has yet to pay for.
@@ -39,7 +39,7 @@ impl Pending {
         }
     }
 
-    /// Whether something waits.
+    /// Returns whether something waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.put.load(Ordering::Relaxed) == self.taken.load(Ordering::Relaxed)

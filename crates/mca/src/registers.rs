@@ -17,7 +17,7 @@ pub const MCG_STATUS: u32 = 0x17a;
 pub(crate) const MCG_CTL: u32 = 0x17b;
 /// MCG_CAP bit 8: MCG_CTL exists.
 pub(crate) const MCG_CAP_HAS_CTL: u64 = 1 << 8;
-/// MCG_CAP bit 24 (Intel SDM vol. 3, section 16.3.1.1): the banks' S and AR flags say who has to recover. Reserved on
+/// MCG_CAP bit 24 (Intel SDM vol. 3, section 16.3.1.1): the banks' S and AR flags state who has to recover. Reserved on
 /// AMD.
 pub(crate) const MCG_CAP_RECOVERS: u64 = 1 << 24;
 /// MCG_STATUS bit 0: the interrupted context can be resumed.

@@ -32,7 +32,7 @@ impl Status {
     /// AMD: the error was marked in the data (poison), and nobody has used them yet.
     pub const DEFERRED: u64 = 1 << 44;
 
-    /// Whether all of `flags` are set.
+    /// Returns whether all of `flags` are set.
     pub const fn has(self, flags: u64) -> bool {
         self.0 & flags == flags
     }

@@ -24,7 +24,7 @@ const ADDRESS_BITS: u64 = (1 << 52) - 1;
 const ADDRESS_IS_PHYSICAL: u64 = 2;
 /// Identity bits 43 to 32: a bank of the core, whose addresses are the system's. Those of a memory controller are not.
 const OF_THE_CORE: u64 = 0xb0;
-/// An error that is said to be about more than 1 GiB is not about memory.
+/// An error that is reported to be about more than 1 GiB is not about memory.
 const MOST_ADDRESS_BITS: u64 = 30;
 
 /// One CPU's machine-check unit.
@@ -45,7 +45,7 @@ pub struct Found {
     pub status: Status,
     /// Its address register, where that is valid; not of every bank is it a physical address.
     pub address: Option<u64>,
-    /// The memory that it is about, in whole pages, as far as the bank says so.
+    /// The memory that it is about, in whole pages, as far as the bank states it.
     pub memory: Option<PhysRange>,
     /// How bad it is.
     pub severity: Severity,
@@ -71,7 +71,7 @@ impl Unit {
         Some(Self { banks, has_control, is_scalable: has(SCALABLE), recovery })
     }
 
-    /// How many banks there are.
+    /// Returns how many banks there are.
     pub fn banks(&self) -> u32 {
         self.banks
     }
@@ -111,7 +111,7 @@ impl Unit {
         }
     }
 
-    /// What a bank holds.
+    /// Returns what a bank holds.
     pub(crate) fn look(&self, registers: &mut impl Registers, bank: u32) -> Option<Found> {
         let mut read = |register| registers.read(msr(self.is_scalable, bank, register));
         let mut status = Status(read(Register::Status));
@@ -158,7 +158,7 @@ impl Unit {
 }
 
 impl Found {
-    /// Whether no #MC is on its way for it.
+    /// Returns whether no #MC is on its way for it.
     pub fn is_pollable(&self) -> bool {
         matches!(self.severity, Severity::Corrected | Severity::Unsignalled | Severity::Optional)
     }

@@ -36,7 +36,8 @@ bitflags! {
 }
 
 impl Actions {
-    /// Those that cost guests nothing and that guests are told of: they are carried out with `mitigations=off`, too.
+    /// Those that cost guests nothing and that guests are informed of: they are carried out with `mitigations=off`,
+    /// too.
     pub const ALWAYS: Self = Self::SERIALIZE_LFENCE;
 
     /// Less what others make needless: behind an IBPB no prediction of the guest's is left for IBRS to hold back.

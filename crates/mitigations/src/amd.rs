@@ -122,7 +122,8 @@ pub const TSA: Column = Column {
     },
 };
 
-/// Whether VERW clears what transient scheduler attacks sample. CPUs themselves do not report it; hypervisors do.
+/// Returns whether VERW clears what transient scheduler attacks sample. CPUs themselves do not report it; hypervisors
+/// do.
 pub fn clears_by_verw(cpu: &Cpu) -> bool {
     cpu.has_verw_clear() || !cpu.is_virtual && microcode::clears_by_verw(cpu.microcode)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests may be told of the CPU they run on: what works, and nothing that only claims to.
+//! What guests may be shown of the CPU they run on: what works, and nothing that only claims to.
 
 use crate::{Assessment, amd};
 
@@ -24,7 +24,7 @@ impl Assessment {
         }
     }
 
-    /// Whether LFENCE is serializing.
+    /// Returns whether LFENCE is serializing.
     pub const fn lfence_serializes(&self) -> bool {
         self.cpu.lfence_serializes()
     }

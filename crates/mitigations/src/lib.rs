@@ -9,7 +9,7 @@
 //! | [`cpu`] | the facts about a CPU |
 //! | [`table`] | one row per vulnerability, with its source; a column per vendor |
 //! | [`actions`] | everything that can be done |
-//! | `guest` | what guests may be told of the CPU |
+//! | `guest` | what guests may be shown of the CPU |
 //! | [`switch`] | which world switch a vCPU needs, and what SPEC_CTRL holds in guest and host |
 //! | [`barrier`] | when a CPU changes from one guest to another |
 //! | [`smt`] | which threads run guests |

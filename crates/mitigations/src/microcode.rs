@@ -31,12 +31,12 @@ const VERW_CLEARS: [u32; 16] = [
     0x0aa0_0216,
 ];
 
-/// Whether a Zen 2 of this model has microcode against Zenbleed.
+/// Returns whether a Zen 2 of this model has microcode against Zenbleed.
 pub fn fixes_zenbleed(model: u32, revision: u32) -> bool {
     ZENBLEED.iter().any(|&(from, to, good)| (from..=to).contains(&model) && revision >= good)
 }
 
-/// Whether VERW clears buffers with this microcode.
+/// Returns whether VERW clears buffers with this microcode.
 pub fn clears_by_verw(revision: u32) -> bool {
     VERW_CLEARS.iter().any(|&good| good >> 8 == revision >> 8 && revision >= good)
 }

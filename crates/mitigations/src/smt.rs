@@ -32,7 +32,7 @@ impl FromStr for Smt {
 }
 
 impl Smt {
-    /// Whether all threads of a core run guests.
+    /// Returns whether all threads of a core run guests.
     pub const fn uses_all_threads(self, are_mitigations_on: bool) -> bool {
         match self {
             Self::Auto => !are_mitigations_on,
@@ -52,7 +52,7 @@ pub const fn thread_bits(extended_topology: Option<(u32, u32)>, threads_less_one
     }
 }
 
-/// Whether the CPU `index` is the first of its core in this list of APIC identifiers.
+/// Returns whether the CPU `index` is the first of its core in this list of APIC identifiers.
 pub fn is_first_of_its_core(apic_ids: &[u32], index: usize, thread_bits: u32) -> bool {
     let core = |apic_id: &u32| apic_id.checked_shr(thread_bits).unwrap_or(0);
     match apic_ids.get(index) {

@@ -11,7 +11,7 @@ pub trait TableMemory {
     /// A 4 KiB frame, aligned, all zeros; `None` when there is none.
     fn allocate(&mut self) -> Option<PhysAddr>;
 
-    /// Takes back a frame that no entry points to any longer (the TLB may still hold what it said).
+    /// Takes back a frame that no entry points to any longer (the TLB may still hold what it reported).
     fn free(&mut self, table: PhysAddr);
 
     /// The entry `index` of `table`.

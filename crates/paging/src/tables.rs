@@ -93,7 +93,7 @@ impl<F: Format> Tables<F> {
         Ok(())
     }
 
-    /// What `address` translates to; `None` if nothing.
+    /// Returns what `address` translates to; `None` if nothing.
     pub fn translate(&self, memory: &impl TableMemory, address: u64) -> Option<Mapping> {
         if F::extend(address & LOW_BITS) != address {
             return None;

@@ -40,7 +40,7 @@ impl Span {
     }
 }
 
-/// How many bytes one entry of `level` spans.
+/// Returns how many bytes one entry of `level` spans.
 pub(crate) fn entry_bytes(level: u8) -> u64 {
     1 << (12 + 9 * (u32::from(level) - 1))
 }

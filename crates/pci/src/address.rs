@@ -108,7 +108,7 @@ impl EcamRange {
         (start < end).then_some((start, end))
     }
 
-    /// Whether any of it is at the physical addresses from `start` on, before `end`.
+    /// Returns whether any of it is at the physical addresses from `start` on, before `end`.
     pub fn overlaps(&self, start: u64, end: u64) -> bool {
         self.addresses().is_some_and(|(mine, mine_end)| mine < end && start < mine_end)
     }

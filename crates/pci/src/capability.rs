@@ -33,8 +33,8 @@ impl Capability {
     /// MSI-X.
     pub const MSI_X: u8 = 0x11;
 
-    /// Whether this is the PCI Express capability of a port that leads to one device and no other: a root port, or a
-    /// switch's port downwards (PCI Express Base 5.0, section 7.5.3.2).
+    /// Returns whether this is the PCI Express capability of a port that leads to one device and no other: a root port,
+    /// or a switch's port downwards (PCI Express Base 5.0, section 7.5.3.2).
     pub const fn is_of_a_port_downwards(self) -> bool {
         self.id == Self::EXPRESS && matches!(self.flags >> 4 & 0xf, 4 | 6)
     }

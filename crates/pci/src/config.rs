@@ -66,7 +66,7 @@ impl<'a> Registers<'a> {
         self.config.pause();
     }
 
-    /// What has been spent since these were taken up.
+    /// Returns what has been spent since these were taken up.
     pub(crate) fn cost(&mut self) -> Cost {
         Cost { accesses: self.accesses, ticks: self.config.now().wrapping_sub(self.began) }
     }

@@ -59,7 +59,7 @@ impl Filter {
         patterns.iter().map(place).collect()
     }
 
-    /// Whether a function with this identity at this place is probed.
+    /// Returns whether a function with this identity at this place is probed.
     pub fn allows(&self, place: Bdf, identity: &Identity) -> bool {
         match self {
             Self::All | Self::Lazy => true,

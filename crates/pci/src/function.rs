@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One function: what its header says (PCI Local Bus 3.0, chapter 6).
+//! One function: what its header states (PCI Local Bus 3.0, chapter 6).
 
 use arrayvec::ArrayVec;
 
@@ -37,7 +37,7 @@ pub struct Identity {
     pub revision: u8,
 }
 
-/// What kind of header a function has, and what only that kind tells.
+/// What kind of header a function has, and what only that kind reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A device.
@@ -63,7 +63,7 @@ pub struct Function {
     pub place: Bdf,
     /// Who made it, what it does.
     pub identity: Identity,
-    /// What its header tells.
+    /// What its header reports.
     pub kind: Kind,
     /// What it can.
     pub capabilities: ArrayVec<Capability, MAX_CAPABILITIES>,
@@ -93,7 +93,7 @@ pub(crate) struct Glance {
 }
 
 impl Glance {
-    /// One who has been asked often enough.
+    /// One that has been asked often enough.
     pub(crate) fn never_ready() -> Self {
         let identity = Identity { vendor: NOT_READY, ..Identity::default() };
         Self { identity, header: u8::MAX, has_siblings: false, problem: Some(Problem::NotReady) }

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 
 const MAX_PROBLEMS: usize = 4;
 
-/// What is wrong with a function. It costs what the function would have told.
+/// What is wrong with a function. It costs what the function would have reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It was not ready for a millisecond.
@@ -51,7 +51,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A few problems; more of one function are not told.
+/// A few problems; more of one function are not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(ArrayVec<Problem, MAX_PROBLEMS>);
 

@@ -43,7 +43,7 @@ pub struct Scan {
     links: Buses,
     /// The place to check next, where that is decided.
     next: Option<Bdf>,
-    /// How often the function there has said that it is not ready, and what that has cost.
+    /// How often the function there has reported that it is not ready, and what that has cost.
     asked: u32,
     waited: Cost,
     cost: Cost,
@@ -60,7 +60,7 @@ impl Scan {
         Self { filter: filter.clone(), segment, places, known, walked, links, next: None, asked: 0, waited: cost, cost }
     }
 
-    /// What the walk has cost so far, empty slots included.
+    /// Returns what the walk has cost so far, empty slots included.
     pub fn cost(&self) -> Cost {
         self.cost
     }
@@ -92,7 +92,7 @@ impl Scan {
         Step::More
     }
 
-    /// Where to go on once a device's or a bus's places are all checked.
+    /// Returns where to go on once a device's or a bus's places are all checked.
     fn begin(&mut self) -> Option<Bdf> {
         if let Some(places) = &mut self.places {
             return places.pop_at(0);

@@ -2,9 +2,9 @@
 //! AMD's core counters (AMD APM vol. 2, section 13.2): the four that every CPU has, the six of the extension, and
 //! with version 2 of its performance monitoring global registers.
 //!
-//! Without these a counter that has overflowed is told by its highest bit: it is clear, where the value that was put in
-//! had it set. So an overflow of a counter that started below the middle is not seen there; nobody asks for one so far
-//! away.
+//! Without these a counter that has overflowed is recognised by its highest bit: it is clear, where the value that was
+//! put in had it set. So an overflow of a counter that started below the middle is not seen there; nobody asks for one
+//! so far away.
 
 mod description;
 pub mod number;
@@ -25,7 +25,7 @@ pub use unusable::Unusable;
 
 const HIGHEST_BIT: u64 = 1 << 47;
 
-/// Whose time is counted: SVM lets the CPU tell.
+/// The modes whose time is counted: SVM lets the CPU report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// A guest's.

@@ -6,7 +6,8 @@ use crate::{Counter, CounterSet, Event, Width};
 
 /// A CPU's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
 pub trait Backend {
-    /// Whether the counters are this user's alone, also while it is another's turn: nothing need be saved at a switch.
+    /// Returns whether the counters are this user's alone, also while it is another's turn: nothing need be saved at a
+    /// switch.
     #[inline(always)]
     fn is_private(&self) -> bool {
         false
@@ -40,7 +41,7 @@ pub trait Backend {
     fn read(&mut self, counter: Counter) -> u64;
     /// Sets it.
     fn write(&mut self, counter: Counter, value: u64);
-    /// Which of these have overflowed since this was last asked.
+    /// Returns which of these have overflowed since this was last asked.
     fn take_overflows(&mut self, of: CounterSet) -> CounterSet;
 
     /// For counters that are only checked: the user has run for so many ticks of the time stamp counter in all.

@@ -79,7 +79,7 @@ impl<B: Backend> Bank<B> {
         &self.backend
     }
 
-    /// What of it does not concern events that are on counters.
+    /// Returns what of it does not concern events that are on counters.
     pub(crate) fn backend_mut(&mut self) -> &mut B {
         &mut self.backend
     }
@@ -103,29 +103,29 @@ impl<B: Backend> Bank<B> {
         self.counter(slot) == Some(counter)
     }
 
-    /// What a change costs.
+    /// Returns what a change costs.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// What has been done so far.
+    /// Returns what has been done so far.
     pub fn work(&self) -> Work {
         self.work
     }
 
-    /// Whether anything is to count.
+    /// Returns whether anything is to count.
     #[inline]
     pub fn is_counting(&self) -> bool {
         self.wanted != 0
     }
 
-    /// Whether there are events at all: only then does the end of its turn concern it.
+    /// Returns whether there are events at all: only then does the end of its turn concern it.
     #[inline]
     pub fn is_used(&self) -> bool {
         self.wanted != 0 || !self.held.is_empty()
     }
 
-    /// Whether it is its turn.
+    /// Returns whether it is its turn.
     #[inline]
     pub fn is_in(&self) -> bool {
         self.is_in
@@ -183,7 +183,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on a slot counts again what it counted last, if that is kept; says whether it is.
+    /// From now on a slot counts again what it counted last, if that is kept; returns whether it is.
     #[inline(always)]
     pub fn resume(&mut self, slot: usize) -> bool {
         let is_kept = self.policy == Policy::Direct && self.events[slot].is_some();

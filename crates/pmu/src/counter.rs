@@ -56,13 +56,13 @@ impl CounterSet {
         Self(1 << counter.0)
     }
 
-    /// Whether it is in.
+    /// Returns whether it is in.
     #[inline]
     pub const fn contains(self, counter: Counter) -> bool {
         self.0 & Self::only(counter).0 != 0
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -138,7 +138,7 @@ impl Width {
         (1 << self.0) - 1
     }
 
-    /// How many more make the counter overflow: from 1 to [`Self::mask`] + 1.
+    /// Returns how many more make the counter overflow: from 1 to [`Self::mask`] + 1.
     #[inline]
     pub const fn until_overflow(self, value: u64) -> u64 {
         self.mask() - (value & self.mask()) + 1

@@ -48,7 +48,7 @@ impl Modes {
     }
 }
 
-/// What is counted of each occurrence: all of it, unless said otherwise.
+/// What is counted of each occurrence: all of it, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Shape {
     /// Only where it begins.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
-//! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is told to the
-//! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each call,
-//! in ticks.
+//! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is reported to the
+//! bank, what is not is left out. Its time is the time that it has run: the caller states how long that is at each
+//! call, in ticks.
 
 mod amd;
 mod amd_registers;
@@ -61,13 +61,13 @@ pub struct VirtualPmu<B> {
     debug_control: u64,
     /// An overflow has come whose interrupt has not been raised.
     interrupts: bool,
-    /// How often each slot has overflowed: for whoever looks from outside.
+    /// How often each slot has overflowed: for an observer outside the guest.
     overflows: [u64; SLOTS],
 }
 
 impl<B: Backend> VirtualPmu<B> {
-    /// After power-on: nothing counts, but the global control lets all general counters (so that who knows no global
-    /// registers needs none).
+    /// After power-on: nothing counts, but the global control lets all general counters (so that a CPU that knows no
+    /// global registers needs none).
     pub fn new(config: &Config, backend: B) -> Self {
         Self {
             vendor: config.vendor,
@@ -84,7 +84,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What it was given.
+    /// Returns what it was given.
     pub fn config(&self) -> Config {
         Config { vendor: self.vendor, policy: self.bank.policy(), filter: self.filter }
     }
@@ -162,25 +162,25 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// Whether an interrupt is to be raised, once.
+    /// Returns whether an interrupt is to be raised, once.
     #[inline(always)]
     pub fn take_interrupt(&mut self) -> bool {
         self.interrupts && core::mem::take(&mut self.interrupts)
     }
 
-    /// Whether the guest's CPU masks the interrupt as it delivers it.
+    /// Returns whether the guest's CPU masks the interrupt as it delivers it.
     pub fn masks_interrupt(&self) -> bool {
         self.vendor == Vendor::Intel
     }
 
-    /// After how many ticks of the guest's time a counter overflows, where the CPU does not tell.
+    /// After how many ticks of the guest's time a counter overflows, where the CPU does not report.
     #[inline]
     pub fn ticks_to_overflow(&self) -> Option<u64> {
         self.bank.ticks_to_overflow()
     }
 
     /// The vCPU is switched in, with these counters; it has run for so many ticks. While [`Bank::is_used`]
-    /// says no it need not be switched out.
+    /// states no it need not be switched out.
     pub fn switch_in(&mut self, available: CounterSet, ticks: u64) {
         self.run_until(ticks);
         self.bank.switch_in(available);

@@ -63,7 +63,7 @@ impl HostCounters {
         let _ = self.0.overflows_until(ticks);
     }
 
-    /// What they say after so many ticks.
+    /// Returns what they say after so many ticks.
     pub fn read(&mut self, ticks: u64) -> HostCounts {
         self.run_until(ticks);
         let [cycles, reference_cycles, idle] = [CYCLES, REFERENCE_CYCLES, IDLE].map(|slot| self.0.read(slot));

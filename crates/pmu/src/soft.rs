@@ -35,7 +35,7 @@ impl Soft {
         self.counting & 1 << at != 0
     }
 
-    /// When a counter that counts overflows.
+    /// Returns when a counter that counts overflows.
     const fn due(&self, at: usize) -> u64 {
         (Width::USUAL.mask() + 1).wrapping_sub(self.values[at])
     }

@@ -2,7 +2,7 @@
 //! A profile of a hypervisor, taken from within: what its CPUs execute, checked so many times a second.
 //!
 //! ```text
-//! sampling clock ─▶ interrupt that no mask holds back ─▶ walk ─▶ Sample ─▶ Ring ─▶ pages ─▶ whoever asked
+//! sampling clock ─▶ interrupt that no mask holds back ─▶ walk ─▶ Sample ─▶ Ring ─▶ pages ─▶ the requester
 //!                   (each CPU, its own)                  full: lost, counted
 //! ```
 //!

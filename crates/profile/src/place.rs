@@ -28,7 +28,7 @@ impl Place {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether there is memory for the handler.
+    /// Returns whether there is memory for the handler.
     pub fn is_given(&self) -> bool {
         self.memory.load(Ordering::Relaxed) != 0
     }

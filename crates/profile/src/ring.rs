@@ -44,7 +44,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         self.written.store(written, Ordering::Release);
     }
 
-    /// Takes whole samples of at most `room` words together; says how much room is left. For the reader.
+    /// Takes whole samples of at most `room` words together; returns how much room is left. For the reader.
     pub fn take(&self, mut room: usize, each: &mut dyn FnMut(u32)) -> usize {
         let written = self.written.load(Ordering::Acquire);
         let mut read = self.read.load(Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         room
     }
 
-    /// How many samples found no room.
+    /// Returns how many samples found no room.
     pub fn lost(&self) -> u32 {
         self.lost.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a sample is, in words of 32 bits.
 //!
-//! The first word's two lowest bits say what it is of; the rest is a number: the guest's, or how many words follow.
+//! The first word's two lowest bits state what it is of; the rest is a number: the guest's, or how many words follow.
 //! These are addresses in the image's code, from its beginning, the instruction's first, then return addresses, nearest
 //! first.
 
@@ -55,7 +55,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// How many words a sample has that begins with this one.
+/// Returns how many words a sample has that begins with this one.
 pub(crate) fn words_of(first: u32) -> usize {
     match first & ((1 << KIND_BITS) - 1) {
         HOST => 1 + (first >> KIND_BITS) as usize,

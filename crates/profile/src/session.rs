@@ -25,7 +25,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whoever calls itself `by` takes it from now on.
+    /// The client `by` takes it from now on.
     pub fn begin(by: u32, now_ns: u64) -> Self {
         Self { by, heard_ns: now_ns }
     }
@@ -39,7 +39,7 @@ impl Session {
         is_mine
     }
 
-    /// Whether nobody asks any more.
+    /// Returns whether nobody asks any more.
     pub fn is_forgotten(&self, now_ns: u64) -> bool {
         now_ns >= self.heard_ns.saturating_add(SILENCE_NS)
     }

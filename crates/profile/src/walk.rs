@@ -8,8 +8,8 @@ use crate::sample::MOST_FRAMES;
 /// Bytes of a frame's link: the caller's frame pointer and the return address.
 const LINK_BYTES: u64 = 16;
 
-/// Writes return addresses into `into`, nearest first, and says how many. `read` gives a quadword of the stack; it is
-/// asked for nothing that is outside of `stack` or not aligned.
+/// Writes return addresses into `into`, nearest first, and returns how many. `read` gives a quadword of the stack; it
+/// is asked for nothing that is outside of `stack` or not aligned.
 ///
 /// Frame pointers are believed only inside `stack`, rising and aligned, so that a wrecked stack ends the walk instead
 /// of who walks.
@@ -47,8 +47,8 @@ pub struct Interrupted<'a> {
     pub frame_pointer: u64,
 }
 
-/// The addresses of a sample ([`crate::Sample::Host`]), up to the first that is not in `code`; says how many they are.
-/// For `stack` and `read` see [`walk`].
+/// The addresses of a sample ([`crate::Sample::Host`]), up to the first that is not in `code`; returns how many they
+/// are. For `stack` and `read` see [`walk`].
 pub fn frames(
     interrupted: &Interrupted<'_>,
     code: Range<u64>,
@@ -68,9 +68,9 @@ pub fn frames(
     into.iter_mut().zip(known).map(|(place, address)| *place = (address - code.start) as u32).count()
 }
 
-/// How far above the stack pointer the return address is, where the chain does not know the caller yet, or not any
-/// more: at a function's first two instructions and at its last, told by the code's bytes from there on (`push rbp`,
-/// `mov rbp, rsp`, `ret`).
+/// Returns how far above the stack pointer the return address is, where the chain does not know the caller yet, or not
+/// any more: at a function's first two instructions and at its last, reported by the code's bytes from there on (`push
+/// rbp`, `mov rbp, rsp`, `ret`).
 fn caller_above(code: &[u8]) -> Option<u64> {
     match code {
         [0x55 | 0xc3, ..] => Some(0),

@@ -7,7 +7,7 @@ use sched::{Choice, RunQueue, Ticks, Weight};
 const TICKS_PER_MS: u64 = 2_500_000;
 const SWITCHES: u32 = 100_000;
 
-/// What the hypervisor does when a slice ends: the guest is charged at its exit, then the next one chosen.
+/// Returns what the hypervisor does when a slice ends: the guest is charged at its exit, then the next one chosen.
 #[inline(never)]
 fn switch(queue: &mut RunQueue<32>, now: Ticks) -> Option<Choice> {
     queue.account(now);

@@ -83,7 +83,7 @@ impl Entity {
         span
     }
 
-    /// Where its time went, up to now, given what it does now.
+    /// Returns where its time went, up to now, given what it does now.
     pub(crate) fn times(&self, state: State, now: Ticks) -> Times {
         let mut times = self.times;
         let current = match state {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!          ask            begin            (halts)
-//! Stays ────────► Asked ─────────► Going ──────────► its state says that it is offline; `forget`
+//! Stays ────────► Asked ─────────► Going ──────────► its state states that it is offline; `forget`
 //!   ▲               │ │ refuse       │ refuse
 //!   │   withdraw    │ ▼              ▼
 //!   └───────────────┘ Refused(why) ◄─┘
@@ -44,7 +44,7 @@ impl LeaveOrder {
         }
     }
 
-    /// How far it has come.
+    /// Returns how far it has come.
     #[inline]
     pub fn progress(&self) -> Leaving {
         match self.0.load(Ordering::Acquire) {
@@ -60,7 +60,7 @@ impl LeaveOrder {
         self.step(STAYS, ASKED)
     }
 
-    /// The operator has waited long enough. `false`: it has begun to go, or has said why not.
+    /// The operator has waited long enough. `false`: it has begun to go, or has reported why not.
     pub fn withdraw(&self) -> bool {
         self.step(ASKED, STAYS)
     }
@@ -120,7 +120,7 @@ impl Patience {
         Self { ticks, deadline: Ticks(now.0.saturating_add(ticks)), has_seen_it_going: false }
     }
 
-    /// When to check again at the latest.
+    /// Returns when to check again at the latest.
     pub const fn deadline(&self) -> Ticks {
         self.deadline
     }

@@ -12,8 +12,8 @@
 //!      └──────────────────┴────────────────────────────┘ block
 //! ```
 //!
-//! **Fair by weight.** An entity's virtual time is the time it has run divided by its weight; who has least runs next.
-//! So over any longer time each gets the CPU in proportion to its weight, whatever the others do.
+//! **Fair by weight.** An entity's virtual time is the time it has run divided by its weight; the entity with the least
+//! runs next. So over any longer time each gets the CPU in proportion to its weight, whatever the others do.
 //!
 //! **Sleep is not saved up.** While an entity sleeps the others' virtual time goes on. It wakes at most
 //! [`SLEEPER_CREDIT_MS`] of its own running behind them: enough to run at once, too little to keep the others waiting.

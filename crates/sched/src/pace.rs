@@ -46,7 +46,7 @@ impl Pace {
         }
     }
 
-    /// How long an entity runs before others have their turn, given the weight of all that are awake.
+    /// Returns how long an entity runs before others have their turn, given the weight of all that are awake.
     #[inline]
     pub(crate) fn slice(&self, weight: Weight, total_weight: u32) -> u64 {
         let share = self.period * u64::from(weight.get()) / u64::from(total_weight.max(1));

@@ -44,7 +44,7 @@ pub struct RunQueue<const N: usize> {
     pace: Pace,
 }
 
-/// Who is to run.
+/// The entity that is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The entity.
@@ -129,7 +129,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Takes an entity out, whatever it does, and says where its time went. If it was running, pick next.
+    /// Takes an entity out, whatever it does, and states where its time went. If it was running, pick next.
     pub fn remove(&mut self, slot: usize, now: Ticks) -> Option<Times> {
         self.block(slot, now);
         let entity = self.entities.get_mut(slot)?.take()?;
@@ -200,12 +200,12 @@ impl<const N: usize> RunQueue<N> {
         self.stop_running();
     }
 
-    /// Who has the CPU.
+    /// The entity that has the CPU.
     pub fn running(&self) -> Option<usize> {
         self.running
     }
 
-    /// What an entity does; `None`: there is none.
+    /// Returns what an entity does; `None`: there is none.
     pub fn state(&self, slot: usize) -> Option<State> {
         self.entity(slot)?;
         Some(match self.running {
@@ -222,12 +222,12 @@ impl<const N: usize> RunQueue<N> {
         slots_of(self.occupied & !self.waiting & !running)
     }
 
-    /// Where an entity's time went, up to the latest time the queue was told of; `None`: there is none.
+    /// Returns where an entity's time went, up to the latest time the queue was informed of; `None`: there is none.
     pub fn times(&self, slot: usize) -> Option<Times> {
         Some(self.entity(slot)?.times(self.state(slot)?, self.now))
     }
 
-    /// How long an entity has waited for the CPU while others had it, since it was inserted.
+    /// Returns how long an entity has waited for the CPU while others had it, since it was inserted.
     pub fn stolen_ticks(&self, slot: usize) -> Ticks {
         self.times(slot).unwrap_or_default().stolen
     }

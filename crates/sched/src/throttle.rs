@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sliver of time: so much running in each window, sleep for the rest of it.
 //!
-//! A weight shares a CPU among those that want it; whoever is alone has all of it, however small its weight. A
+//! A weight shares a CPU among those that want it; an entity that is alone has all of it, however small its weight. A
 //! throttle is for an entity that must not even have that: nothing comes of its running, and a CPU that halts
 //! costs less than one that spins. It still gets a turn in every window, so that what it waits for (a time-out, a
 //! reset) happens.
@@ -16,9 +16,9 @@ use crate::pace::Ticks;
 /// How a sliver of time is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sliver {
-    /// One millisecond of every hundred: for whoever waits for nothing.
+    /// One millisecond of every hundred: for an entity that waits for nothing.
     Rare,
-    /// 50 µs of every 1.1 ms: for whoever counts milliseconds.
+    /// 50 µs of every 1.1 ms: for an entity that counts milliseconds.
     EveryMillisecond,
 }
 
@@ -53,7 +53,7 @@ impl Throttle {
         self.sliver = sliver;
     }
 
-    /// When the entity must have stopped if it starts to run at `now`.
+    /// Returns when the entity must have stopped if it starts to run at `now`.
     pub fn stop_at(&mut self, now: Ticks) -> Ticks {
         let (window, allowance) = self.ticks();
         if now.0.saturating_sub(self.window_start) >= window {

@@ -22,20 +22,20 @@ impl Whereabouts {
         }
     }
 
-    /// From now on there. Whoever moves calls this first; then, there, searches for messages.
+    /// From now on there. The CPU that moves calls this first; then, there, searches for messages.
     pub fn move_to(&self, cpu: u32) {
         self.0.store(cpu, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Whom to interrupt, for one who has just left a message.
+    /// Whom to interrupt, for a sender that has just left a message.
     #[inline]
     pub fn after_message(&self) -> u32 {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Acquire)
     }
 
-    /// Where that is now, for one who has left no message.
+    /// Returns where that is now, for a sender that has left no message.
     #[inline]
     pub fn now(&self) -> u32 {
         self.0.load(Ordering::Acquire)

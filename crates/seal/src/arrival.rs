@@ -2,16 +2,16 @@
 //! A file that arrives in pieces, over a line that may lose or repeat some.
 //!
 //! The sender names length and SHA-256 first. Pieces are taken in order; one that is there already, or that lies beyond
-//! the next, is passed over, and the sender told where to go on: so it may send several before it hears of the first,
-//! and whoever comes back after a break finds what is there. The digest is computed as the bytes come, never over all
-//! of them at once.
+//! the next, is passed over, and the sender reported where to go on: so it may send several before it hears of the
+//! first, and a client that comes back after a break finds what is there. The digest is computed as the bytes come,
+//! never over all of them at once.
 
 use core::fmt;
 
 use crate::layout::SEAL_BYTES;
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// What a sender says of a file before it sends it.
+/// What a sender states of a file before it sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announced<Kind> {
     /// What it is.
@@ -61,7 +61,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
     }
 
-    /// What was said of it.
+    /// Returns what was reported of it.
     pub fn announced(&self) -> Announced<Kind> {
         self.announced
     }
@@ -87,13 +87,13 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         self.touched = now;
     }
 
-    /// When it counts as abandoned unless something comes.
+    /// Returns when it counts as abandoned unless something comes.
     pub fn abandoned_at(&self) -> u64 {
         self.touched.saturating_add(self.patience)
     }
 
-    /// Takes the piece at `offset` into `memory`, which has the announced length, if it is the next one. Says where to
-    /// go on.
+    /// Takes the piece at `offset` into `memory`, which has the announced length, if it is the next one. Returns where
+    /// to go on.
     ///
     /// # Errors
     /// The file is not what was announced: give it up.

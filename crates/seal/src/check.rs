@@ -6,7 +6,8 @@ use crate::key::PublicKey;
 use crate::layout::{Seal, SealedKind};
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// An image that is being hashed. Whoever steps it says where its bytes are, and how many may be taken at a time.
+/// An image that is being hashed. The caller that steps it states where its bytes are, and how many may be taken at a
+/// time.
 #[derive(Clone, Debug)]
 pub struct Check<E> {
     hash: Sha256<E>,
@@ -16,7 +17,7 @@ pub struct Check<E> {
 /// Whom a host trusts.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Whoever has made it: no key was given.
+    /// Any signer: no key was given.
     Anybody,
     /// Only who holds one of these keys.
     Keys(&'a [PublicKey]),
@@ -42,7 +43,7 @@ impl<E: Compress> Check<E> {
         self.hash.bytes()
     }
 
-    /// Takes at most `most_bytes` more; says whether that was all. `bytes_at` shows some of the image's bytes from a
+    /// Takes at most `most_bytes` more; returns whether that was all. `bytes_at` shows some of the image's bytes from a
     /// place on, at least one; where it shows none, there is nothing more to take, and the digest will be another one
     /// than was sealed.
     pub fn step<'a>(&mut self, most_bytes: u64, mut bytes_at: impl FnMut(u64) -> &'a [u8]) -> bool {
@@ -65,7 +66,7 @@ impl<E: Compress> Check<E> {
 }
 
 impl Seal {
-    /// Whether an image of this digest is the one that was sealed, whoever has.
+    /// Whether an image of this digest is the one that was sealed, whichever CPU has.
     ///
     /// # Errors
     /// It is another.
@@ -76,10 +77,10 @@ impl Seal {
         Err(SealError::OtherDigest { stated: *self.digest(), computed: *digest })
     }
 
-    /// Whether an image of this digest may run.
+    /// Returns whether an image of this digest may run.
     ///
     /// # Errors
-    /// It is another image than the seal is for, or nobody who is trusted vouches for it.
+    /// It is another image than the seal is for, or no trusted signer vouches for it.
     pub fn judge(&self, digest: &Digest, trust: Trust<'_>) -> Result<Origin, SealError> {
         self.compare(digest)?;
         let Some(signer) = self.signer() else { return self.judge_unsigned(trust) };
@@ -109,7 +110,7 @@ impl Seal {
 /// the SHA-256 of the content before the seal.
 ///
 /// # Errors
-/// The bundle is not what was sealed, or nobody who is trusted has signed it.
+/// The bundle is not what was sealed, or no trusted signer has signed it.
 pub fn judge_bundle(file: &[u8], digest: impl FnOnce(&[u8]) -> Digest, trust: Trust<'_>) -> Result<Origin, SealError> {
     match (Seal::split_kind(SealedKind::Bundle, file), trust) {
         (Ok((content, seal)), _) => seal.judge(&digest(content), trust),

@@ -17,16 +17,16 @@ pub enum SealError {
     OtherVersion(u32),
     /// Its seal cannot be: why.
     Malformed(&'static str),
-    /// The image is longer or shorter than its seal says.
+    /// The image is longer or shorter than its seal states.
     OtherLength {
-        /// Bytes as the seal says.
+        /// Bytes as the seal states.
         stated_bytes: u64,
         /// Bytes that are there.
         present_bytes: u64,
     },
     /// The image is another one than was sealed.
     OtherDigest {
-        /// What the seal says.
+        /// What the seal states.
         stated: Digest,
         /// What the bytes come to.
         computed: Digest,
@@ -51,7 +51,7 @@ pub enum SealError {
 }
 
 impl SealError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing => "seal it with `baton image sign`, or build a bundle, which seals its image",
@@ -67,7 +67,7 @@ impl SealError {
         }
     }
 
-    /// What to do about it where a bundle's seal is meant.
+    /// Returns what to do about it where a bundle's seal is meant.
     pub fn hint_of_bundle(&self) -> &'static str {
         match self {
             Self::OtherVersion(_) => self.hint(),
@@ -106,7 +106,7 @@ impl fmt::Display for SealError {
 
 impl core::error::Error for SealError {}
 
-/// Enough of a digest to tell it from others.
+/// Enough of a digest to report it from others.
 fn head(digest: &Digest) -> Hexadecimal<4> {
     Hexadecimal("", [digest[0], digest[1], digest[2], digest[3]])
 }

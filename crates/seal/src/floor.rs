@@ -53,7 +53,7 @@ impl Floor {
 }
 
 impl Downgrade {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
         if self.floor.permits_downgrade {
             "give --allow-downgrade if you want its holes back"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys as bytes and as text.
 //!
-//! A public key is written `ed25519:` and 64 hexadecimal digits, a secret one `ed25519-secret:` and 64. People tell
+//! A public key is written `ed25519:` and 64 hexadecimal digits, a secret one `ed25519-secret:` and 64. People report
 //! keys apart by their first eight bytes ([`KeyId`]).
 
 use core::fmt;
@@ -19,7 +19,7 @@ const SECRET_PREFIX: &str = "ed25519-secret:";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
-/// Who signs. Shown nowhere but in [`SecretKey::text`].
+/// The signer. Shown nowhere but in [`SecretKey::text`].
 #[derive(Clone)]
 pub struct SecretKey([u8; 32]);
 
@@ -38,19 +38,19 @@ impl PublicKey {
         self.0
     }
 
-    /// What people call it.
+    /// Returns what people call it.
     pub fn id(self) -> KeyId {
         let mut id = [0; 8];
         id.copy_from_slice(&self.0[..8]);
         KeyId(id)
     }
 
-    /// Whether it can be one: a point of the curve, and no weak one.
+    /// Returns whether it can be one: a point of the curve, and no weak one.
     pub fn is_usable(self) -> bool {
         VerifyingKey::from_bytes(&self.0).is_ok_and(|key| !key.is_weak())
     }
 
-    /// Whether `signature` is this key's over `statement` (RFC 8032, strictly).
+    /// Returns whether `signature` is this key's over `statement` (RFC 8032, strictly).
     pub(crate) fn has_signed(self, statement: &[u8], signature: &[u8; 64]) -> bool {
         let key = VerifyingKey::from_bytes(&self.0);
         key.is_ok_and(|key| key.verify_strict(statement, &Signature::from_bytes(signature)).is_ok())

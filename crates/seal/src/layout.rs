@@ -6,13 +6,13 @@
 //! | 0 | 8 | length of the content before the seal |
 //! | 8 | 32 | SHA-256 of the content |
 //! | 40 | 32 | the signer's Ed25519 public key; zeroes: nobody has signed |
-//! | 72 | 64 | the signature over what [`Seal::statement`] says; zeroes likewise |
+//! | 72 | 64 | the signature over what [`Seal::statement`] states; zeroes likewise |
 //! | 136 | 4 | length of the seal, 152 |
 //! | 140 | 4 | version of the seal, [`SEAL_VERSION`] |
 //! | 144 | 8 | `BatnSeal` behind an image, `BatnBndl` behind a bundle |
 //!
-//! The last 16 bytes are the same in every version, so that a seal of another one is told from none. Numbers are little
-//! endian.
+//! The last 16 bytes are the same in every version, so that a seal of another one is distinguished from none. Numbers
+//! are little endian.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -120,12 +120,12 @@ impl Seal {
         Ok((image, seal))
     }
 
-    /// What the image comes to, as the seal says.
+    /// Returns what the image comes to, as the seal states.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// Who has signed, as the seal says.
+    /// Who has signed, as the seal states.
     pub fn signer(&self) -> Option<PublicKey> {
         (self.signer != [0; 32]).then_some(PublicKey::from_bytes(self.signer))
     }
@@ -135,7 +135,7 @@ impl Seal {
         &self.signature
     }
 
-    /// What a signature is over: magic number, version, the image's length and digest.
+    /// Returns what a signature is over: magic number, version, the image's length and digest.
     pub(crate) fn statement(&self) -> [u8; STATEMENT_BYTES] {
         let mut statement = [0; STATEMENT_BYTES];
         let parts = [self.end.magic.as_slice(), self.end.version.as_bytes(), self.image_bytes.as_bytes(), &self.digest];

@@ -18,23 +18,23 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// What is done on a host that trusts these keys, or none: keys mean that only what they have signed may run, so
-    /// that nothing goes unchecked.
+    /// Returns what is done on a host that trusts these keys, or none: keys mean that only what they have signed may
+    /// run, so that nothing goes unchecked.
     pub fn on_a_host_with_keys(self, has_keys: bool) -> Self {
         if has_keys && self == Self::None { Self::Early } else { self }
     }
 
-    /// Whether an image is checked when it is staged.
+    /// Returns whether an image is checked when it is staged.
     pub fn checks_when_staged(self) -> bool {
         self != Self::None
     }
 
-    /// Whether the frames that it lies in are locked before that, until it is entered.
+    /// Returns whether the frames that it lies in are locked before that, until it is entered.
     pub fn locks(self) -> bool {
         self == Self::Early
     }
 
-    /// Whether it is checked again while no guest runs.
+    /// Returns whether it is checked again while no guest runs.
     pub fn checks_in_blackout(self) -> bool {
         self == Self::Sha256
     }

@@ -11,12 +11,12 @@ pub type Digest = [u8; 32];
 /// FIPS 180-4, section 5.3.3.
 const INITIAL: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
-/// Bytes at the end of the last block that say how long the message was.
+/// Bytes at the end of the last block that state how long the message was.
 const LENGTH_BYTES: usize = 8;
 /// Follows the message.
 const END_OF_MESSAGE: u8 = 0x80;
 
-/// Who carries out the rounds.
+/// The engine that carries out the rounds.
 pub trait Compress {
     /// Takes whole blocks into the state, in their order.
     fn compress(&mut self, state: &mut [u32; 8], blocks: &[Block]);

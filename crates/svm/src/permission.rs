@@ -6,7 +6,7 @@ pub const MSR_MAP_BYTES: usize = 8192;
 /// Bytes of the I/O permission map: one bit a port, and room for an access that begins at the last one.
 pub const IO_MAP_BYTES: usize = 12288;
 
-/// Where a register's two bits (read, then write) are in the map; `None` for registers that always exit.
+/// Returns where a register's two bits (read, then write) are in the map; `None` for registers that always exit.
 pub const fn msr_bit(msr: u32) -> Option<usize> {
     let (vector, base) = match msr {
         0..=0x1fff => (0, 0),

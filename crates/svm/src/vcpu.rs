@@ -58,7 +58,7 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         &mut self.switched
     }
 
-    /// Whether the world switch is to count the guest's time.
+    /// Returns whether the world switch is to count the guest's time.
     pub fn counts_time(&self) -> bool {
         self.counts_time || self.counts_time_for_host
     }
@@ -87,8 +87,8 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         self.vmcb.control.tlb_control = if self.features.flush_by_asid { tlb::FLUSH_THIS_ASID } else { tlb::FLUSH_ALL };
     }
 
-    /// What the last run of the guest ended with. Call once after each #VMEXIT: it also takes back an event whose
-    /// delivery the exit interrupted.
+    /// Returns what the last run of the guest ended with. Call once after each #VMEXIT: it also takes back an event
+    /// whose delivery the exit interrupted.
     pub fn after_exit(&mut self) -> Exit {
         let control = &mut self.vmcb.control;
         control.tlb_control = tlb::KEEP;

@@ -136,7 +136,7 @@ impl Guest {
         outcome
     }
 
-    /// Whether it runs, and the interrupt that it takes.
+    /// Returns whether it runs, and the interrupt that it takes.
     fn enter(&mut self, which: usize) -> (bool, Option<u8>) {
         let (vcpu, cpu) = &mut self.vcpus[which];
         let runs = self.machine.context(vcpu, cpu, &mut self.host).prepare_entry();

@@ -75,7 +75,7 @@ pub struct Point {
     pub name: u16,
     /// What it is.
     pub kind: Kind,
-    /// What the name says it is ([`Argument`](crate::Argument)).
+    /// What the name states it is ([`Argument`](crate::Argument)).
     pub argument: u32,
 }
 

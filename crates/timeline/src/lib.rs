@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  cpu 0: task, interrupt, NMI ──▶ Ring ─┐
-//!  cpu 1: task, interrupt, NMI ──▶ Ring ─┼──▶ whoever draws the picture
+//!  cpu 1: task, interrupt, NMI ──▶ Ring ─┼──▶ the tool, which draws
 //!  cpu 2: …                    ──▶ Ring ─┘
 //! ```
 //!

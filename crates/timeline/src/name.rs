@@ -28,12 +28,12 @@ macro_rules! names {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// What people read.
+            /// Returns what people read.
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What its argument is.
+            /// Returns what its argument is.
             pub const fn argument(self) -> Argument {
                 match self { $(Self::$name => Argument::$argument,)* }
             }

@@ -136,7 +136,7 @@ impl<'a> Ring<'a> {
         second.store(pack(number, kind, name, argument), Ordering::Release);
     }
 
-    /// Where the record of this number is or was: there are as many places as a power of two.
+    /// Returns where the record of this number is or was: there are as many places as a power of two.
     #[inline]
     fn place(&self, number: u64) -> Option<&'a [AtomicU64; RECORD_WORDS]> {
         self.records.get(number as usize & self.records.len().wrapping_sub(1))

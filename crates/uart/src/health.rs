@@ -34,7 +34,7 @@ impl Health {
         }
     }
 
-    /// Whether one that stood still is to be checked again; counts the call.
+    /// Returns whether one that stood still is to be checked again; counts the call.
     pub fn may_retry(&mut self, hardware: &mut impl Hardware) -> bool {
         let Self::Dropped { until_ns, calls_left } = self else { return false };
         *calls_left = calls_left.saturating_sub(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A 16550 or compatible UART: found out, set up, and fed byte by byte or by the FIFO.
 //!
-//! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. Whoever waits for each byte spends a
-//! CPU on a wire; whoever fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead
+//! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. A CPU that waits for each byte spends a
+//! CPU on a wire; a CPU that fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead
 //! of 32.
 //!
 //! ```text

@@ -30,7 +30,7 @@ pub enum FifoDepth {
 }
 
 impl FifoDepth {
-    /// How many bytes may be written to an empty transmitter.
+    /// Returns how many bytes may be written to an empty transmitter.
     pub const fn bytes(self) -> usize {
         match self {
             Self::None => 1,
@@ -155,7 +155,7 @@ fn set_up(hardware: &mut impl Hardware, rate: Rate) -> FifoDepth {
 /// Sends as many bytes as the FIFO should hold to ourselves: what comes back is what it holds. One byte goes first, to
 /// keep the shift register busy, which would take another; where giving takes longer than a byte does on the wire,
 /// those that left meanwhile made room for as many, and do not count. A UART that loops nothing back is believed. Also
-/// says whether bytes take the wire's time.
+/// states whether bytes take the wire's time.
 fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoDepth, bool) {
     let mut bytes = [0; MAX_DEPTH];
     let bytes = &mut bytes[..claimed.bytes()];
@@ -188,7 +188,7 @@ fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoD
     }
 }
 
-/// How many of `bytes` have arrived, in their order. An emulator's UART may mix in what comes from outside.
+/// Returns how many of `bytes` have arrived, in their order. An emulator's UART may mix in what comes from outside.
 fn count_returned(hardware: &mut impl Hardware, bytes: &[u8]) -> usize {
     let mut returned = 0;
     for _ in 0..2 * MAX_DEPTH {

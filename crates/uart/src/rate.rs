@@ -33,7 +33,7 @@ impl Rate {
         FASTEST_BAUD / self.divisor as u32
     }
 
-    /// What the divisor latch is set to.
+    /// Returns what the divisor latch is set to.
     pub const fn divisor(self) -> u16 {
         self.divisor
     }

@@ -62,38 +62,38 @@ impl<H: Hardware> Uart<H> {
     }
 
     /// A second handle on a UART that was set up before: nothing is probed or changed. For the end of the host, when
-    /// whoever holds the first handle may have stopped.
+    /// the CPU that holds the first handle may have stopped.
     pub fn adopt(hardware: H, found: Found, policy: Policy) -> Self {
         Self { found: Some(found), policy, health: Health::Alive, ..Self::new(hardware) }
     }
 
-    /// What was found, if anything.
+    /// Returns what was found, if anything.
     pub fn found(&self) -> Option<Found> {
         self.found
     }
 
-    /// Whether it takes bytes, as far as is known: there, and not dropped.
+    /// Returns whether it takes bytes, as far as is known: there, and not dropped.
     pub fn is_alive(&self) -> bool {
         self.health == Health::Alive
     }
 
-    /// What has happened on it.
+    /// Returns what has happened on it.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What it is reached through.
+    /// Returns what it is reached through.
     pub fn hardware(&mut self) -> &mut H {
         &mut self.hardware
     }
 
-    /// Gives it what it takes now, at most what follows one look, without waiting; says how many bytes.
+    /// Gives it what it takes now, at most what follows one look, without waiting; returns how many bytes.
     pub fn offer(&mut self, bytes: &[u8]) -> usize {
         self.offer_within(bytes, Patience::USUAL)
     }
 
-    /// Sends `bytes`, waiting for room at most as long as `patience` says. Says how many it took: fewer than all only
-    /// if it is absent or dropped; those are counted.
+    /// Sends `bytes`, waiting for room at most as long as `patience` states. Returns how many it took: fewer than all
+    /// only if it is absent or dropped; those are counted.
     pub fn send(&mut self, bytes: &[u8], patience: Patience) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -110,7 +110,7 @@ impl<H: Hardware> Uart<H> {
         sent
     }
 
-    /// Waits at most as long as `patience` says until the last byte has left.
+    /// Waits at most as long as `patience` states until the last byte has left.
     pub fn drain(&mut self, patience: Patience) {
         let Some(found) = self.found.filter(|_| self.is_alive()) else { return };
         let limit_ns = found.rate.byte_ns() * found.depth.bytes() as u64 * u64::from(patience.0);
@@ -119,7 +119,7 @@ impl<H: Hardware> Uart<H> {
         });
     }
 
-    /// Takes what has arrived, at most `into`; says how many bytes.
+    /// Takes what has arrived, at most `into`; returns how many bytes.
     pub fn receive(&mut self, into: &mut [u8]) -> usize {
         if self.found.is_none() {
             return 0;
@@ -142,7 +142,8 @@ impl<H: Hardware> Uart<H> {
         count
     }
 
-    /// Whether the receiver has as many bytes as it interrupts at. Where its interrupt is off it does not say so.
+    /// Returns whether the receiver has as many bytes as it interrupts at. Where its interrupt is off it does not state
+    /// this.
     fn has_trigger(&mut self) -> bool {
         let cause = self.hardware.read(Register::Fifo) & Identification::CAUSE.bits();
         cause == Identification::RECEIVED.bits()
@@ -194,8 +195,8 @@ impl<H: Hardware> Uart<H> {
         })
     }
 
-    /// Whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if it has
-    /// not been for too long.
+    /// Returns whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if
+    /// it has not been for too long.
     fn is_empty_now(&mut self, patience: Patience) -> bool {
         if !self.is_sampled() {
             return false;
@@ -216,7 +217,7 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// Whether it is time to look.
+    /// Returns whether it is time to look.
     fn is_sampled(&mut self) -> bool {
         match (self.health, self.empty_at_ns) {
             (Health::Absent, _) => false,

@@ -33,7 +33,7 @@ impl Wait {
         lasted_ns > limit_ns
     }
 
-    /// Whether `look` finds what it searches for within `limit_ns`.
+    /// Returns whether `look` finds what it searches for within `limit_ns`.
     pub fn until<H: Hardware>(hardware: &mut H, limit_ns: u64, mut look: impl FnMut(&mut H) -> bool) -> bool {
         let mut wait = Self::begin(hardware);
         loop {

@@ -19,7 +19,7 @@ impl PhysAddr {
         }
     }
 
-    /// Whether the address is a multiple of `alignment`, a power of two.
+    /// Returns whether the address is a multiple of `alignment`, a power of two.
     pub const fn is_aligned(self, alignment: u64) -> bool {
         debug_assert!(alignment.is_power_of_two());
         self.0 & (alignment - 1) == 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ranges of physical addresses. A range says where; who owns it is `frames`' business.
+//! Ranges of physical addresses. A range states where; who owns it is `frames`' business.
 
 use core::fmt;
 
@@ -37,33 +37,33 @@ impl PhysRange {
         self.end
     }
 
-    /// How many bytes it holds.
+    /// Returns how many bytes it holds.
     pub const fn bytes(self) -> u64 {
         self.end.0 - self.start.0
     }
 
-    /// Whether it holds nothing.
+    /// Returns whether it holds nothing.
     pub const fn is_empty(self) -> bool {
         self.start.0 == self.end.0
     }
 
-    /// Whether `address` lies in it.
+    /// Returns whether `address` lies in it.
     pub const fn contains(self, address: PhysAddr) -> bool {
         self.start.0 <= address.0 && address.0 < self.end.0
     }
 
-    /// Whether all of `other` lies in it.
+    /// Returns whether all of `other` lies in it.
     pub const fn contains_range(self, other: Self) -> bool {
         self.start.0 <= other.start.0 && other.end.0 <= self.end.0
     }
 
-    /// What both hold; `None` if they share no byte.
+    /// Returns what both hold; `None` if they share no byte.
     pub fn intersection(self, other: Self) -> Option<Self> {
         let (start, end) = (self.start.max(other.start), self.end.min(other.end));
         (start < end).then_some(Self { start, end })
     }
 
-    /// Whether start and end are both multiples of `alignment`, a power of two.
+    /// Returns whether start and end are both multiples of `alignment`, a power of two.
     pub const fn is_aligned(self, alignment: u64) -> bool {
         self.start.is_aligned(alignment) && self.end.is_aligned(alignment)
     }

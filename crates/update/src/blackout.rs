@@ -51,12 +51,12 @@ impl Blackout {
         words.begin(self.members.len() as u32, self.stopped + platform.ticks(limit_us));
     }
 
-    /// When it began.
+    /// Returns when it began.
     pub fn stopped(&self) -> u64 {
         self.stopped
     }
 
-    /// How long after the begin the last CPU so far came back, in ticks.
+    /// Returns how long after the begin the last CPU so far came back, in ticks.
     pub fn lasted(&self) -> u64 {
         self.returned.load(Ordering::Acquire).saturating_sub(self.stopped)
     }
@@ -72,7 +72,7 @@ impl Blackout {
         missing.filter(|member| member.cpu != self.leader).for_each(|member| platform.interrupt(member.cpu));
     }
 
-    /// Whether the CPU `index` takes part and comes for the first time.
+    /// Returns whether the CPU `index` takes part and comes for the first time.
     pub(crate) fn admit(&self, index: u32) -> bool {
         self.member(index).is_some_and(|member| !member.has_come.swap(true, Ordering::AcqRel))
     }

@@ -16,7 +16,7 @@ use crate::platform::Clock;
 
 /// How long a prepared update waits for the control channel to have nothing left to send.
 const QUIET_LIMIT_US: u64 = 200_000;
-/// How often it is polled where nothing else says when.
+/// How often it is polled where nothing else states when.
 const POLL_US: u64 = 1_000;
 
 /// An order by the request `R`, with the preparation `P`.
@@ -78,12 +78,12 @@ impl<R: Copy, P> Order<R, P> {
         *self = Self::Preparing { request, is_dry_run, preparation };
     }
 
-    /// Whether there is no order.
+    /// Returns whether there is no order.
     pub fn is_idle(&self) -> bool {
         matches!(self, Self::Idle)
     }
 
-    /// When to [poll](Self::poll) next; `alarm` of a preparation.
+    /// Returns when to [poll](Self::poll) next; `alarm` of a preparation.
     pub fn alarm(&self, clock: &impl Clock, alarm: impl FnOnce(&P) -> u64) -> Option<u64> {
         let soon = || clock.now() + clock.ticks(POLL_US);
         match self {
@@ -102,13 +102,13 @@ impl<R: Copy, P> Order<R, P> {
         }
     }
 
-    /// Whether the blackout may begin; `is_quiet`: nothing waits to be sent.
+    /// Returns whether the blackout may begin; `is_quiet`: nothing waits to be sent.
     pub fn may_depart(&self, clock: &impl Clock, is_quiet: bool) -> bool {
         matches!(self, Self::Ready { until, .. } if is_quiet || *until <= clock.now())
     }
 
-    /// What is prepared, for the blackout that begins now; or the request that is to be refused, because guests are not
-    /// what they were. `None` if nothing is ready.
+    /// Returns what is prepared, for the blackout that begins now; or the request that is to be refused, because guests
+    /// are not what they were. `None` if nothing is ready.
     pub fn depart(&mut self, is_current: impl FnOnce(&P) -> bool) -> Option<Result<P, R>> {
         match mem::take(self) {
             Self::Ready { request, preparation, .. } if is_current(&preparation) => {

@@ -181,7 +181,7 @@ impl Outbound {
         }
     }
 
-    /// Whether the deadline has passed; then this CPU rolls back.
+    /// Returns whether the deadline has passed; then this CPU rolls back.
     fn is_late(&self, words: &Takeover, platform: &impl Platform) -> bool {
         let is_late = platform.now() > words.deadline();
         if is_late {

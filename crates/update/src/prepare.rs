@@ -112,7 +112,7 @@ impl Preparation {
         Self { drafts_until, watchdog_us, spent: 0, slices: 0, watchdogs: 0, next_turn: 0 }
     }
 
-    /// When the next turn is due.
+    /// Returns when the next turn is due.
     #[must_use]
     pub fn alarm(&self) -> u64 {
         self.next_turn
@@ -124,19 +124,19 @@ impl Preparation {
         self.spent
     }
 
-    /// How many slices it had.
+    /// Returns how many slices it had.
     #[must_use]
     pub fn slices(&self) -> u32 {
         self.slices
     }
 
-    /// How long the watchdog leaves the new image alone, in microseconds.
+    /// Returns how long the watchdog leaves the new image alone, in microseconds.
     #[must_use]
     pub fn watchdog_us(&self) -> u64 {
         self.watchdog_us
     }
 
-    /// What is to be done now.
+    /// Returns what is to be done now.
     pub fn turn(&mut self, clock: &impl Clock, drafts: impl FnOnce() -> Drafts) -> Turn {
         let now = clock.now();
         if now < self.next_turn {
@@ -158,7 +158,7 @@ impl Preparation {
         }
     }
 
-    /// Whether an NMI that ends a slice is the watchdog's: an earlier one belongs to somebody else.
+    /// Returns whether an NMI that ends a slice is the watchdog's: an earlier one belongs to somebody else.
     #[must_use]
     pub fn is_watchdog(&self, began: u64, ended: u64, clock: &impl Clock) -> bool {
         ended - began >= clock.ticks(self.watchdog_us / 2)

@@ -46,7 +46,7 @@ impl Settling {
         Self { next_step, entered_until, step: Step::Memory }
     }
 
-    /// When the next step is due.
+    /// Returns when the next step is due.
     #[must_use]
     pub fn alarm(&self) -> u64 {
         self.next_step

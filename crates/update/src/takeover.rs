@@ -4,12 +4,12 @@
 //! ```text
 //! old image   stop ─ all have ─▶ save ─ all have ─▶ go
 //! new image                                          restore ─ all have ─▶ Committed: go on there
-//! whoever waits too long, or fails, anywhere ─▶ RolledBack: all stay, or go back
+//! the CPU that waits too long, or fails, anywhere ─▶ RolledBack: all stay, or go back
 //! ```
 //!
-//! One word decides, once: whoever restores last commits, whoever loses patience or fails rolls back, and one of them
-//! wins. A CPU acts on what the word says, never on what it tried to make it say. So none goes on in the new
-//! image while another goes back, whatever the order in which they look.
+//! One word decides, once: the CPU that restores last commits, the CPU that loses patience or fails rolls back, and one
+//! of them wins. A CPU acts on what the word states, never on what it tried to make it state. So none goes on in the
+//! new image while another goes back, whatever the order in which they look.
 //!
 //! Two images, perhaps of different versions, use the same words: [`crate::trial::VERSION`] counts for them, too.
 
@@ -88,12 +88,12 @@ impl Takeover {
         self.verdict.store(OPEN, Ordering::Release);
     }
 
-    /// How many take part.
+    /// Returns how many take part.
     pub fn members(&self) -> u32 {
         self.members.load(Ordering::Relaxed)
     }
 
-    /// When patience ends, in ticks.
+    /// Returns when patience ends, in ticks.
     pub fn deadline(&self) -> u64 {
         self.deadline.load(Ordering::Relaxed)
     }
@@ -103,17 +103,17 @@ impl Takeover {
         self.stopped.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a CPU that has stopped may save its guests: once all have.
+    /// Returns whether a CPU that has stopped may save its guests: once all have.
     pub fn may_save(&self) -> Way {
         self.way(&self.stopped)
     }
 
-    /// A CPU has saved its guests; all that it wrote before is seen by whoever goes.
+    /// A CPU has saved its guests; all that it wrote before is seen by the CPU that goes.
     pub fn has_saved(&self) {
         self.saved.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a CPU that has saved its guests may go to the new image: once all have.
+    /// Returns whether a CPU that has saved its guests may go to the new image: once all have.
     pub fn may_go(&self) -> Way {
         self.way(&self.saved)
     }
@@ -148,7 +148,7 @@ impl Takeover {
         held
     }
 
-    /// What has been decided.
+    /// Returns what has been decided.
     pub fn verdict(&self) -> Verdict {
         match self.verdict.load(Ordering::Acquire) {
             OPEN => Verdict::Open,
@@ -157,17 +157,17 @@ impl Takeover {
         }
     }
 
-    /// A CPU is back in the old image, or has never left it. Says whether it is the first.
+    /// A CPU is back in the old image, or has never left it. Returns whether it is the first.
     pub fn is_back(&self) -> bool {
         self.back.fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Whether all are.
+    /// Returns whether all are.
     pub fn are_all_back(&self) -> bool {
         self.back.load(Ordering::Acquire) >= self.members()
     }
 
-    /// Who rolled back, if somebody did.
+    /// The CPU that rolled back, if somebody did.
     pub fn blamed(&self) -> Option<u32> {
         self.blamed.load(Ordering::Relaxed).checked_sub(1)
     }

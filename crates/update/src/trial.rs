@@ -37,7 +37,7 @@ pub const SPEAK_VECTOR: u8 = 0x20;
 /// The most bytes of a new image's reason to give up.
 pub const REASON_BYTES: usize = 256;
 
-/// What a new image says, in RDI.
+/// What a new image states, in RDI.
 pub mod word {
     /// It has prepared everything.
     pub const PREPARED: u64 = 1;
@@ -200,7 +200,7 @@ impl TrialPage {
         self.stamps[stamp as usize].store(ticks, Ordering::Relaxed);
     }
 
-    /// Whether the new image had interrupts masked when it left the CPU last: of what the CPU pushes, the flags
+    /// Returns whether the new image had interrupts masked when it left the CPU last: of what the CPU pushes, the flags
     /// are the third word (AMD APM vol. 2, section 8.9.3).
     pub fn were_interrupts_masked(&self) -> bool {
         const INTERRUPTS_OPEN: u64 = 1 << 9;

@@ -21,9 +21,9 @@ pub enum Exit {
     MemoryFault(MemoryFault),
     /// The guest executed HLT.
     Halt,
-    /// The guest can take an interrupt now, and the monitor had asked to be told.
+    /// The guest can take an interrupt now, and the monitor had asked to be notified.
     InterruptWindow,
-    /// The guest is about to execute IRET, and the monitor had asked to be told: it ends the handler of an NMI.
+    /// The guest is about to execute IRET, and the monitor had asked to be notified: it ends the handler of an NMI.
     InterruptReturn,
     /// The guest has executed PAUSE so often in a row that it waits for another CPU.
     Pause,
@@ -48,7 +48,7 @@ pub enum Exit {
     AbsentInstruction,
     /// The guest executed RDPMC.
     CounterRead,
-    /// The guest executed RDTSC or RDTSCP, and the monitor had asked to be told.
+    /// The guest executed RDTSC or RDTSCP, and the monitor had asked to be notified.
     ClockRead,
     /// The guest invalidated its caches (WBINVD, INVD): nothing to do, memory is coherent.
     CacheFlush,

@@ -7,7 +7,7 @@
 //!
 //! | module | for whom | what |
 //! |---|---|---|
-//! | [`cpu`] | the CPU model | what the guest is told of its CPU: CPUID, MSRs, clocks |
+//! | [`cpu`] | the CPU model | what the guest is shown of its CPU: CPUID, MSRs, clocks |
 //! | [`platform`] | the platform | where everything is, ACPI tables, loaders |
 //! | [`devices`] | devices | the bus, PCI, and each device; the local APIC |
 //! | [`machine`] | the exit loop | the answer to every exit, emulation, interrupts, saved state |

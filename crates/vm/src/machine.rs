@@ -95,7 +95,7 @@ pub struct Machine<M> {
 pub struct MachineConfig {
     /// vCPUs; their APIC identifiers count from 0.
     pub vcpus: u32,
-    /// What CPUID says.
+    /// What CPUID reports.
     pub cpuid: CpuidTable,
     /// How fast the time stamp counter runs.
     pub scale: TscScale,
@@ -105,7 +105,7 @@ pub struct MachineConfig {
     pub has_debug_exit: bool,
 }
 
-/// What a switch has to do about a vCPU's performance counters: nothing for who has none or uses none.
+/// What a switch has to do about a vCPU's performance counters: nothing for a vCPU that has none or uses none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct CountersSwitch {
     /// They are to be opened when it is switched in.
@@ -171,12 +171,12 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// Whether LFENCE serializes on the host, as the guest's DE_CFG says. It does unless this is called.
+    /// Whether LFENCE serializes on the host, as the guest's DE_CFG states. It does unless this is called.
     pub fn set_lfence_serializes(&mut self, holds: bool) {
         self.lfence_serializes = holds;
     }
 
-    /// The registers that control speculation, as far as the guest was told of them.
+    /// The registers that control speculation, as far as the guest was informed of them.
     pub fn speculation(&self) -> Speculation {
         self.cpuid.speculation()
     }
@@ -227,17 +227,17 @@ impl Cpu {
         }
     }
 
-    /// What it does.
+    /// Returns what it does.
     pub fn activity(&self) -> Activity {
         self.activity
     }
 
-    /// When its timer wants it, on the host's time stamp counter.
+    /// Returns when its timer wants it, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
         self.alarm
     }
 
-    /// What is added to the host's time stamp counter.
+    /// Returns what is added to the host's time stamp counter.
     pub fn tsc_offset(&self) -> u64 {
         self.tsc_offset
     }

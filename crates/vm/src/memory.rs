@@ -38,7 +38,7 @@ pub trait GuestMemory {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Replaces `old` by `new` in one locked access if it is there still; says whether it was. For entries of page
+    /// Replaces `old` by `new` in one locked access if it is there still; returns whether it was. For entries of page
     /// tables: an aligned doubleword or quadword.
     fn compare_exchange(&self, gpa: Gpa, size: AccessSize, old: u64, new: u64) -> Result<bool, OutOfRange>;
 

@@ -63,24 +63,25 @@ pub trait VcpuState {
     fn gdtr(&self) -> TableRegister;
     /// The interrupt descriptor table's register.
     fn idtr(&self) -> TableRegister;
-    /// What SWAPGS exchanges with the base of GS.
+    /// Returns what SWAPGS exchanges with the base of GS.
     fn kernel_gs_base(&self) -> u64;
     /// Current privilege level, 0–3.
     fn cpl(&self) -> u8;
-    /// Where the exiting instruction ends, where the CPU says so (next-RIP save).
+    /// Where the exiting instruction ends, where the CPU states this (next-RIP save).
     fn next_rip(&self) -> Option<u64>;
-    /// Instruction bytes at RIP as the CPU fetched them (decode assists); empty where it does not say.
+    /// Instruction bytes at RIP as the CPU fetched them (decode assists); empty where it states none.
     fn instruction_bytes(&self) -> &[u8];
     /// Puts an event into the guest at its next entry. #DB clears DR7.GD, as its delivery does. One at a time: the
     /// caller has checked [`Self::event_pending`].
     fn inject(&mut self, event: Event);
-    /// Whether an event already waits for the next entry.
+    /// Returns whether an event already waits for the next entry.
     fn event_pending(&self) -> bool;
-    /// Whether it left while an event was being delivered. One that only waits for its delivery does not count.
+    /// Returns whether it left while an event was being delivered. One that only waits for its delivery does not count.
     fn was_delivering(&self) -> bool;
-    /// Whether the guest would take an external interrupt at its next entry (IF set, no shadow, nothing pending).
+    /// Returns whether the guest would take an external interrupt at its next entry (IF set, no shadow, nothing
+    /// pending).
     fn can_take_interrupt(&self) -> bool;
-    /// Whether interrupts are held back for one instruction: the guest has just executed STI or loaded SS.
+    /// Returns whether interrupts are held back for one instruction: the guest has just executed STI or loaded SS.
     fn is_in_interrupt_shadow(&self) -> bool;
     /// The guest's task priority (CR8), 0–15.
     fn task_priority(&self) -> u8;
@@ -88,7 +89,7 @@ pub trait VcpuState {
     fn set_task_priority(&mut self, priority: u8);
     /// The external interrupt that waits for the next entry, which does not deliver it any more.
     fn withdraw_interrupt(&mut self) -> Option<u8>;
-    /// Why the CPU has refused to enter the guest, as far as its state tells.
+    /// Returns why the CPU has refused to enter the guest, as far as its state reports.
     fn refusal(&self) -> Option<&'static str>;
     /// Drops an exception, software interrupt or NMI that waits for the next entry. Returns whether it was an NMI.
     fn drop_event(&mut self) -> bool;

@@ -24,22 +24,22 @@ impl Lease {
         }
     }
 
-    /// Ends it, for a caller that decides about the guest from now on; says whether one ran.
+    /// Ends it, for a caller that decides about the guest from now on; returns whether one ran.
     pub fn end(&mut self) -> bool {
         self.running.take().is_some()
     }
 
-    /// Whether one runs.
+    /// Returns whether one runs.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Whether it has run out, once: the guest is to go on.
+    /// Returns whether it has run out, once: the guest is to go on.
     pub fn has_run_out(&mut self, now: u64) -> bool {
         self.running.take_if(|(until, _)| *until <= now).is_some()
     }
 
-    /// When it runs out.
+    /// Returns when it runs out.
     pub fn alarm(&self) -> Option<u64> {
         self.running.map(|(until, _)| until)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a guest's kernel has panicked or hangs, told from outside.
+//! Whether a guest's kernel has panicked or hangs, as seen from outside.
 //!
 //! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a
 //! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a CPU
-//! that others could use, and says nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
+//! that others could use, and states nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
 //! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text
@@ -20,7 +20,7 @@
 //! |---|---|---|
 //! | [`Sign::ClockLoop`] | both samples are within [`LOOP_BYTES`] on one stack, and the first instruction that read the clock after the earlier sample lies there too | a driver that waits in a delay loop |
 //! | [`Sign::StandsStill`] | within [`LOOP_BYTES`], and no general purpose register differs | a kernel that polls while idle (`idle=poll`) |
-//! | [`Sign::Narrow`] | within [`CODE_BYTES`] | whoever computes in kernel mode |
+//! | [`Sign::Narrow`] | within [`CODE_BYTES`] | a kernel that computes |
 //!
 //! One sample that shows none of them is forgiven, since interrupts are served in between; the second in a row is not.
 //!
@@ -74,7 +74,7 @@ pub enum Finding {
     Suspect,
     /// It spins.
     Spins(Diagnosis),
-    /// It was said to spin, and does not.
+    /// It was reported to spin, and does not.
     Recovered,
 }
 
@@ -99,7 +99,7 @@ impl Watch {
         Self { ticks_per_ms, hung_after, next: None, streak: None, diagnosis: None, doubt: 0 }
     }
 
-    /// When to take the next sample, of a CPU that goes on running at `now`.
+    /// Returns when to take the next sample, of a CPU that goes on running at `now`.
     #[inline]
     pub fn due(&mut self, now: u64) -> u64 {
         match self.next {
@@ -108,7 +108,7 @@ impl Watch {
         }
     }
 
-    /// It waits for an interrupt: a healthy CPU does. Says whether it was thought to spin.
+    /// It waits for an interrupt: a healthy CPU does. Returns whether it was thought to spin.
     #[inline]
     pub fn idle(&mut self) -> bool {
         self.next = None;
@@ -116,12 +116,13 @@ impl Watch {
         self.withdraw()
     }
 
-    /// What it was found to do, until it recovers.
+    /// Returns what it was found to do, until it recovers.
     pub fn diagnosis(&self) -> Option<Diagnosis> {
         self.diagnosis
     }
 
-    /// Whether it seems to count down to something: it spins in a loop that reads the clock, and hears no interrupt.
+    /// Returns whether it seems to count down to something: it spins in a loop that reads the clock, and hears no
+    /// interrupt.
     pub fn counts_down(&self) -> bool {
         self.streak.as_ref().is_some_and(|streak| streak.clock_loops > 0 && streak.masked_since.is_some())
     }

@@ -36,7 +36,7 @@ pub struct Sample {
 /// What the rest of the guest does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Circumstances {
-    /// The guest has said itself that it panicked.
+    /// The guest has reported itself that it panicked.
     pub has_reported: bool,
     /// Another vCPU runs, or an interrupt can wake it.
     pub others_can_run: bool,
@@ -60,7 +60,7 @@ pub enum Sign {
 }
 
 impl Sample {
-    /// What this sample has in common with an earlier one.
+    /// Returns what this sample has in common with an earlier one.
     pub fn sign_after(&self, earlier: &Self) -> Sign {
         let is_alive = self.cpl != 0 || self.cr3 != earlier.cr3 || self.io != earlier.io || self.halts != earlier.halts;
         let is_one_loop = is_within(self.rip, earlier.rip, LOOP_BYTES) && is_within(self.rsp, earlier.rsp, STACK_BYTES);

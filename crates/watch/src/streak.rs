@@ -24,8 +24,9 @@ impl From<&Sample> for Streak {
 }
 
 impl Streak {
-    /// Whether a sample belongs to it. One that shows other code may be an interrupt handler's, and is forgiven once;
-    /// not before the first sign, since the first sample may have been the handler's (`is_settled`: there were enough).
+    /// Returns whether a sample belongs to it. One that shows other code may be an interrupt handler's, and is forgiven
+    /// once; not before the first sign, since the first sample may have been the handler's (`is_settled`: there were
+    /// enough).
     pub(crate) fn takes(&mut self, sample: &Sample, is_settled: bool) -> bool {
         match sample.sign_after(&self.anchor) {
             Sign::Alive => return false,

@@ -105,7 +105,7 @@ impl Decoder {
     }
 
     /// As [`Decoder::push_byte`], for a host, which takes requests only: a message that is none is `None`, and not
-    /// decoded. Thus a host carries no code for reading what hosts say.
+    /// decoded. Thus a host carries no code for reading what hosts state.
     pub fn push_byte_to_host(&mut self, byte: u8) -> Option<Result<Option<Request>, FrameError>> {
         Some(self.complete(byte)?.and_then(decode_request))
     }
@@ -129,7 +129,7 @@ impl Decoder {
         (bytes > 0).then_some(FrameError::Truncated { bytes })
     }
 
-    /// Whether no frame has begun to come.
+    /// Returns whether no frame has begun to come.
     pub fn is_between_frames(&self) -> bool {
         self.filled_bytes == 0 && !self.is_skipping
     }

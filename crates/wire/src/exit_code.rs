@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a host in the lab tells its emulator how it ended.
+//! How a host in the lab reports to its emulator how it ended.
 //!
 //! QEMU's `isa-debug-exit` device ends the emulator with status `(value << 1) | 1` once `value` is written to its port.
 //! Host and lab share the values here. A status that is none of these is the emulator's own: 0 for a machine that
@@ -14,7 +14,7 @@ pub const DEBUG_EXIT_PORT: u16 = 0xf4;
 pub enum ExitCode {
     /// Everything asked of it was done.
     Success = 0x10,
-    /// It could not do what was asked (a guest failed, the bundle is bad); the log says why.
+    /// It could not do what was asked (a guest failed, the bundle is bad); the log reports why.
     Failed = 0x11,
     /// It panicked; the log shows where.
     Panicked = 0x12,
@@ -24,7 +24,7 @@ impl ExitCode {
     /// All there are.
     pub const ALL: [Self; 3] = [Self::Success, Self::Failed, Self::Panicked];
 
-    /// What the host writes to [`DEBUG_EXIT_PORT`].
+    /// Returns what the host writes to [`DEBUG_EXIT_PORT`].
     pub const fn port_value(self) -> u32 {
         self as u32
     }

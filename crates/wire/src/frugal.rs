@@ -118,7 +118,7 @@ fn asked(body: u32, rest: &[u8]) -> Result<Asked, FrameError> {
     }
 }
 
-/// What [`crate::HostInfo`] tells, borrowed; its fields in its order.
+/// What [`crate::HostInfo`] reports, borrowed; its fields in its order.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[allow(missing_docs, reason = "they are HostInfo's")]
 pub struct BorrowedInfo<'a> {

@@ -59,7 +59,7 @@ impl History {
         next
     }
 
-    /// What the next image is given, in two pieces.
+    /// Returns what the next image is given, in two pieces.
     pub fn bytes(&self) -> (&[u8], &[u8]) {
         self.bytes.as_slices()
     }

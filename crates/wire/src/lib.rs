@@ -2,7 +2,7 @@
 //! Messages between the baton tool and the hypervisor.
 //!
 //! Both sides speak over a stream of bytes that may lose, add or garble some (a serial port; in the lab a Unix socket).
-//! So every message travels in a frame that says where it ends, which version of this page it follows and whether it
+//! So every message travels in a frame that states where it ends, which version of this page it follows and whether it
 //! arrived whole; a receiver that lost its place finds it again at the next delimiter.
 //!
 //! # A frame
@@ -17,8 +17,8 @@
 //! ends the frame. Nothing on the stream is longer than [`MAX_FRAME_BYTES`]. Empty frames mean nothing: a sender may
 //! put a zero in front of its first frame to end whatever noise was on the line before.
 //!
-//! The first byte, the checksum and the stuffing are the same in every version, so that a receiver can tell a message
-//! of another version ([`FrameError::UnknownVersion`]) from a damaged one ([`FrameError::BadChecksum`]).
+//! The first byte, the checksum and the stuffing are the same in every version, so that a receiver can distinguish a
+//! message of another version ([`FrameError::UnknownVersion`]) from a damaged one ([`FrameError::BadChecksum`]).
 //!
 //! # The conversation
 //!

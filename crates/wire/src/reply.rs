@@ -98,7 +98,7 @@ pub enum ReplyBody {
         /// Where the next page begins; `None` after the last one.
         next_line: Option<u32>,
         /// Where an image replaced the one before without firmware: what the log holds from before this time
-        /// ([`crate::LogRecord::time_ns`]) was said before this image.
+        /// ([`crate::LogRecord::time_ns`]) was reported before this image.
         log_until_ns: Option<u64>,
     },
     /// To [`crate::RequestBody::Restart`], from the new image.
@@ -164,7 +164,7 @@ pub enum RefusalCode {
     Invalid,
     /// There is not enough of something (memory, CPUs).
     Exhausted,
-    /// The host could not do it; the log says more.
+    /// The host could not do it; the log reports more.
     Failed,
     /// The connection itself is in error (a broken frame, another version).
     Protocol,

@@ -83,7 +83,7 @@ pub enum RequestBody {
     },
     /// Records of the log. Answered by [`crate::ReplyBody::Log`].
     Log {
-        /// Where to begin, as [`crate::ReplyBody::Log`] told; 0 is the oldest record there is.
+        /// Where to begin, as [`crate::ReplyBody::Log`] reported; 0 is the oldest record there is.
         from_sequence: u64,
         /// The most records wanted; fewer come where they would not fit a frame.
         limit: u16,
@@ -125,7 +125,7 @@ pub enum RequestBody {
     Restart,
     /// Where time went. Answered by [`crate::ReplyBody::Timeline`].
     Timeline {
-        /// Where to begin; as [`crate::TimelinePage::next`] told.
+        /// Where to begin; as [`crate::TimelinePage::next`] reported.
         from: TimelinePlace,
     },
     /// Which PCI functions has the host, as far as they are probed? Answered by [`crate::ReplyBody::PciFunctions`].
@@ -175,16 +175,16 @@ pub enum RequestBody {
     /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that
     /// nobody asks for for five seconds ends, and so does one whose image is to be replaced.
     ProfileBegin {
-        /// Who takes it: a number of the sender's choice.
+        /// The client that takes it: a number of the sender's choice.
         by: u32,
         /// Checks each CPU in a second; fewer are taken where that is too many.
         hz: u32,
     },
     /// Samples that have been taken. Answered by [`crate::ReplyBody::Profile`].
     ProfileRead {
-        /// Who takes it.
+        /// The client that takes it.
         by: u32,
-        /// Take no more: the profile is over once there are none left to tell.
+        /// Take no more: the profile is over once there are none left to report.
         is_end: bool,
     },
     /// Have the host's own counters of a CPU read, where it is. Answered at once by

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host sends unasked to whoever subscribed.
+//! What the host sends unasked to the subscriber.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -38,7 +38,7 @@ pub struct LogRecord<'a> {
     pub level: Level,
     /// The part of the host that logged it.
     pub module: Cow<'a, str>,
-    /// What it says, without line end; at most [`crate::MAX_TEXT_BYTES`].
+    /// What it reports, without line end; at most [`crate::MAX_TEXT_BYTES`].
     pub text: Cow<'a, str>,
 }
 
@@ -96,7 +96,7 @@ pub enum EventKind {
     VmResumed { name: String },
     /// The machine starts again.
     VmReset { name: String },
-    /// The machine's kernel has panicked: it said so, or it was seen from outside.
+    /// The machine's kernel has panicked: it reported so, or it was seen from outside.
     VmPanicked { name: String },
     /// The machine could not be started or go on.
     VmFailed { name: String, reason: String },
@@ -106,7 +106,7 @@ pub enum EventKind {
     VmHung { name: String, vcpu: u32 },
     /// A CPU of the machine that spins gets only a sliver of time from now on.
     VmThrottled { name: String, vcpu: u32 },
-    /// A CPU of the machine that was said to spin does something else, and gets all its time again.
+    /// A CPU of the machine that was reported to spin does something else, and gets all its time again.
     VmRecovered { name: String, vcpu: u32 },
     /// The machine is kept where it is until its memory has been fetched.
     VmHeld { name: String },

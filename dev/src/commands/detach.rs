@@ -92,7 +92,7 @@ fn answers(name: &str, child: &mut Child) -> Result<bool> {
     question.map(|_| true)
 }
 
-/// Whether the background part ends within moments: it closes its connections before it is gone.
+/// Returns whether the background part ends within moments: it closes its connections before it is gone.
 fn ends_soon(child: &mut Child) -> Result<bool> {
     let deadline = Instant::now() + LAST_MOMENTS;
     while Instant::now() < deadline {

@@ -284,7 +284,7 @@ fn a_tool_that_is_killed_takes_the_emulator_along() {
     until(|| !is_alive(emulator));
 }
 
-/// Whether a process runs: one that nobody has waited for does not.
+/// Returns whether a process runs: one that nobody has waited for does not.
 fn is_alive(process: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines that lack something: the host says what, and stays where it can.
+//! Machines that lack something: the host reports what, and stays where it can.
 
 use anyhow::{Result, ensure};
 use baton::size::Size;
@@ -97,7 +97,7 @@ fn a_machine_too_small_for_the_host_is_told_so() -> Result<()> {
     Ok(())
 }
 
-/// Of four CPUs so many run a guest where their table is damaged in this way; the log says what was wrong.
+/// Of four CPUs so many run a guest where their table is damaged in this way; the log reports what was wrong.
 fn runs_despite(damage: &str, online: u32, complaints: &[&[&str]]) -> Result<()> {
     let recipe = Recipe::new().with_fault_points().cpus(4).options(&format!("selftest=madt:{damage}"));
     let mut host = recipe.powers_off().greeting(GUEST)?.start()?;

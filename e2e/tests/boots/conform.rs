@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What docs/conformance.md says is as on hardware: the same small guest under Baton and on the bare machine, line by
+//! What docs/conformance.md states is as on hardware: the same small guest under Baton and on the bare machine, line by
 //! line.
 
 use std::fs;

@@ -73,7 +73,7 @@ fn whole(line: &str) -> Option<usize> {
     (number < LINES && is_whole).then_some(number)
 }
 
-/// Records that the console says were lost: each such line tells how many.
+/// Records that the console reports were lost: each such line reports how many.
 fn lost(lines: &[String]) -> usize {
     let told = lines.iter().filter(|line| line.contains(" lost") && !line.contains("storm: storm "));
     told.filter_map(|line| line.split(' ').find_map(|word| word.parse::<usize>().ok())).sum()
@@ -90,8 +90,8 @@ fn both_policies_print_the_same_log() -> Result<()> {
     Ok(())
 }
 
-/// What a host without guests logs until it has ended, without times and rates. It does not probe PCI while it is idle,
-/// which may or may not be done by then.
+/// Returns what a host without guests logs until it has ended, without times and rates. It does not probe PCI while it
+/// is idle, which may or may not be done by then.
 fn log_of(policy: &str) -> Result<Vec<String>> {
     let mut host = Recipe::new().cpus(1).options(&format!("console=ttyS0,{policy} pci=all")).start_with(None)?;
     host.is_ready()?;

@@ -35,7 +35,7 @@ fn with_heartbeat() -> Result<Host> {
 }
 
 /// A CPU that claims to have IBPB and IBRS. The emulator has neither: it ignores writes to PRED_CMD, and
-/// SPEC_CTRL reads as zero whatever was written. So barriers are "done", and no guest is told of SPEC_CTRL.
+/// SPEC_CTRL reads as zero whatever was written. So barriers are "done", and no guest is informed of SPEC_CTRL.
 const CLAIMS: &str = "max,x-force-features=on,+ibpb,+ibrs";
 
 fn the_host_tells_of_itself_and_of_its_guests() -> Result<()> {
@@ -130,7 +130,7 @@ fn impossible_requests_are_refused_with_the_hint() -> Result<()> {
     host.powers_off()
 }
 
-/// What is no request, with a part of the reason that is to be given.
+/// Returns what is no request, with a part of the reason that is to be given.
 fn no_requests() -> Result<Vec<(&'static str, Vec<u8>, &'static str)>> {
     Ok(vec![
         ("garbage", b"GET / HTTP/1.1\r\n\r\n\0".to_vec(), "garbage"),

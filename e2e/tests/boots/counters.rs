@@ -106,7 +106,7 @@ fn what_a_guest_may_not_count_stands_still() -> Result<()> {
     host.powers_off()
 }
 
-/// What the guest says of them by a line, and what is seen of them meanwhile.
+/// What the guest reports of them by a line, and what is seen of them meanwhile.
 fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     const ALL_AGREE: &str = "overflows, all agree";
     let idle = tiny("idle", "keeper", "seed=1 do=fresh,stain,wait")?;
@@ -181,7 +181,8 @@ fn perf_watches(pmu: Pmu) -> Result<()> {
     told(&perf(pmu, "top")?.0, &["perf: top:", "%", "shares::"]).map(drop)
 }
 
-/// What the guest says of these tasks, until it is done; and the ticks of the time stamp counter in a second.
+/// Returns what the guest reports of these tasks, until it is done; and the ticks of the time stamp counter in a
+/// second.
 fn perf(pmu: Pmu, tasks: &str) -> Result<(Vec<String>, u64)> {
     let guest = Guest {
         initrd: Some(built("guests/perf.cpio")?),

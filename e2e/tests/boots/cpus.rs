@@ -112,7 +112,7 @@ fn is_well(host: &Host, guest: &str) -> Result<()> {
         ensure!(is_right, "{churn:?}:\n{}", host.seen);
     }
     let console = host.seen.console(guest);
-    // An emulated CPU has no invariant time stamp counter, and Linux tells it from others by this alone.
+    // An emulated CPU has no invariant time stamp counter, and Linux distinguishes it from others by this alone.
     let is_expected = |line: &&str| line.ends_with("tsc: Marking TSC unstable due to TSCs unsynchronized");
     let complaints: Vec<_> = dmesg::suspicious(&console).into_iter().filter(|line| !is_expected(line)).collect();
     ensure!(complaints.is_empty(), "{guest} complains: {complaints:#?}");

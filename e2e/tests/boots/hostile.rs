@@ -80,7 +80,7 @@ fn every_way_is_tried(seen: &Transcript) -> Result<()> {
     Ok(())
 }
 
-/// Ways that a guest does not survive, and the reason for which it is stopped unless it is told by an exception.
+/// Ways that a guest does not survive, and the reason for which it is stopped unless it is reported by an exception.
 const DEATHS: [(&str, &str); 5] = [
     ("execute-hole", "no memory"),
     ("tables-in-hole", "its page tables are at"),
@@ -105,7 +105,7 @@ fn guests_that_cannot_go_on_are_stopped_with_the_reason() -> Result<()> {
     host.powers_off()
 }
 
-/// Why a guest was stopped; "caught" where it took an exception as the architecture says and ended by itself.
+/// Returns why a guest was stopped; "caught" where it took an exception as the architecture states and ended by itself.
 fn ended_or_caught(host: &mut Host, name: &str) -> Result<String> {
     loop {
         let vm = host.vm(name)?;

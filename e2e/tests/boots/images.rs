@@ -67,7 +67,7 @@ fn key(number: u8) -> SecretKey {
     SecretKey::from_seed([number; 32])
 }
 
-/// Restarts, and returns what the new image says of it.
+/// Restarts, and returns what the new image states of it.
 fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, body) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),
@@ -87,7 +87,7 @@ fn upload(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
     sent.with_context(|| host.seen.to_string())
 }
 
-/// What is free once CPUs without a guest have got to where they need their last frame.
+/// Returns what is free once CPUs without a guest have got to where they need their last frame.
 fn free_once_stable(host: &mut Host) -> Result<u64> {
     host.listen(Duration::from_secs(2));
     free(host)
@@ -143,7 +143,7 @@ fn ends(policy: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// Where the self-test says that it writes.
+/// Returns where the self-test reports that it writes.
 fn stray_address(host: &Host) -> Result<String> {
     let word = "a stray write to the staged image at ";
     let found = host.seen.host.iter().find_map(|line| line.split_once(word));
@@ -331,7 +331,7 @@ fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
     ensure!(received(&mut host, begin(1 << 20, 1))? == 0);
     ensure!(received(&mut host, piece(0))? == MAX_UPLOAD_BYTES as u64);
     ensure!(free(&mut host)? + (1 << 20) == before, "memory is set aside");
-    // Whoever sends the same goes on where it was left; another file waits.
+    // A client that sends the same goes on where it was left; another file waits.
     ensure!(received(&mut host, begin(1 << 20, 1))? == MAX_UPLOAD_BYTES as u64);
     let refusal = host.refusal(begin(1 << 20, 2))?;
     ensure!(refusal.code == RefusalCode::WrongState && refusal.reason.contains("another file"), "{refusal:?}");

@@ -58,7 +58,7 @@ fn has_written(host: &mut BareHost) -> Result<()> {
     Ok(())
 }
 
-/// What was sent unasked until the host answered, or closed the line, or said nothing for a while.
+/// What was sent unasked until the host answered, or closed the line, or reported nothing for a while.
 #[derive(Debug, Default)]
 struct Heard {
     console: String,

@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn reaches_userspace(kernel: Kernel, emulator: Emulator, options: &str, apic: Option<ApicMode>) -> Result<()> {
-    // All that the kernel has to say.
+    // All that the kernel has to report.
     let guest = Guest { cmdline: "console=ttyS0 agent=poweroff".into(), ..linux("debian", kernel, "poweroff")? };
     let mut host = Recipe::new().on(emulator).options(options).powers_off().guest(guest).start()?;
     let info = host.client()?.info()?;
@@ -77,7 +77,7 @@ fn a_guest_of_two_cpus_uses_both() -> Result<()> {
     host.guest_says("debian", "CPUs        2 (")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     let console = host.seen.console("debian");
-    // An emulated CPU has no invariant time stamp counter, and Linux tells it from others by this alone.
+    // An emulated CPU has no invariant time stamp counter, and Linux distinguishes it from others by this alone.
     let is_expected = |line: &&str| line.ends_with("tsc: Marking TSC unstable due to TSCs unsynchronized");
     let complaints: Vec<_> = dmesg::suspicious(&console).into_iter().filter(|line| !is_expected(line)).collect();
     ensure!(complaints.is_empty(), "the guest complains: {complaints:#?}");

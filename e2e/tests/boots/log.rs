@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's log: from every context, from all CPUs at once, and to whoever follows it.
+//! The host's log: from every context, from all CPUs at once, and to the reader of it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

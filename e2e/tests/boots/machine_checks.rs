@@ -41,7 +41,7 @@ fn error(bank: u32, status: u64, address: u64, is_corrected: bool) -> EventKind 
     EventKind::HardwareError { cpu: IDLE, bank, status, address: Some(address), is_corrected, polls: 1 }
 }
 
-/// Where the host has put the memory of the guest that has so much of it.
+/// Returns where the host has put the memory of the guest that has so much of it.
 fn memory_of(host: &mut Host, size: &str) -> Result<u64> {
     host.says(&["memory 0x", size, "is a guest's"])?;
     let line = host.seen.host.iter().find(|line| line.contains(size) && line.contains("is a guest's"));
@@ -149,7 +149,7 @@ fn without(host: &Host, pages: &[u64]) -> Result<u64> {
     Ok(memory)
 }
 
-/// Waits until the images so far have said so many times that the image before retired a page.
+/// Waits until the images so far have reported so many times that the image before retired a page.
 fn adopts(host: &mut Host, times: usize) -> Result<()> {
     let is_line = |line: &&String| line.contains("is damaged: the image before has retired 4 KiB");
     host.wait("damaged memory of the image before", |seen| seen.host.iter().filter(is_line).count() >= times)?;

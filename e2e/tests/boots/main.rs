@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What this machine lacks, and which rules it keeps from being tried.
+/// Returns what this machine lacks, and which rules it keeps from being tried.
 fn left_out() -> Vec<&'static str> {
     let needs = [
         (Emulator::Ten.is_here(), "no QEMU 10 here: no rule of x2APIC hosts is tried"),
@@ -184,7 +184,7 @@ fn trials() -> Vec<Trial> {
     whole.chain(rules).collect()
 }
 
-/// What `make test-all` runs beyond `make test`: soaks, long forms, and true concurrency
+/// Returns what `make test-all` runs beyond `make test`: soaks, long forms, and true concurrency
 /// ([`e2e::recipe::Recipe::concurrent`]).
 fn long_tests() -> Vec<Trial> {
     let groups = [

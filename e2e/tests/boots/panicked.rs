@@ -118,7 +118,7 @@ fn reboots(vcpus: u32, reports: bool) -> Result<()> {
     host.powers_off()
 }
 
-/// Whether a guest was said to be throttled.
+/// Returns whether a guest was reported to be throttled.
 fn is_accused(host: &Host, guest: &str) -> bool {
     host.seen.events.iter().any(|event| match event {
         EventKind::VmThrottled { name, .. } | EventKind::VmHung { name, .. } => name == guest,
@@ -295,7 +295,7 @@ fn gdb_finds_what_a_held_guest_maps() -> Result<()> {
     // Its loop is a PAUSE and a jump back to it.
     let is_loop = ["pause", "jmp"].iter().any(|instruction| said.contains(instruction));
     ensure!(is_loop && !said.contains("Cannot access"), "gdb does not find its loop:\n{said}");
-    // Whoever is held stays held until somebody says how it goes on.
+    // A guest that is held stays held until somebody states how it goes on.
     host.state(A, VmState::Hung)?;
     host.beats(B, 3)?;
     host.seen.no_heartbeat_is_missing(B)?;

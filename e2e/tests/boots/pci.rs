@@ -55,7 +55,7 @@ fn crowded(option: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// What is found, once all is.
+/// Returns what is found, once all is.
 fn complete(host: &mut Host) -> Result<(PciSurvey, Vec<PciFunction>)> {
     loop {
         let (survey, functions) = host.client()?.pci()?;

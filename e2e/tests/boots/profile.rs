@@ -61,7 +61,7 @@ fn is_refused(client: &mut Client, body: RequestBody) -> Result<()> {
     }
 }
 
-/// Whoever takes it has no more of it.
+/// The client that takes it has no more of it.
 fn end(client: &mut Client, by: u32) -> Result<()> {
     while ask(client, RequestBody::ProfileRead { by, is_end: true })?.is_ok_and(|page| !page.samples.is_empty()) {}
     is_refused(client, RequestBody::ProfileRead { by, is_end: false })

@@ -32,7 +32,7 @@ pub const GRUB_RULES: &[Rule] = &[
 pub const UEFI_RULES: &[Rule] = &[("grub_starts_it_from_a_disc_on_uefi", grub_starts_it_on_uefi)];
 
 const GUEST: &str = "keeper";
-/// Each host is replaced warm once its guest has ended: what the loader told has to last.
+/// Each host is replaced warm once its guest has ended: what the loader reported has to last.
 const OPTIONS: &str = "log=debug restart-after-guests=2";
 
 fn recipe() -> Result<Recipe> {
@@ -45,8 +45,8 @@ fn runs_its_guest(host: &mut Host, protocol: &str, place: &str) -> Result<()> {
     host.says(&[&format!("starts at {place}, loaded by {protocol}")])?;
     host.guest_says(GUEST, "keeper: fresh: ok")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
-    // What the guest said first is gone where the tool is not heard by then: firmware may read what is meant for the
-    // host.
+    // What the guest reported first is gone where the tool is not heard by then: firmware may read what is meant for
+    // the host.
     let well = format!("{GUEST} ended through its debug-exit port with 0x10");
     for said in ["CPUs: 2 online", &well] {
         let times = host.seen.host.iter().filter(|line| line.contains(said)).count();
@@ -117,7 +117,7 @@ fn grub_starts_it_on_uefi() -> Result<()> {
     runs_its_guest(&mut host, "Multiboot2", "0x200000")
 }
 
-/// The image says that it lies where it likes from 2 MiB on; here it says, from 64 MiB on.
+/// The image states that it lies where it likes from 2 MiB on; here it reports, from 64 MiB on.
 fn grub_may_put_it_elsewhere() -> Result<()> {
     const RELOCATABLE: [u8; 12] = [10, 0, 1, 0, 24, 0, 0, 0, 0, 0, 0x20, 0];
     let mut image = fs::read(built("baton.elf")?)?;

@@ -69,7 +69,7 @@ enum Tool {
     Ours,
 }
 
-/// The machine, and what it has said on COM1.
+/// The machine, and what it has reported on COM1.
 struct Site {
     folder: TempDir,
     release: PathBuf,
@@ -173,7 +173,7 @@ impl Site {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a line of the host's log contains all of `parts`.
+    /// Returns whether a line of the host's log contains all of `parts`.
     fn said(&self, parts: &[String]) -> bool {
         self.lines().iter().any(|line| parts.iter().all(|part| line.contains(part)))
     }
@@ -223,7 +223,7 @@ impl Attached<'_> {
         Ok(self.command(arguments)?.output()?)
     }
 
-    /// What a command prints as JSON, an object a line.
+    /// Returns what a command prints as JSON, an object a line.
     fn tells(&self, arguments: &[&str]) -> Result<Vec<Value>> {
         let said = self.says(arguments)?;
         ensure!(said.status.success(), "{arguments:?}: {said:?}");

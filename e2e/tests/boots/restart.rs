@@ -47,7 +47,7 @@ pub const X2APIC_RULES: &[Rule] =
 const A: &str = "a";
 const B: &str = "b";
 
-/// Restarts, and returns what the new image says of it.
+/// Restarts, and returns what the new image states of it.
 fn restart(host: &mut Host) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),
@@ -279,7 +279,7 @@ fn spoilt(spoil: impl FnOnce(&mut Vec<u8>)) -> Result<Host> {
     Recipe { image: Image::File(path), ..two_keepers()? }.start()
 }
 
-/// Where the note's content lies: behind its type and its owner's name, which are there once.
+/// Returns where the note's content lies: behind its type and its owner's name, which are there once.
 fn note(bytes: &[u8]) -> usize {
     const NAME: &[u8] = b"\x01\0\0\0Baton\0\0\0";
     bytes.windows(NAME.len()).position(|window| window == NAME).map_or(0, |at| at + NAME.len())

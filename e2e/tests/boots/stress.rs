@@ -88,7 +88,7 @@ fn bore_it(host: &Host, name: &str, vcpus: u32) -> Result<()> {
     ensure!((stresses, replugs) == wanted, "{name} did {stresses} stresses, {replugs} replugs:\n{console}");
     ensure!(!console.contains("WRONG"), "{name}:\n{console}");
     stolen_ms(host, name)?;
-    // An emulated CPU has no invariant time stamp counter, and Linux tells it from others by this alone.
+    // An emulated CPU has no invariant time stamp counter, and Linux distinguishes it from others by this alone.
     let is_expected = |line: &&str| line.ends_with("tsc: Marking TSC unstable due to TSCs unsynchronized");
     let complaints: Vec<_> = dmesg::suspicious(&console).into_iter().filter(|line| !is_expected(line)).collect();
     ensure!(complaints.is_empty(), "{name} complains: {complaints:#?}\n{console}");
@@ -110,7 +110,7 @@ fn an_nmi_reaches_every_cpu() -> Result<()> {
     let guest = Guest { vcpus: CPUS, cmdline, ..guest };
     let mut host = Recipe::new().guest(guest).start()?;
     host.guest_says("debian", "baton-agent: backtraces shown")?;
-    // What a kernel says in an NMI's handler it prints when it suits it.
+    // What a kernel reports in an NMI's handler it prints when it suits it.
     for cpu in 0..CPUS {
         host.guest_says("debian", &format!("NMI backtrace for cpu {cpu}"))?;
     }

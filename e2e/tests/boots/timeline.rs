@@ -138,7 +138,7 @@ fn updates(host: &mut Host) -> Result<UpdateReport> {
 }
 
 /// Each CPU's steps follow each other without a hole from when it left its guests until it is back, as long as
-/// was told.
+/// was reported.
 fn an_update_is_on_it() -> Result<()> {
     let recipe = Recipe::new().options("tsc=skip").guest(tiny(GUEST, "keeper", "do=fresh,wait")?);
     let mut host = recipe.start()?;

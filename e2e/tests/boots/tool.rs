@@ -12,7 +12,7 @@ pub const RULES: &[Rule] = &[
     ("a_host_that_powers_off_is_status_zero", a_host_that_powers_off_is_status_zero),
     ("a_host_that_panics_is_status_three_with_functions", a_host_that_panics_is_status_three_with_functions),
     ("a_host_is_ended_at_the_timeout_and_its_emulator_with_it", a_host_is_ended_at_the_timeout),
-    ("a_detached_host_is_operated_and_switched_off", a_detached_host_is_operated_and_switched_off),
+    ("a_detached_host_is_operated_and_powered_off", a_detached_host_is_operated_and_powered_off),
 ];
 
 fn a_host_that_powers_off_is_status_zero() -> Result<()> {
@@ -58,7 +58,7 @@ fn a_host_is_ended_at_the_timeout() -> Result<()> {
     Ok(())
 }
 
-fn a_detached_host_is_operated_and_switched_off() -> Result<()> {
+fn a_detached_host_is_operated_and_powered_off() -> Result<()> {
     let operator = Operator::new("shell")?;
     let bundle = operator.says(&["bundle", "host.toml", "-o", "bundle.cpio"])?.well()?;
     ensure!(bundle.contains("1 guest") && operator.folder().join("bundle.cpio").is_file(), "{bundle}");

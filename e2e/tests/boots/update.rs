@@ -110,7 +110,7 @@ fn send_image(host: &mut Host, file: &[u8]) -> Result<()> {
     host.state(B, VmState::Running).map(drop)
 }
 
-/// Whether an update was refused because the emulator's CPUs waited for cores.
+/// Returns whether an update was refused because the emulator's CPUs waited for cores.
 fn is_starved(error: &anyhow::Error) -> bool {
     let reason = format!("{error:#}");
     ["waited too long", "was not prepared after"].iter().any(|why| reason.contains(why))
@@ -119,7 +119,7 @@ fn is_starved(error: &anyhow::Error) -> bool {
 /// Updates while guests compare their counters.
 const COUNTED_UPDATES: u32 = 5;
 
-/// Updates, and returns what the new image says of it.
+/// Updates, and returns what the new image states of it.
 pub(super) fn update(host: &mut Host) -> Result<UpdateReport> {
     update_by(host, UpdateBy::Bundle)
 }
@@ -139,8 +139,8 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
     bail!("{ATTEMPTS} updates in a row waited too long for a CPU: {}", host.seen)
 }
 
-/// Two guests on one CPU and one beside them compare their counters for ever, and say so line by line: nothing is
-/// lost of a count, nothing invented, no overflow told twice or not at all.
+/// Two guests on one CPU and one beside them compare their counters for ever, and state this line by line: nothing is
+/// lost of a count, nothing invented, no overflow reported twice or not at all.
 fn counters_go_on_to_the_last_tick() -> Result<()> {
     // They look as a kernel does that spins.
     let on_panic = OnPanic::Ignore;
@@ -173,7 +173,7 @@ fn overflows(host: &mut Host, guest: &str) -> Result<()> {
     Ok(())
 }
 
-/// Both guests are there, and the one that computes has run since; what it finds wrong it says.
+/// Both guests are there, and the one that computes has run since; what it finds wrong it reports.
 fn both_go_on(host: &mut Host) -> Result<()> {
     let before = host.vm(B)?.exits_total;
     for _ in 0..200 {
@@ -242,7 +242,7 @@ fn updates_in_a_row_lose_nothing(recipe: Recipe, updates: u64) -> Result<()> {
     host.powers_off()
 }
 
-/// The watcher has found nothing wrong, and has said so twice since.
+/// The watcher has found nothing wrong, and has reported so twice since.
 fn watches_on(host: &mut Host) -> Result<()> {
     let before = host.seen.console_bytes(B, 0).len();
     let wrong = |seen: &Transcript| String::from_utf8_lossy(seen.console_bytes(B, 0)).contains("WRONG");
@@ -324,7 +324,8 @@ fn is_updated(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
     }
 }
 
-/// Whether an update was made; if not, it was refused for a guest that had changed meanwhile, or was being loaded.
+/// Returns whether an update was made; if not, it was refused for a guest that had changed meanwhile, or was being
+/// loaded.
 fn refused_for_the_guest(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
     const WHY: [&str; 2] = ["a guest started, ended or was paused, or memory", "is being loaded"];
     is_updated(answer).or_else(|error| {
@@ -450,7 +451,7 @@ fn the_image_and_the_test_image_replace_each_other() -> Result<()> {
 /// What another image calls itself.
 const OTHER_VERSION: &str = "9.9.9";
 
-/// The image, which says in its note that it is of this version.
+/// The image, which states in its note that it is of this version.
 fn of_version(mut image: Vec<u8>, version: &str) -> Result<Vec<u8>> {
     let owner = b"Baton\0\0\0";
     let old = env!("CARGO_PKG_VERSION").as_bytes();
@@ -478,7 +479,7 @@ fn a_restart_after_an_update_restarts_guests() -> Result<()> {
     host.powers_off()
 }
 
-/// The image that runs now tells what has happened since the first one, once and in order.
+/// The image that runs now reports what has happened since the first one, once and in order.
 fn all_events_are_kept(host: &mut Host) -> Result<()> {
     let (events, _) = host.client()?.events(0)?;
     ensure!((0..).zip(&events).all(|(number, event)| event.sequence == number), "events are missing: {events:#?}");

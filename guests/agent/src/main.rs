@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `/init` of the initramfs that demo, tests and benches boot.
 //!
-//! It says that userspace is reached, what machine it finds itself on, then does the tasks that the kernel command line
-//! names (`agent=memtest,poweroff`; see [`options`]) and powers off. It runs as process 1: when it ends the kernel
+//! It reports that userspace is reached, what machine it finds itself on, then does the tasks that the kernel command
+//! line names (`agent=memtest,poweroff`; see [`options`]) and powers off. It runs as process 1: when it ends the kernel
 //! panics, so it never ends, and nothing it prints may fail it.
 
 mod busy;

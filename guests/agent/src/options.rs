@@ -10,11 +10,11 @@
 //! | `poll:MS` | user space polls the clock, yielding now and then, for so many milliseconds |
 //! | `mix:MS` | one thread more than CPUs: computing, system calls, memory, naps |
 //! | `compute:MS` | keeps the CPU busy for so many milliseconds |
-//! | `churn:MS` | every CPU writes and reads patterns, for ever; a line every so many milliseconds tells how that goes |
+//! | `churn:MS` | every CPU writes and reads patterns, for ever; a line every so many milliseconds reports how that goes |
 //! | `heartbeat:MS[:COUNT]` | a numbered line every so many milliseconds, COUNT times or for ever |
 //! | `stress:MS` | every CPU computes, interrupts the others, and wakes its neighbour, for so long |
 //! | `replug:TIMES` | every CPU but the first is taken offline and online, so many times, while others compute |
-//! | `steal` | says how long the machine's CPUs were others' |
+//! | `steal` | states how long the machine's CPUs were others' |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `wait` | nothing, for ever |
 //!
@@ -44,7 +44,7 @@ pub enum Task {
     Mix(Duration),
     /// Keep the CPU busy.
     Compute(Duration),
-    /// Keep every CPU at work, and tell at every period how that goes.
+    /// Keep every CPU at work, and report at every period how that goes.
     Churn(Duration),
     /// A numbered line at every period.
     Heartbeat {

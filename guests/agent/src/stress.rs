@@ -31,7 +31,7 @@ struct Counts {
     wrong: AtomicU64,
 }
 
-/// Stresses every CPU for so long, and says what came of it.
+/// Stresses every CPU for so long, and states what came of it.
 pub fn run(time: Duration) {
     let cpus = match cpus() {
         Ok(cpus) => cpus,
@@ -88,7 +88,7 @@ fn on_all(cpus: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
     })
 }
 
-/// Whether a thread that has done so much may end: its time is over, and it has done something. A CPU that is
+/// Returns whether a thread that has done so much may end: its time is over, and it has done something. A CPU that is
 /// shared may have come to it late.
 fn is_over(end: Instant, done: u64) -> bool {
     Instant::now() >= end && done > 0

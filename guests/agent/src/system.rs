@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const FILE_SYSTEMS: [(&str, &str); 3] = [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")];
 
-/// Mounts what programs expect; what cannot be mounted is told and done without.
+/// Mounts what programs expect; what cannot be mounted is reported and done without.
 pub fn mount_all() -> Vec<String> {
     let mount_one = |(kind, path): (&str, &str)| -> Option<String> {
         let made = fs::create_dir_all(path).map_err(|error| format!("cannot make {path}: {error}"));
@@ -43,7 +43,7 @@ pub fn panic_kernel() {
     }
 }
 
-/// Makes the kernel show what every CPU does; those that compute are told to by an NMI.
+/// Makes the kernel show what every CPU does; those that compute are ordered to by an NMI.
 pub fn show_backtraces() {
     if let Err(error) = fs::write("/proc/sysrq-trigger", "l") {
         say!("baton-agent: the kernel has no sysrq trigger to ask for backtraces: {error}");

@@ -30,7 +30,7 @@ pub fn expect(what: &'static str, item: u64, got: u64, wanted: u64) -> Result<()
     if got == wanted { Ok(()) } else { Err(Wrong::new(what, item, got)) }
 }
 
-/// Right if it holds; else `got` is told.
+/// Right if it holds; else `got` is reported.
 pub fn expect_that(what: &'static str, item: u64, got: u64, holds: bool) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err(Wrong::new(what, item, got)) }
 }

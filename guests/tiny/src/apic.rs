@@ -68,7 +68,7 @@ pub fn enable_here() {
     write(Register::TaskPriority, 0);
 }
 
-/// Whether it is in x2APIC mode.
+/// Returns whether it is in x2APIC mode.
 pub fn is_x2apic() -> bool {
     IS_X2APIC.load(Ordering::Relaxed)
 }

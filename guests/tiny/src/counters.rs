@@ -27,7 +27,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What CPUID says.
+    /// Returns what CPUID reports.
     pub fn find() -> Option<Self> {
         let monitoring = if cpu::cpuid(0x8000_0000)[0] >= 0x8000_0022 { cpu::cpuid(0x8000_0022)[0] } else { 0 };
         if cpu::cpuid(0xa)[0] & 0xff >= 2 {
@@ -39,7 +39,7 @@ impl Unit {
         }
     }
 
-    /// How many general counters.
+    /// Returns how many general counters.
     pub fn counters(self) -> u32 {
         match self {
             Self::Intel => cpu::cpuid(0xa)[0] >> 8 & 0xff,
@@ -79,7 +79,7 @@ impl Unit {
         }
     }
 
-    /// What clears it.
+    /// Returns what clears it.
     pub fn clear(self) -> u32 {
         match self {
             Self::Intel => 0x390,

@@ -2,7 +2,7 @@
 //! The instructions the guests are made of.
 //!
 //! These are safe functions although they can bring the guest down: that is for the guest to decide. The one thing they
-//! must not do is break what the compiler takes for granted, and each block says why it does not.
+//! must not do is break what the compiler takes for granted, and each block states why it does not.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid_count, _rdtsc};
@@ -60,7 +60,7 @@ pub fn read_msr(number: u32) -> u64 {
 /// Writes a model-specific register.
 pub fn write_msr(number: u32, value: u64) {
     let (low, high) = (value as u32, (value >> 32) as u32);
-    // SAFETY: changes no register of the compiler's; memory is told to be touched, since an interrupt may follow.
+    // SAFETY: changes no register of the compiler's; memory is declared as touched, since an interrupt may follow.
     unsafe { asm!("wrmsr", in("ecx") number, in("eax") low, in("edx") high, options(nostack, preserves_flags)) };
 }
 

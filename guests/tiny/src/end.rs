@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a tiny guest ends, by whichever way its machine has.
 //!
-//! First the debug-exit port, with a code that tells how it went; then power-off through the ACPI sleep control
+//! First the debug-exit port, with a code that reports how it went; then power-off through the ACPI sleep control
 //! register (ACPI 6.5, section 4.8.3.7); then sleep for good. QEMU's isa-debug-exit turns code N into exit status
 //! 2N + 1.
 

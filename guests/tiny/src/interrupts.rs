@@ -2,9 +2,9 @@
 //! Exceptions and interrupts.
 //!
 //! Interrupts (vectors 32 and up, and NMI) are counted and acknowledged. An exception ends the attempt it happened in
-//! ([`attempt`]); outside an attempt it is told, and ends the guest.
+//! ([`attempt`]); outside an attempt it is reported, and ends the guest.
 //!
-//! Every vector's stub is one CALL, 16 bytes from the next: the address it pushes tells the vector.
+//! Every vector's stub is one CALL, 16 bytes from the next: the address it pushes reports the vector.
 
 use crate::attempt::{self, Exception};
 use crate::cpu::outb;
@@ -158,12 +158,12 @@ fn gate(handler: u64) -> [u64; 2] {
     [handler & 0xffff | 0x08 << 16 | 0x8e00 << 32 | (handler >> 16 & 0xffff) << 48, handler >> 32]
 }
 
-/// How often a vector's interrupt came, to whatever CPU.
+/// Returns how often a vector's interrupt came, to whatever CPU.
 pub fn count(vector: u8) -> u32 {
     (0..MOST).map(|cpu| count_of(cpu, vector)).sum()
 }
 
-/// How often a vector's interrupt came to this CPU.
+/// Returns how often a vector's interrupt came to this CPU.
 pub fn count_of(cpu: usize, vector: u8) -> u32 {
     COUNTS[cpu][vector as usize].load(Ordering::Relaxed)
 }

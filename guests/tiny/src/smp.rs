@@ -105,7 +105,7 @@ pub fn current() -> usize {
     if place < MOST { place } else { 0 }
 }
 
-/// How often a CPU has started.
+/// Returns how often a CPU has started.
 pub fn starts(cpu: usize) -> u32 {
     STARTS[cpu].load(Ordering::Acquire)
 }
@@ -133,7 +133,7 @@ pub fn send_startup(cpu: usize) {
     apic::send(cpu as u32, apic::STARTUP | (START_PAGE >> 12) as u32);
 }
 
-/// Starts CPUs 1 to `count` less one, whatever they did before; says whether all came.
+/// Starts CPUs 1 to `count` less one, whatever they did before; returns whether all came.
 pub fn start(count: usize) -> bool {
     prepare();
     (1..count).all(|cpu| {
@@ -150,12 +150,12 @@ pub fn give(cpu: usize, work: fn(usize)) {
     apic::send(cpu as u32, WAKE_VECTOR.into());
 }
 
-/// Whether a CPU has done what it was given.
+/// Returns whether a CPU has done what it was given.
 pub fn is_done(cpu: usize) -> bool {
     WORK[cpu].load(Ordering::Acquire) == 0
 }
 
-/// Waits for something that other CPUs do; says whether it came.
+/// Waits for something that other CPUs do; returns whether it came.
 pub fn wait_until(is_there: impl Fn() -> bool) -> bool {
     (0..PATIENCE).any(|_| {
         spin_loop();

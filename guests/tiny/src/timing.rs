@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples and what is told of them: `exits: NAME min=N median=N n=N`.
+//! Samples and what is reported of them: `exits: NAME min=N median=N n=N`.
 
 use crate::{cpu, print};
 use core::sync::atomic::{AtomicU64, Ordering};

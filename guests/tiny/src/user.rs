@@ -89,7 +89,7 @@ pub fn allow() {
     load_tables();
 }
 
-/// Where the stack begins that a vector has after [`crate::interrupts::use_interrupt_stack`].
+/// Returns where the stack begins that a vector has after [`crate::interrupts::use_interrupt_stack`].
 pub fn interrupt_stack_top() -> u64 {
     top(&raw const INTERRUPT_STACK)
 }

@@ -138,7 +138,7 @@ pub fn start_timer(ticks: u32) {
     write(number::TIMER_INITIAL, ticks);
 }
 
-/// What is left of the timer's count.
+/// Returns what is left of the timer's count.
 pub fn timer_count() -> u32 {
     read(number::TIMER_CURRENT)
 }

@@ -48,7 +48,7 @@ pvh_start:
     jmp boot_common
 
 multiboot2_start:
-    mov esi, eax                // the loader says which Multiboot it speaks
+    mov esi, eax                // the loader states which Multiboot it speaks
     find_image
 boot_common:
     cli
@@ -56,7 +56,7 @@ boot_common:
     test ebp, {linked} - 1
     jz boot_relocated
 
-    // Not at a multiple of 2 MiB: the image moves up to the next one. Whoever loads it so has left it room.
+    // Not at a multiple of 2 MiB: the image moves up to the next one. A loader that loads it so has left it room.
     lea edx, [ebp + {linked} - 1]
     and edx, -{linked}
     mov eax, esi

@@ -75,11 +75,11 @@ static NOTE: ElfNote = ElfNote {
     security_version: SECURITY_VERSION,
 };
 
-/// What the note says of it: read where it lies, while the boot page tables show it.
+/// The note's statement of it: read where it lies, while the boot page tables show it.
 static NEWEST_VERSION: AtomicU32 = AtomicU32::new(0);
 
-/// The newest hand-over version that this image reads and writes: what its note says, so that whoever cuts the note
-/// down has an image of old.
+/// The newest hand-over version that this image reads and writes: what its note states, so that a test that cuts the
+/// note down has an image of old.
 pub fn newest_version() -> u32 {
     NEWEST_VERSION.load(Ordering::Relaxed)
 }
@@ -94,13 +94,13 @@ fn read_own_note() {
     NEWEST_VERSION.store(unsafe { (at as *const u32).read_volatile() }, Ordering::Relaxed);
 }
 
-/// What scripts/build.sh calls this build: the commit it is made from.
+/// The name that scripts/build.sh gives this build: the commit it is made from.
 pub const BUILD: &str = match option_env!("BATON_BUILD") {
     Some(build) => build,
     None => "",
 };
 
-/// What the linker calls this image: behind the note's head and owner.
+/// Returns what the linker calls this image: behind the note's head and owner.
 pub fn build_id() -> [u8; 20] {
     // SAFETY: the linker script puts the note, which has 36 bytes, among the constants.
     unsafe { ((super::address::build_note() + 16) as *const [u8; 20]).read() }
@@ -115,9 +115,9 @@ pub fn mark_stack_end() {
     unsafe { (&raw mut boot_stack_bottom).write_volatile(STACK_END) };
 }
 
-/// Whether the boot stack has stayed within its bounds since its end was marked.
+/// Returns whether the boot stack has stayed within its bounds since its end was marked.
 pub fn is_stack_end_intact() -> bool {
-    // SAFETY: whoever runs on the stack has marked this word, and nobody else reads it.
+    // SAFETY: the CPU that runs on the stack has marked this word, and nobody else reads it.
     unsafe { (&raw const boot_stack_bottom).read_volatile() == STACK_END }
 }
 

@@ -50,7 +50,7 @@ fn read(register: u8) -> u8 {
     }
 }
 
-/// What [`start`] found: seconds since 1970 at the start of time.
+/// Returns what [`start`] found: seconds since 1970 at the start of time.
 pub fn unix_seconds_at_boot() -> u64 {
     UNIX_SECONDS_AT_BOOT.load(Ordering::Relaxed)
 }

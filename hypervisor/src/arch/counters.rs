@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPU's performance counters, where guests' events are counted with them ([`pmu::amd`]): searched for once,
-//! readied on each CPU. An overflow interrupts as the timer does: whoever holds a vCPU looks what is
+//! readied on each CPU. An overflow interrupts as the timer does: the CPU that holds a vCPU checks what is
 //! due.
 
 use pmu::amd::number::{GLOBAL_CLEAR, GLOBAL_STATUS, LEGACY_COUNTER, LEGACY_SELECT, SELECT};
@@ -56,7 +56,7 @@ pub fn detect() -> Result<&'static Description, Unusable> {
     Ok(DESCRIPTION.call_once(|| description))
 }
 
-/// Where guests' counters come from.
+/// Returns where guests' counters come from.
 pub fn source() -> Source {
     DESCRIPTION.get().map_or(Source::Soft, |description| Source::Amd(REGISTERS, *description))
 }

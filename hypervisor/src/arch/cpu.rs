@@ -32,7 +32,7 @@ pub unsafe fn read_msr(register: u32) -> u64 {
 /// Writes a model specific register.
 ///
 /// # Safety
-/// The register exists, takes the value, and the effect keeps the promises of whoever owns it.
+/// The register exists, takes the value, and the effect keeps the promises of the owner of it.
 #[inline]
 pub unsafe fn write_msr(register: u32, value: u64) {
     // SAFETY: the caller's promise.

@@ -25,7 +25,7 @@ pub enum InterruptStack {
     MachineCheck = 2,
 }
 
-/// How many interrupt stacks each CPU has.
+/// The number of interrupt stacks of each CPU.
 pub const INTERRUPT_STACKS: usize = 3;
 
 /// Selectors: by the place in the GDT.
@@ -39,7 +39,7 @@ const DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
 const BUSY: u64 = 1 << 41;
 const TASK_PLACE: usize = 3;
 
-/// What one CPU's GDTR and TR point into. The CPU itself marks the TSS's descriptor as busy; nothing else
+/// The tables that one CPU's GDTR and TR point into. The CPU itself marks the TSS's descriptor as busy; nothing else
 /// changes once they are made, so that an NMI finds its code segment at any time.
 struct Tables {
     gdt: [AtomicU64; 5],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the end of the host takes of the machine: stopping the other CPUs, resting, telling pvpanic, interrupts
-//! of the UARTs for whoever owns the end, and the memory that outlasts a reset.
+//! The machine's part of the end of the host: stopping the other CPUs, resting, notifying pvpanic, interrupts
+//! of the UARTs for the owner of the end, and the memory that outlasts a reset.
 //!
 //! Nothing here allocates, logs or waits for a lock.
 
@@ -15,8 +15,8 @@ use super::ioapic::IoApic;
 use super::trap::vector;
 use super::{apic, cpu, percpu, port, timer};
 
-/// Where the epitaph is: right below the image, where neither firmware nor the loaders that Baton knows put anything.
-/// The address is the same in every version, so that the next Baton finds what this one left.
+/// The address of the epitaph: right below the image, where neither firmware nor the loaders that Baton knows put
+/// anything. The address is the same in every version, so that the next Baton finds what this one left.
 pub const EPITAPH: PhysAddr = PhysAddr(0x20_0000 - EPITAPH_BYTES as u64);
 /// One step of the delay loop: as long as Linux's.
 const DELAY_STEP_US: u64 = 100_000;
@@ -24,14 +24,14 @@ const KNOWN: u32 = 1 << 31;
 const LEVEL: u32 = 1 << 30;
 const ACTIVE_LOW: u32 = 1 << 29;
 
-/// Which CPU ends the host, if any does, and which have stopped.
+/// The CPU that ends the host, if any does, and those that have stopped.
 pub static ENDING: Ending = Ending::new();
 /// The epitaph's memory is mapped and nobody else's.
 static HAS_EPITAPH: AtomicBool = AtomicBool::new(false);
 /// Inputs of COM1 and COM2: flags, I/O APIC, input.
 static UART_INPUTS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-/// Whether the host has begun to end.
+/// Returns whether the host has begun to end.
 pub fn is_under_way() -> bool {
     ENDING.owner().is_some()
 }
@@ -87,9 +87,9 @@ pub fn wake_at(tsc: u64) {
     timer::set_alarm(tsc);
 }
 
-/// Tells whoever watches over this machine, where it is a virtual one with such a device.
+/// Notifies the monitor of this machine, where it is a virtual one with such a device.
 pub fn notify_pvpanic() {
-    // SAFETY: on a PC nothing else lives at this port; reading it tells the events that the device knows.
+    // SAFETY: on a PC nothing else lives at this port; reading it reports the events that the device knows.
     let supported = unsafe { port::read_u8(PVPANIC_PORT) };
     if let Some(event) = pvpanic_event(supported) {
         // SAFETY: the device is there and knows the event; the host has ended.
@@ -127,12 +127,12 @@ pub fn allow_epitaph() {
     HAS_EPITAPH.store(true, Ordering::Release);
 }
 
-/// Runs `with` on the epitaph's memory, where there is any: at boot, on one CPU, and by who owns the end.
+/// Runs `with` on the epitaph's memory, where there is any: at boot, on one CPU, and by the owner of the end.
 pub fn with_epitaph<T>(with: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
     HAS_EPITAPH.load(Ordering::Acquire).then(|| {
         let start = (DIRECT_MAP + EPITAPH.0) as *mut u8;
         // SAFETY: the frames are reserved and mapped in the direct map (`allow_epitaph`); the boot CPU is alone
-        // when it looks, and later only the one CPU that owns the end comes here.
+        // when it checks, and later only the one CPU that owns the end comes here.
         with(unsafe { core::slice::from_raw_parts_mut(start, EPITAPH_BYTES) })
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where figures are left by the CPU that takes them, and found by the control channel.
+//! Figures that a CPU leaves for the control channel.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,8 +18,8 @@ impl<T> Default for Figures<T> {
 }
 
 impl<T: Clone> Figures<T> {
-    /// Whoever holds what they are about says what they are, if they are wanted.
-    pub fn tell(&self, figures: impl FnOnce() -> T) {
+    /// The CPU that holds what they are about reports them, if they are wanted.
+    pub fn publish(&self, figures: impl FnOnce() -> T) {
         if self.are_wanted.load(Ordering::Relaxed) && self.are_wanted.swap(false, Ordering::AcqRel) {
             *self.latest.lock() = Some(figures());
         }

@@ -16,7 +16,7 @@ use super::cpu;
 /// Up to here a copy goes by quadwords.
 const SHORT_BYTES: usize = 64;
 
-/// Where the frames of guests come from, and where they go. The policy (huge pages, NUMA nodes, scrubbing) is above
+/// The source of guests' frames, to which they return. The policy (huge pages, NUMA nodes, scrubbing) is above
 /// this module, so each guest's memory carries it.
 #[derive(Debug)]
 pub struct FrameSource {
@@ -29,20 +29,20 @@ pub struct FrameSource {
 /// One piece of guest memory: contiguous for the guest and for the host.
 #[derive(Debug)]
 pub struct Slot {
-    /// Where the guest sees it.
+    /// The guest's address of it.
     pub gpa: u64,
     /// Where it is.
     pub physical: u64,
-    /// How much.
+    /// Its size.
     pub bytes: u64,
-    /// Who owns it: taken when the memory is given back.
+    /// Its owner: taken when the memory is given back.
     frames: Option<FrameRange>,
 }
 
 /// All memory of one guest. Dropping it gives the frames back.
 #[derive(Debug)]
 pub struct GuestRam {
-    /// Where the host sees the memory at guest address 0, and how much of it there is.
+    /// The host's address of the memory at guest address 0, and its size.
     low_base: u64,
     low_bytes: u64,
     slots: ArrayVec<Slot, 2>,
@@ -83,7 +83,7 @@ impl GuestRam {
         Some(ram)
     }
 
-    /// Adds a piece, and says how much of it had to be cleared.
+    /// Adds a piece, and returns how much of it had to be cleared.
     fn add(&mut self, gpa: u64, bytes: u64, node: Option<Node>) -> Result<u64, OutOfMemory> {
         let GuestFrames { range, dirty } = (self.source.allocate)(bytes, node)?;
         dirty.iter().for_each(|part| clear(&range, *part));

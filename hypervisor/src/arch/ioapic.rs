@@ -26,7 +26,7 @@ impl IoApic {
         Self { number }
     }
 
-    /// How many inputs it has.
+    /// Returns how many inputs it has.
     pub fn inputs(self) -> u32 {
         (self.read(VERSION) >> 16 & 0xff) + 1
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The image as a Linux kernel: entries of the Linux boot protocol (2.15), for kexec, GRUB's `linux`, iPXE and QEMU.
-// These come first in the image: 32-bit at its first byte, 64-bit 0x200 bytes on. setup.S has the header that says so.
-// Source: the Linux kernel's documentation, "The Linux/x86 Boot Protocol" and "Zero Page".
+// These come first in the image: 32-bit at its first byte, 64-bit 0x200 bytes on. setup.S has the header that states
+// this. Source: the Linux kernel's documentation, "The Linux/x86 Boot Protocol" and "Zero Page".
 
 // Fields of boot_params, the "zero page".
 .set EXT_CMD_LINE_PTR, 0x0c8
@@ -127,7 +127,7 @@ linux_leave_long_mode:
     mov esi, {linux}
     jmp boot_common
 
-// There is no console yet: COM1 as it was left is told why nothing goes on.
+// There is no console yet: COM1 as it was left prints why nothing goes on.
 .code64
 linux_no_place:
     lea rsi, [rbp + linux_no_place_text - {linked}]

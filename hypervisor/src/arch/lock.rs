@@ -12,7 +12,7 @@ use super::percpu::{self, PerCpu};
 use super::reminder::Reminder;
 use super::{apic, cpu, timer, trap};
 
-/// How long a CPU may take to flush its TLB. It does so as soon as it takes interrupts; but an emulator on
+/// The time that a CPU may take to flush its TLB. It does so as soon as it takes interrupts; but an emulator on
 /// a crowded machine may let one wait for seconds.
 const LIMIT_US: u64 = 5_000_000;
 
@@ -22,7 +22,7 @@ static ROUND: AtomicU64 = AtomicU64::new(0);
 /// Frames that are locked; dropped, they can be written again, and are given back.
 pub struct LockedFrames(Option<OwnedFrames>);
 
-/// Why frames could not be locked; they are given back.
+/// The reason for which frames could not be locked; they are given back.
 #[derive(Clone, Copy, Debug)]
 pub enum LockError {
     /// No memory for a page table.
@@ -40,12 +40,12 @@ impl LockedFrames {
         Ok(locked)
     }
 
-    /// Where they are.
+    /// Returns where they are.
     pub fn range(&self) -> PhysRange {
         self.0.as_ref().map(OwnedFrames::range).unwrap_or_default()
     }
 
-    /// What they hold.
+    /// Returns what they hold.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_ref().map(OwnedFrames::bytes).unwrap_or_default()
     }
@@ -54,10 +54,11 @@ impl LockedFrames {
 impl Drop for LockedFrames {
     fn drop(&mut self) {
         let Some(frames) = self.0.take() else { return };
-        // Rights that were there before take no table. Whoever still remembers the lock must not be given the frames.
+        // Rights that were there before take no table. A CPU whose TLB still holds the lock must not be given the
+        // frames.
         let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && shoot_down_everywhere().is_ok();
         if !is_open {
-            log::error!("memory {} stays locked: a CPU does not take note", frames.range());
+            log::error!("memory {} stays locked: a CPU did not answer the TLB shootdown", frames.range());
             frames.leak();
         }
     }

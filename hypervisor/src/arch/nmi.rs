@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the chipset reports of NMIs, at port 0x61; what it means is decided in [`endstate::stray`].
+//! The chipset's report of NMIs, at port 0x61; its meaning is decided in [`endstate::stray`].
 
 use endstate::stray::NMI_STATUS_PORT;
 

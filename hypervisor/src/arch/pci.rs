@@ -22,7 +22,7 @@ unsafe extern "sysv64" {
     fn ecam_read(at: u64) -> u32;
 }
 
-/// The way to the registers. Its owner is the only one who reaches them: there is one, behind a lock.
+/// The way to the registers. Its owner is the only one that reaches them: there is one, behind a lock.
 pub struct Space {
     ranges: ArrayVec<EcamRange, MAX_ECAMS>,
 }
@@ -34,7 +34,7 @@ impl Space {
     }
 
     /// Shows a range, which overlaps nothing that is used otherwise; it is used from here on, if what it shows of the
-    /// first function is what the ports show. Says whether it is.
+    /// first function is what the ports show. Returns whether it is.
     pub fn add(&mut self, range: EcamRange) -> bool {
         let Some((start, end)) = range.addresses() else { return false };
         let Some(at) = mapped_at(self.ranges.len(), start) else { return false };
@@ -61,8 +61,8 @@ fn mapped_at(index: usize, start: u64) -> Option<u64> {
     (index < MAX_ECAMS).then_some(MAPPED_AT + index as u64 * STRIDE + start % LARGE_PAGE)
 }
 
-/// Whether the first function of a range is also what the ports show there. They show the first segment's; a machine
-/// without ports reads as ones.
+/// Returns whether the first function of a range is also what the ports show there. They show the first segment's; a
+/// machine without ports reads as ones.
 fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
     let place = Bdf::new(0, range.first_bus, 0, 0).filter(|_| range.segment == 0);
     let Some(Route::Ports(word)) = place.and_then(|place| route(&[], place, 0)) else { return true };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each CPU owns, found through GS.
+//! The data of each CPU, found through GS.
 
 use core::arch::asm;
 use core::mem::offset_of;
@@ -14,7 +14,7 @@ use super::cpu_local::{self, HEAD, Head, cpu_local};
 use super::figures::Figures;
 use super::{apic, cpu, trap};
 
-/// Where the calling CPU finds its own data.
+/// The register that holds the address of the calling CPU's data.
 pub const MSR_GS_BASE: u32 = 0xc000_0101;
 
 /// One CPU's own data. Interrupt handlers raise its flags, the CPU's loop lowers them.
@@ -31,7 +31,7 @@ pub struct PerCpu {
     pub holds_one: AtomicBool,
     /// It has come online and not left.
     is_here: AtomicBool,
-    /// When it last came online.
+    /// The time at which it last came online.
     online_since: AtomicU64,
     /// Ticks since then in which it had nothing to do.
     idle_ticks: AtomicU64,
@@ -41,9 +41,9 @@ pub struct PerCpu {
     pub flushed_at: AtomicU64,
     /// Errors of the hardware that its loop has to account for.
     pub damage: Pending,
-    /// Where its samples go while a profile is taken.
+    /// The place of its samples while a profile is taken.
     pub samples: Place,
-    /// What the host's counters say of it.
+    /// The values of the host's counters on it.
     pub figures: Figures<CpuPerf>,
 }
 
@@ -115,12 +115,12 @@ impl PerCpu {
         ONLINE.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether it is online.
+    /// Returns whether it is online.
     pub fn is_here(&self) -> bool {
         self.is_here.load(Ordering::Acquire)
     }
 
-    /// Whether it has nothing to do, for its own handlers.
+    /// Returns whether it has nothing to do, for its own handlers.
     pub fn is_idle(&self) -> bool {
         self.idle_since.load(Ordering::Relaxed) != 0
     }
@@ -199,7 +199,7 @@ pub fn wake(index: u32) {
 #[inline]
 pub fn kick(index: u32) {
     if index == PerCpu::current().index {
-        // The sender's own loop looks before it picks the next vCPU.
+        // The sender's own loop checks before it picks the next vCPU.
         PerCpu::current().work_pending.store(true, Ordering::Relaxed);
     } else if let Some(other) = of(index) {
         apic::send(other.apic_id, trap::vector::KICK);
@@ -223,7 +223,7 @@ pub fn indices() -> impl Iterator<Item = u32> {
     (0..cpu_local::count()).filter(|&index| of(index).is_some_and(PerCpu::is_here))
 }
 
-/// How many CPUs have installed their data and have not left.
+/// Returns how many CPUs have installed their data and have not left.
 pub fn online() -> u32 {
     ONLINE.load(Ordering::Acquire)
 }

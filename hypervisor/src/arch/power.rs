@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leaving at once: power-off and reset as the firmware's tables say (`firmware::power`), and the lab's debug exit.
+//! Leaving at once: power-off and reset as the firmware's tables state (`firmware::power`), and the lab's debug exit.
 
 use firmware::Location;
 use firmware::power::{Machine, Power};
@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 4096;
 const PCI_ADDRESS: u16 = 0xcf8;
 const PCI_DATA: u16 = 0xcfc;
 
-/// What the tables say; read when nothing may be locked.
+/// The tables' contents; read when nothing may be locked.
 static POWER: Once<Power> = Once::new();
 
 /// Notes how this machine is powered off and reset. Its registers in memory are mapped by [`pages`].
@@ -29,7 +29,7 @@ pub fn pages(power: &Power) -> impl Iterator<Item = (u64, u64)> {
     power.addresses().zip(0..).map(|(address, number)| (MAPPED_AT + number * PAGE_BYTES, address & !(PAGE_BYTES - 1)))
 }
 
-/// Powers the machine off; halts where the firmware did not say how.
+/// Powers the machine off; halts where the firmware did not state how.
 pub fn power_off() -> ! {
     if let Some(power) = POWER.get() {
         power.power_off(&mut Registers);
@@ -37,7 +37,7 @@ pub fn power_off() -> ! {
     cpu::halt_forever()
 }
 
-/// Resets the machine: as the firmware says, by the old ways of PCs, by a triple fault.
+/// Resets the machine: as the firmware states, by the old ways of PCs, by a triple fault.
 pub fn reset() -> ! {
     // Without tables the old ways remain.
     POWER.get().copied().unwrap_or_default().reset(&mut Registers);
@@ -49,13 +49,13 @@ pub fn reset() -> ! {
 struct Registers;
 
 impl Registers {
-    /// Where a register in memory is mapped.
+    /// Returns where a register in memory is mapped.
     fn mapped(address: u64) -> Option<u64> {
         let number = POWER.get()?.addresses().position(|known| known == address)? as u64;
         Some(MAPPED_AT + number * PAGE_BYTES + address % PAGE_BYTES)
     }
 
-    /// Shows a register of bus 0 at the data ports, and says at which.
+    /// Shows a register of bus 0 at the data ports, and states at which.
     fn choose(device: u8, function: u8, offset: u8) -> u16 {
         let word = 1 << 31 | u32::from(device) << 11 | u32::from(function) << 8 | u32::from(offset & 0xfc);
         // SAFETY: this port only chooses what the data ports show.
@@ -71,7 +71,7 @@ impl Machine for Registers {
             Location::PciConfiguration { device, function, offset } => Self::choose(device, function, offset),
             Location::Memory(address) => {
                 let Some(at) = Self::mapped(address) else { return u32::MAX };
-                // SAFETY: the page is mapped uncached, and the FADT says that this byte in it is a power management
+                // SAFETY: the page is mapped uncached, and the FADT states that this byte in it is a power management
                 // register.
                 return u32::from(unsafe { core::ptr::read_volatile(at as *const u8) });
             }
@@ -108,7 +108,7 @@ pub fn debug_exit(code: u32) -> ! {
 
 /// Masks both 8259s: interrupts come through the I/O APICs only.
 pub fn mask_8259() {
-    // SAFETY: the MADT says that the 8259s are there; these are their mask registers.
+    // SAFETY: the MADT states that the 8259s are there; these are their mask registers.
     unsafe {
         port::write_u8(0x21, 0xff);
         port::write_u8(0xa1, 0xff);

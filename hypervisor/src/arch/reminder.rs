@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When those who have been interrupted, and have not answered, are interrupted once more.
+//! The repetition of interrupts to CPUs that have not answered.
 //!
 //! An interrupt is not lost between real CPUs. QEMU's emulator can lose one, with one thread for all CPUs too: VMRUN
 //! and #VMEXIT change the CPU's pending requests there without the lock under which devices and other CPUs add to them
@@ -24,7 +24,7 @@ impl Reminder {
         Self { due: cpu::tsc().saturating_add(timer::us_to_ticks(INTERVAL_US)) }
     }
 
-    /// Whether it is time; then the next one is an interval later.
+    /// Returns whether it is time; then the next one is an interval later.
     pub fn is_due(&mut self) -> bool {
         let is_due = cpu::tsc() >= self.due;
         if is_due {

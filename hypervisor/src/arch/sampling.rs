@@ -22,7 +22,7 @@ use super::{apic, virt, watchdog};
 /// A CPU's ring: 32 KiB of samples.
 type Ring = profile::Ring<8192>;
 
-/// The time between two looks; 0 while no profile is taken.
+/// The time between two samples; 0 while no profile is taken.
 static PERIOD_US: AtomicU64 = AtomicU64::new(0);
 /// NMIs for samples so far.
 static ASKED: AtomicU64 = AtomicU64::new(0);
@@ -31,7 +31,7 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 pub struct Sampling {
     frames: OwnedFrames,
     cpus: u32,
-    /// How often samples were told: each time another CPU's come first.
+    /// The number of reports of samples: each time another CPU's come first.
     first: u32,
 }
 
@@ -55,7 +55,7 @@ impl Sampling {
         Some(this)
     }
 
-    /// Checks nobody any more. What has been taken can still be told.
+    /// Checks nobody any more. What has been taken can still be reported.
     pub fn end(&self) {
         if PERIOD_US.swap(0, Ordering::AcqRel) != 0 {
             watchdog::disarm();
@@ -65,7 +65,7 @@ impl Sampling {
         }
     }
 
-    /// How many looks have been taken, at all CPUs together.
+    /// Returns how many samples have been taken, at all CPUs together.
     pub fn asked(&self) -> u64 {
         ASKED.load(Ordering::Relaxed)
     }
@@ -99,7 +99,7 @@ fn ring_at(memory: u64) -> &'static Ring {
     unsafe { &*(memory as *const Ring) }
 }
 
-/// Whether an NMI is a profile's: then the sample has been taken.
+/// Returns whether an NMI is a profile's: then the sample has been taken.
 pub fn takes_nmi(frame: &TrapFrame) -> bool {
     let period_us = PERIOD_US.load(Ordering::Acquire);
     if period_us == 0 {

@@ -36,7 +36,7 @@ pub const fn com2() -> Uart {
     Uart::new(com2_ports())
 }
 
-/// COM2's ports, for who goes on with what another image has set up.
+/// COM2's ports, for an image that goes on with what another image has set up.
 pub const fn com2_ports() -> ComPort {
     ComPort { base: 0x2f8 }
 }
@@ -46,7 +46,7 @@ pub fn note_com1_interrupt() {
     COM1_HAS_INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether COM1 has interrupted since this was last asked.
+/// Returns whether COM1 has interrupted since this was last asked.
 pub fn take_com1_interrupt() -> bool {
     COM1_HAS_INTERRUPTED.swap(false, Ordering::Relaxed)
 }
@@ -56,7 +56,7 @@ pub fn note_com2_interrupt() {
     COM2_HAS_INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether COM2 has interrupted since this was last asked.
+/// Returns whether COM2 has interrupted since this was last asked.
 pub fn take_com2_interrupt() -> bool {
     COM2_HAS_INTERRUPTED.swap(false, Ordering::Relaxed)
 }

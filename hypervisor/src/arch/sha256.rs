@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who carries out SHA-256's rounds: the CPU's own instructions ([`sha256.S`](sha256.S)) where it has them.
+//! The engines for SHA-256's rounds: the CPU's own instructions ([`sha256.S`](sha256.S)) where it has them.
 
 use core::arch::global_asm;
 
@@ -16,7 +16,7 @@ unsafe extern "sysv64" {
 /// Blocks that are taken while XMM registers are away from the guest whose they are: some microseconds' worth.
 const BLOCKS_AT_ONCE: usize = 64;
 
-/// Who carries out the rounds.
+/// The engine that carries out the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// Plain code.
@@ -31,7 +31,7 @@ impl Engine {
         [Self::Portable].into_iter().chain(has_instructions().then_some(Self::Instructions))
     }
 
-    /// What the bench calls it.
+    /// Returns what the bench calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// What it is in a line of the log.
+    /// Returns what it is in a line of the log.
     pub fn means(self) -> &'static str {
         match self {
             Self::Portable => "plain code",
@@ -60,7 +60,8 @@ impl Compress for Engine {
         }
         for some in blocks.chunks(BLOCKS_AT_ONCE) {
             // SAFETY: the CPU has the instructions ([`Engine::best`]), and CR4.OSFXSR is set. The state has eight
-            // words, the blocks are as many as is said and at least one; registers that belong to a guest are put back.
+            // words, the blocks are as many as is reported and at least one; registers that belong to a guest are put
+            // back.
             unsafe { sha256_by_instructions(state.as_mut_ptr(), some.as_ptr().cast(), some.len()) };
         }
     }

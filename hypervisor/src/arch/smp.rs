@@ -81,7 +81,7 @@ pub fn stack_of(index: u32) -> u64 {
     HEAD.of(index).map_or(0, |head| head.stack_top.load(Ordering::Acquire))
 }
 
-/// Copies the start-up code to its page, and tells it where it lies and where the boot page tables are.
+/// Copies the start-up code to its page, and writes into it where it lies and where the boot page tables are.
 fn write_trampoline(page: PhysAddr) {
     let start = (&raw const ap_trampoline_start) as usize;
     let bytes = (&raw const ap_trampoline_end) as usize - start;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is done about speculation vulnerabilities, by the instructions that do it. `mitigations` decides;
+//! Mitigations of speculation vulnerabilities, by the instructions that carry them out. `mitigations` decides;
 //! `svm/switch.S` has what is done at entries and exits.
 //!
 //! Registers: EFER.AIBRSE (AMD APM vol. 2, section 3.1.7), SPEC_CTRL and PRED_CMD (section 3.2.9), DE_CFG and BP_CFG
@@ -35,7 +35,7 @@ cpu_local! {
     static LAST_GUEST: LastGuest = LastGuest::new();
 }
 
-/// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID says is
+/// Assesses the calling CPU, once and for all. `may_probe`: its traps are this image's; else what CPUID reports is
 /// believed until [`prepare_this_cpu`].
 pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Assessment {
     ASSESSMENT.call_once(|| {
@@ -45,7 +45,7 @@ pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Asses
         };
         let claimed = Cpu { shares_cores, ..Cpu::read(leaf) };
         // SAFETY: every CPU has the register; reading it has no effect. A hypervisor's CPU may not, and its revision
-        // says nothing.
+        // states nothing.
         let microcode = if claimed.is_virtual { 0 } else { unsafe { cpu::read_msr(MSR_MICROCODE) } };
         let claimed = Cpu { microcode: microcode as u32, ..claimed };
         let refused = Feature::ALL.into_iter().filter(|feature| may_probe && claimed.has(*feature) && !works(*feature));
@@ -57,18 +57,18 @@ pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Asses
     })
 }
 
-/// What is known and done; nothing before [`detect`].
+/// Returns what is known and done; nothing before [`detect`].
 pub fn assessment() -> Option<&'static Assessment> {
     ASSESSMENT.get()
 }
 
-/// What is done on every CPU.
+/// Returns what is done on every CPU.
 pub fn actions() -> Actions {
     let failed = Actions::from_bits_retain(FAILED.load(Ordering::Relaxed));
     assessment().map_or(Actions::empty(), |assessment| assessment.actions) & !failed
 }
 
-/// Whether a register that CPUID shows takes a value and keeps it. All is as it was afterwards.
+/// Returns whether a register that CPUID shows takes a value and keeps it. All is as it was afterwards.
 fn works(feature: Feature) -> bool {
     let (msr, bit) = match feature {
         Feature::SpecCtrl => (MSR_SPEC_CTRL, lowest(cpu::cpuid(0x8000_0008, 0).ebx)),

@@ -70,7 +70,7 @@ pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
     [&CPUS, &INTERRUPTS].iter().find_map(|area| area.at(pointer)).filter(|stack| stack.contains(&pointer))
 }
 
-/// Whether `address` is in the guard page (or the gap) under one of the stacks.
+/// Returns whether `address` is in the guard page (or the gap) under one of the stacks.
 pub fn is_stack_guard(address: u64) -> bool {
     [&CPUS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
 }

@@ -10,9 +10,9 @@ use super::percpu::my_number;
 use super::trap::vector;
 use super::{cpu, nmi, timer};
 
-/// Whether the host is up. Before that, an interrupt can be one that a local APIC still held from who had the machine
-/// before: an operating system that left by kexec masks its devices, but does not empty its APICs (Intel SDM vol. 3,
-/// section 11.8.4, "IRR").
+/// Whether the host is up. Before that, an interrupt can be one that a local APIC still held from the software that had
+/// the machine before: an operating system that left by kexec masks its devices, but does not empty its APICs (Intel
+/// SDM vol. 3, section 11.8.4, "IRR").
 static IS_UP: AtomicBool = AtomicBool::new(false);
 
 /// One line of a kind for so long.
@@ -58,7 +58,7 @@ pub fn note_interrupt(vector: u8) {
     }
 }
 
-/// How many NMIs, and how many interrupts, and the last one's vector.
+/// Returns how many NMIs, and how many interrupts, and the last one's vector.
 pub fn counts() -> (u64, u64, Option<u8>) {
     (NMIS.count(), INTERRUPTS.count(), INTERRUPTS.last_vector())
 }

@@ -106,7 +106,7 @@ impl SwitchPages {
         Ok(())
     }
 
-    /// Where it lies.
+    /// Returns where it lies.
     pub fn range(&self) -> PhysRange {
         self.frames.as_ref().map(FrameRange::range).unwrap_or_default()
     }
@@ -168,7 +168,7 @@ impl Drop for SwitchPages {
 pub fn inherited_mailbox(physical: u64, switch_pages: PhysRange) -> Option<&'static ParkSlot> {
     let range = PhysRange::from_start(PhysAddr(physical), SLOT_BYTES as u64)?;
     let is_slot = switch_pages.contains_range(range) && physical.is_multiple_of(SLOT_BYTES as u64);
-    // SAFETY: the memory is kept until every CPU has left it or was reset, and whoever asks lives no longer; it
+    // SAFETY: the memory is kept until every CPU has left it or was reset, and the requester lives no longer; it
     // is in the direct map, aligned, and any bytes are a slot, since all of it is atomic words.
     is_slot.then(|| unsafe { &*mailbox_pointer(physical) })
 }

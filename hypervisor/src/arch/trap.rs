@@ -91,7 +91,7 @@ fn fill(interrupt_stack: impl Fn(u64) -> u64) {
     }
 }
 
-/// Where the vector leads to.
+/// Returns where the vector leads to.
 fn stub_of(vector: u64) -> u64 {
     (&raw const trap_stubs) as u64 + vector * 16
 }
@@ -146,7 +146,7 @@ pub fn deliver(vector: u8) {
 extern "C" fn dispatch(frame: &mut TrapFrame) {
     match frame.vector as u8 {
         vector::NMI | vector::STOP if ending::is_under_way() => (HOOKS.stop_cpu)(frame),
-        // A profile's; the log's self-test's; or sent to whoever is still in an image that all leave again.
+        // A profile's; the log's self-test's; or sent to the CPU that is still in an image that all leave again.
         vector::NMI if sampling::takes_nmi(frame) || (HOOKS.claims_nmi)() => {
             fault::point!(super::switch_pages::faults::note_nmi(frame));
             skip_halt(frame);
@@ -162,7 +162,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
         },
         0..=31 => (HOOKS.exception)(frame),
         vector::SPURIOUS => {}
-        // Whoever rests only wants to be woken.
+        // The CPU that rests only wants to be woken.
         _ if ending::is_under_way() => apic::end_of_interrupt(),
         #[cfg(feature = "faults")]
         vector::SELF_TEST => panic!("self-test, in an interrupt handler"),
@@ -193,7 +193,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
 }
 
 /// An NMI that comes between STI and HLT ends STI's shadow: an interrupt that waits would be served before HLT, which
-/// would then wait for the next one. So whoever was about to halt does not.
+/// would then wait for the next one. So any CPU that was about to halt does not.
 fn skip_halt(frame: &mut TrapFrame) {
     const HLT: u8 = 0xf4;
     if code_bytes(frame.rip).first() == Some(&HLT) {

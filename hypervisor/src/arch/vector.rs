@@ -58,7 +58,7 @@ pub fn write(register: u8, value: [u64; 4], write: VectorWrite) {
     }
 }
 
-/// Whether the guest has enabled AVX. XCR0 is the guest's while it is loaded.
+/// Returns whether the guest has enabled AVX. XCR0 is the guest's while it is loaded.
 fn has_avx() -> bool {
     const OSXSAVE: u64 = 1 << 18;
     // SAFETY: CR4.OSXSAVE is set where XCR0 is read.

@@ -15,7 +15,7 @@ use super::{apic, percpu};
 /// The most that an I/O APIC's entry can name.
 const LAST_APIC_ID: u32 = 0xfe;
 
-/// Which timer, and the I/O APIC and its input; `None` where there is no way.
+/// The timer, the I/O APIC and its input; `None` where there is no way.
 static CHOSEN: Once<Option<(Watchdog, IoApic, u32)>> = Once::new();
 /// The NMIs that this image has sent, or had sent.
 static EXPECTED: ExpectedNmis = ExpectedNmis::new();
@@ -25,7 +25,7 @@ struct Hpet;
 
 impl Registers for Hpet {
     fn read(&self, offset: u32) -> u32 {
-        // SAFETY: whoever calls knows that there is an HPET; its page is mapped uncached there, and reading has no side
+        // SAFETY: the caller knows that there is an HPET; its page is mapped uncached there, and reading has no side
         // effect.
         unsafe { core::ptr::read_volatile((HPET_MAPPED_AT + u64::from(offset)) as *const u32) }
     }
@@ -101,7 +101,8 @@ pub fn expect_nmi() {
     EXPECTED.expect(&Tsc);
 }
 
-/// Whether an NMI may be one that this image has sent. For its handler; arms the watchdog again where it is armed.
+/// Returns whether an NMI may be one that this image has sent. For its handler; arms the watchdog again where it is
+/// armed.
 pub fn takes_nmi() -> bool {
     let claim = EXPECTED.claim(percpu::number() == Some(percpu::BOOT_CPU), &Tsc);
     claim.arm_again_us.into_iter().for_each(arm_again);

@@ -20,7 +20,7 @@ use crate::lifecycle::update::hand_over_state::HandOverState;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
-/// How long guests may take to stop before the host powers off. One that runs does so at its next exit.
+/// The time that guests may take to stop before the host powers off. One that runs does so at its next exit.
 const DEPARTURE_US: u64 = 2_000_000;
 
 impl Control {
@@ -60,7 +60,7 @@ impl Control {
         })
     }
 
-    /// Answers the request for the restart that brought this image, once there is something to tell.
+    /// Answers the request for the restart that brought this image, once there is something to report.
     pub(super) fn answer_restart(&mut self) {
         let Some(id) = self.restart_request else { return };
         let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.is_none_starting());
@@ -132,12 +132,12 @@ impl Control {
         wake(BOOT_CPU);
     }
 
-    /// Whether the host is to power off, and does nothing else any more.
+    /// Returns whether the host is to power off, and does nothing else any more.
     pub fn is_departing(&self) -> bool {
         self.departure.is_some()
     }
 
-    /// Whether the host is to power off now.
+    /// Returns whether the host is to power off now.
     pub fn is_to_power_off(&self) -> bool {
         let are_done = || GUESTS.get().is_none_or(Guests::are_done);
         self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)

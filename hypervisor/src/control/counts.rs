@@ -9,7 +9,7 @@ use wire::{Refusal, RefusalCode, ReplyBody};
 use crate::arch::{cpu, percpu, timer};
 use crate::guests::executive::counting;
 
-/// How long they count without a question.
+/// The time for which they count without a request.
 const PATIENCE_US: u64 = 5_000_000;
 
 /// Until when they are.
@@ -17,7 +17,7 @@ const PATIENCE_US: u64 = 5_000_000;
 pub struct Counts(Option<u64>);
 
 impl Counts {
-    /// What they say of a CPU, as far as that has been taken.
+    /// Returns what they say of a CPU, as far as that has been taken.
     pub fn look(&mut self, index: u32) -> Result<ReplyBody, Refusal> {
         let Some(cpu) = percpu::of(index).filter(|cpu| cpu.is_here()) else {
             return Err(Refusal {
@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// When to check again.
+    /// Returns when to check again.
     pub fn alarm(&self) -> Option<u64> {
         self.0
     }

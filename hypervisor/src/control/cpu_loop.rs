@@ -24,7 +24,7 @@ use crate::lifecycle::{measure, shutdown};
 struct CpuLoop {
     executive: Executive,
     control: Option<Box<Control>>,
-    /// What is left to do in an image that has taken over.
+    /// The work that is left in an image that has taken over.
     settling: Option<Settling>,
 }
 
@@ -35,7 +35,7 @@ pub fn run(virt: Result<Virt, Unavailable>) {
     let control = (PerCpu::current().index == BOOT_CPU).then(Control::start);
     let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
     this.executive.begin();
-    // Whoever was sent here before this loop began is here already.
+    // A CPU that was sent here before this loop began is here already.
     this.work();
     this.go_on();
 }

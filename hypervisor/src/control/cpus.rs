@@ -19,7 +19,7 @@ use crate::kernel::cpus;
 
 /// The most CPUs collected for one page; a frame holds fewer.
 const PAGE_CPUS: usize = 64;
-/// How long a CPU may take to begin to leave, and then to halt. It may be loading a guest.
+/// The time that a CPU may take to begin to leave, and then to halt. It may be loading a guest.
 const PATIENCE_US: u64 = 10_000_000;
 
 /// The order that is being carried out.
@@ -67,7 +67,7 @@ impl CpuOrders {
         }
     }
 
-    /// When to check the clock, if a CPU is waited for.
+    /// Returns when to check the clock, if a CPU is waited for.
     pub fn alarm(&self) -> Option<u64> {
         self.leaving.as_ref().map(|waiting| waiting.patience.deadline().0)
     }

@@ -11,7 +11,7 @@ use crate::guests::freeze::{Frozen, Stretch, next_memory};
 use crate::guests::guest::Guest;
 use crate::guests::leases;
 
-/// Where it has memory.
+/// Returns where it has memory.
 pub fn layout(guest: &Guest) -> Result<ReplyBody, Refusal> {
     look(guest, |run| Ok(ReplyBody::Layout(run.layout())))
 }

@@ -20,7 +20,7 @@ const REST: u64 = 3;
 /// The operator's wish for an older image holds for so long.
 const PERMIT_US: u64 = 10_000_000;
 
-/// What is under way.
+/// The orders for images that are under way.
 #[derive(Default)]
 pub struct ImageOrders {
     upload: Option<Box<Upload>>,
@@ -29,7 +29,7 @@ pub struct ImageOrders {
     downgrade_until: Option<u64>,
 }
 
-/// What an image is wanted for.
+/// The purpose of an image.
 #[derive(Clone, Copy)]
 pub enum Wanted {
     /// Guests start again.
@@ -43,15 +43,15 @@ pub enum Wanted {
 
 /// An image that is being checked.
 struct Job {
-    /// Who asked for it.
+    /// The requester.
     id: u32,
     wanted: Wanted,
     preparation: Preparation,
-    /// When its next slice is due.
+    /// The time at which its next slice is due.
     due: u64,
 }
 
-/// What has come of an image that was checked.
+/// The outcome of the check of an image.
 pub enum Outcome {
     /// A restart is ready to go.
     Ready(u32, Box<Restart>),
@@ -110,7 +110,7 @@ impl ImageOrders {
         Ok(ReplyBody::Done)
     }
 
-    /// Whether a file is being sent.
+    /// Returns whether a file is being sent.
     pub fn is_receiving(&self) -> bool {
         self.upload.as_ref().is_some_and(|upload| !upload.is_whole())
     }
@@ -165,7 +165,7 @@ impl ImageOrders {
         })
     }
 
-    /// When to look although nothing has come.
+    /// Returns when to check although nothing has come.
     pub fn alarm(&self) -> Option<u64> {
         let job = self.job.as_ref().map(|job| job.due);
         job.into_iter().chain(self.upload.as_ref().map(|upload| upload.abandoned_at())).min()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host says of itself.
+//! The host's report of itself.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -54,7 +54,7 @@ pub fn host() -> HostInfo {
     }
 }
 
-/// How the host stands to speculation vulnerabilities.
+/// Returns the host's state for each speculation vulnerability.
 pub fn vulnerabilities() -> Vec<Vulnerability> {
     let Some(assessment) = speculation::assessment() else { return Vec::new() };
     let rows = mitigations::TABLE.iter().zip(&assessment.statuses);

@@ -66,9 +66,9 @@ pub struct Control {
     departure: Option<u64>,
 }
 
-/// What goes out, for the end of the host as well: it has begun wherever the control channel was.
+/// The output, for the end of the host as well: it has begun wherever the control channel was.
 static OUTGOING: Once<Mutex<Outgoing>> = Once::new();
-/// What was found at COM2, for the same.
+/// The UART that was found at COM2, for the same.
 static FOUND: Once<Found> = Once::new();
 
 /// Sends what guests have written and what has happened, once nobody serves the channel any more. Waits for no lock
@@ -137,7 +137,7 @@ impl Control {
         self.outgoing.lock().respond(response);
     }
 
-    /// Whether any guest was ever started: before that, no guest running does not mean that all have ended.
+    /// Returns whether any guest was ever started: before that, no guest running does not mean that all have ended.
     pub fn has_started_guests(&self) -> bool {
         self.has_started_guests
     }
@@ -189,8 +189,8 @@ impl Control {
         Conversation { line, ..self.outgoing.lock().conversation(self.updates.request()) }
     }
 
-    /// What has come. While a file is being sent over a line that does not keep a wire's time, a moment is waited for
-    /// more: each turn of the loop costs more than what a FIFO holds.
+    /// Returns what has come. While a file is being sent over a line that does not keep a wire's time, a moment is
+    /// waited for more: each turn of the loop costs more than what a FIFO holds.
     fn receive(&mut self, bytes: &mut [u8]) -> usize {
         let mut count = self.uart.receive(bytes);
         let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
@@ -212,7 +212,7 @@ impl Control {
         count
     }
 
-    /// When to serve it although nothing has come: something is waited for.
+    /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
         let looks =
@@ -221,14 +221,14 @@ impl Control {
         orders.into_iter().chain(looks).flatten().chain(poll).min()
     }
 
-    /// Says all that is left to say: the host is about to end.
+    /// Sends all that is left: the host is about to end.
     pub fn finish(&mut self) {
         self.outgoing.lock().drain(&mut self.uart);
     }
 }
 
 /// The line as the image before had it: what has come meanwhile waits there. It is searched for again if that is not
-/// told.
+/// reported.
 fn take_over_line(conversation: &Conversation) -> Uart {
     if let Some((depth, is_paced)) = conversation.line {
         let depth = if depth > 1 { FifoDepth::Bytes(depth) } else { FifoDepth::None };

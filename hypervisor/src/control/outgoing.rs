@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes out: responses, and the streams that were subscribed to, each from where the last turn ended.
+//! The output: responses, and the streams that were subscribed to, each from where the last turn ended.
 //!
-//! Nothing here waits for whoever reads. Frames go into a bounded queue, and from there to the UART as it takes them;
+//! Nothing here waits for the reader. Frames go into a bounded queue, and from there to the UART as it takes them;
 //! while the queue is full, log, events and consoles stay where they are, and responses are dropped.
 
 use alloc::borrow::Cow;
@@ -30,15 +30,15 @@ const QUEUE_BYTES: usize = 64 * 1024;
 /// Of these, kept free for responses.
 const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
-/// What waits, and where the streams stand.
+/// The frames that wait, and the positions of the streams.
 pub struct Outgoing {
     subscription: Subscription,
-    /// Somebody has said what is wanted.
+    /// Somebody has reported what is wanted.
     is_asked: bool,
     log: Follower,
     next_event: u64,
     queue: Queue,
-    /// When to search for guests' output although nobody has told of any.
+    /// The time at which to search for guests' output although nobody has reported any.
     check_again: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Outgoing {
         Conversation { request, subscription: self.subscription, log_since, next_event: self.next_event, line: None }
     }
 
-    /// Whether nothing waits to be sent.
+    /// Returns whether nothing waits to be sent.
     pub fn is_quiet(&self) -> bool {
         self.queue.waiting.is_empty()
     }
@@ -84,7 +84,7 @@ impl Outgoing {
         (self.subscription, self.is_asked) = (subscription, true);
     }
 
-    /// Sends a response; one that is too long for a frame becomes a refusal that says so.
+    /// Sends a response; one that is too long for a frame becomes a refusal that states this.
     pub fn respond(&mut self, response: Response) {
         let id = response.id;
         if self.queue.push(&Frame::Response(response)).is_err() {
@@ -141,7 +141,7 @@ impl Outgoing {
     }
 
     /// Queues new records while there is room. Those that find none stay in their rings, where they may be overwritten
-    /// before there is: whoever reads the stream sees that by the numbers.
+    /// before there is: the reader of the stream sees that by the numbers.
     fn pump_log(&mut self) {
         while self.queue.has_room()
             && let Some(record) = self.log.next()
@@ -150,8 +150,8 @@ impl Outgoing {
         }
     }
 
-    /// Queues what guests have written for whoever has subscribed. While nobody has, the newest is kept for whoever
-    /// comes. Says whether there was any, or may be.
+    /// Queues what guests have written for the subscriber. While nobody has, the newest is kept for the next that
+    /// comes. Returns whether there was any, or may be.
     fn pump_consoles(&mut self) -> bool {
         let Some(guests) = GUESTS.get() else { return false };
         let mut was_any = false;
@@ -222,7 +222,7 @@ impl Outlet for LastWords<'_> {
 }
 
 impl Queue {
-    /// Whether a stream's frame, however long, fits beside what is kept free for responses.
+    /// Returns whether a stream's frame, however long, fits beside what is kept free for responses.
     fn has_room(&self) -> bool {
         self.waiting.len() + MAX_FRAME_BYTES + RESPONSE_BYTES <= QUEUE_BYTES
     }

@@ -7,12 +7,12 @@
 
 use crate::arch::{cpu, serial, timer};
 
-/// How long bytes may wait although no interrupt has announced them.
+/// The time that bytes may wait although no interrupt has announced them.
 const INTERVAL_US: u64 = 200_000;
 /// The same while a file is being sent: its sender waits for answers.
 const UPLOAD_INTERVAL_US: u64 = 10_000;
 
-/// When the UART is polled next, and how often that was needed.
+/// The time of the next poll of the UART, and the number of polls that were needed.
 #[derive(Default)]
 pub struct Polling {
     next: u64,
@@ -20,7 +20,7 @@ pub struct Polling {
 }
 
 impl Polling {
-    /// When to poll, in TSC ticks.
+    /// Returns when to poll, in TSC ticks.
     pub fn alarm(&self) -> u64 {
         self.next
     }

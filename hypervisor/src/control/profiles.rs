@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles of the host itself: one at a time, for whoever asked first.
+//! Profiles of the host itself: one at a time, for the first client that asks.
 
 use alloc::string::ToString;
 
@@ -10,7 +10,7 @@ use crate::arch::sampling::Sampling;
 use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::kernel::interrupts;
 
-/// How long the clock may be late before it is set again, and how often the last handlers are searched for.
+/// The time that the clock may be late before it is set again, and between two searches for the last handlers.
 const LOOK_US: u64 = 50_000;
 const LAST_LOOK_US: u64 = 1000;
 
@@ -19,17 +19,17 @@ const LAST_LOOK_US: u64 = 1000;
 pub struct Profiles(Option<Profile>);
 
 struct Profile {
-    /// Whose it is; nobody's once it is over.
+    /// Its owner, nobody's once it is over.
     session: Option<Session>,
     sampling: Sampling,
     period_us: u64,
-    /// Looks taken when the clock was checked, and when that is to be again.
+    /// Samples taken when the clock was checked, and when that is to be again.
     seen: u64,
     next_poll: u64,
 }
 
 impl Profiles {
-    /// Begins one for whoever calls itself `by`.
+    /// Begins one for the client `by`.
     pub fn begin(&mut self, by: u32, hz: u32) -> Result<ReplyBody, Refusal> {
         if self.0.is_some() {
             return refuse(
@@ -53,7 +53,7 @@ impl Profiles {
         Ok(profile.page())
     }
 
-    /// Tells whoever takes it what there is.
+    /// Reports what there is to the client that takes it.
     pub fn read(&mut self, by: u32, is_end: bool) -> Result<ReplyBody, Refusal> {
         let mine = self.0.as_mut().and_then(|profile| {
             let is_mine = profile.session.as_mut()?.hear(by, timer::uptime_ns());
@@ -72,7 +72,7 @@ impl Profiles {
         Ok(page)
     }
 
-    /// It is over, whoever takes it: an image is about to go.
+    /// It is over, no matter which client takes it: an image is about to go.
     pub fn stop(&mut self) {
         if let Some(profile) = &mut self.0 {
             profile.stop();
@@ -95,7 +95,7 @@ impl Profiles {
         }
     }
 
-    /// When to check again, while there is one.
+    /// Returns when to check again, while there is one.
     pub fn alarm(&self) -> Option<u64> {
         self.0.as_ref().map(|profile| profile.next_poll)
     }

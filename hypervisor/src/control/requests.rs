@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked over the control channel, and the answers.
+//! Requests over the control channel, and their answers.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -25,10 +25,10 @@ use crate::lifecycle::end;
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
-/// How old a record must be for a page, in microseconds: nobody takes that long to complete one.
+/// The age of a record from which on a page may have it, in microseconds: nobody takes that long to complete one.
 const COMPLETE_AFTER_US: u64 = 1000;
 
-/// Orders the guests that start with the host to start; says whether there was one.
+/// Orders the guests that start with the host to start; returns whether there was one.
 pub fn start_guests() -> bool {
     let wanted = BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
     let Some(guests) = GUESTS.get() else { return false };
@@ -45,7 +45,7 @@ pub fn stop_guests() {
     alive.for_each(|guest| guest.order(Order::Stop));
 }
 
-/// Whether a request starts a guest.
+/// Returns whether a request starts a guest.
 pub fn is_start(body: &RequestBody) -> bool {
     matches!(body, RequestBody::VmStart { .. })
 }
@@ -220,7 +220,7 @@ fn describe(guest: &Guest) -> VmInfo {
 }
 
 /// The records from a place on, of all CPUs in the order of their times. A place is a time in ticks, so that
-/// whoever asks keeps no more than that; records of one time are never parted by the end of a page.
+/// the requester keeps no more than that; records of one time are never parted by the end of a page.
 fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     let most = usize::from(limit).min(PAGE_RECORDS);
     let (mut reader, mut found) = (Follower::since(from_sequence), Vec::new());
@@ -240,7 +240,7 @@ fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     }
     let times: Vec<u64> = found.iter().map(|(ticks, _)| *ticks).collect();
     let mut records: Vec<LogRecord<'static>> = page::fill(found.into_iter().map(|(_, record)| record), most);
-    // The first that is left out says where the next page begins; those of its time are left out with it.
+    // The first that is left out states where the next page begins; those of its time are left out with it.
     let next_sequence = match times.get(records.len()) {
         Some(&left_out) if times.first() != Some(&left_out) => {
             records.truncate(times.partition_point(|&ticks| ticks < left_out));

@@ -43,7 +43,7 @@ impl UpdateOrders {
         Ok(())
     }
 
-    /// When to check again, if an update is under way.
+    /// Returns when to check again, if an update is under way.
     pub fn alarm(&self) -> Option<u64> {
         self.0.alarm(&Tsc, Preparing::alarm)
     }
@@ -53,7 +53,7 @@ impl UpdateOrders {
         self.0.request()
     }
 
-    /// Whether the blackout may begin; `is_quiet`: nothing waits to be sent.
+    /// Returns whether the blackout may begin; `is_quiet`: nothing waits to be sent.
     pub fn may_go(&self, is_quiet: bool) -> bool {
         self.0.may_depart(&Tsc, is_quiet)
     }

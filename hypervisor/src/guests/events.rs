@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happened to guests and host: kept for the control channel, printed in the log.
+//! Events of guests and host: kept for the control channel, printed in the log.
 
 use spin::{Mutex, MutexGuard};
 use wire::history::History;

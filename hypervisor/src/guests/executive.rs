@@ -46,13 +46,13 @@ pub struct Executive {
     queue: RunQueue<SLOTS>,
     /// A bit for each slot whose guest is paused.
     paused: u32,
-    /// Whose registers are in the CPU.
+    /// The slot of the vCPU whose registers are in the CPU.
     loaded: Option<usize>,
     storm: Storm,
     machine_checks: MachineChecks,
     /// The host's own counters, while they are wanted.
     counting: Option<Box<Counting>>,
-    /// When the layers above are to be called although nothing has come for them.
+    /// The time at which the layers above are to be called although nothing has come for them.
     alarm_above: Option<u64>,
     has_left: bool,
 }
@@ -60,7 +60,7 @@ pub struct Executive {
 /// The host's own counters on one CPU, while they are wanted.
 struct Counting {
     counters: HostCounters,
-    /// When they were begun.
+    /// The time at which they were begun.
     since: u64,
     /// The same in nanoseconds since the host started.
     began_ns: u64,
@@ -99,8 +99,8 @@ impl Executive {
         self.machine_checks.prepare();
     }
 
-    /// Whether there is work to do before the next turn: [`Self::work`], and that of the layers above. Once for each
-    /// piece of work.
+    /// Returns whether there is work to do before the next turn: [`Self::work`], and that of the layers above. Once for
+    /// each piece of work.
     #[inline]
     pub fn take_call(&mut self) -> bool {
         let is_due = || self.alarm_above.is_some_and(|alarm| alarm <= cpu::tsc());
@@ -116,7 +116,7 @@ impl Executive {
         self.alarm_above = alarm;
     }
 
-    /// Whether the CPU has given away all that it held, and is to leave the host.
+    /// Returns whether the CPU has given away all that it held, and is to leave the host.
     #[inline]
     pub fn has_left(&self) -> bool {
         self.has_left
@@ -173,7 +173,7 @@ impl Executive {
     }
 
     /// The next alarm of those that sleep. One that waits for the CPU needs none: its timer is checked when its
-    /// turn comes, and an alarm in the past would keep whoever runs from executing anything.
+    /// turn comes, and an alarm in the past would keep the CPU that runs from executing anything.
     #[inline(never)]
     fn earliest_alarm(&self) -> Option<u64> {
         let sleepers = self.queue.blocked().filter_map(|slot| self.slots.get(slot)?.as_ref());
@@ -195,7 +195,7 @@ impl Executive {
 
     /// Nobody can run: prints what is logged, checks a PCI function, does what memory wants done, or else halts until
     /// an interrupt. After a step interrupts are let in, and the vCPUs that they wake are searched for again: a kick
-    /// leaves no flag behind where the CPU holds one vCPU. From that look to the halt they are
+    /// leaves no flag behind where the CPU holds one vCPU. From that check to the halt they are
     /// masked.
     fn wait(&mut self) {
         trial_pages::note_entered(self.me.index);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest that stands still, as the control channel reads it: memory and registers for a core file.
 //!
-//! While a guest is paused, its run is held here as well. Whoever ends or resumes it takes it out first, so that its
-//! memory is given back when it has ended, whether anybody reads or not.
+//! While a guest is paused, its run is held here as well. The code that ends or resumes it takes it out first, so that
+//! its memory is given back when it has ended, whether anybody reads or not.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,16 +14,16 @@ use wire::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, Vcpu
 
 /// Memory searched at one request for something that is not zero: no request may keep the CPU.
 const SEARCH_BYTES: u64 = 1 << 20;
-/// What is zero is left out in pieces of this size.
+/// Zeroes are left out in pieces of this size.
 const PIECE_BYTES: u64 = 64;
-/// What kernels fill memory with has a period of this at most: a byte, an instruction, a word.
+/// The longest period of a pattern with which kernels fill memory: a byte, an instruction, a word.
 const PATTERN_BYTES: usize = 8;
 /// A pattern goes over the line once where it fills at least so much.
 const LEAST_FILLED_BYTES: u64 = 4 * PIECE_BYTES;
 
 /// A run of a guest whose vCPUs stand still.
 pub trait Frozen: Send + Sync {
-    /// Where it has memory.
+    /// Returns where it has memory.
     fn layout(&self) -> Vec<MemoryRange>;
     /// Copies memory; `None` where there is none.
     fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()>;
@@ -31,7 +31,7 @@ pub trait Frozen: Send + Sync {
     fn registers(&self, vcpu: u32) -> Option<VcpuRegisters>;
 }
 
-/// Where a paused guest is found.
+/// The place of a paused guest.
 #[derive(Default)]
 pub struct Freezer(Mutex<Option<Arc<dyn Frozen>>>);
 
@@ -56,11 +56,11 @@ impl Freezer {
 
 /// Memory that is not zero: `bytes`, `times` over. From its end up to `next_gpa` all is zero.
 pub struct Stretch {
-    /// Where it begins.
+    /// Its first address.
     pub gpa: u64,
     pub bytes: Vec<u8>,
     pub times: u32,
-    /// Where to go on.
+    /// The address to go on at.
     pub next_gpa: u64,
 }
 
@@ -108,7 +108,7 @@ fn stretch(run: &dyn Frozen, gpa: u64, to: u64) -> Option<Stretch> {
     Some(Stretch { gpa, bytes, times: 1, next_gpa })
 }
 
-/// All registers that a core file tells of.
+/// All registers that a core file holds.
 pub fn registers_of(vcpu: &impl VcpuState) -> VcpuRegisters {
     use SegmentName::{Cs, Ds, Es, Fs, Gs, Ldtr, Ss, Tr};
     VcpuRegisters {

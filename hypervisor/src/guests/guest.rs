@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: what the bundle says of each, what it does now, and the way its CPU and the control
+//! The guests of this host: what the bundle states of each, what it does now, and the way its CPU and the control
 //! channel reach each other.
 //!
 //! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
 //! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
 //! status. When a CPU leaves the host, what it held moves to others; so an order is written down first, and then
-//! whoever is home at that moment is woken ([`Whereabouts`]).
+//! the CPU that is home at that moment is woken ([`Whereabouts`]).
 
 mod console;
 mod diagnosis;
@@ -44,7 +44,7 @@ pub struct Guests {
     pub bundle: Bundle<'static>,
     /// In the bundle's order.
     pub all: Vec<Guest>,
-    /// Who signs the images that may replace this one; none: anybody may have made them.
+    /// The signers of the images that may replace this one; none: anybody may have made them.
     pub trusted_keys: Vec<PublicKey>,
 }
 
@@ -52,25 +52,25 @@ pub struct Guests {
 pub struct Guest {
     /// Its place in the bundle, from 0.
     pub number: u32,
-    /// What the bundle says.
+    /// The bundle's configuration of it.
     pub config: GuestConfig,
-    /// How often each vCPU left the guest, by reason.
+    /// The exits of each vCPU, by reason.
     pub exits: Vec<Arc<ExitStatistics>>,
-    /// How its kernel is.
+    /// The health of its kernel.
     pub health: Health,
     /// Its memory and registers while it stands still.
     pub frozen: Freezer,
-    /// What each vCPU has done.
+    /// The figures of each vCPU.
     pub figures: Vec<Figures<VcpuPerf>>,
     status: Mutex<Status>,
-    /// What it did when it was paused.
+    /// Its status when it was paused.
     before_pause: Mutex<Option<Status>>,
     orders: AtomicU32,
     /// Something was typed on its console.
     is_typed_on: AtomicBool,
-    /// Where each vCPU belongs.
+    /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
-    /// Where each vCPU is, or was last.
+    /// The CPU that each vCPU is on, or was on last.
     placement: Vec<Whereabouts>,
     home: Whereabouts,
     /// The run that is under way, if one is: a `Weak` of an instance, boxed because a static cannot be generic.
@@ -81,14 +81,14 @@ pub struct Guest {
     lease: Mutex<Lease>,
 }
 
-/// What a guest does, since when and why.
+/// The state of a guest, since when and why.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// What.
     pub state: VmState,
     /// Since when, in nanoseconds of the host's time.
     pub since_ns: u64,
-    /// Why, where there is more to say.
+    /// Why, where there is more to report.
     pub reason: Option<String>,
 }
 
@@ -129,19 +129,19 @@ impl Guests {
         self.all.iter().find(|guest| guest.config.name == name)
     }
 
-    /// What the host does when no guest runs any more.
+    /// Returns what the host does when no guest runs any more.
     pub fn when_done(&self) -> WhenDone {
         self.bundle.manifest().host.when_done
     }
 
-    /// Whether no guest is being started, or is about to be.
+    /// Returns whether no guest is being started, or is about to be.
     pub fn is_none_starting(&self) -> bool {
         self.all.iter().all(|guest| {
             guest.status().state != VmState::Loading && guest.orders.load(Ordering::Acquire) & Order::Start as u32 == 0
         })
     }
 
-    /// Whether every guest has ended, and nothing has been ordered.
+    /// Returns whether every guest has ended, and nothing has been ordered.
     pub fn are_done(&self) -> bool {
         self.all.iter().all(|guest| {
             let has_ended = matches!(guest.status().state, VmState::Stopped | VmState::Failed);

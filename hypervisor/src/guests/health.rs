@@ -24,7 +24,7 @@ impl Health {
         self.throttled.store(0, Ordering::Release);
     }
 
-    /// Whether the guest has said that it panicked.
+    /// Returns whether the guest has reported that it panicked.
     pub fn has_reported(&self) -> bool {
         self.has_reported.load(Ordering::Acquire)
     }

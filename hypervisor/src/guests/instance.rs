@@ -49,7 +49,7 @@ impl Instance {
         self.is_paused.store(true, Ordering::Release);
     }
 
-    /// Ends the guest: every vCPU lets go at its next look. The first reason counts.
+    /// Ends the guest: every vCPU lets go at its next check. The first reason counts.
     pub fn end(&self, ending: Ending) {
         self.ending.lock().get_or_insert(ending);
         self.is_ending.store(true, Ordering::Release);
@@ -57,12 +57,12 @@ impl Instance {
         self.wake_cpus();
     }
 
-    /// Whether it is ending.
+    /// Returns whether it is ending.
     pub fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Whether its vCPUs are to stand still.
+    /// Returns whether its vCPUs are to stand still.
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::Acquire)
     }

@@ -6,7 +6,7 @@ use wire::MAX_HOLD_MS;
 use crate::arch::{cpu, timer};
 use crate::guests::guest::{GUESTS, Guest, Order};
 
-/// How long a guest that another image has held is held on.
+/// The time for which a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;
 
 /// Another image has held it for a reader, who is given time to ask this one.
@@ -30,7 +30,7 @@ pub fn poll() {
     }
 }
 
-/// When the next one is to go on.
+/// Returns when the next one is to go on.
 pub fn alarm() -> Option<u64> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     guests.iter().filter_map(|guest| guest.lease().alarm()).min()

@@ -70,7 +70,7 @@ impl MachineChecks {
         }
     }
 
-    /// When the banks are to be polled next.
+    /// Returns when the banks are to be polled next.
     pub fn next_alarm(&self) -> Option<u64> {
         (self.next_poll != u64::MAX).then_some(self.next_poll)
     }
@@ -121,7 +121,7 @@ fn account_for(cpu: u32, found: &Found) {
     end_owners(memory, found);
 }
 
-/// Whether the host keeps something in a part of the memory. What is no memory is nobody's.
+/// Returns whether the host keeps something in a part of the memory. What is no memory is nobody's.
 fn is_of_the_host(memory: PhysRange) -> bool {
     let frames = FRAMES.lock();
     let mut pages = (memory.start().0..memory.end().0).step_by(PAGE_BYTES as usize);

@@ -38,7 +38,7 @@ struct Survey {
     scans: Vec<Scan>,
     found: Vec<Function>,
     count: u32,
-    /// What the scans that are done have cost.
+    /// The cost of the scans that are done.
     done: Cost,
     before_guests: Option<Cost>,
 }
@@ -53,14 +53,14 @@ pub fn probe_before_guests(mut between: impl FnMut()) {
     }
 }
 
-/// The guests that start with the host are ordered to: whoever is idle once they run may probe.
+/// The guests that start with the host are ordered to: an idle CPU once they run may probe.
 pub fn let_the_idle_probe() {
     let is_lazy = BOOT.get().is_some_and(|(_, options)| options.pci == Filter::Lazy);
     IS_FOR_IDLE.store(is_lazy, Ordering::Release);
 }
 
 /// For a CPU that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
-/// says whether.
+/// states whether.
 pub fn step_while_idle() -> bool {
     if !IS_FOR_IDLE.load(Ordering::Relaxed) || !GUESTS.get().is_none_or(is_nobody_waiting) {
         return false;
@@ -72,12 +72,12 @@ pub fn step_while_idle() -> bool {
     true
 }
 
-/// Whether no guest is on its way to its first instruction.
+/// Returns whether no guest is on its way to its first instruction.
 fn is_nobody_waiting(guests: &Guests) -> bool {
     guests.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || guests.are_done())
 }
 
-/// When a CPU that goes to sleep wants to check again, if there are steps to take.
+/// Returns when a CPU that goes to sleep wants to check again, if there are steps to take.
 pub fn next_poll() -> Option<u64> {
     IS_FOR_IDLE.load(Ordering::Relaxed).then(|| cpu::tsc() + timer::us_to_ticks(LOOK_AGAIN_US))
 }
@@ -152,7 +152,7 @@ impl Survey {
             if is_clear(range, &tables) && self.space.add(range) {
                 roots.push((range.segment, range.first_bus));
             } else {
-                log::warn!("PCI: what the firmware says is at {:#x} is not used; ports are", range.base);
+                log::warn!("PCI: configuration space at {:#x}, by firmware, is not used; ports are", range.base);
             }
         }
         let mut segments: Vec<u16> = roots.iter().map(|(segment, _)| *segment).collect();
@@ -163,7 +163,8 @@ impl Survey {
     }
 }
 
-/// Whether configuration space can be where firmware says: neither memory nor another device of the host's is there.
+/// Returns whether configuration space can be where firmware states: neither memory nor another device of the host's is
+/// there.
 fn is_clear(range: EcamRange, tables: &Tables) -> bool {
     let Some((boot, _)) = BOOT.get() else { return false };
     let end_of_memory = 1 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);

@@ -35,7 +35,7 @@ pub struct Task {
     ran_before: u64,
     /// Since when it has been on the way to another CPU although it wants to run.
     left_at: Option<u64>,
-    /// What is to be noted when it runs for the first time.
+    /// The event to note when it runs for the first time.
     first: Option<First>,
 }
 
@@ -48,7 +48,7 @@ enum First {
     InThisImage,
 }
 
-/// Why [`Task::run`] came back.
+/// The reason for which [`Task::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// The CPU has other work to do.
@@ -98,16 +98,16 @@ impl Task {
         self.instance.guest.own_cpu(self.index)
     }
 
-    /// When its timer is due, on the host's time stamp counter.
+    /// Returns when its timer is due, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
         self.watched.rests_until().or_else(|| self.cpu.next_alarm())
     }
 
-    /// Whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
+    /// Returns whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
     pub fn may_wake(&mut self, now: u64) -> bool {
         if let Some(until) = self.watched.rests_until() {
             if now >= until {
-                self.watched.rises();
+                self.watched.end_rest();
             }
             return now >= until;
         }
@@ -125,7 +125,7 @@ impl Task {
         self.stolen_before = self.stolen_before.saturating_add(on_the_way);
     }
 
-    /// It leaves the calling CPU for another, its registers saved; there its time went where `times` says. Until
+    /// It leaves the calling CPU for another, its registers saved; there its time went where `times` states. Until
     /// it arrives it waits, if it `wants_to_run`.
     pub fn depart(&mut self, times: Times, wants_to_run: bool) {
         self.vcpu.depart();

@@ -16,18 +16,18 @@ pub struct Watched {
     watch: Option<Watch>,
     is_to_be_throttled: bool,
     throttle: Option<Throttle>,
-    /// When its present stretch of running began.
+    /// The start of its present stretch of running.
     started: u64,
     /// A throttled one sleeps until then.
     rests_until: Option<u64>,
-    /// Its first throttling is told.
+    /// Its first throttling is reported.
     was_told: bool,
 }
 
-/// What came of a stretch of running.
+/// The outcome of a stretch of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It is not time to look.
+    /// It is not time to take a sample.
     NotYet,
     /// It is time.
     Due,
@@ -46,7 +46,7 @@ impl Watched {
 
     /// A stretch of running begins; when it must have stopped.
     #[inline]
-    pub fn starts(&mut self, now: u64) -> Option<u64> {
+    pub fn begin_stretch(&mut self, now: u64) -> Option<u64> {
         (self.started, self.rests_until) = (now, None);
         match &mut self.throttle {
             Some(throttle) => Some(throttle.stop_at(Ticks(now)).0),
@@ -54,15 +54,15 @@ impl Watched {
         }
     }
 
-    /// The stretch is over, and the CPU waits for an interrupt. Says whether it had been found to spin.
+    /// The stretch is over, and the CPU waits for an interrupt. Returns whether it had been found to spin.
     #[inline]
-    pub fn idles(&mut self) -> bool {
+    pub fn end_stretch_idle(&mut self) -> bool {
         self.watch.as_mut().is_some_and(Watch::idle)
     }
 
     /// The stretch is over, and the CPU would go on.
     #[inline]
-    pub fn stops(&mut self, now: u64) -> Look {
+    pub fn end_stretch(&mut self, now: u64) -> Look {
         if let Some(throttle) = &mut self.throttle {
             let ran = Ticks(now.saturating_sub(self.started));
             return throttle.charge(ran).map_or(Look::NotYet, |next| Look::Spent(next.0));
@@ -92,12 +92,12 @@ impl Watched {
         Some((until, !core::mem::replace(&mut self.was_told, true)))
     }
 
-    /// Whether it gets only a sliver of time.
+    /// Returns whether it gets only a sliver of time.
     pub fn is_throttled(&self) -> bool {
         self.throttle.is_some()
     }
 
-    /// It gets all its time again. Says whether it did not have it.
+    /// It gets all its time again. Returns whether it did not have it.
     pub fn release(&mut self) -> bool {
         self.throttle.take().is_some()
     }
@@ -114,17 +114,17 @@ impl Watched {
     }
 
     /// It has slept enough.
-    pub fn rises(&mut self) {
+    pub fn end_rest(&mut self) {
         self.rests_until = None;
     }
 }
 
-/// Whoever counts down to its reboot is to get there in time.
+/// A guest that counts down to its reboot is to get there in time.
 fn sliver_for(watch: &Watch) -> Sliver {
     if watch.counts_down() { Sliver::EveryMillisecond } else { Sliver::Rare }
 }
 
-/// What is seen of a vCPU between two stretches of running.
+/// Returns what is seen of a vCPU between two stretches of running.
 pub fn sample(vcpu: &impl VcpuState, cpu: &mut Cpu, now: u64) -> Sample {
     let linear = |rip: u64| rip.wrapping_add(vcpu.segment(SegmentName::Cs).base);
     Sample {

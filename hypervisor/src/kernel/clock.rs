@@ -34,7 +34,7 @@ fn measure_clock() {
     clock::start();
 }
 
-/// How the machine is powered off.
+/// Logs how the machine is powered off.
 pub fn note_power_off() {
     let tables = FIRMWARE.lock();
     power::note(Power::new(&tables));

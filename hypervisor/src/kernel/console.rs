@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the log is printed: COM1.
+//! The console of the log: COM1.
 //!
-//! Early in the boot, and at the host's end, whoever logs prints, polling. In between the logger only raises its own
-//! CPU's flag; what it left is printed by CPUs' loops: by one that is idle, else a FIFO's fill at a time
+//! Early in the boot, and at the host's end, the CPU that logs prints, polling. In between the logger only raises its
+//! own CPU's flag; what it left is printed by CPUs' loops: by one that is idle, else a FIFO's fill at a time
 //! when the UART interrupts for more. Interrupts are open between two fills.
 
 mod last_words;

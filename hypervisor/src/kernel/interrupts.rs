@@ -55,7 +55,7 @@ pub fn route_control_channel() {
     }
 }
 
-/// The console's UART interrupts the boot CPU when it has room; says whether it does. An input that is
+/// The console's UART interrupts the boot CPU when it has room; returns whether it does. An input that is
 /// level-triggered would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
 pub fn route_console() -> bool {
     let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
@@ -73,7 +73,7 @@ pub fn take_interrupts() {
     route_control_channel();
 }
 
-/// A watchdog for images on trial and for the host's end; says whether there is a way for one.
+/// A watchdog for images on trial and for the host's end; returns whether there is a way for one.
 pub fn prepare_watchdog() -> bool {
     let tables = FIRMWARE.lock();
     let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
@@ -96,7 +96,7 @@ fn route_to_this_cpu(line: Override, uart: usize, vector: u8) -> bool {
     input.is_some()
 }
 
-/// Which input a UART's interrupt is; whoever owns the end of the host routes it again.
+/// Returns which input a UART's interrupt is; the owner of the end of the host routes it again.
 fn note_input(line: Override, uart: usize) -> Option<(usize, u32)> {
     let (number, input) = input_of(&FIRMWARE.lock(), line.gsi)?;
     ending::note_uart_input(uart, number, input, line.is_level, line.is_active_low);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's memory, by `frames`: what the boot tells the ledger, guests' memory, and what idle CPUs do for
+//! The machine's memory, by `frames`: what the boot hands to the ledger, guests' memory, and what idle CPUs do for
 //! it.
 //!
 //! | module | what |
@@ -8,7 +8,7 @@
 //! | [`records`] | a record per frame, by the policy chosen |
 //! | [`guests`] | memory for guests, and back |
 //! | [`retired`] | damaged memory, from one image to the next |
-//! | [`background`] | records that were deferred, and what guests have left: for whoever is idle |
+//! | [`background`] | records that were deferred, and what guests have left: for an idle CPU |
 
 pub mod background;
 pub mod guests;
@@ -41,7 +41,7 @@ const HOST_BYTES: u64 = 64 * MIB;
 type Before<'a> = Option<&'a Record<'static>>;
 
 /// Opens the ledger: all usable memory is free but the image, the modules, what the image before wants kept, and the
-/// ledger's own. Says whether there is room for an epitaph.
+/// ledger's own. Returns whether there is room for an epitaph.
 pub fn open(info: &BootInfo, options: &Options, before: Before<'_>) -> bool {
     let _span = timeline::span(Name::Frames, 0);
     let window = PhysRange::new(PhysAddr(MIB), PhysAddr(BOOT_MAPPED_BYTES)).unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn open_on_trial(staging_memory: PhysRange) {
     reserve(&mut frames, room);
 }
 
-/// An image that was on trial owns all memory, but for what guests have and what is still to be read. Says whether
+/// An image that was on trial owns all memory, but for what guests have and what is still to be read. Returns whether
 /// there is room for an epitaph.
 pub fn take_all(info: &BootInfo, options: &Options, staging_memory: PhysRange, before: Before<'_>) -> bool {
     let mut frames = FRAMES.lock();

@@ -11,7 +11,7 @@
 //! | [`hooks`] | the calls to the code above |
 //! | [`inherited`] | what the image before this one has handed over |
 //! | [`interrupts`] | interrupts of devices, and the watchdog's |
-//! | [`ledger`] | who owns which memory; memory for guests |
+//! | [`ledger`] | the owner of each part of memory; memory for guests |
 //! | [`outcome`] | how long the restart that led to this image took |
 //! | [`places`] | how many vCPUs each CPU takes, and those on the way to it |
 //! | [`platform`] | what loader, operator and firmware state, as plain data |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a restart went: how long guests stood still, who was lost, and the answer to whoever asked for it.
+//! The outcome of a restart: how long guests stood still, which CPUs were lost, and the answer to the requester.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use super::inherited;
 use crate::arch::boot::BUILD;
 use crate::arch::{cpu, timer};
 
-/// When the host answered again, and when its first guest started; 0 is "not yet".
+/// The time at which the host answered again, and that at which its first guest started; 0 is "not yet".
 static READY_AT: AtomicU64 = AtomicU64::new(0);
 static GUEST_AT: AtomicU64 = AtomicU64::new(0);
 static CPUS: AtomicU32 = AtomicU32::new(0);
@@ -53,7 +53,7 @@ fn since_stop(at: &AtomicU64) -> Option<u64> {
     (at > 0).then(|| at.wrapping_sub(stamps.stopped.get()))
 }
 
-/// The answer to whoever asked, once the first guest has started or none is going to.
+/// The answer to the requester, once the first guest has started or none is going to.
 pub fn report(is_starting_guests: bool) -> Option<RestartReport> {
     let known = inherited::known()?;
     let guest = since_stop(&GUEST_AT);
@@ -80,7 +80,7 @@ pub fn report(is_starting_guests: bool) -> Option<RestartReport> {
     })
 }
 
-/// An image before this one that does not say how it checked has not.
+/// An image before this one that does not state how it checked has not.
 fn verify(policy: u32) -> Verify {
     match CheckPolicy::from_number(policy) {
         Some(CheckPolicy::Sha256) => Verify::Sha256,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each CPU's place for virtual ones: whether it takes any, how many more, and who is on the way to it.
+//! Each CPU's place for virtual ones: whether it takes any, how many more, and which vCPUs are on the way to it.
 //!
 //! A vCPU that is sent has its room from then on, so that it finds some when it arrives. A place that is closed takes
 //! no vCPU: those on the way by then are still taken out, by the CPU that closed it.
@@ -28,7 +28,7 @@ struct Place {
     held: u32,
     /// Their weights together.
     weight: u32,
-    /// A CPU has come online: whoever belongs there goes there.
+    /// A CPU has come online: the vCPUs that belong there go there.
     homecoming: bool,
     /// On the way. Boxed as `Any` because this layer does not know what a vCPU is.
     arrivals: Vec<Box<dyn Any + Send>>,
@@ -64,7 +64,7 @@ pub fn open(cpu: u32, room: usize) {
     }
 }
 
-/// A CPU takes no more; who is on the way still arrives.
+/// A CPU takes no more; a vCPU on the way still arrives.
 pub fn close(cpu: u32) {
     if let Some(place) = of(cpu) {
         place.lock().is_open = false;
@@ -78,12 +78,12 @@ pub fn reopen(cpu: u32) {
     }
 }
 
-/// Whether a CPU takes virtual ones.
+/// Returns whether a CPU takes virtual ones.
 pub fn is_open(cpu: u32) -> bool {
     of(cpu).is_some_and(|place| place.lock().is_open)
 }
 
-/// What those hold and can take that take any.
+/// Returns what those hold and can take that take any.
 pub fn loads() -> Vec<Load> {
     let places = all().iter().enumerate().map(|(cpu, place)| (cpu as u32, place.lock()));
     let open = places.filter(|(_, place)| place.is_open);
@@ -135,7 +135,7 @@ pub fn vacate(cpu: u32, weight: Weight) {
     }
 }
 
-/// Asks every CPU to send home who belongs elsewhere.
+/// Asks every CPU to send home the vCPUs that belong elsewhere.
 pub fn call_home() {
     for (cpu, place) in (0..).zip(all()) {
         let is_open = {

@@ -36,7 +36,7 @@ pub fn read_firmware(info: &BootInfo, tables: &mut Tables) {
     tables.warnings.iter().for_each(|problem| log::warn!("firmware tables: {problem}"));
 }
 
-/// Whether a power register may be at this physical address: it is no usable memory.
+/// Returns whether a power register may be at this physical address: it is no usable memory.
 fn may_be_register(info: &BootInfo, address: u64) -> bool {
     let end = 1_u64 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);
     let is_memory = info.memory_map.usable().any(|usable| usable.contains(PhysAddr(address)));

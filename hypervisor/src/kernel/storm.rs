@@ -14,10 +14,10 @@ use crate::kernel::console;
 const LINES: u32 = 3600;
 /// A CPU's next lines come after this time.
 const PAUSE_US: u64 = 1000;
-/// How many.
+/// The number of lines at once.
 const LINES_AT_ONCE: u32 = 2;
 
-/// How far it is: one of the following.
+/// The phase: one of the following.
 static PHASE: AtomicU8 = AtomicU8::new(CALM);
 const CALM: u8 = 0;
 const BLOWING: u8 = 1;
@@ -66,7 +66,7 @@ impl Storm {
         }
     }
 
-    /// When the next lines are due.
+    /// Returns when the next lines are due.
     pub fn next_alarm(&self) -> Option<u64> {
         (PHASE.load(Ordering::Relaxed) != CALM).then_some(self.next_at)
     }

@@ -66,7 +66,7 @@ pub fn adopt(inherited: impl Iterator<Item = FrameRange>) {
     }
     add_ring(BOOT_CPU);
     let Some(early) = EARLY.get() else { return };
-    // Whoever interrupts this writes into the new ring already.
+    // The CPU that interrupts this writes into the new ring already.
     let points = (early.oldest()..early.written()).filter_map(|number| early.get(number));
     points.for_each(|point| ring(BOOT_CPU).into_iter().for_each(|ring| ring.append(point)));
 }

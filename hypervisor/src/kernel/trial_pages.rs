@@ -49,7 +49,7 @@ pub fn note_entered(index: u32) {
     }
 }
 
-/// Whether this image is on trial, or has just taken over and shares the machine with the old one.
+/// Returns whether this image is on trial, or has just taken over and shares the machine with the old one.
 pub fn is_on_trial() -> bool {
     PAGE.of(BOOT_CPU).is_some_and(|page| page.load(Ordering::Relaxed) != 0)
 }

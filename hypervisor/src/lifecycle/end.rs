@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end of the host, from a failure to the state that lasts. What is decided is in `endstate`; here it is done.
 //!
-//! Any lock may be held by whoever failed or was stopped: nothing here waits for one, allocates, or logs otherwise than
-//! by [`console::emergency`].
+//! Any lock may be held by a CPU that failed or was stopped: nothing here waits for one, allocates, or logs otherwise
+//! than by [`console::emergency`].
 
 mod condition;
 mod control;
@@ -24,7 +24,7 @@ use crate::arch::{apic, cpu, ending, fault, power, timer, watchdog};
 use crate::kernel::console::{self, emergency};
 use crate::lifecycle::shutdown;
 
-/// How long the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
+/// The time that the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
 /// Checks the clock while waiting: what passes on a clock that stands still.
 const LOOKS: u64 = 200_000_000;
@@ -104,7 +104,7 @@ fn go_down(first: Step, cause: &Cause<'_>) -> ! {
     }
 }
 
-/// Stops the other CPUs. How that went is for the report: who does not answer may still write to the console.
+/// Stops the other CPUs. How that went is for the report: a CPU that does not answer may still write to the console.
 fn stop_all_others() {
     let me = my_number();
     let others: CpuSet = percpu::indices().filter(|&cpu| cpu != me).collect();
@@ -113,8 +113,8 @@ fn stop_all_others() {
     report::note_roll_call(stop_others(&ENDING, others, &mut ending::Others, limits));
 }
 
-/// The calling CPU was told to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
-/// its step hangs; and to who has stopped before.
+/// The calling CPU was ordered to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
+/// its step hangs; and to a CPU that has stopped before.
 pub fn stop_this_cpu(frame: &mut TrapFrame) {
     let me = my_number();
     if ENDING.owner() == Some(me) && frame.vector as u8 == trap::vector::NMI {

@@ -24,7 +24,7 @@ use crate::kernel::timeline::{self, Name};
 
 /// A vector that is no one's.
 const UNEXPECTED_VECTOR: u8 = 0x77;
-/// How long one CPU waits for the other: far longer than it takes, in pauses.
+/// The time for which one CPU waits for the other: far longer than it takes, in pauses.
 const PATIENCE: u32 = 1_000_000_000;
 /// In the code of a staged image.
 const SPOILT_AT: u64 = 0x8000;

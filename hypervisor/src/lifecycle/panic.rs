@@ -63,7 +63,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// What could not be read or written.
+/// The address that could not be read or written.
 struct FaultAddress(u64);
 
 impl fmt::Display for FaultAddress {

@@ -91,7 +91,7 @@ impl Preparation {
         }
     }
 
-    /// Goes on for some microseconds; says whether only [`Self::finish`] is left to do.
+    /// Goes on for some microseconds; returns whether only [`Self::finish`] is left to do.
     pub fn step(&mut self) -> bool {
         self.staged_image.step(self.source.image_file())
     }
@@ -139,12 +139,12 @@ impl Preparation {
 }
 
 impl Restart {
-    /// How many images will have run.
+    /// Returns how many images will have run.
     pub fn generation(&self) -> u64 {
         self.staged.hand_over.generation
     }
 
-    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and tells how the
+    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and reports how the
     /// conversation stands.
     pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
         leaving::leave(self.staged, self.reason, self.asked, last_words)

@@ -6,7 +6,7 @@ use wire::exit_code::ExitCode;
 use crate::arch::power;
 use crate::kernel::console;
 
-/// Prints the log, then powers the machine off; halts where the firmware did not say how.
+/// Prints the log, then powers the machine off; halts where the firmware did not state how.
 pub fn power_off() -> ! {
     console::flush();
     power::power_off()

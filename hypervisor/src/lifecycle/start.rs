@@ -79,12 +79,12 @@ extern "C" fn on_own_stack() -> ! {
     trap::use_interrupt_stacks();
     drop(preparing);
     clock::start_clock();
-    // The others are told to start as soon as they can be, and waited for when there is nothing else left to do.
+    // The others are ordered to start as soon as they can be, and waited for when there is nothing else left to do.
     let mut others = Others::kick();
     interrupts::quiet_interrupts();
     // For the host's end, at which nothing may wait for a lock.
     interrupts::prepare_watchdog();
-    // What the APIC still held for who had the machine before.
+    // What the APIC still held for the software that had the machine before.
     cpu::take_pending_interrupts();
     strays::host_is_up();
     fault::point!(crate::lifecycle::faults::run_self_tests());

@@ -73,7 +73,8 @@ impl Crate {
         Ok(this)
     }
 
-    /// What each file imports of the others. The name of a module alone is no import: only what is taken out of it is.
+    /// Returns what each file imports of the others. The name of a module alone is no import: only what is taken out of
+    /// it is.
     pub fn imports(&self) -> Imports {
         let mut imports = Imports::new();
         for (this, module) in self.modules.iter().enumerate() {

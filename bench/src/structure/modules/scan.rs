@@ -101,7 +101,7 @@ fn separator(cursor: Cursor) -> Option<Cursor> {
     (first.as_char() == ':' && second.as_char() == ':').then_some(cursor)
 }
 
-/// Whether an item with these attributes is no part of an image: `cfg(test)`, `cfg(any(test, …))`, `cfg(doc)`.
+/// Returns whether an item with these attributes is no part of an image: `cfg(test)`, `cfg(any(test, …))`, `cfg(doc)`.
 fn is_left_out(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| match &attribute.meta {
         Meta::List(list) => {

@@ -103,7 +103,7 @@ impl FromStr for Smp {
     }
 }
 
-/// When the other CPUs are told to start. Serially, each is when it is waited for.
+/// When the other CPUs are ordered to start. Serially, each is when it is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KickTime {
     /// As soon as they can be: they wake while the boot goes on.
@@ -171,7 +171,7 @@ impl UpdateLimit {
 /// Which guests start with the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestStart {
-    /// Those that the bundle says should.
+    /// Those that the bundle states should.
     Auto,
     /// None: the operator starts them.
     None,

@@ -83,7 +83,7 @@ impl<'a> Complaints<'a> {
         &self.kept
     }
 
-    /// How many more there were.
+    /// Returns how many more there were.
     pub fn more(&self) -> usize {
         self.more
     }

@@ -14,7 +14,7 @@ const WORDS: usize = NUMBERS as usize / 64;
 pub struct CpuList([u64; WORDS]);
 
 impl CpuList {
-    /// Whether a number is in the list.
+    /// Returns whether a number is in the list.
     pub fn contains(&self, number: u32) -> bool {
         self.0.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 != 0)
     }

@@ -12,7 +12,7 @@ use super::word::{UnknownValue, number};
 pub const MAXIMUM_BAD_RANGES: usize = 8;
 const MOST_HUGE_FRAMES: u32 = 1 << 20;
 
-/// How account is kept of who owns which frames.
+/// How account is kept of the owner of each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePolicy {
     /// A record per frame, all written at boot by one CPU: the baseline.

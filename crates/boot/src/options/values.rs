@@ -123,7 +123,7 @@ pub(super) fn switch(value: &str) -> Option<bool> {
     }
 }
 
-/// How many images there are to be.
+/// Returns how many images there are to be.
 pub(super) fn generations(value: &str) -> Option<u64> {
     number(value, 1, MOST_GENERATIONS).map(u64::from)
 }

@@ -31,13 +31,13 @@ pub struct Options {
     pub cpu: Option<CpuList>,
     /// `smp`: how the other CPUs are brought up.
     pub smp: Smp,
-    /// `kick`: when the other CPUs are told to start.
+    /// `kick`: when the other CPUs are ordered to start.
     pub kick: KickTime,
     /// `tsc`: what is done to make sure that all clocks agree.
     pub tsc: TscSync,
     /// `verify`: when an image that is to replace this one is checked.
     pub verify: Verify,
-    /// `frames`: how account is kept of who owns which frames.
+    /// `frames`: how account is kept of the owner of each frame.
     pub frames: FramePolicy,
     /// `hvo`: the records of a huge frame's tail are never written.
     pub hvo: bool,

@@ -155,7 +155,7 @@ pub enum UpdateStep {
     Arrive,
     /// Its last CPU is about to restore guests.
     Restore,
-    /// Its last CPU has restored them, and is about to say so.
+    /// Its last CPU has restored them, and is about to state this.
     Meet,
 }
 

@@ -11,7 +11,7 @@ const SYSTEM_TABLE: u64 = BASE + 0x2a00;
 const CONFIGURATION: u64 = BASE + 0x2b00;
 const END: u64 = BASE + 0x4000;
 
-/// What a loader leaves for a host with a bundle on a PC of 2 GiB.
+/// Returns what a loader leaves for a host with a bundle on a PC of 2 GiB.
 fn loader() -> TestMemory {
     let mut memory = TestMemory(std::vec![0; (END - BASE) as usize]);
     memory.put(BASE + 0x202, b"HdrS");

@@ -11,7 +11,7 @@ const MAP: u64 = BASE + 0x400;
 const LINE: u64 = BASE + 0x1ff0;
 const END: u64 = BASE + 0x4000;
 
-/// What a loader leaves for a host with one module on a PC of 2 GiB.
+/// Returns what a loader leaves for a host with one module on a PC of 2 GiB.
 fn loader() -> TestMemory {
     let mut memory = TestMemory(std::vec![0; (END - BASE) as usize]);
     memory.put_u32(START, MAGIC);

@@ -24,7 +24,7 @@ impl Estimate {
         if other.error < self.error { other } else { self }
     }
 
-    /// Whether the counters may well be equal.
+    /// Returns whether the counters may well be equal.
     pub const fn is_agreement(self) -> bool {
         self.offset.unsigned_abs() <= self.error
     }

@@ -12,7 +12,7 @@ pub const SHARED_ROUNDS: u32 = 6;
 /// What one exchange may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For one answer; longer than this and whoever was asked is gone.
+    /// For one answer; longer than this and the CPU that was asked is gone.
     pub answer: u64,
     /// For the first one, which may have to wait for its turn.
     pub first: u64,
@@ -31,12 +31,12 @@ pub enum Progress {
     Asleep {
         /// By the asker's clock.
         until: u64,
-        /// Whoever is asked may not know of this question yet: call it.
+        /// The CPU that is asked may not know of this question yet: call it.
         must_call: bool,
     },
     /// All answers are there.
     Done(Estimate),
-    /// An answer took longer than its limit: whoever was asked is gone.
+    /// An answer took longer than its limit: the CPU that was asked is gone.
     Unanswered,
 }
 
@@ -48,9 +48,9 @@ pub struct Measurement {
     rounds: u32,
     rounds_left: u32,
     best: Option<Estimate>,
-    /// Whoever is asked executes, as far as is known, and looks.
+    /// The CPU that is asked executes, as far as is known, and looks.
     is_attended: bool,
-    /// Whoever is asked has been called because of this question.
+    /// The CPU that is asked has been called because of this question.
     is_called: bool,
     is_first: bool,
 }
@@ -68,7 +68,7 @@ impl Measurement {
         Self { whom, asked_at: now, rounds, rounds_left, best: None, is_attended, is_called, is_first }
     }
 
-    /// Who is asked.
+    /// The CPU that is asked.
     pub fn whom(&self) -> u32 {
         self.whom
     }
@@ -106,7 +106,7 @@ impl Measurement {
         Progress::Asleep { until: self.asked_at.wrapping_add(limit), must_call }
     }
 
-    /// Turns to another CPU, forgetting what the first said. `false` if the first has begun to answer.
+    /// Turns to another CPU, forgetting what the first reported. `false` if the first has begun to answer.
     pub fn redirect(&mut self, exchange: &Exchange, whom: u32, now: u64) -> bool {
         let is_redirected = exchange.redirect(self.whom, whom);
         if is_redirected {

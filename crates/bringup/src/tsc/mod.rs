@@ -62,7 +62,7 @@ impl SyncPlan {
         if self.shares_cpus { SHARED_ROUNDS } else { ROUNDS }
     }
 
-    /// Whether CPUs will probably have to be measured, so that those already settled had better stay to answer.
+    /// Returns whether CPUs will probably have to be measured, so that those already settled had better stay to answer.
     pub const fn expects_exchanges(&self, is_one_package: bool) -> bool {
         match self.mode {
             Mode::Auto => !(self.is_invariant && self.boot_adjust.is_some() && is_one_package),
@@ -81,7 +81,7 @@ pub enum Decision {
     Measure,
 }
 
-/// Whether a CPU with this `IA32_TSC_ADJUST`, in the boot CPU's package or not, must be measured (Intel SDM
+/// Returns whether a CPU with this `IA32_TSC_ADJUST`, in the boot CPU's package or not, must be measured (Intel SDM
 /// vol 3, section 18.17.3: the register holds the sum of everything that was ever written to the counter since reset).
 pub fn decide(plan: &SyncPlan, is_same_package: bool, adjust: Option<u64>) -> Decision {
     let is_proven = plan.is_invariant && is_same_package && adjust.is_some() && adjust == plan.boot_adjust;

@@ -8,7 +8,7 @@ use super::format::{
     at,
 };
 
-/// What is to be told.
+/// What is to be reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Account<'a> {
     /// The host's version, as `0.1.0`.
@@ -37,7 +37,7 @@ impl fmt::Display for TooSmall {
 
 impl core::error::Error for TooSmall {}
 
-/// Writes an epitaph to the beginning of `page`, and says how many bytes it takes.
+/// Writes an epitaph to the beginning of `page`, and returns how many bytes it takes.
 ///
 /// `log` shows its lines, without their ends, from the oldest to the newest; it is asked twice, and the newest lines
 /// that fit are kept. Until the checksum is there, which comes last, there is no epitaph in `page`.
@@ -86,7 +86,7 @@ fn write_header(page: &mut [u8], account: &Account<'_>) {
     }
 }
 
-/// Writes the newest lines that fit, and says how many bytes they take.
+/// Writes the newest lines that fit, and returns how many bytes they take.
 fn write_tail(room: &mut [u8], log: &mut impl FnMut(&mut dyn FnMut(&dyn fmt::Display))) -> usize {
     let mut total = 0;
     log(&mut |line| total += measure(line));
@@ -113,7 +113,7 @@ fn measure(line: &dyn fmt::Display) -> usize {
     count.0
 }
 
-/// Writes as much text as fits whole characters, and says how many bytes.
+/// Writes as much text as fits whole characters, and returns how many bytes.
 fn text(room: &mut [u8], text: fmt::Arguments<'_>) -> usize {
     let mut into = Bounded { bytes: room, used: 0 };
     let _ = into.write_fmt(text);

@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicU8, Ordering, pause};
 
-/// What a block's records say.
+/// What a block's records state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Content {
@@ -56,7 +56,7 @@ impl Block {
         self.0.store(content as u8, Ordering::Release);
     }
 
-    /// What it holds; waits for a writer.
+    /// Returns what it holds; waits for a writer.
     pub(super) fn content(&self) -> Content {
         loop {
             match self.0.load(Ordering::Acquire) {

@@ -19,7 +19,7 @@ impl Zone<'_> {
         (first + GIB_BLOCKS <= self.blocks()).then_some(first)
     }
 
-    /// Where the 1 GiB frame ends whose first block this is; `None` if it is none's.
+    /// Returns where the 1 GiB frame ends whose first block this is; `None` if it is none's.
     pub(super) fn end_of_gib(&self, number: usize) -> Option<usize> {
         self.gib_of(number).filter(|first| *first == number).map(|first| first + GIB_BLOCKS)
     }
@@ -58,7 +58,7 @@ impl Zone<'_> {
         written
     }
 
-    /// Who has the 1 GiB frame that this block is in.
+    /// Returns the owner of the 1 GiB frame that this block is in.
     pub(super) fn gib_state(&self, number: usize) -> FrameState {
         let first = self.gib_of(number).unwrap_or(number);
         self.record(first * BLOCK_RECORDS).map_or(FrameState::Absent, Record::state)

@@ -18,7 +18,7 @@ pub struct Record([AtomicU64; WORDS]);
 const _: () = assert!(cfg!(test) || size_of::<Record>() as u64 == RECORD_BYTES);
 
 impl Default for Record {
-    /// One that nobody has written: what it says is of no matter.
+    /// One that nobody has written: what it reports is of no matter.
     fn default() -> Self {
         Self(core::array::from_fn(|_| AtomicU64::new(u64::MAX)))
     }
@@ -40,7 +40,7 @@ impl Record {
         h.store(0, Ordering::Relaxed);
     }
 
-    /// Who has the frame.
+    /// The owner of a frame.
     pub(super) fn state(&self) -> FrameState {
         FrameState::from_number(self.0[0].load(Ordering::Relaxed) as u8)
     }

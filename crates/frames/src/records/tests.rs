@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of the race for a block: its first change of hands against whoever writes what was deferred.
+//! Every interleaving of the race for a block: its first change of hands against the CPU that writes what was deferred.
 
 use loom::model;
 use loom::sync::Arc;
@@ -35,7 +35,7 @@ impl Pair {
         before
     }
 
-    /// Whoever is idle writes the block, if nobody has; says whether it was written here.
+    /// An idle CPU writes the block, if nobody has; returns whether it was written here.
     fn write_absent(&self) -> bool {
         let is_mine = self.block.claim_absent();
         if is_mine {
@@ -85,7 +85,7 @@ fn of_several_who_would_write_a_block_one_does() {
 }
 
 #[test]
-fn whoever_finds_a_block_ready_finds_all_of_it() {
+fn a_reader_that_finds_a_block_ready_finds_all_of_it() {
     model(|| {
         let pair = Pair::new();
         let other = pair.clone();

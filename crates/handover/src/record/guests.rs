@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record says of guests: checked against each other and against the memory that the machine has.
+//! What a record states of guests: checked against each other and against the memory that the machine has.
 
 use units::{PhysAddr, PhysRange};
 
@@ -20,7 +20,7 @@ impl<'a> Record<'a> {
         self.guest_memory.iter().filter(move |memory| is_of(memory, guest, purpose))
     }
 
-    /// Where a block of a guest is, or of one of its vCPUs.
+    /// Returns where a block of a guest is, or of one of its vCPUs.
     pub fn block_of(&self, kind: BlockKind, guest: u32, vcpu: u32) -> Option<BlockPlace> {
         let numbers = |block: &BlockPlace| (block.kind.get(), block.guest.get(), block.vcpu.get());
         self.blocks.iter().find(|block| numbers(block) == (kind as u32, guest, vcpu))

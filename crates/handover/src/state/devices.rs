@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the vCPUs of a guest share: its devices, and what it was told when it booted.
+//! What the vCPUs of a guest share: its devices, and what it was shown when it booted.
 
 use zerocopy::little_endian::{I64, U16, U32, U64};
 
@@ -15,7 +15,7 @@ pub const IOAPIC_PINS: usize = 24;
 pub const CONFIG_BYTES: usize = 256;
 
 plain! {
-    /// What a guest was told when it booted and must be told for as long as it runs.
+    /// What a guest was shown when it booted and must be shown for as long as it runs.
     pub struct Policy since 2 {
         /// Wall clock at the guest's time 0, since 1970.
         pub boot_unix_ns: U64 as "ns",
@@ -181,7 +181,7 @@ flags! {
     pub mod serial_flag: u8, since 2 {
         /// A byte was lost and the guest has not read so yet.
         OVERRUN = 0,
-        /// The transmitter ran empty and the guest has not been told yet.
+        /// The transmitter ran empty and the guest has not been notified yet.
         TRANSMIT_EMPTY = 1,
     }
 }

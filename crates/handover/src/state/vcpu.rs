@@ -34,13 +34,13 @@ plain! {
         pub turn: Turn as "piece",
         /// How often it left the guest, by reason; unused ones are zero.
         pub counters: [U64; COUNTERS] as "count",
-        /// What whoever watches it has found.
+        /// What its monitor has found.
         pub watch: Watch as "piece" since 3,
         /// Its performance counters; zero where it has none.
         pub pmu: Pmu as "piece" since 3,
-        /// What speculation it has held back; zero where it was told of no such register.
+        /// What speculation it has held back; zero where it was informed of no such register.
         pub speculation: Speculation as "piece" since 4,
-        /// Second NMIs, of those that are told of elsewhere.
+        /// Second NMIs, of those that are reported elsewhere.
         pub more_nmis: MoreNmis as "piece" since 4,
     }
 
@@ -59,7 +59,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// What whoever watches a guest from outside has found of a vCPU, and does about it.
+    /// What a guest's monitor has found of a vCPU, and does about it.
     pub struct Watch since 3 {
         /// It rests until then, with [`watch_flag::RESTS`]; else 0.
         pub rests_until: U64 as "ticks",
@@ -169,7 +169,7 @@ plain! {
         pub clock_area: U64 as "register",
         /// Steal time: the MSR's value.
         pub steal_area: U64 as "register",
-        /// Stolen time that the guest was told of.
+        /// Stolen time that the guest was informed of.
         pub steal_told_ns: U64 as "ns",
         /// Stolen time when last heard of.
         pub stolen_ns: U64 as "ns",
@@ -211,7 +211,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// A vCPU's share of a real one, for whoever schedules it.
+    /// A vCPU's share of a real one, for the scheduler above it.
     pub struct Turn since 2 {
         /// For how long others had its CPUs while it wanted to run.
         pub stolen_ticks: U64 as "ticks",

@@ -96,7 +96,7 @@ impl Elf {
     }
 }
 
-/// Why the spoilt image is refused.
+/// Returns why the spoilt image is refused.
 fn refused(spoil: impl FnOnce(&mut Elf)) -> ImageError {
     let mut elf = Elf::new();
     spoil(&mut elf);

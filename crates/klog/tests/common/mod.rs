@@ -69,7 +69,7 @@ pub fn records(ring: &impl Memory, reach: Reach) -> Vec<Owned> {
     }
 }
 
-/// What a copied record says.
+/// Returns what a copied record states.
 pub fn text_of(copied: &Copied) -> String {
     copied.record(0, CLOCK).text.to_owned()
 }

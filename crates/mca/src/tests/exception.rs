@@ -44,7 +44,7 @@ fn memory_that_a_guest_used_costs_that_guest_alone() {
 }
 
 #[test]
-fn memory_that_nobody_has_used_costs_its_owner_whoever_was_interrupted() {
+fn memory_that_nobody_has_used_costs_its_owner_whichever_code_was_interrupted() {
     for (model, _, unused) in containing() {
         for context in [Context::Host, Context::Guest] {
             let mut model = model.clone();
@@ -67,7 +67,7 @@ fn memory_that_the_host_used_ends_it() {
 }
 
 #[test]
-fn a_corrupt_cpu_ends_the_host_whoever_was_interrupted() {
+fn a_corrupt_cpu_ends_the_host_whichever_code_was_interrupted() {
     for (mut model, used, _) in containing() {
         model.inject(1, used | Status::CONTEXT_CORRUPT, 0x5000);
         assert_eq!(fatal(&mut model, Context::Guest, true), Why::ContextCorrupt);

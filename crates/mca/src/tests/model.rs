@@ -35,7 +35,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Intel's: the status says what is to be done.
+    /// Intel's: the status states what is to be done.
     pub fn with_flags(banks: u32) -> Self {
         Self::new(banks, 1 << 24 | 1 << 8, 0)
     }
@@ -97,7 +97,7 @@ impl Model {
         self
     }
 
-    /// Whether no #MC is being handled any more.
+    /// Returns whether no #MC is being handled any more.
     pub fn is_done(&self) -> bool {
         self.values[&MCG_STATUS] == 0
     }

@@ -29,7 +29,8 @@ fn model() -> impl Strategy<Value = Model> {
 }
 
 proptest! {
-    /// Whatever the banks hold: who goes on was not corrupt, and nothing that is uncorrected is left in a bank or lost.
+    /// Whatever the banks hold: a guest that goes on was not corrupt, and nothing that is uncorrected is left in a bank
+    /// or lost.
     #[test]
     fn nobody_goes_on_who_may_be_corrupt(model in model(), in_guest: bool, is_restartable: bool) {
         let context = if in_guest { Context::Guest } else { Context::Host };

@@ -21,7 +21,7 @@ pub const LEGACY_COUNTERS: u8 = 4;
 /// Counters with it.
 pub const EXTENDED_COUNTERS: u8 = 6;
 
-/// What CPUID says: leaf 0x8000_0001 ECX bit 23, leaf 0x8000_0022.
+/// What CPUID reports: leaf 0x8000_0001 ECX bit 23, leaf 0x8000_0022.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The counters have the extension's registers.
@@ -72,7 +72,7 @@ impl Description {
         Self { is_extended, has_global, counters, counts_reference: family >= 0x19 }
     }
 
-    /// What these counters are called.
+    /// Returns what these counters are called.
     pub const fn name(&self) -> &'static str {
         match (self.is_extended, self.has_global) {
             (false, _) => "perfctr",
@@ -81,7 +81,7 @@ impl Description {
         }
     }
 
-    /// The register that says what a counter counts.
+    /// The register that states what a counter counts.
     pub(super) const fn select(&self, counter: Counter) -> u32 {
         let number = counter.index() as u32;
         if self.is_extended { SELECT + 2 * number } else { LEGACY_SELECT + number }

@@ -8,11 +8,11 @@ use super::unusable::Unusable;
 use crate::event::{What, select};
 use crate::{Counter, Event, Msrs};
 
-/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the CPU tells
+/// Tries the first counter, and leaves it as it was. For the host with EFER.SVME set, without which the CPU reports
 /// no guest's time from the host's; `wait` takes some microseconds.
 ///
 /// # Errors
-/// [`Unusable`] says what is wrong with it.
+/// [`Unusable`] states what is wrong with it.
 pub fn probe(msrs: &mut impl Msrs, description: &Description, wait: impl FnMut()) -> Result<(), Unusable> {
     let first = Counter::general(0);
     let (select, value) = (description.select(first), description.value(first));

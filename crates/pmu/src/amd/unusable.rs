@@ -8,7 +8,7 @@ use core::fmt;
 pub enum Unusable {
     /// It is nobody's CPU of whom this is known.
     OtherMaker,
-    /// CPUID says that there are none.
+    /// CPUID reports that there are none.
     NoCounters,
     /// A register does not keep what is written.
     Forgetful,

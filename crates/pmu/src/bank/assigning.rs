@@ -121,8 +121,8 @@ impl<B: Backend> Bank<B> {
         self.work.created += 1;
     }
 
-    /// All events that are to count are given counters again; who has to move does, and those that rest make way.
-    /// `are_out`: nothing is in the counters.
+    /// All events that are to count are given counters again; an event that has to move does, and those that rest make
+    /// way. `are_out`: nothing is in the counters.
     pub(super) fn schedule(&mut self, are_out: bool) {
         self.work.scheduled += 1;
         self.stop_all();

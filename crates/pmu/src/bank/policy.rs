@@ -27,7 +27,7 @@ impl core::str::FromStr for Policy {
     }
 }
 
-/// How often what was done, for whoever measures.
+/// How often what was done, for benches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Work {
     /// Events that were given to a counter.

@@ -5,7 +5,7 @@ use super::{Bank, HostEvent, Policy, SLOTS, slots};
 use crate::{Backend, CounterSet};
 
 impl<B: Backend> Bank<B> {
-    /// Which slots have overflowed since this was last asked.
+    /// Returns which slots have overflowed since this was last asked.
     pub fn take_overflows(&mut self) -> u16 {
         if !self.is_in {
             return 0;
@@ -48,8 +48,8 @@ impl<B: Backend> Bank<B> {
         self.start_wanted();
     }
 
-    /// Its turn ends: what the counters say is kept, and nothing of it is left in them, unless they are its own anyway.
-    /// Overflows have been taken.
+    /// Its turn ends: what the counters state is kept, and nothing of it is left in them, unless they are its own
+    /// anyway. Overflows have been taken.
     pub fn switch_out(&mut self) {
         if !self.is_in {
             return;
@@ -67,7 +67,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// What the counters say is kept, and they are left.
+    /// What the counters state is kept, and they are left.
     pub(super) fn save(&mut self) {
         self.stop_all();
         for slot in slots(self.present) {

@@ -19,7 +19,7 @@ impl<B: Backend> VirtualPmu<B> {
             Register::Counter(slot) => self.bank.write(slot, cut(value)),
             Register::GlobalControl => self.set_global_control(value & GLOBAL_WRITABLE),
             Register::GlobalClear => self.global_status &= !value,
-            // It is told, not set.
+            // It is reported, not set.
             Register::GlobalStatus => {}
             Register::ShortCounter(_) | Register::FixedControl | Register::Capabilities | Register::DebugControl => {
                 return Err(Refused);

@@ -29,7 +29,7 @@ impl Filter {
         }
     }
 
-    /// Whether this event may be counted.
+    /// Returns whether this event may be counted.
     #[inline]
     pub fn allows(&self, (select, unit): (u16, u8)) -> bool {
         !self.is_list || self.allowed.iter().take(self.count.into()).any(|&allowed| allowed == key(select, unit))

@@ -45,7 +45,7 @@ pub(super) fn slot_of_rdpmc(counter: u32) -> Option<usize> {
     }
 }
 
-/// What a counter of fixed purpose is to count, and the number under which a filter knows it.
+/// Returns what a counter of fixed purpose is to count, and the number under which a filter knows it.
 pub(super) fn fixed_event(control: u64, counter: usize) -> Option<(Event, (u16, u8))> {
     let field = control >> (4 * counter);
     let modes = Modes { kernel: field & 1 != 0, user: field & 2 != 0 };
@@ -66,7 +66,8 @@ pub(super) const fn fixed_interrupts(control: u64, counter: usize) -> bool {
     control >> (4 * counter) & 1 << 3 != 0
 }
 
-/// What leaf 0xA of CPUID says: EAX, EBX, EDX. `unavailable` has the events of table 20-1 that cannot be counted.
+/// Returns what leaf 0xA of CPUID reports: EAX, EBX, EDX. `unavailable` has the events of table 20-1 that cannot be
+/// counted.
 pub const fn leaf(unavailable: u32) -> (u32, u32, u32) {
     const VERSION: u32 = 2;
     /// Events that EBX speaks of.

@@ -4,7 +4,7 @@
 use super::numbering::INTEL_GENERAL;
 use crate::SLOTS;
 
-/// All that the guest can see of its counters, and what is still to be told to it.
+/// All that the guest can see of its counters, and what is still to be reported to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the names are the manual's")]
 pub struct State {

@@ -159,12 +159,12 @@ impl<M: Msrs + Clone> IntelGuest<M> {
         }
     }
 
-    /// Whether an interrupt is to be raised, once.
+    /// Returns whether an interrupt is to be raised, once.
     pub fn take_interrupt(&mut self) -> bool {
         self.pmu.take_interrupt() | core::mem::take(&mut self.interrupts)
     }
 
-    /// What of a shared register is not the counters'.
+    /// Returns what of a shared register is not the counters'.
     fn shared_bits(&self, number: u32) -> u64 {
         match number {
             CAPABILITIES => self.capabilities,

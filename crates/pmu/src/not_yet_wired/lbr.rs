@@ -27,7 +27,7 @@ const ENABLE: u64 = 1;
 /// What an entry's information can have: cycles, and from the branch's kind on all.
 const INFO_WRITABLE: u64 = 0xff00_0000_0000_ffff;
 
-/// What CPUID leaf 0x1C says.
+/// What CPUID leaf 0x1C states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// A bit for each number of entries that can be chosen: 8, 16, … 64.
@@ -184,7 +184,7 @@ impl Lbr {
     }
 }
 
-/// Which of an entry's registers this is, and whose.
+/// Returns which of an entry's registers this is, and whose.
 fn place(number: u32) -> Option<(u32, usize)> {
     let bank = number & !0xff;
     let at = (number & 0xff) as usize;

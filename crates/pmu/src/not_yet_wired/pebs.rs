@@ -3,8 +3,8 @@
 //! its user's memory, without an interrupt until the buffer is nearly full (Intel SDM vol. 3, sections 20.6.2.4
 //! and 20.9).
 //!
-//! The addresses are the user's own linear ones, translated as its accesses are: what it says there is read and written
-//! with its rights, by the CPU alone, and never checked here. That holds only while the user runs, so PEBS is
+//! The addresses are the user's own linear ones, translated as its accesses are: what it reports there is read and
+//! written with its rights, by the CPU alone, and never checked here. That holds only while the user runs, so PEBS is
 //! off whenever it does not ([`Pebs::leave`]). And the records are by the CPU's numbers of counters: only those
 //! count for the user whose event is on the counter of the same number, else another's event would write into its
 //! memory.
@@ -28,7 +28,7 @@ use number::*;
 /// IA32_PERF_GLOBAL_STATUS: the buffer is full as far as its user wants to know. Written to the clear register, it
 /// clears it.
 pub const STATUS_BUFFER: u64 = 1 << 62;
-/// IA32_PERFEVTSEL: a counter's records are as [`number::DATA_CONFIG`] says, not the shortest.
+/// IA32_PERFEVTSEL: a counter's records are as [`number::DATA_CONFIG`] states, not the shortest.
 pub const SELECT_ADAPTIVE: u64 = 1 << 34;
 
 /// The same bit of a counter of fixed purpose, in its control register.
@@ -47,7 +47,7 @@ pub struct Description {
     pub has_branches: bool,
 }
 
-/// Where it is said whether a guest can be given PEBS.
+/// Where it is reported whether a guest can be given PEBS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enumeration {
     /// CPUID leaf 1.
@@ -58,15 +58,15 @@ pub struct Enumeration {
     pub capabilities: u64,
     /// IA32_MISC_ENABLE.
     pub misc_enable: u64,
-    /// A record that meets a page missing in the nested tables waits for it, as any access does. No register says so:
-    /// Ice Lake's server CPUs and later ones do. On others a guest could lose records by it, or stop the
+    /// A record that meets a page missing in the nested tables waits for it, as any access does. No register states
+    /// this: Ice Lake's server CPUs and later ones do. On others a guest could lose records by it, or stop the
     /// CPU.
     pub survives_nested_faults: bool,
 }
 
 impl Description {
-    /// `None` where a guest cannot have it. Only the adaptive records of format 4 and later are known here: whoever has
-    /// the faults in hand has those.
+    /// `None` where a guest cannot have it. Only the adaptive records of format 4 and later are known here: the CPU
+    /// that has the faults in hand has those.
     pub const fn find(
         enumeration: &Enumeration,
         counters: CounterSet,
@@ -101,7 +101,7 @@ pub struct Pebs {
     enable: u64,
     data_config: u64,
     ds_area: u64,
-    /// Its buffer has been told to be full.
+    /// Its buffer has been reported as full.
     is_full: bool,
     /// Its addresses are in the CPU.
     is_loaded: bool,
@@ -178,7 +178,7 @@ impl Pebs {
         msrs.write(ENABLE, live);
     }
 
-    /// It does not run any more: before anything else uses linear addresses. Says whether an interrupt is due.
+    /// It does not run any more: before anything else uses linear addresses. Returns whether an interrupt is due.
     pub fn leave(&mut self, msrs: &mut impl Msrs) -> bool {
         if !self.is_loaded {
             return false;

@@ -3,9 +3,9 @@
 //! the others went (Intel SDM vol. 3, section 20.3.9.3).
 //!
 //! The CPU gives each share in eight bits, as a fraction of what has been counted since both registers were
-//! written. Whoever puts such a share back at a switch rounds again each time, and loses a turn too short to move it.
-//! So here the CPU begins each time with nothing, and what it says is added up as slots, which do not round: the
-//! sum is off by no more than the shares' own last bit, after however many switches.
+//! written. A scheduler that puts such a share back at a switch rounds again each time, and loses a turn too short to
+//! move it. So here the CPU begins each time with nothing, and what it reports is added up as slots, which do not
+//! round: the sum is off by no more than the shares' own last bit, after however many switches.
 
 use crate::intel::number::{FIXED_CONTROL, FIXED_COUNTER, GLOBAL_CONTROL};
 use crate::refused::Refused;
@@ -37,7 +37,7 @@ const PARTS: usize = 8;
 const FULL: u64 = 0xff;
 const WIDTH: Width = Width::USUAL;
 
-/// Whether a CPU has them: leaf 0xA's EDX and IA32_PERF_CAPABILITIES.
+/// Returns whether a CPU has them: leaf 0xA's EDX and IA32_PERF_CAPABILITIES.
 pub const fn is_present(leaf_a_edx: u32, capabilities: u64) -> bool {
     const AVAILABLE: u64 = 1 << 15;
     leaf_a_edx & 0x1f > 3 && capabilities & AVAILABLE != 0
@@ -129,7 +129,7 @@ impl Topdown {
         change(msrs, GLOBAL_CONTROL, GLOBAL, self.global);
     }
 
-    /// It does not run any more: what it has counted is its own. Says whether an interrupt is due.
+    /// It does not run any more: what it has counted is its own. Returns whether an interrupt is due.
     pub fn leave(&mut self, msrs: &mut impl Msrs) -> bool {
         if !self.is_loaded {
             return false;

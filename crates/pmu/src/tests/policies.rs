@@ -117,7 +117,7 @@ fn steps() -> impl Strategy<Value = (Vendor, Vec<Step>)> {
 }
 
 proptest! {
-    /// The baseline and the improvement are one mechanism: a guest cannot tell them apart.
+    /// The baseline and the improvement are one mechanism: a guest cannot report them apart.
     #[test]
     fn both_policies_count_the_same((vendor, steps) in steps()) {
         let mut guests = [guest(vendor, Policy::Direct), guest(vendor, Policy::Reprogram)];

@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_comes_first_is_never_left_out_for_a_later_one(able in proptest::array::uniform6(0u64..32)) {
+    fn an_earlier_event_is_never_left_out_for_a_later_one(able in proptest::array::uniform6(0u64..32)) {
         let able = able.map(CounterSet);
         for count in 1..EVENTS {
             let mut fewer = [CounterSet::EMPTY; EVENTS];

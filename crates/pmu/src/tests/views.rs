@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is shown of a guest's counters to whoever looks from outside.
+//! What is shown of a guest's counters to an observer outside the guest.
 
 use std::vec::Vec;
 

@@ -8,14 +8,14 @@ use crate::pace::Ticks;
 use crate::weight::Weight;
 
 impl<const N: usize> RunQueue<N> {
-    /// Who is to run from now on; `None`: nobody wants to. The running entity stays until its slice is over, unless a
-    /// sleeper that woke is to have the CPU at once. Not inlined: the same code for whoever calls it.
+    /// The entity that runs from now on; `None`: nobody wants to. The running entity stays until its slice is over,
+    /// unless a sleeper that woke is to have the CPU at once. Not inlined: the same code for every caller.
     #[inline(never)]
     pub fn pick(&mut self, now: Ticks) -> Option<Choice> {
         self.account(now);
         let yielded = core::mem::take(&mut self.yielded);
         if let Some(slot) = self.running {
-            if self.stays(slot) {
+            if self.keeps_running(slot) {
                 return Some(Choice { slot, slice_end: self.slice_end });
             }
             self.waiting |= 1 << slot;
@@ -39,7 +39,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Somebody else had the CPU since the queue was last told of the time: whoever runs calls that stolen, and
+    /// Somebody else had the CPU since the queue last learned the time: the entity that runs calls that stolen, and
     /// is not charged.
     pub fn lose(&mut self, now: Ticks) {
         if now <= self.now {
@@ -61,10 +61,10 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Whether the running entity keeps the CPU; gives its slice an end when others have come, and none when they
-    /// have gone.
+    /// Returns whether the running entity keeps the CPU; gives its slice an end when others have come, and none when
+    /// they have gone.
     #[inline]
-    fn stays(&mut self, slot: usize) -> bool {
+    fn keeps_running(&mut self, slot: usize) -> bool {
         if self.waiting == 0 {
             (self.slice_end, self.preempt) = (None, false);
             return true;

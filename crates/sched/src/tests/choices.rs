@@ -17,7 +17,7 @@ fn an_empty_or_sleeping_queue_chooses_nobody() {
 }
 
 #[test]
-fn whoever_yields_goes_behind_its_peers() {
+fn an_entity_that_yields_goes_behind_its_peers() {
     let mut cpu = Cpu::<3>::with_weights(&[100, 100, 100]);
     let mut order = std::vec::Vec::new();
     for _ in 0..6 {
@@ -30,7 +30,7 @@ fn whoever_yields_goes_behind_its_peers() {
 }
 
 #[test]
-fn whoever_yields_is_passed_over_once_even_if_all_others_are_far_ahead() {
+fn an_entity_that_yields_is_passed_over_once_even_if_all_others_are_far_ahead() {
     let mut cpu = Cpu::<2>::with_weights(&[1024, 1]);
     while cpu.pick().unwrap().slot != 1 {
         cpu.now += MS;
@@ -42,7 +42,7 @@ fn whoever_yields_is_passed_over_once_even_if_all_others_are_far_ahead() {
 }
 
 #[test]
-fn whoever_yields_alone_runs_on() {
+fn an_entity_that_yields_alone_runs_on() {
     let mut cpu = Cpu::<2>::with_weights(&[100]);
     cpu.pick();
     cpu.queue.yield_now(0, Ticks(5));

@@ -18,8 +18,8 @@ fn fairness_error(weights: &[u32], duration: u64, exit_ticks: u64) -> f64 {
     weights.iter().enumerate().map(error).fold(0.0, f64::max)
 }
 
-/// How long an entity of this weight may have to wait: for as long as the others need to catch up with one slice of it,
-/// and for the slice of each.
+/// Returns how long an entity of this weight may have to wait: for as long as the others need to catch up with one
+/// slice of it, and for the slice of each.
 fn longest_wait(weights: &[u32], weight: u32) -> u64 {
     let total: u32 = weights.iter().sum();
     let slice = |weight: u32| (PERIOD_MS * MS * u64::from(weight) / u64::from(total)).max(LEAST_SLICE_MS * MS);

@@ -129,8 +129,8 @@ fn happening() -> impl Strategy<Value = Happening> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whoever wakes, sleeps and yields around them, those that always want to run are apart by no more than a slice
-    /// and what each yield gives away, in time divided by weight.
+    /// Whichever entity wakes, sleeps and yields around them, those that always want to run are apart by no more than a
+    /// slice and what each yield gives away, in time divided by weight.
     #[test]
     fn those_that_never_sleep_share_by_weight_whatever_others_do(
         weights in prop::collection::vec(20_u32..=1024, 8),

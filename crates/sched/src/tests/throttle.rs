@@ -28,7 +28,7 @@ fn a_throttled_entity_rests_first_and_then_runs_for_its_allowance() {
 
 /// It has a delay of a millisecond at a time, each beginning when it sees that the last has ended.
 #[test]
-fn whoever_counts_milliseconds_loses_a_fifth_of_them_at_most() {
+fn an_entity_that_counts_milliseconds_loses_a_fifth_of_them_at_most() {
     let mut throttle = Throttle::new(MS, Sliver::EveryMillisecond, Ticks(0));
     let (mut now, mut delay_began, mut counted) = (0, 0, 0);
     while now < 1000 * MS {

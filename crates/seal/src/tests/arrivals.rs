@@ -55,8 +55,8 @@ fn a_file_is_abandoned_when_nothing_comes() {
 }
 
 proptest! {
-    /// Whatever is lost, repeated or reordered: a sender that goes on from where it is told gets all of it across, and
-    /// nothing else ever counts as whole.
+    /// Whatever is lost, repeated or reordered: a sender that goes on from where it is asked to gets all of it across,
+    /// and nothing else ever counts as whole.
     #[test]
     fn any_line_gets_the_file_across_in_the_end(
         file in prop::collection::vec(any::<u8>(), 1..300),

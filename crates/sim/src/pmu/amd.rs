@@ -84,7 +84,7 @@ impl AmdPmu {
         }
     }
 
-    /// Whether nothing of anybody is left in the counters.
+    /// Returns whether nothing of anybody is left in the counters.
     pub fn is_clear(&self) -> bool {
         let status = if self.generation == Generation::Global { 0 } else { self.global_status };
         *self == Self { interrupts: self.interrupts, global_status: status, ..Self::new(self.generation) }

@@ -45,7 +45,7 @@ impl IntelPmu {
         }
     }
 
-    /// What a counter, by its bit in the global registers, sees of what the CPU does.
+    /// Returns what a counter, by its bit in the global registers, sees of what the CPU does.
     pub(super) fn seen(&self, bit: usize, run: &Run) -> u64 {
         let (is_on, more) = match bit.checked_sub(FIRST_FIXED) {
             None => {
@@ -87,7 +87,7 @@ impl IntelPmu {
         }
     }
 
-    /// Whether nothing of anybody is left in the counters.
+    /// Returns whether nothing of anybody is left in the counters.
     pub fn is_clear(&self) -> bool {
         *self == Self { interrupts: self.interrupts, ..Self::default() }
     }

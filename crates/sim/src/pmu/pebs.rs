@@ -10,7 +10,7 @@ use super::activity::Activity;
 use super::lbr::LbrRing;
 use super::register::{Register, WIDTH_BITS};
 
-/// Memory as whoever runs sees it, by linear address, 8 bytes at a time. `None` is the user's page fault.
+/// Memory as the software that runs sees it, by linear address, 8 bytes at a time. `None` is the user's page fault.
 pub trait Linear {
     /// Reads.
     fn read(&mut self, address: u64) -> Option<u64>;

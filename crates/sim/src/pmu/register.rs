@@ -16,7 +16,7 @@ pub(super) struct Register {
 }
 
 impl Register {
-    /// Counts; says whether it has overflowed.
+    /// Counts; returns whether it has overflowed.
     pub fn advance(&mut self, more: u64) -> bool {
         let sum = self.value + more;
         self.value = sum & ((1 << WIDTH_BITS) - 1);
@@ -29,7 +29,7 @@ impl Register {
     }
 }
 
-/// Whether a select's mode bits count in this mode (bit 16: user, bit 17: kernel).
+/// Returns whether a select's mode bits count in this mode (bit 16: user, bit 17: kernel).
 pub(super) fn counts_in_mode(select: u64, run: &Run) -> bool {
     select & if run.is_kernel { 1 << 17 } else { 1 << 16 } != 0
 }

@@ -134,7 +134,7 @@ fn event((what, modes): (usize, u64)) -> Event {
     Event { modes: Modes::from_bits(modes), ..Event::of(EVENTS[what]) }
 }
 
-/// A user, and what its slots must say.
+/// A user, and what its slots must state.
 struct User<B> {
     bank: Bank<B>,
     is_guest: bool,
@@ -304,8 +304,8 @@ fn another_vendors_numbers_are_not_counted_as_ones_own() {
     assert_eq!((guest.read(0x4c1, 0), guest.read(0x4c2, 0)), (Ok(0), Ok(70)));
 }
 
-/// More events than counters: each has had its share after as many turns as there are events, and says for how much of
-/// it.
+/// More events than counters: each has had its share after as many turns as there are events, and states for how much
+/// of it.
 #[test]
 fn events_take_turns_where_there_are_too_few_counters() {
     let model = Rc::new(RefCell::new(AmdPmu::new(Generation::Legacy)));

@@ -7,8 +7,8 @@ pub(super) const ENABLE_SLOTS: u64 = 1 << 35;
 pub(super) const ENABLE_METRICS: u64 = 1 << 48;
 const FULL: u64 = 0xff;
 
-/// The registers. Inside, the parts of the slots are kept exactly; what a write of the shares says is all that is known
-/// then.
+/// The registers. Inside, the parts of the slots are kept exactly; what a write of the shares states is all that is
+/// known then.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Metrics {
     slots: Register,
@@ -17,7 +17,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Slots, and to which share each goes. Says whether the counter has overflowed.
+    /// Slots, and to which share each goes. Returns whether the counter has overflowed.
     pub fn count(&mut self, parts: [u64; 8], has_shares: bool) -> bool {
         let more = parts.iter().sum();
         if has_shares {

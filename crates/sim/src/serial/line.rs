@@ -64,12 +64,12 @@ impl Line {
         self.now_ns
     }
 
-    /// When the CPU will see an interrupt, if one is pending.
+    /// Returns when the CPU will see an interrupt, if one is pending.
     pub fn interrupt_at(&self) -> Option<u64> {
         self.interrupt_at_ns
     }
 
-    /// When the byte on the wire will have left.
+    /// Returns when the byte on the wire will have left.
     pub fn next_change(&self) -> Option<u64> {
         self.shifting.map(|(_, gone_at)| gone_at).filter(|&at| !self.is_dead_at(at))
     }

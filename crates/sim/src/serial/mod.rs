@@ -23,7 +23,8 @@ pub use line::Line;
 pub use print::{Outcome, Way, print};
 pub use setup::Setup;
 
-/// What `disks` disks say when they appear, six lines each, as the storm of the self-test does: 600 of them say 400 kB.
+/// Returns what `disks` disks say when they appear, six lines each, as the storm of the self-test does: 600 of them say
+/// 400 kB.
 pub fn storm(disks: usize) -> Vec<String> {
     const WHAT: [&str; 6] = [
         "2097152 512-byte logical blocks: 1 GiB",

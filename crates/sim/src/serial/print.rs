@@ -19,7 +19,7 @@ const GIVE_UP_NS: u64 = 5_000_000_000;
 pub enum Way {
     /// The CPU's loop, a fill at a time, when the UART interrupts for more.
     Interrupts,
-    /// Whoever logs, polling, a line at a time with interrupts masked: early boot, and what loggers did before.
+    /// The CPU that logs, polling, a line at a time with interrupts masked: early boot, and what loggers did before.
     Polling,
 }
 

@@ -69,7 +69,7 @@ pub fn simulate(machine: &Machine, setup: &Setup) -> Outcome {
     Outcome { summary, last_first_sign, cpus: fared.collect() }
 }
 
-/// What the previous image left: everybody at its mailbox. Empty where the policy wakes CPUs by interrupts.
+/// Returns what the previous image left: everybody at its mailbox. Empty where the policy wakes CPUs by interrupts.
 fn park_all(setup: &Setup) -> Vec<ParkSlot> {
     if setup.policy != Policy::Park {
         return Vec::new();

@@ -45,7 +45,8 @@ pub struct Setup {
     pub fates: Vec<(u32, Fate)>,
     /// Those brought up at first; `None` is all.
     pub wanted: Option<Vec<u32>>,
-    /// Those that come one by one once that is over; who was online leaves before. Not for broadcasts and mailboxes.
+    /// Those that come one by one once that is over; one that was online leaves before. Not for broadcasts and
+    /// mailboxes.
     pub later: Vec<u32>,
     /// Another seed draws other latencies from the same ranges.
     pub seed: u64,
@@ -77,7 +78,7 @@ impl Setup {
 pub struct Fared {
     /// Where it stands.
     pub state: State,
-    /// It takes work, whatever its state says.
+    /// It takes work, whatever its state states.
     pub takes_work: bool,
     /// What was found out about its clock.
     pub sync: ClockSync,
@@ -92,7 +93,7 @@ pub struct Fared {
 /// How a modelled bring-up went.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What bring-up itself says.
+    /// What bring-up itself states.
     pub summary: Summary,
     /// Ticks that the boot CPU waited for the last first sign of life.
     pub last_first_sign: u64,

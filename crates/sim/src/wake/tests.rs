@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn whoever_dies_however_the_others_go_online_and_the_wait_ends(
+    fn whichever_cpu_dies_however_the_others_go_online_and_the_wait_ends(
         way in 0usize..4,
         cpus in 2u32..90,
         fates in prop::collection::btree_map(1u32..90, any_fate(), 0..8),
@@ -253,7 +253,7 @@ proptest! {
             let fate = fates.iter().find(|(number, _)| *number == index).map_or(Fate::Healthy, |(_, fate)| *fate);
             prop_assert_eq!(fared.takes_work, fared.state == State::Online, "{} {:?}", index, fate);
             prop_assert!(fared.state.has_final_clock(), "{} {:?} is {}", index, fate, fared.state);
-            // Whoever is not bound to die is online; one that sleeps about as long as the limit may be either.
+            // The CPU that is not bound to die is online; one that sleeps about as long as the limit may be either.
             if !is_fatal(fate, policy) {
                 prop_assert_eq!(fared.state, State::Online, "{}: {:?}", index, fate);
             }

@@ -226,7 +226,7 @@ fn cpu<'a>(setup: &Setup, index: u32, random: &mut Random) -> Cpu<'a> {
         fate,
         activity: Activity::Asleep,
         skew,
-        // Whoever wrote to the counter left its trace.
+        // The CPU that wrote to the counter left its trace.
         adjust: setup.has_tsc_adjust.then_some(skew as u64),
         startups_to_lose: if let Fate::LosesStartups(count) = fate { count } else { 0 },
         resets_while_running: 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every schedule: from each state that any schedule leads to, each CPU may act next, or time may pass. States are
-//! told apart by all that is in them, so that waits make no endless path.
+//! distinguished by all that is in them, so that waits make no endless path.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;

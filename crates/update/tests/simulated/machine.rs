@@ -42,7 +42,8 @@ fn send((pending, lost): &(Cell<bool>, Cell<u32>)) {
     }
 }
 
-/// One CPU's view. Its number is its place plus one, its identifier twice that: whoever takes one for another fails.
+/// One CPU's view. Its number is its place plus one, its identifier twice that: the CPU that takes one for another
+/// fails.
 pub struct View<'a> {
     pub wires: &'a Wires,
     pub at: usize,

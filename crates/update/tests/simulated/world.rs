@@ -147,7 +147,7 @@ impl World {
         at.is_some()
     }
 
-    /// Whether the CPU cannot do anything now.
+    /// Returns whether the CPU cannot do anything now.
     fn is_held(&self, at: usize) -> bool {
         let now = self.wires.now.get();
         self.fault.iter().any(|fault| match *fault {
@@ -317,7 +317,7 @@ impl World {
         self.fail(at, Step::Meet)
     }
 
-    /// Whether the new image fails here, and how the CPU comes back; the inner `None`: it does not, by itself.
+    /// Returns whether the new image fails here, and how the CPU comes back; the inner `None`: it does not, by itself.
     fn fail(&mut self, at: usize, step: Step) -> Option<Option<Back>> {
         if self.cpus[at].passed.contains(&step) {
             return None;
@@ -349,7 +349,7 @@ impl World {
         }
     }
 
-    /// Whether every CPU runs its guests again, in the image that was decided for; panics if in another.
+    /// Returns whether every CPU runs its guests again, in the image that was decided for; panics if in another.
     pub fn is_over(&self) -> bool {
         let image = match self.words.verdict() {
             Verdict::Open => return false,

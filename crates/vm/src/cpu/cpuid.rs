@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CPUID tells a guest, as a pure function of what the host has.
+//! What CPUID shows a guest, as a pure function of what the host has.
 //!
 //! A [`CpuidTable`] is made once per guest from the host's leaves ([`CpuidSource`]) and the policy tables in
 //! [`features`]: a bit is shown as the host has it, always, or never; a bit that no table names is never shown. An exit
@@ -89,7 +89,7 @@ const INVARIANT_TSC: u32 = 1 << 8;
 /// Leaf 0x8000_001A: widths of the vector units.
 const VECTOR_WIDTHS: u32 = 0b111;
 
-/// Everything CPUID tells one guest.
+/// Everything CPUID shows one guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuidTable {
     basic: [CpuidResult; MOST_BASIC as usize + 1],
@@ -125,7 +125,7 @@ impl CpuidTable {
         table
     }
 
-    /// What CPUID returns. Never reads the host: fit for the exit path.
+    /// Returns what CPUID returns. Never reads the host: fit for the exit path.
     #[inline]
     pub fn lookup(&self, leaf: u32, subleaf: u32, view: &CpuidView) -> CpuidResult {
         let indexed = |leaves: &[CpuidResult], index: u32| leaves.get(index as usize).copied().unwrap_or_default();
@@ -170,7 +170,7 @@ impl CpuidTable {
             | if_shown(features::FFXSR, efer::FFXSR)
     }
 
-    /// The registers that control speculation, as far as the guest is told of them.
+    /// The registers that control speculation, as far as the guest is informed of them.
     pub fn speculation(&self) -> Speculation {
         let has = |bit: u32| self.extended[8].ebx & (1 << bit) != 0;
         let named = [(features::IBRS, 0), (features::STIBP, 1), (features::SSBD, 2), (features::PSFD, 7)];
@@ -187,7 +187,7 @@ impl CpuidTable {
         if view.has_no_apic { without_apic(leaf) } else { leaf }
     }
 
-    /// Whether the CPU that is shown is AMD's, or one like it.
+    /// Returns whether the CPU that is shown is AMD's, or one like it.
     pub fn is_amd(&self) -> bool {
         host_is_amd_like(&self.basic[0])
     }
@@ -260,7 +260,7 @@ fn without_apic(leaf: CpuidResult) -> CpuidResult {
     CpuidResult { edx: leaf.edx & !APIC, ..leaf }
 }
 
-/// AMD and Hygon count cores in leaf 0x8000_0008 and say so with CmpLegacy.
+/// AMD and Hygon count cores in leaf 0x8000_0008 and state this with CmpLegacy.
 fn host_is_amd_like(vendor: &CpuidResult) -> bool {
     let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
     matches!(name.as_flattened(), b"AuthenticAMD" | b"HygonGenuine")

@@ -106,12 +106,12 @@ impl SharedArea {
         Ok(Self { msr: value })
     }
 
-    /// What the MSR reads as.
+    /// Returns what the MSR reads as.
     pub fn msr(self) -> u64 {
         self.msr
     }
 
-    /// Where the area is; `None` while it is off.
+    /// Returns where the area is; `None` while it is off.
     pub fn address(self) -> Option<Gpa> {
         (self.msr & ENABLE != 0).then_some(Gpa(self.msr & ADDRESS))
     }
@@ -156,7 +156,7 @@ impl VcpuClock {
         Ok(())
     }
 
-    /// What the system time MSR reads as.
+    /// Returns what the system time MSR reads as.
     pub fn read_msr(&self) -> u64 {
         self.area.msr()
     }

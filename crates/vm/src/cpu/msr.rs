@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Model-specific registers, as a pure policy: [`classify`] says who answers for a register.
+//! Model-specific registers, as a pure policy: [`classify`] states who answers for a register.
 //!
 //! | class | who answers |
 //! |---|---|
@@ -40,7 +40,7 @@ pub const PAT_RESET: u64 = 0x0007_0406_0007_0406;
 /// DE_CFG: LFENCE serializes.
 pub const DE_CFG_LFENCE_SERIALIZES: u64 = 1 << 1;
 
-/// Who answers for a register.
+/// The part that answers for a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MsrClass {
     /// The CPU itself; see [`OWNED_BY_GUEST`].
@@ -114,7 +114,7 @@ pub const fn check_efer(current: u64, wanted: u64, cr0: u64, supported: u64) -> 
     Ok(wanted & !efer::LMA | current & efer::LMA)
 }
 
-/// Refuses bits of SPEC_CTRL that the guest is not told of, and the register where there is none.
+/// Refuses bits of SPEC_CTRL that the guest was not shown, and the register where there is none.
 pub fn check_spec_ctrl(value: u64, offered: Speculation) -> Result<(), GeneralProtection> {
     if offered.spec_ctrl != 0 && value & !offered.spec_ctrl == 0 { Ok(()) } else { Err(GeneralProtection) }
 }

@@ -15,7 +15,7 @@
 //! (Linux documentation, "KVM-specific MSRs", MSR_KVM_STEAL_TIME.) The number only ever grows, also when a kernel takes
 //! its CPU off line and on again, or another kernel takes over with an area of its own: a kernel that saw it
 //! shrink would take the difference for centuries. So it goes on from what the area holds, and time stolen while there
-//! is no area is not told.
+//! is no area is not reported.
 
 use core::sync::atomic::{Ordering, fence};
 
@@ -47,7 +47,7 @@ pub struct StealTimeState {
     pub msr: u64,
     /// The version last written.
     pub version: u32,
-    /// Nanoseconds that the guest has been told of.
+    /// Nanoseconds that the guest has been informed of.
     pub told_ns: u64,
     /// Nanoseconds stolen when last heard of.
     pub stolen_ns: u64,
@@ -70,12 +70,12 @@ impl StealTime {
         Ok(())
     }
 
-    /// What the MSR reads as: what was written.
+    /// Returns what the MSR reads as: what was written.
     pub fn read_msr(&self) -> u64 {
         self.state.msr
     }
 
-    /// The CPU has the real one again, of which others had `stolen_ns` in all so far: tells the guest, if it
+    /// The CPU has the real one again, of which others had `stolen_ns` in all so far: reports that to the guest, if it
     /// wants to know. An area outside of guest memory is the guest's loss: the error is for the log.
     pub fn publish(&mut self, memory: &impl GuestMemory, stolen_ns: u64) -> Result<(), OutOfRange> {
         let more_ns = stolen_ns.saturating_sub(self.state.stolen_ns);
@@ -118,7 +118,7 @@ impl StealTime {
         Ok(Self { state: *state })
     }
 
-    /// Where the area is; `None` while it is off. Its low six bits are zero.
+    /// Returns where the area is; `None` while it is off. Its low six bits are zero.
     fn area(&self) -> Option<Gpa> {
         (self.state.msr & ENABLE != 0).then_some(Gpa(self.state.msr & !(ENABLE | RESERVED)))
     }

@@ -152,7 +152,7 @@ impl Bus {
         &self.ioapic
     }
 
-    /// Whether there is a device with this tag.
+    /// Returns whether there is a device with this tag.
     pub fn has(&self, tag: Tag) -> bool {
         self.devices().any(|device| device.lock().tag() == tag)
     }

@@ -111,7 +111,7 @@ impl Cmos {
         }
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> CmosState {
         self.state.clone()
     }

@@ -107,7 +107,7 @@ impl Ioapic {
         }
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> IoapicState {
         self.state.clone()
     }

@@ -19,7 +19,7 @@
 //! | `timer` | one-shot, periodic, TSC deadline |
 //! | `vectors` | a set of 256 vectors |
 //!
-//! The timer counts ticks of the guest's TSC, one for one, before its divider: the frequency that a guest is told for
+//! The timer counts ticks of the guest's TSC, one for one, before its divider: the frequency that a guest is shown for
 //! the APIC's clock is the TSC's.
 
 mod access;
@@ -87,7 +87,7 @@ impl Lapic {
         self.highest_in_service = 0;
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> LapicState {
         self.state.clone()
     }

@@ -83,7 +83,7 @@ impl Outputs {
         self.request = Some(request);
     }
 
-    /// Whether there is nothing to carry out.
+    /// Returns whether there is nothing to carry out.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.messages.is_empty() && self.request.is_none()
@@ -105,7 +105,7 @@ impl Outputs {
         self.request.take()
     }
 
-    /// Whether the device keeps interrupts that found no room; once.
+    /// Returns whether the device keeps interrupts that found no room; once.
     pub fn take_has_more(&mut self) -> bool {
         core::mem::take(&mut self.has_more)
     }

@@ -141,7 +141,7 @@ impl PciBus {
         }
     }
 
-    /// What the data port at `offset` reaches.
+    /// Returns what the data port at `offset` reaches.
     fn behind_port(&self, offset: u8, size: AccessSize) -> Option<ConfigAccess> {
         let [register, slot, bus, _] = self.address.to_le_bytes();
         let is_reached = self.address & ADDRESS_ENABLE != 0 && bus == 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pvpanic device: a guest says that it has panicked.
+//! The pvpanic device: a guest reports that it has panicked.
 //!
 //! One byte-wide port (QEMU's `docs/specs/pvpanic`). A guest reads it to learn which events the host understands and
 //! writes the event that has happened, from its panic handler, with nothing else of it working any more. So the device
-//! needs no set-up and remembers what it was told.
+//! needs no set-up and remembers what it was shown.
 
 mod on_bus;
 
@@ -69,7 +69,7 @@ impl Pvpanic {
         self.state.last_event
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> PvpanicState {
         self.state.clone()
     }

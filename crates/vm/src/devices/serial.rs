@@ -3,7 +3,7 @@
 //!
 //! The wire behind it has no speed: a byte written is handed on at once, so the transmitter is always empty and the
 //! divisor and the line format are stored but mean nothing (every byte is carried with all its eight bits). Time does
-//! not pass between two bytes received either: the character time-out, which tells a driver of bytes below the FIFO's
+//! not pass between two bytes received either: the character time-out, which informs a driver of bytes below the FIFO's
 //! trigger level, has always run out already.
 //!
 //! A guest may do its worst: every register has a fixed set of bits, nothing allocates, and a byte that finds no room
@@ -90,13 +90,13 @@ impl Serial {
         Err(Full)
     }
 
-    /// How many more bytes can be received.
+    /// Returns how many more bytes can be received.
     pub fn room(&self) -> usize {
         let capacity = if self.fifos_are_on() { FIFO_BYTES } else { 1 };
         capacity.saturating_sub(self.state.received.len())
     }
 
-    /// Whether the UART asserts its interrupt line. On a PC the pin OUT2 gates it, and loopback holds that pin
+    /// Returns whether the UART asserts its interrupt line. On a PC the pin OUT2 gates it, and loopback holds that pin
     /// inactive.
     #[inline]
     pub fn interrupt_line(&self) -> bool {
@@ -104,7 +104,7 @@ impl Serial {
         control.contains(ModemControl::OUT2) && !control.contains(ModemControl::LOOPBACK) && self.cause().is_some()
     }
 
-    /// What the next image needs to go on.
+    /// Returns what the next image needs to go on.
     pub fn state(&self) -> SerialState {
         self.state.clone()
     }

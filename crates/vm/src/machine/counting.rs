@@ -2,7 +2,7 @@
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
 //! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
-//! CPU. Nothing tells when one overflows, so the host's alarm is set for the earliest moment at which that can
+//! CPU. Nothing reports when one overflows, so the host's alarm is set for the earliest moment at which that can
 //! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
 //! early, and is set again. A CPU's counters interrupt the host by themselves, which then looks as it does after
 //! an alarm.
@@ -35,8 +35,8 @@ impl<M: GuestMemory> Machine<M> {
         self.cpuid.counters()
     }
 
-    /// Whether a register is one of AMD's four legacy counters and their selects, in a guest without counters. No bit
-    /// of CPUID hides them (AMD APM vol. 2, section 13.2.1): they read as zero and ignore what is written.
+    /// Returns whether a register is one of AMD's four legacy counters and their selects, in a guest without counters.
+    /// No bit of CPUID hides them (AMD APM vol. 2, section 13.2.1): they read as zero and ignore what is written.
     fn is_idle_counter(&self, number: u32) -> bool {
         matches!(number, PERF_CTL0..=PERF_CTR3) && self.cpuid.is_amd() && self.cpuid.counters().is_none()
     }
@@ -119,7 +119,7 @@ impl Cpu {
         views
     }
 
-    /// Whether any of its performance counters counts.
+    /// Returns whether any of its performance counters counts.
     #[inline]
     pub(super) fn counts(&self) -> bool {
         self.counts
@@ -205,7 +205,7 @@ impl Cpu {
         self.follow_counters(ticks, || now);
     }
 
-    /// Says whether the next overflow is another one than before; then the alarm is to be set again.
+    /// Returns whether the next overflow is another one than before; then the alarm is to be set again.
     #[inline(always)]
     fn follow_counters(&mut self, ticks: u64, now: impl FnOnce() -> u64) -> bool {
         let Some(pmu) = &mut self.pmu else { return false };
@@ -243,7 +243,7 @@ impl Cpu {
     }
 }
 
-/// Whether anything counts, and what a switch has to do.
+/// Returns whether anything counts, and what a switch has to do.
 #[inline(always)]
 fn noted(pmu: &VcpuCounters) -> (bool, CountersSwitch) {
     let bank = pmu.bank();

@@ -58,7 +58,7 @@ impl ExitStatistics {
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// How many of this kind.
+    /// Returns how many of this kind.
     pub fn get(&self, kind: ExitKind) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl ExitStatistics {
         self.0.iter().zip(from).for_each(|(counter, from)| counter.store(from.get(), Ordering::Relaxed));
     }
 
-    /// How many in all.
+    /// Returns how many in all.
     pub fn total(&self) -> u64 {
         ExitKind::ALL.iter().map(|&kind| self.get(kind)).sum()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The instruction a guest left at: its bytes, its length, its decoding.
 //!
-//! CPUs with next-RIP save and decode assists say both; the others (and emulators) make the hypervisor read the
+//! CPUs with next-RIP save and decode assists state both; the others (and emulators) make the hypervisor read the
 //! guest's memory, as here. The guest may change the bytes meanwhile: whatever is read is treated as the instruction,
 //! and harms nobody but the guest.
 
@@ -32,7 +32,7 @@ impl Bytes {
         self
     }
 
-    /// What could be read.
+    /// Returns what could be read.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.count]
     }
@@ -146,7 +146,7 @@ pub fn skip(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), usu
     Ok(())
 }
 
-/// Moves RIP past the instruction there if it is this one, in its usual encoding; says whether it was.
+/// Moves RIP past the instruction there if it is this one, in its usual encoding; returns whether it was.
 pub fn skip_if(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: Usual) -> bool {
     let is_there = is_usual(vcpu, memory, usual);
     if is_there {

@@ -4,8 +4,8 @@
 //! The guest does two things to its local APIC without an exit: it writes CR8, and it ends an interrupt by clearing the
 //! flag of the paravirtual EOI. So the local APIC is out of date from an entry until `settle`. What holds then:
 //!
-//! - Whoever reads or writes a register that depends on either settles first; `prepare_entry` settles, so nothing is
-//!   acknowledged on old knowledge. Requesting a vector depends on neither.
+//! - The CPU that reads or writes a register that depends on either settles first; `prepare_entry` settles, so nothing
+//!   is acknowledged on old knowledge. Requesting a vector depends on neither.
 //! - The flag is set in guest memory only while the guest runs, and only if exactly one interrupt is in service, it is
 //!   edge-triggered and none is requested. Then its end can be late without anyone noticing; the next exit makes up for
 //!   it. An interrupt that is requested meanwhile finds the offer settled: used, or withdrawn.
@@ -30,7 +30,7 @@ use crate::vcpu::{Event, VcpuState};
 
 impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Prepares the next entry: what other CPUs have sent, then the highest pending interrupt, or an exit as soon
-    /// as the guest can take it. Says whether the CPU may run; otherwise it waits for an interrupt.
+    /// as the guest can take it. Returns whether the CPU may run; otherwise it waits for an interrupt.
     #[inline]
     pub fn prepare_entry(&mut self) -> bool {
         self.settle();

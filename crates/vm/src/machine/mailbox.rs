@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts from one vCPU to another: posted without a lock by whoever sends, taken by the receiver
+//! Interrupts from one vCPU to another: posted without a lock by the sender, taken by the receiver
 //! before its next entry.
 
 use core::array;
@@ -58,13 +58,13 @@ impl Mailbox {
         self.addressing.store(addressing.to_word(), Ordering::Release);
     }
 
-    /// Whether a message is for the receiver, whose identifier is `id`.
+    /// Returns whether a message is for the receiver, whose identifier is `id`.
     #[inline]
     pub(super) fn matches(&self, id: u32, destination: Destination, sender_id: u32) -> bool {
         Addressing::from_word(id, self.addressing.load(Ordering::Acquire)).matches(destination, sender_id)
     }
 
-    /// Posts a message. Says whether the receiver has to be told: it has not been since it last looked.
+    /// Posts a message. Returns whether the receiver has to be notified: it has not been since it last looked.
     #[inline]
     pub(super) fn post(&self, message: &InterruptMessage) -> bool {
         match message.mode {
@@ -92,14 +92,14 @@ impl Mailbox {
         let _ = self.start.fetch_update(Ordering::AcqRel, Ordering::Acquire, |start| Some(change(start)));
     }
 
-    /// Whether there is anything to take.
+    /// Returns whether there is anything to take.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         self.has_news.load(Ordering::Acquire)
     }
 
     /// Takes everything: vectors go into `lapic`, the rest is returned. An INIT comes before the vectors that were
-    /// posted with it, and forgets none that came after it: it cannot be told which, and a lost interrupt is worse than
+    /// posted with it, and forgets none that came after it: nothing shows which, and a lost interrupt is worse than
     /// a spurious one.
     pub(super) fn take(&self, lapic: &mut Lapic) -> Mail {
         // First, and an exchange: a sender that finds the flag set kicks nobody, since this exchange comes after its
@@ -129,8 +129,8 @@ impl Mailbox {
     }
 }
 
-/// One more NMI: one that is taken at once and one that waits for the end of its handler are told apart, a third one is
-/// the second.
+/// One more NMI: one that is taken at once and one that waits for the end of its handler are distinguished, a third one
+/// is the second.
 fn with_nmi(start: u32) -> u32 {
     let first = if start & STARTUP == 0 { EARLY_NMI } else { LATE_NMI };
     start | if start & first == 0 { first } else { first << SECOND_SHIFT }

@@ -88,25 +88,25 @@ impl Nmi {
         self.pending = (self.pending + 1).min(most);
     }
 
-    /// Whether one waits, for whatever reason.
+    /// Returns whether one waits, for whatever reason.
     #[inline]
     pub(super) const fn is_pending(&self) -> bool {
         self.pending > 0
     }
 
-    /// How many wait.
+    /// Returns how many wait.
     #[cfg(test)]
     pub(super) const fn pending(&self) -> u8 {
         self.pending
     }
 
-    /// Whether an entry has to do something about them.
+    /// Returns whether an entry has to do something about them.
     #[inline]
     pub(super) const fn wants_care(&self) -> bool {
         self.pending > 0 || self.is_returning()
     }
 
-    /// Whether one would be taken by the CPU, which is seen at `rip`.
+    /// Returns whether one would be taken by the CPU, which is seen at `rip`.
     pub(super) fn is_open(&mut self, rip: u64) -> bool {
         if let Gate::Returning { rip: of_return } = self.gate
             && of_return != rip
@@ -116,13 +116,13 @@ impl Nmi {
         self.gate == Gate::Open
     }
 
-    /// Whether the handler runs and has not come to its IRET.
+    /// Returns whether the handler runs and has not come to its IRET.
     #[inline]
     pub(super) fn is_in_handler(&self) -> bool {
         self.gate == Gate::Handler
     }
 
-    /// Whether the handler has come to its IRET, which has not been executed.
+    /// Returns whether the handler has come to its IRET, which has not been executed.
     #[inline]
     pub(super) const fn is_returning(&self) -> bool {
         matches!(self.gate, Gate::Returning { .. })
@@ -140,12 +140,12 @@ impl Nmi {
     }
 
     /// The CPU is about to execute the IRET at `rip`.
-    pub(super) fn returns(&mut self, rip: u64) {
+    pub(super) fn note_return(&mut self, rip: u64) {
         self.gate = Gate::Returning { rip };
     }
 
     /// An event comes before the IRET: the handler runs on, and another IRET may be its first.
-    pub(super) fn stays(&mut self) {
+    pub(super) fn note_blocked(&mut self) {
         self.gate = Gate::Handler;
     }
 
@@ -166,7 +166,7 @@ impl Nmi {
         self.look_at = None;
     }
 
-    /// When to check again, on the host's time stamp counter.
+    /// Returns when to check again, on the host's time stamp counter.
     #[inline]
     pub(super) const fn look_at(&self) -> Option<u64> {
         self.look_at

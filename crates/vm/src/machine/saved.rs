@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! before   save_policy ────────────────────────────────► adopt (allocates)
-//! the blackout  save_vcpu   each vCPU, by whoever carries it
+//! the blackout  save_vcpu   each vCPU, by the CPU that holds it
 //!          ── all of them have stopped ──
 //!          save_mail   likewise ──────────────────────► restore_vcpu
 //!          save_devices  once for each guest ─────────► restore_devices
@@ -38,9 +38,9 @@ use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
-    /// Whether an image that reads this hand-over version can go on with the guest. One that knows nothing of SPEC_CTRL
-    /// and PRED_CMD answers them with #GP: it must not get a guest that was told of them. Nor must it get a guest with
-    /// a device that it does not know.
+    /// Returns whether an image that reads this hand-over version can go on with the guest. One that knows nothing of
+    /// SPEC_CTRL and PRED_CMD answers them with #GP: it must not get a guest that was informed of them. Nor must it get
+    /// a guest with a device that it does not know.
     pub fn can_be_read_by(&self, version: u32) -> bool {
         let knows_devices = version >= state::DeviceBlock::SINCE || version_3::has_place_for(&self.bus);
         knows_devices && (version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered())

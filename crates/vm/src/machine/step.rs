@@ -78,13 +78,13 @@ impl Cpu {
     }
 }
 
-/// Whether one of the breakpoints that were met is enabled (DR7, bits 0 to 7): the others are noted in DR6 and raise
-/// nothing.
+/// Returns whether one of the breakpoints that were met is enabled (DR7, bits 0 to 7): the others are noted in DR6 and
+/// raise nothing.
 fn has_breakpoint(met: u64, dr7: u64) -> bool {
     (0..4).any(|number| met >> number & 1 != 0 && dr7 >> (2 * number) & 0b11 != 0)
 }
 
-/// What the instruction at RIP is to a step. `is_return`: the exit before was for an IRET there.
+/// Returns what the instruction at RIP is to a step. `is_return`: the exit before was for an IRET there.
 fn over(vcpu: &impl VcpuState, memory: &impl GuestMemory, is_return: bool) -> Over {
     if vcpu.rflags().contains(Rflags::NESTED_TASK) {
         // IRET would save RFLAGS in the task that it leaves.

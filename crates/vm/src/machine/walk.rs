@@ -91,8 +91,8 @@ fn check(vcpu: &impl VcpuState, linear: u64, purpose: Purpose, found: Option<Fou
     Ok(found.gpa)
 }
 
-/// Where the code at `linear` is, for exits that happen often: [`translate`] for [`Purpose::Inspect`], with the walk of
-/// four-level tables unrolled into the caller.
+/// Returns where the code at `linear` is, for exits that happen often: [`translate`] for [`Purpose::Inspect`], with the
+/// walk of four-level tables unrolled into the caller.
 #[inline(always)]
 pub fn inspect(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), linear: u64) -> Option<Gpa> {
     let is_four_level =

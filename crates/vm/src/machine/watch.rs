@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What whoever watches a guest from outside asks of its machine: what the other CPUs do, whether one does I/O,
+//! What a guest's monitor asks of its machine: what the other CPUs do, whether one does I/O,
 //! and where it reads the clock.
 
 use core::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
-    /// What the others do; `cpu` itself runs.
+    /// Returns what the others do; `cpu` itself runs.
     pub fn others(&self, cpu: &Cpu) -> Others {
         let itself = usize::from(matches!(cpu.activity, Activity::Running | Activity::Halted));
         Others {
@@ -44,7 +44,7 @@ impl Cpu {
         self.exits.get(ExitKind::Halt)
     }
 
-    /// Where the guest was seen reading its time stamp counter since [`VcpuState::watch_clock_reads`], once.
+    /// Returns where the guest was seen reading its time stamp counter since [`VcpuState::watch_clock_reads`], once.
     pub fn take_clock_read(&mut self) -> Option<u64> {
         self.clock_read_at.take()
     }

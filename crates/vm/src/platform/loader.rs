@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Putting a kernel into guest memory and describing the state it starts in.
 //!
-//! Three kinds of kernel are known; [`recognise`] tells them apart by their magic numbers, in this order:
+//! Three kinds of kernel are known; [`recognise`] distinguishes them by their magic numbers, in this order:
 //!
-//! | kind | magic | starts in | told of its machine by |
+//! | kind | magic | starts in | learns of its machine by |
 //! |---|---|---|---|
 //! | Linux bzImage | `HdrS` at 0x202 | 64-bit mode, identity map | zero page (RSI) |
 //! | PVH | ELF note `Xen`, type 18 | 32-bit mode, no paging | `hvm_start_info` (EBX) |
@@ -12,7 +12,7 @@
 //! Three rules keep everything apart. A kernel lies below 640 KiB, or at 1 MiB or above, never where the ACPI tables
 //! are. The boot structures lie below 640 KiB ([`layout::boot`]); where a PVH or Multiboot kernel lies there, they are
 //! placed around it. Modules are placed downwards from the end of low memory and never below the end of the kernel. An
-//! image is untrusted input: each range in it is checked before a byte is copied, and a refusal says what to change.
+//! image is untrusted input: each range in it is checked before a byte is copied, and a refusal states what to change.
 //! Every byte of kernel and modules is copied exactly once.
 
 mod command_line;
@@ -50,7 +50,7 @@ pub enum KernelKind {
     Multiboot,
 }
 
-/// What kind of kernel an image is.
+/// Returns what kind of kernel an image is.
 pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
     if linux::is_linux(image) {
         return Ok(KernelKind::Linux);
@@ -64,7 +64,7 @@ pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
     Err(LoadError::NotAKernel)
 }
 
-/// Loads a kernel with its command line and modules; says how the first CPU starts.
+/// Loads a kernel with its command line and modules; returns how the first CPU starts.
 ///
 /// The ACPI tables are the caller's: it writes [`crate::platform::acpi::build`]'s bytes to
 /// [`crate::platform::layout::ACPI_TABLES`]. After an error guest memory may be partly written.

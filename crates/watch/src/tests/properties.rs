@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// Spinning and recovering alternate, and whoever shows life is never left accused.
+    /// Spinning and recovering alternate, and a guest that shows life is never left accused.
     #[test]
     fn life_ends_every_accusation(samples in proptest::collection::vec(any_sample(), 1..400)) {
         let mut watch = Watch::new(MS, 500);

@@ -94,7 +94,7 @@ fn what_depends_on_the_others_ends_when_they_run_again() {
 }
 
 #[test]
-fn whoever_waits_for_an_interrupt_has_recovered() {
+fn a_guest_that_waits_for_an_interrupt_has_recovered() {
     let mut watch = Watch::new(MS, 0);
     findings(&mut watch, (0..10).map(delay_loop), ALONE);
     assert!(watch.idle());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host tells of its CPUs.
+//! What the host reports of its CPUs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ pub struct CpuInfo {
     pub apic_id: u32,
     /// What it does.
     pub state: CpuState,
-    /// Why it is in this state, where there is more to say. At most [`crate::MAX_REASON_BYTES`].
+    /// Why it is in this state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
     pub reason: Option<String>,
     /// Thousandths of the time since it came online in which it had work; `None` unless it is online.
     pub busy_permille: Option<u32>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host tells of itself and of its machines.
+//! What the host reports of itself and of its machines.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ pub struct HostInfo {
     pub tsc_hz: u64,
     /// Images that have run since the machine was powered on, this one included.
     pub generation: u64,
-    /// Which build the running image is, as `git describe` prints it; empty where it does not say.
+    /// Which build the running image is, as `git describe` prints it; empty where it states none.
     pub build: String,
     /// The running image's security version (`handover::image::SECURITY_VERSION`).
     pub security_version: u32,
@@ -170,7 +170,7 @@ pub struct VmInfo {
     pub exits_total: u64,
     /// The same by kind; kinds that never came are left out.
     pub exits: Vec<ExitCount>,
-    /// Why it is in this state, where there is more to say. At most [`crate::MAX_REASON_BYTES`].
+    /// Why it is in this state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
     pub reason: Option<String>,
 }
 
@@ -186,9 +186,9 @@ pub enum VmState {
     Paused,
     /// It has ended, or was not started yet.
     Stopped,
-    /// It could not be started or go on; its reason says why.
+    /// It could not be started or go on; its reason states why.
     Failed,
-    /// Its kernel has panicked, as it said or as was seen from outside; its CPUs may still run.
+    /// Its kernel has panicked, as it reported or as was seen from outside; its CPUs may still run.
     Panicked,
     /// One of its CPUs spins with interrupts off; the others may be well.
     Hung,

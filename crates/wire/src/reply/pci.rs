@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host tells of its PCI functions.
+//! What the host reports of its PCI functions.
 
 use alloc::string::String;
 use alloc::vec::Vec;

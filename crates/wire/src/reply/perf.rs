@@ -27,7 +27,7 @@ pub struct VcpuPerf {
     pub counters: Vec<PerfCounter>,
 }
 
-/// What the host's own counters say of a CPU, all of one moment: since they were begun, on the time stamp
+/// What the host's own counters state of a CPU, all of one moment: since they were begun, on the time stamp
 /// counter. What is neither the host's nor idle was some guest's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPerf {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A page of one CPU's timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelinePage {
-    /// Whose.
+    /// Its owner.
     #[serde(rename = "processor")]
     pub cpu: u32,
     /// Ticks of the time stamp counter in a second; 0 while that is not known.
@@ -30,7 +30,7 @@ pub struct TimelinePoint {
     pub name: u16,
     /// 1 an instant, 2 the beginning of a span, 3 the end of one.
     pub kind: u8,
-    /// What the name says it is.
+    /// What the name states it is.
     pub argument: u32,
 }
 

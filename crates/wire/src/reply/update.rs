@@ -24,7 +24,7 @@ pub struct UpdateReport {
     pub preparation_ns: u64,
     /// Of that, the time that the new image had a CPU.
     pub preparation_busy_ns: u64,
-    /// How often it had it; 0 where the new image tells, which does not know.
+    /// How often it had it; 0 where the new image reports, which does not know.
     pub slices: u32,
     /// Memory that the new image had of its own.
     pub memory_bytes: u64,

@@ -121,7 +121,7 @@ fn counters_follow_guests() -> Result<()> {
     }
     host.order(RequestBody::CpuOffline { index: 1 })?;
     host.event(&EventKind::CpuOffline { index: 1 })?;
-    // It tells that it goes before it is gone.
+    // It reports that it goes before it is gone.
     let refusal = loop {
         match host.refusal(RequestBody::CpuPerf { index: 1 }) {
             Ok(refusal) => break refusal,
@@ -161,7 +161,7 @@ fn looks(host: &mut Host, names: [&str; 2]) -> Result<Vec<VcpuPerf>> {
     names.iter().map(|name| host.client()?.figures(name, 0)).collect()
 }
 
-/// What a guest's counter has counted between two looks.
+/// Returns what a guest's counter has counted between two looks.
 fn counted((before, after): &(VcpuPerf, VcpuPerf)) -> Result<u64> {
     let value = |perf: &VcpuPerf| perf.counters.first().map(|counter| counter.value).context("it has no counter");
     Ok(value(after)? - value(before)?)

@@ -100,7 +100,7 @@ fn folded_lines_name_guests_and_functions(operator: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// It takes the time that it was told, and no CPU is checked more often than was wanted.
+/// It takes the time that it was shown, and no CPU is checked more often than was wanted.
 fn json_counts_each_look_once(operator: &Operator) -> Result<()> {
     const HZ: u64 = 50;
     let begin = Instant::now();
@@ -134,7 +134,7 @@ fn the_picture_and_the_list_agree(operator: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// The image that runs under names of another: nothing is told, and nothing is left of the attempt.
+/// The image that runs under names of another: nothing is reported, and nothing is left of the attempt.
 fn names_of_another_build_are_refused() -> Result<()> {
     let operator = busy_host()?;
     let other = operator.folder().join("other.elf");
@@ -159,7 +159,7 @@ fn running_image() -> Result<String> {
     Ok(built("baton.elf")?.to_str().context("a path that can be written")?.to_owned())
 }
 
-/// Copies an image with its symbols, its build ID changed. Returns both IDs as people are told them.
+/// Copies an image with its symbols, its build ID changed. Returns both IDs as people read them.
 fn of_another_build(image: &Path, copy: &PathBuf) -> Result<(String, String)> {
     let mut bytes = fs::read(image)?;
     let file = object::File::parse(&*bytes)?;
@@ -176,7 +176,7 @@ fn of_another_build(image: &Path, copy: &PathBuf) -> Result<(String, String)> {
     Ok((before, hex(&bytes[at..at + 20])))
 }
 
-/// One that is being taken keeps others out; an update ends it, and what it has by then is told.
+/// One that is being taken keeps others out; an update ends it, and what it has by then is reported.
 fn an_update_leaves_what_there_is() -> Result<()> {
     let operator = busy_host()?;
     let taken = std::thread::scope(|scope| -> Result<Said> {

@@ -27,7 +27,7 @@ pub const RULES: &[Rule] = &[
     ("a_guest_that_panics_at_any_moment_of_an_update_is_not_lost", guests_panic),
 ];
 
-/// When a client dies, in milliseconds after it has asked; and by a line of the host's, once that has been said.
+/// When a client dies, in milliseconds after it has asked; and by a line of the host's, once that has been reported.
 const MOMENTS: &[Moment] = &[
     Moment::Said("whole ("),
     Moment::Later(100),
@@ -39,7 +39,7 @@ const MOMENTS: &[Moment] = &[
 /// Emulated CPUs waited for cores.
 const TOO_LONG: &str = "waited too long";
 
-/// Whether the host's log says this behind its first `heard` lines.
+/// Returns whether the host's log reports this behind its first `heard` lines.
 fn has_said(seen: &Transcript, heard: usize, part: &str) -> bool {
     seen.host.iter().skip(heard).any(|line| line.contains(part))
 }
@@ -49,7 +49,7 @@ enum Moment {
     Later(u64),
 }
 
-/// Whoever asks next finds the host updated or not, and never half.
+/// The next client finds the host updated or not, and never half.
 fn clients_die_while_it_is_made() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
@@ -60,7 +60,7 @@ fn clients_die_while_it_is_made() -> Result<()> {
         client.send(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
         match moment {
             Moment::Said(part) => {
-                // Where CPUs waited too long for cores, the new image says nothing.
+                // Where CPUs waited too long for cores, the new image states nothing.
                 host.wait(part, |seen| has_said(seen, heard, part) || has_said(seen, heard, TOO_LONG))?;
             }
             Moment::Later(ms) => host.listen(Duration::from_millis(*ms)),

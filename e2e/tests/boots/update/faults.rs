@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! New images that fail, at every step: guests run on, the operator is told why, and memory is back.
+//! New images that fail, at every step: guests run on, the operator is shown why, and memory is back.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -131,7 +131,7 @@ fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the new image does in the blackout, the old one has the guests back, and says why.
+/// Whatever the new image does in the blackout, the old one has the guests back, and states why.
 fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
         let (mut host, free) = host_with(plan, fault)?;
@@ -181,7 +181,7 @@ fn nmis_on_the_way_are_survived() -> Result<()> {
     host.powers_off()
 }
 
-/// The time after which all were back is in the reason: no sooner than was said.
+/// The time after which all were back is in the reason: no sooner than was reported.
 fn the_operator_says_how_long() -> Result<()> {
     const LIMIT_MS: u64 = 600;
     let (mut host, _) = host_with(&Plan { options: "update-limit=600", ..ONCE }, "hang:meet")?;

@@ -25,8 +25,8 @@ const NAME: &str = "eight";
 const CPUS: u32 = 8;
 const UPDATES: u64 = 3;
 
-/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not
-/// said before.
+/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel states nothing that it had not
+/// reported before.
 fn eight_busy_cpus_notice_nothing() -> Result<()> {
     let guest = Guest { vcpus: CPUS, ..linux(NAME, Kernel::Default, "churn:500")? };
     let recipe = Recipe { memory: Size::mebibytes(1024), ..Recipe::new().options("tsc=skip").guest(guest) };
@@ -94,7 +94,7 @@ fn busy_guest(recipe: Recipe) -> Result<Host> {
     Ok(host)
 }
 
-/// What the guest's kernel says was stolen. The answer's number is not in what is typed.
+/// Returns what the guest's kernel reports was stolen. The answer's number is not in what is typed.
 fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
     host.types(BUSY, &format!("read a b c d e f g h i j < /proc/stat; echo answer {question} is $i.\n"))?;
     let words = format!("answer {question} is ");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Images that speak different hand-over versions replace each other. An image of old is played by one whose note is
-//! cut down: it reads and writes what its note says, and nothing newer.
+//! cut down: it reads and writes what its note states, and nothing newer.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const OLDEST_AT: usize = 16;
 const NEWEST_AT: usize = 20;
 const VERSION_TEXT_AT: usize = 24;
 
-/// The image, which says in its note that it speaks these versions.
+/// The image, which states in its note that it speaks these versions.
 fn speaking(oldest: u32, newest: u32) -> Result<Vec<u8>> {
     let mut image = std::fs::read(built("baton.elf")?)?;
     let owner = b"Baton\0\0\0";
@@ -40,7 +40,7 @@ fn speaking(oldest: u32, newest: u32) -> Result<Vec<u8>> {
     Ok(baton::image::sealed(image))
 }
 
-/// What the image that runs was told was of this version.
+/// The record that the running image read was of this version.
 fn was_told(host: &mut Host, generation: u64, version: u32) -> Result<()> {
     host.says(&[&format!("generation {generation}, handed over by"), &format!(", in version {version}")])?;
     both_go_on(host)

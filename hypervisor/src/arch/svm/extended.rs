@@ -31,7 +31,7 @@ pub struct ExtendedState {
     cpu: Abilities,
 }
 
-/// What the CPUs have, of which all have the same. Asked once: CPUID takes longer than all the rest of an
+/// The extended states of the CPUs, which all have the same. Asked once: CPUID takes longer than all the rest of an
 /// exchange, and leaves for a monitor below where there is one.
 #[derive(Clone, Copy)]
 struct Abilities {
@@ -82,7 +82,7 @@ impl ExtendedState {
         self.xcr0
     }
 
-    /// Follows the guest's XSETBV; the CPU is told only when the value changes.
+    /// Follows the guest's XSETBV; the CPU is notified only when the value changes.
     #[inline]
     pub fn follow(&mut self, xcr0: u64) {
         if self.xcr0 != xcr0 {
@@ -91,7 +91,7 @@ impl ExtendedState {
         }
     }
 
-    /// Loads everything; nothing of who ran before is left.
+    /// Loads everything; nothing of the guest that ran before is left.
     pub fn load(&mut self) {
         self.show_all_components();
         // SAFETY: the area is 64-byte aligned, XCR0 holds `components`, all of which end within it (`fitting` has

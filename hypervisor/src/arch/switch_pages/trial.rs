@@ -30,12 +30,12 @@ const ALWAYS: u64 = 1 << 1;
 const _: () = assert!(InterruptStack::Nmi as usize + 1 == OWN_NMI_SLOT);
 const _: () = assert!(InterruptStack::MachineCheck as usize + 1 == OWN_CHECK_SLOT);
 
-/// What brought a CPU back.
+/// The event that brought a CPU back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
     Interrupt(u8),
-    /// The new image says something ([`update::trial::word`]), with an argument.
+    /// The new image states something ([`update::trial::word`]), with an argument.
     Word(u64, u64),
     /// The new image did something that raised an exception.
     Exception(Exception),
@@ -144,7 +144,7 @@ impl SwitchPages {
     }
 }
 
-/// What came on the way back is served, and told: an NMI that came beside an interrupt is told last.
+/// Serves what came on the way back, and reports it: an NMI that came beside an interrupt is reported last.
 fn with_pending(page: &TrialPage, back: Return) -> Return {
     let pending = page.pending.swap(0, Relaxed);
     let has = |vector: u8| pending & 1 << vector != 0;
@@ -156,7 +156,7 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
             trap::deliver(vector);
             Return::Interrupt(trap::vector::NMI)
         }
-        // What the new image says, or did wrong, ends its time anyway.
+        // What the new image states, or did wrong, ends its time anyway.
         other => other,
     }
 }
@@ -172,7 +172,7 @@ fn own_stacks(index: u32) -> Option<OwnStacks> {
     Some(OwnStacks { nmi: top(InterruptStack::Nmi), machine_check: top(InterruptStack::MachineCheck) })
 }
 
-/// An image on trial says something to the old one, which goes on; returns when the old one lets it.
+/// An image on trial states something to the old one, which goes on; returns when the old one lets it.
 pub fn speak(word: u64, argument: u64) {
     // SAFETY: the switch pages' gate for this vector leads to the old image, which keeps every register.
     unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };
@@ -196,7 +196,7 @@ pub fn let_begin(
     Some(page)
 }
 
-/// The words by which all switch over or stay, as an image on trial sees them: whoever has a page is one.
+/// The words by which all switch over or stay, as an image on trial sees them: an image with a page is one.
 pub fn inherited_takeover(_: &'static TrialPage) -> &'static Takeover {
     // SAFETY: an image on trial has the switch pages in its tables, and this page with it; all of it is atomic words.
     unsafe { &*((SWITCH_PAGES + TAKEOVER_PAGE * PAGE_BYTES as u64) as *const Takeover) }

@@ -36,7 +36,7 @@ impl Executive {
         if let Some(counting) = &mut self.counting {
             let counts = counting.counters.read(ticks);
             let (since, began_ns, gone_ticks) = (counting.since, counting.began_ns, counting.gone);
-            self.me.figures.tell(|| CpuPerf {
+            self.me.figures.publish(|| CpuPerf {
                 at_ns: timer::uptime_ns(),
                 began_ns,
                 ticks: now - since,

@@ -25,11 +25,11 @@ impl Executive {
         }
         homes::carry_out_orders(self.me.index, self.virt);
         self.type_on();
-        self.tell_figures();
+        self.publish_figures();
         self.follow_counts();
     }
 
-    /// Takes the vCPUs that have arrived; says whether who belongs elsewhere is to go there.
+    /// Takes the vCPUs that have arrived; returns whether a vCPU that belongs elsewhere is to go there.
     pub(super) fn receive(&mut self) -> bool {
         let (arrivals, is_homecoming) = places::take(self.me.index);
         for task in arrivals {
@@ -105,7 +105,7 @@ impl Executive {
         self.me.holds_one.store(holds_one, Ordering::Relaxed);
     }
 
-    /// First vCPUs look for what has been typed on their guests' consoles.
+    /// First vCPUs check for what has been typed on their guests' consoles.
     fn type_on(&mut self) {
         for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
             if task.instance().guest.take_typed_on() {
@@ -114,11 +114,11 @@ impl Executive {
         }
     }
 
-    /// Those whose figures are wanted tell them.
-    fn tell_figures(&mut self) {
+    /// Those whose figures are wanted report them.
+    fn publish_figures(&mut self) {
         for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some(task) = task {
-                task.tell_figures(self.queue.times(slot).unwrap_or_default());
+                task.publish_figures(self.queue.times(slot).unwrap_or_default());
             }
         }
     }

@@ -43,7 +43,7 @@ pub fn send_home(me: u32) {
     }
 }
 
-/// The CPU `me` goes away: each guest's new home is where its first vCPU is, or whoever has least to
+/// The CPU `me` goes away: each guest's new home is where its first vCPU is, or the one that has least to
 /// do. `false`: there is nobody.
 pub fn give_away(me: u32) -> bool {
     let loads = places::loads();

@@ -38,7 +38,7 @@ impl Executive {
         self.has_left = has_left;
     }
 
-    /// Those who belong to a CPU that is online go there.
+    /// Those that belong to a CPU that is online go there.
     pub(super) fn send_home(&mut self) {
         for slot in 0..SLOTS {
             let own = self.slots[slot].as_ref().map(|task| task.own_cpu());
@@ -52,7 +52,7 @@ impl Executive {
 
     fn give_all_away(&mut self) -> bool {
         places::close(self.me.index);
-        // Who was on the way by now is here, and nobody follows.
+        // Any vCPU that was on the way is here by now, and nobody follows.
         self.receive();
         let is_empty = self.send_all_away() && homes::give_away(self.me.index);
         if !is_empty {
@@ -73,7 +73,7 @@ impl Executive {
         false
     }
 
-    /// Where each would go: the heaviest first, each to whoever has least to do.
+    /// Returns where each would go: the heaviest first, each to the one that has least to do.
     fn targets(&self) -> Result<Vec<(usize, u32)>, NoRoom> {
         let weight = |(slot, task): (usize, &Option<Box<Task>>)| Some((slot, u32::from(task.as_ref()?.weight().get())));
         let (slots, weights): (Vec<usize>, Vec<u32>) = self.slots.iter().enumerate().filter_map(weight).unzip();

@@ -19,12 +19,12 @@ pub fn pause(guest: &Guest, instance: &Arc<Instance>, is_paused: bool) {
     let name = guest.config.name.clone();
     if is_paused {
         instance.set_paused(true);
-        guest.pauses();
+        guest.mark_paused();
         freeze(guest, instance);
         record(EventKind::VmPaused { name });
     } else {
         guest.frozen.thaw();
-        guest.resumes();
+        guest.mark_resumed();
         instance.set_paused(false);
         record(EventKind::VmResumed { name });
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU's figures, as whoever asks from outside is told them.
+//! A vCPU's figures, as an observer outside the guest reads them.
 
 use pmu::guest::{Counts, View};
 use pmu::{Modes, What};
@@ -13,11 +13,11 @@ use crate::guests::guest::figures::exits_of;
 
 impl Task {
     /// Takes its figures if somebody wants them. It is not in its guest; on this CPU its time went where `times`
-    /// says.
-    pub fn tell_figures(&mut self, times: Times) {
+    /// states.
+    pub fn publish_figures(&mut self, times: Times) {
         let guest = self.instance.guest;
         if let Some(figures) = guest.figures.get(self.index) {
-            figures.tell(|| self.figures(times));
+            figures.publish(|| self.figures(times));
         }
     }
 

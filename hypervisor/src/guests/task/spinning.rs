@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU's stretches of running, watched: one that only spins is told of, and rests if it is to be
+//! A vCPU's stretches of running, watched: one that only spins is reported, and rests if it is to be
 //! throttled.
 
 use vm::machine::Others;
@@ -18,13 +18,13 @@ impl Task {
         let own_stop = self.watched.starts(cpu::tsc());
         let pause = self.run_until(me, others_alarm.into_iter().chain(own_stop).min());
         if pause == Pause::Idle {
-            if self.watched.idles() {
-                self.recovers();
+            if self.watched.end_stretch_idle() {
+                self.note_recovery();
             }
             return pause;
         }
         let now = cpu::tsc();
-        match self.watched.stops(now) {
+        match self.watched.end_stretch(now) {
             Look::NotYet => pause,
             Look::Due => self.look(now).map_or(pause, |until| self.rest(until)),
             Look::Spent(until) => {
@@ -34,7 +34,7 @@ impl Task {
         }
     }
 
-    /// Checks whether it spins. Says until when it rests if it is throttled from now on.
+    /// Checks whether it spins. Returns until when it rests if it is throttled from now on.
     #[cold]
     fn look(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest;
@@ -45,9 +45,9 @@ impl Task {
         match self.watched.judge(&sample, around) {
             Finding::Unremarkable => {}
             Finding::Suspect => self.vcpu.watch_clock_reads(true),
-            Finding::Recovered => self.recovers(),
+            Finding::Recovered => self.note_recovery(),
             Finding::Spins(diagnosis) => {
-                guest.spins(self.index as u32, diagnosis);
+                guest.note_spin(self.index as u32, diagnosis);
                 let (until, is_news) = self.watched.throttle(now)?;
                 guest.is_throttled(self.index as u32, is_news);
                 return Some(until);
@@ -56,9 +56,9 @@ impl Task {
         None
     }
 
-    fn recovers(&mut self) {
+    fn note_recovery(&mut self) {
         let was_throttled = self.watched.release();
-        self.instance.guest.recovers(self.index as u32, was_throttled);
+        self.instance.guest.note_recovery(self.index as u32, was_throttled);
     }
 
     fn rest(&mut self, until: u64) -> Pause {

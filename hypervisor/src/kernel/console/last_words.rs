@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log at the end of the host: read and printed without a lock, whoever was writing or printing when the host
+//! The log at the end of the host: read and printed without a lock, whichever CPU was writing or printing when the host
 //! failed.
 
 use core::fmt::{self, Write};
@@ -27,7 +27,7 @@ static SPARE: Mutex<Spare> = Mutex::new(Spare { drain: Drain::new(), line: [0; L
 /// The end of the host has found the output's lock held for good.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// What printing takes without the output, off the small stacks that a host may end on.
+/// The memory that printing takes without the output, off the small stacks that a host may end on.
 struct Spare {
     drain: Drain,
     line: [u8; LINE_BYTES],
@@ -49,7 +49,7 @@ pub fn emergency(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Whoever holds the lock has stopped or is this CPU: printing through a second handle on the same UART can at
+/// The holder of the lock has stopped or is this CPU: printing through a second handle on the same UART can at
 /// worst mix two lines.
 fn print_beside() {
     let (Some(mut uart), Some(mut spare)) = (spare(), SPARE.try_lock()) else { return };

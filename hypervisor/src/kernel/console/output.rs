@@ -11,24 +11,24 @@ use crate::arch::percpu::PerCpu;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
 
-/// How often a UART that cannot interrupt is checked: about a FIFO's time on the wire.
+/// The interval between polls of a UART that cannot interrupt: about a FIFO's time on the wire.
 const POLL_US: u64 = 1400;
-/// How often one that can is polled in spite of that: an interrupt that is lost would leave the log waiting for good.
+/// The interval between polls of one that can: an interrupt that is lost would leave the log waiting for good.
 const INTERRUPT_LOST_US: u64 = 200_000;
-/// How long the output's lock is tried before it is done without: many times what its holder does at a time.
+/// The time for which the output's lock is tried before printing without it: many times what its holder does at a time.
 const LOCK_PATIENCE_US: u64 = 250_000;
 /// The same for a report, which only a self-test waits for.
 const REPORT_PATIENCE_US: u64 = 20_000_000;
 
 /// The UART and what is printed on it: held by the CPU that prints.
 pub static OUTPUT: Mutex<Output> = Mutex::new(Output::new());
-/// What was found at COM1, for who must print without the lock.
+/// The UART that was found at COM1, for code that must print without the lock.
 pub static FOUND: Once<(Found, Policy)> = Once::new();
 /// Loops print; loggers do not.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 /// The UART's interrupt reaches a CPU.
 static IS_ROUTED: AtomicBool = AtomicBool::new(false);
-/// When the UART is polled next, in TSC ticks; 0 while nothing waits for it.
+/// The time of the next poll of the UART, in TSC ticks; 0 while nothing waits for it.
 static NEXT_POLL: AtomicU64 = AtomicU64::new(0);
 /// Nothing was left to print.
 static IS_DONE: AtomicBool = AtomicBool::new(false);
@@ -49,7 +49,7 @@ pub struct Output {
     sent: usize,
 }
 
-/// What a [`step`] has found.
+/// The outcome of a [`step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing is left to print.
@@ -71,8 +71,8 @@ pub fn run(is_routed: bool) {
     IS_RUNNING.store(true, Ordering::Release);
 }
 
-/// A record was logged. Early in the boot it is printed here and now; whoever finds another at that leaves it to that
-/// one.
+/// A record was logged. Early in the boot it is printed here and now; the CPU that finds another at that leaves it to
+/// that one.
 pub fn recorded() {
     if IS_RUNNING.load(Ordering::Relaxed) {
         if IS_DONE.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ pub fn step() -> Step {
     if serial::take_com1_interrupt() {
         output.uart.interrupted();
     }
-    // Before the look, so that who logs behind it finds the mark and takes it away.
+    // Before the check, so that a CPU that logs behind it finds the mark and takes it away.
     IS_DONE.store(true, Ordering::SeqCst);
     let (began, accesses) = (cpu::tsc(), output.accesses());
     let step = output.fill();
@@ -109,18 +109,19 @@ pub fn step() -> Step {
     step
 }
 
-/// Whether nothing was left to print when somebody last looked.
+/// Returns whether nothing was left to print when a CPU last checked.
 pub fn is_done() -> bool {
     IS_DONE.load(Ordering::Relaxed)
 }
 
-/// When the UART is to be polled, in TSC ticks, if something waits for it.
+/// Returns when the UART is to be polled, in TSC ticks, if something waits for it.
 pub fn next_poll() -> Option<u64> {
     let at = NEXT_POLL.load(Ordering::Relaxed);
     (at != 0).then_some(at)
 }
 
-/// Whether the calling CPU is the one to poll now: the next poll is later, so that no CPU sets an alarm in the past.
+/// Returns whether the calling CPU is the one to poll now: the next poll is later, so that no CPU sets an alarm in the
+/// past.
 pub fn take_due_poll() -> bool {
     let Some(at) = next_poll() else { return false };
     let now = cpu::tsc();
@@ -148,7 +149,7 @@ pub fn print_ahead() {
     }
 }
 
-/// The image is about to leave: prints what is left, and no interrupt comes any more. What somebody is at who does not
+/// The image is about to leave: prints what is left, and no interrupt comes any more. What a CPU is at that does not
 /// let go stays unprinted.
 pub fn hand_over() {
     if let Some(mut output) = patiently() {
@@ -159,7 +160,7 @@ pub fn hand_over() {
 
 /// Logs what printing has cost.
 pub fn report() {
-    // Who prints may be a CPU that an emulator does not run for a while.
+    // The printer may be a CPU that an emulator does not run for a while.
     let Some(output) = timer::try_for(REPORT_PATIENCE_US, || OUTPUT.try_lock()) else { return };
     let (uart, counters) = (&output.uart, output.uart.counters());
     let room = uart.found().map_or(0, |found| found.depth.bytes());

@@ -30,7 +30,7 @@ pub struct Others {
 
 impl Others {
     /// Prepares every CPU that the firmware names and the operator wants, and (unless the operator wants that
-    /// later) tells them to start; waits for nobody.
+    /// later) orders them to start; waits for nobody.
     pub fn kick() -> Self {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
         let Some((_, options)) = BOOT.get() else { return this };
@@ -91,7 +91,7 @@ pub fn adopt_parked(ids: &[u32]) -> Vec<u32> {
     marked
 }
 
-/// Which of `count` CPUs the operator wants from the start, but for the first, which is there.
+/// Returns which of `count` CPUs the operator wants from the start, but for the first, which is there.
 pub fn wanted(options: &Options, count: u32) -> Vec<u32> {
     if let Some(list) = &options.cpu {
         if let Some(absent) = list.numbers().find(|number| *number >= count) {
@@ -105,7 +105,7 @@ pub fn wanted(options: &Options, count: u32) -> Vec<u32> {
     others.take(options.cpus.map_or(MAX_CPUS, |limit| limit as usize - 1)).collect()
 }
 
-/// Makes everything that those who are wanted need, so that none of them waits for a lock or for memory later.
+/// Makes everything that those that are wanted need, so that none of them waits for a lock or for memory later.
 pub fn prepare(ids: &'static [u32], wanted: &[u32], options: &Options, named: usize) -> Option<&'static Crew<'static>> {
     let _span = timeline::span(Name::PrepareOthers, wanted.len() as u32);
     let is_made = wanted.iter().all(|&index| prepare_one(index).is_ok());
@@ -153,7 +153,7 @@ pub fn report(crew: &Crew<'_>, summary: &Summary) {
     }
     log::debug!("bring-up policy: {:?}", crew.plan().policy);
     log::info!(
-        "bring-up: {} CPUs in {} cycles ({} us), of which kicks {} and waits {}, for the last first sign {}",
+        "bring-up: {} CPUs online after {} cycles ({} us): kicks {}, waits {}, wait for the last first sign {} cycles",
         summary.online,
         summary.total_ticks,
         smp::ticks_to_us(summary.total_ticks),

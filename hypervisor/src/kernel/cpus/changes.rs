@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPUs that leave the running host and come back.
 //!
-//! One that leaves has given away all it held (`executive::leaving`); it disables what could interrupt it, says
+//! One that leaves has given away all it held (`executive::leaving`); it disables what could interrupt it, states
 //! that it is offline, and halts. Then INIT puts it where it executes nothing, not even for an NMI, and needs nothing
 //! of this image, until a start-up interrupt. Its stack, its tables and its frames stay its own, so that coming and
 //! going for ever takes no memory.
@@ -27,7 +27,7 @@ cpu_local! {
     static LEAVE: LeaveOrder = LeaveOrder::new();
 }
 
-/// Why a CPU did not come online.
+/// The reason for which a CPU did not come online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BringBackError {
     /// No memory for its stack, or there was none for the first steps of any.
@@ -63,7 +63,7 @@ fn open(index: u32) {
     }
 }
 
-/// Brings a CPU online that is offline, and calls home who belongs there. Waits for it, for a bounded time.
+/// Brings a CPU online that is offline, and calls home the vCPUs that belong there. Waits for it, for a bounded time.
 ///
 /// It comes by INIT and start-up interrupt. Should CPUs that leave be parked one day, this is where such a one is
 /// released instead, and [`park`] where it is left alone.
@@ -85,7 +85,7 @@ pub fn online_again(index: u32) -> Result<(), BringBackError> {
     }
 }
 
-/// A CPU has said that it is offline: from now on it waits for its start-up interrupt.
+/// A CPU has reported that it is offline: from now on it waits for its start-up interrupt.
 pub fn park(index: u32) {
     if let Some(apic_id) = apic_id(index).filter(|_| index != BOOT_CPU) {
         apic::send_init(apic_id);

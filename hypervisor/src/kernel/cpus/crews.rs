@@ -19,10 +19,10 @@ pub static SHARED: Shared = Shared::new();
 pub static CREW: Once<Crew<'static>> = Once::new();
 /// The same CPUs with the plans by which they come later: each by name, whatever the first plan was.
 pub static LATER: Once<Later> = Once::new();
-/// When INIT was sent to all others; 0 if that has not been.
+/// The time at which INIT was sent to all others; 0 if that has not been.
 pub static RESET_AT: AtomicU64 = AtomicU64::new(0);
 
-/// How CPUs come that did not come at first, or have left.
+/// The way in which CPUs come that did not come at first, or have left.
 pub struct Later {
     new: Crew<'static>,
     /// Without a comparison of clocks.

@@ -26,12 +26,12 @@ pub fn let_in() {
     MAY_JOIN.store(true, Ordering::Release);
 }
 
-/// Where a started CPU goes on: its own way through the states, then its loop.
+/// Runs a started CPU: its own way through the states, then its loop.
 pub fn enter() -> ! {
     let (Some(first), Some(apic_ids)) = (CREW.get(), APIC_IDS.get()) else { cpu::halt_forever() };
     let Some(index) = first.index_of(apic::id()) else { cpu::halt_forever() };
     let crew = LATER.get().map_or(first, |later| later.crew(index));
-    // Whoever sleeps takes interrupts, which need these three; all of it was made before.
+    // The CPU that sleeps takes interrupts, which need these three; all of it was made before.
     PerCpu::install(index, apic::id());
     descriptor::load(index);
     timer::prepare_this_cpu();
@@ -61,7 +61,7 @@ pub fn enter() -> ! {
         }
     }
     note_way(index);
-    // Interrupts are masked from each look to the wait itself, so the wake-up that follows the flag is not lost.
+    // Interrupts are masked from each check to the wait itself, so the wake-up that follows the flag is not lost.
     while !MAY_JOIN.load(Ordering::Acquire) {
         cpu::wait_for_interrupt();
     }

@@ -18,7 +18,7 @@ use crate::kernel::{inherited, places};
 /// come later.
 ///
 /// # Errors
-/// The firmware's tables tell of other CPUs, or there is no memory for one.
+/// The firmware's tables list other CPUs, or there is no memory for one.
 pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
     let (ids, _) = identifiers(members.first().map_or(0, |(_, apic_id)| *apic_id));
     if members.iter().any(|&(index, apic_id)| ids.get(index as usize) != Some(&apic_id)) {

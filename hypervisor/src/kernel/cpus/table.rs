@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPUs the machine has, by number, and the state of each.
+//! The machine's CPUs, by number, and the state of each.
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ static GROUPS: Once<Vec<Group>> = Once::new();
 /// Identifiers by number; the boot CPU is number 0.
 pub static APIC_IDS: Once<Vec<u32>> = Once::new();
 
-/// A CPU of this image as the next one is told of it.
+/// A CPU of this image as the next one is informed of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// Its number.
@@ -102,13 +102,13 @@ pub fn others() -> impl Iterator<Item = (u32, u32)> {
     others.filter_map(|index| Some((index, apic_id(index)?)))
 }
 
-/// Whether all CPUs' clocks agree, as far as is known.
+/// Returns whether all CPUs' clocks agree, as far as is known.
 pub fn clocks_agree() -> bool {
     let mut outcomes = others().filter_map(|(index, _)| cell(index).map(|cell| cell.sync().outcome));
     outcomes.all(|outcome| matches!(outcome, SyncOutcome::Skipped | SyncOutcome::Agrees | SyncOutcome::Corrected))
 }
 
-/// How many CPUs can be used.
+/// Returns how many CPUs can be used.
 pub fn count() -> u32 {
     APIC_IDS.get().map_or(1, |ids| ids.len() as u32)
 }
@@ -118,7 +118,7 @@ pub fn apic_id(index: u32) -> Option<u32> {
     APIC_IDS.get()?.get(index as usize).copied()
 }
 
-/// Where the CPU with this number stands.
+/// Returns where the CPU with this number stands.
 pub fn state(index: u32) -> Option<State> {
     apic_id(index)?;
     let state = || cell(index).map(CpuCell::state);

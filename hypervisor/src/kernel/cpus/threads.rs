@@ -19,17 +19,17 @@ fn bits() -> u32 {
     thread_bits(extended, if has_threads { cpu::cpuid(0x8000_001e, 0).ebx >> 8 & 0xff } else { 0 })
 }
 
-/// Whether the operator lets guests run on all threads of a core.
+/// Returns whether the operator lets guests run on all threads of a core.
 fn are_all_used() -> bool {
     BOOT.get().is_none_or(|(_, options)| options.smt.uses_all_threads(options.mitigations == Mode::Auto))
 }
 
-/// Whether guests run beside each other on threads of one core.
+/// Returns whether guests run beside each other on threads of one core.
 pub fn are_shared() -> bool {
     bits() > 0 && are_all_used()
 }
 
-/// Whether the CPU with this number takes vCPUs.
+/// Returns whether the CPU with this number takes vCPUs.
 pub fn runs_guests(index: u32) -> bool {
     let ids = APIC_IDS.get().map_or(&[][..], |ids| ids);
     are_all_used() || is_first_of_its_core(ids, index as usize, bits())

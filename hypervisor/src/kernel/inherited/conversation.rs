@@ -10,14 +10,14 @@ use wire::Subscription;
 pub struct Conversation {
     /// The request that the next image answers.
     pub request: Option<u32>,
-    /// What is streamed.
+    /// The streams.
     pub subscription: Subscription,
     /// Log records of this time or later are still to be streamed, in ticks.
     pub log_since: u64,
     /// The next event to be streamed.
     pub next_event: u64,
-    /// How many bytes its UART takes at once, and whether they leave at the line's rate; `None` where the UART is to be
-    /// probed again.
+    /// The number of bytes that its UART takes at once, and whether they leave at the line's rate; `None` where the
+    /// UART is to be probed again.
     pub line: Option<(u8, bool)>,
 }
 

@@ -12,7 +12,7 @@ use super::conversation::{Conversation, conversation_of};
 use super::record::{RECORD, record};
 use crate::arch::memory;
 
-/// How many records the image before has logged on this CPU of its; `None` if it has left no log of it.
+/// Returns how many records the image before has logged on this CPU of its; `None` if it has left no log of it.
 pub fn logged(cpu: u32) -> Option<u64> {
     ring_of(cpu).map(|ring| ring.records.get())
 }
@@ -55,18 +55,19 @@ pub fn with_events(adopt: impl Fn(&[u8], u64)) {
     }
 }
 
-/// What the image before told last of all: the conversation, and when guests stopped. For an image that has taken over.
+/// Returns what the image before handed over last of all: the conversation, and when guests stopped. For an image that
+/// has taken over.
 pub fn late() -> Option<(Conversation, Stamps)> {
     with_late(|late, _| (conversation_of(late.control), late.stamps))
 }
 
-/// Shows the block of what the image before told last, and what is in its tail.
+/// Shows the block of what the image before handed over last, and what is in its tail.
 fn with_late<T>(visit: impl FnOnce(Late, &[u8]) -> T) -> Option<T> {
     let place = (*RECORD.lock())?.block_of(handover::state::BlockKind::Late, 0, 0)?;
     let visited = with_block(place.start.get(), place.bytes.get(), |bytes| {
         block::open::<Late>(bytes, Owner { guest: 0, vcpu: 0 }).map(|(late, tail)| visit(late, tail))
     });
-    visited?.inspect_err(|error| log::error!("what the image before told last: {error}")).ok()
+    visited?.inspect_err(|error| log::error!("hand-over state of the image before: {error}")).ok()
 }
 
 /// Shows memory that is kept for a block.

@@ -19,25 +19,25 @@ use crate::arch::memory;
 pub const FILE_LENGTH_BYTES: usize = size_of::<u64>();
 /// The record, until it is given back.
 pub static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
-/// Where files are kept that images were made from.
+/// The memory of files that images were made from.
 pub static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
-/// What is needed after that.
+/// The fields that are needed after that.
 pub static KNOWN: Once<Known> = Once::new();
-/// The build of the image before, where only its file says.
+/// The build of the image before, where only its file states.
 static OLD_BUILD: Once<ArrayString<{ handover::image::BUILD_TEXT_BYTES }>> = Once::new();
 
-/// What of the record outlives it.
+/// The part of the record that outlives it.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// How many images have run, this one included.
+    /// The number of images that have run, this one included.
     pub generation: u64,
     /// The old image's version.
     pub old_version: ArrayString<{ handover::layout::VERSION_TEXT_BYTES }>,
-    /// Which build the old image is; empty where its record does not say.
+    /// The old image's build; empty where its record states none.
     pub old_build: ArrayString<{ handover::image::BUILD_TEXT_BYTES }>,
-    /// When the old image got how far.
+    /// The old image's time stamps.
     pub stamps: Option<Stamps>,
-    /// How this image was checked.
+    /// The check of this image.
     pub checked: Option<Checked>,
     /// The control channel's conversation.
     pub conversation: Conversation,
@@ -47,17 +47,17 @@ pub struct Known {
     pub is_update: bool,
 }
 
-/// Which image since the machine was powered on this is, from 1.
+/// Returns which image since the machine was powered on this is, from 1.
 pub fn generation() -> u64 {
     KNOWN.get().map_or(1, |known| known.generation)
 }
 
-/// What the image before told; `None` where a loader started this one.
+/// Returns what the image before handed over; `None` where a loader started this one.
 pub fn known() -> Option<&'static Known> {
     KNOWN.get()
 }
 
-/// Which build the image before is, by its record, or else by its file; empty where neither says.
+/// Returns which build the image before is, by its record, or else by its file; empty where neither states one.
 pub fn old_build() -> &'static str {
     match known().map_or("", |known| known.old_build.as_str()) {
         "" => OLD_BUILD.call_once(build_of_previous_file),
@@ -78,7 +78,7 @@ pub fn succession() -> Option<(String, String)> {
     Some((old.trim_end().into(), new.trim_end().into()))
 }
 
-/// Says where this image comes from, and whom it has lost on the way.
+/// Returns where this image comes from, and whom it has lost on the way.
 pub fn announce() {
     let record = RECORD.lock();
     let (Some(record), Some(known)) = (record.as_ref(), known()) else { return };
@@ -95,7 +95,7 @@ pub fn announce() {
     }
 }
 
-/// Whether guests go on from where the image before left them.
+/// Returns whether guests go on from where the image before left them.
 pub fn is_update() -> bool {
     KNOWN.get().is_some_and(|known| known.is_update)
 }
@@ -105,7 +105,7 @@ pub fn record() -> Option<Record<'static>> {
     *RECORD.lock()
 }
 
-/// What an image on trial has: its memory, and the switch pages by which it came.
+/// Returns what an image on trial has: its memory, and the switch pages by which it came.
 ///
 /// # Errors
 /// The record names none.
@@ -131,12 +131,12 @@ pub fn members() -> impl Iterator<Item = (u32, u32, u64)> {
     cpus.iter().map(|one| (one.number.get(), one.apic_id.get(), one.mailbox.get()))
 }
 
-/// Whether the clock's rates are known.
+/// Returns whether the clock's rates are known.
 pub fn has_clock() -> bool {
     KNOWN.get().is_some()
 }
 
-/// Whether all clocks agreed.
+/// Returns whether all clocks agreed.
 pub fn clocks_agree() -> bool {
     RECORD.lock().is_some_and(|record| record.host.clocks_agree.get() == 1)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What idle CPUs do for memory, a piece at a time, interrupts open in between: records that were deferred, once
+//! The work of idle CPUs for memory, a piece at a time, interrupts open in between: records that were deferred, once
 //! guests run; and what guests have left is scrubbed.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ static DEFERRED: Once<&'static Records<'static>> = Once::new();
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static HAS_GUEST: AtomicBool = AtomicBool::new(false);
 static STARTED_AT: Once<u64> = Once::new();
-/// Bytes scrubbed since the log was last told.
+/// Bytes scrubbed since the log was last reported.
 static SCRUBBED_BYTES: AtomicU64 = AtomicU64::new(0);
 static HAS_TAINTED: AtomicBool = AtomicBool::new(false);
 /// Somebody wants all pieces back.
@@ -52,7 +52,7 @@ pub fn defer(records: &'static Records<'static>) {
     DEFERRED.call_once(|| records);
 }
 
-/// A guest is about to run its first instruction. Says once what has been written until then.
+/// A guest is about to run its first instruction. Reports once what has been written until then.
 pub fn guest_starts() {
     if !HAS_GUEST.swap(true, Ordering::AcqRel) {
         let written = FRAMES.lock().written_bytes();
@@ -81,7 +81,7 @@ pub fn scrub(bytes: u64) {
     percpu::wake(me);
 }
 
-/// Does some of what is to be done, and says whether there is more. For a CPU that has nothing else to do.
+/// Does some of what is to be done, and returns whether there is more. For a CPU that has nothing else to do.
 pub fn step() -> bool {
     write_records() || scrub_piece()
 }

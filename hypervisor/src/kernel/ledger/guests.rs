@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory for guests, and back. A guest never sees what somebody else has left: what is not known to hold zeros is
-//! cleared before its kernel is loaded; what it leaves is scrubbed by whoever is idle, so that the next one need not
+//! cleared before its kernel is loaded; what it leaves is scrubbed by an idle CPU, so that the next one need not
 //! wait for that.
 
 use firmware::Tables;
@@ -14,7 +14,7 @@ use crate::arch::{cpu, percpu};
 /// The frames of every guest.
 pub static FRAME_SOURCE: FrameSource = FrameSource { allocate, release };
 
-/// How often it is checked whether the pieces being scrubbed are back: far longer than any takes.
+/// The number of checks whether the pieces being scrubbed are back: far longer than any takes.
 const LOOKS: u32 = 100_000_000;
 
 /// Memory for a guest in one piece, in huge frames of 1 GiB where it is that much, near `node`.

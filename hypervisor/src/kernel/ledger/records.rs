@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record per frame, by the policy chosen: all written here and now (the baseline), or left to whoever is idle later.
+//! A record per frame, by the policy chosen: all written here and now (the baseline), or left to an idle CPU later.
 
 use alloc::boxed::Box;
 

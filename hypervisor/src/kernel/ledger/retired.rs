@@ -43,7 +43,7 @@ fn hand_on(memory: PhysRange) {
     }
 }
 
-/// How many pieces are handed over. A record that was written when it was another number is out of date.
+/// Returns how many pieces are handed over. A record that was written when it was another number is out of date.
 pub fn count() -> usize {
     RETIRED.count()
 }

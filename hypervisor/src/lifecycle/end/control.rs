@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control channel of a host that has ended: it tells what host it was and its log, can be powered off, and
+//! The control channel of a host that has ended: it reports what host it was and its log, can be powered off, and
 //! refuses all else. Streams that were subscribed to have ended with the host.
 
 use handover::image::SECURITY_VERSION;
@@ -96,7 +96,7 @@ fn send(uart: &mut Uart, id: u32, reply: &Reply<'_>) {
     }
 }
 
-/// What host it was. What only a lock would tell is left at 0.
+/// Returns what host it was. What only a lock would report is left at 0.
 fn describe() -> BorrowedInfo<'static> {
     let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     BorrowedInfo {

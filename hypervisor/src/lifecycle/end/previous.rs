@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host before this one left in memory.
+//! The epitaph that the host before this one left in memory.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::kernel::inherited;
 /// Its lines; none where it left nothing.
 static PREVIOUS: Once<Vec<String>> = Once::new();
 
-/// Reads what is there, and clears it: it is told by one host only.
+/// Reads what is there, and clears it: it is reported by one host only.
 pub fn collect() {
     let read = ending::with_epitaph(|page| {
         let lines = Epitaph::read(page).map(|epitaph| lines_of(&epitaph));
@@ -36,7 +36,8 @@ pub fn lines() -> &'static [String] {
     PREVIOUS.get().map_or(&[], |lines| lines)
 }
 
-/// When the image that this one replaced has left: what the log holds from before that, this image has not said.
+/// Returns when the image that this one replaced has left: what the log holds from before that, this image has not
+/// reported.
 pub fn log_until_ns() -> Option<u64> {
     let left = inherited::known()?.stamps?.left.get();
     Some(timer::ticks_to_ns(left.wrapping_sub(timer::origin())))

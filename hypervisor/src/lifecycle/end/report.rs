@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report: why, where, on which way there, and what became of the other CPUs. And the epitaph, which tells
+//! The report: why, where, on which way there, and what became of the other CPUs. And the epitaph, which reports
 //! the next host the same.
 //!
 //! Addresses of the backtrace are printed as ` #n 0x…`; the tool turns them into functions and lines from the image's
@@ -20,21 +20,21 @@ use crate::arch::stack::stack_around;
 use crate::arch::{ending, timer, trap};
 use crate::kernel::console::{self, emergency};
 
-/// Longer than any reason of ours; what a panic says beyond is cut.
+/// Longer than any reason of ours; what a panic states beyond is cut.
 const SUMMARY_BYTES: usize = 512;
 const PLACE_BYTES: usize = 128;
 
-/// What ended the host.
+/// The cause of the end of the host.
 pub struct Cause<'a> {
     /// In one line, without the place.
     pub summary: fmt::Arguments<'a>,
-    /// Where in the source, or what else there is to say of it.
+    /// The place in the source, or what else there is to report of it.
     pub place: Option<&'a dyn fmt::Display>,
     /// The registers then.
     pub registers: Registers,
     /// Bytes of code at the instruction that failed, where one did.
     pub code: Option<&'static [u8]>,
-    /// Where the way there begins.
+    /// The frame pointer at which the backtrace begins.
     pub frame_pointer: u64,
 }
 
@@ -56,13 +56,13 @@ impl Cause<'_> {
         instruction.into_iter().chain(addresses[..count].iter().copied()).take(BACKTRACE_ADDRESSES).collect()
     }
 
-    /// What the first line of the backtrace is called: 0 for the failing instruction, 1 for a return address.
+    /// Returns what the first line of the backtrace is called: 0 for the failing instruction, 1 for a return address.
     fn first_number(&self) -> usize {
         usize::from(self.code.is_none())
     }
 }
 
-/// What ended the host first, kept while steps of its end may fail for other reasons.
+/// The first cause of the end of the host, kept while steps of its end may fail for other reasons.
 #[derive(Clone, Copy)]
 struct Noted {
     summary: ArrayString<SUMMARY_BYTES>,
@@ -138,7 +138,7 @@ pub(super) fn print_registers() {
     emergency(format_args!("r13 {:016x} r14 {:016x} r15 {:016x}", v("r13"), v("r14"), v("r15")));
 }
 
-/// What became of the other CPUs.
+/// Prints what became of the other CPUs.
 fn print_others() {
     let call = ROLL_CALL.try_lock().and_then(|call| *call).unwrap_or_default();
     let failed_too = ENDING.failed_too();
@@ -154,7 +154,7 @@ fn print_others() {
     }
 }
 
-/// Where each stopped CPU stood.
+/// Prints where each stopped CPU stood.
 pub(super) fn print_where_stopped() {
     for cpu in ENDING.stopped().iter() {
         let Some((rip, rsp)) = STOPPED_AT.of(cpu) else { continue };

@@ -37,7 +37,7 @@ impl fmt::Display for Talkative {
     }
 }
 
-/// Whether an NMI is one of the log self-test's; if so, it is logged.
+/// Returns whether an NMI is one of the log self-test's; if so, it is logged.
 pub fn takes_nmi() -> bool {
     let is_taken = TAKES_NMI.load(Ordering::Acquire);
     if is_taken {

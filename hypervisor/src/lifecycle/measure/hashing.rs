@@ -14,7 +14,7 @@ const BYTES: usize = 64 * 1024;
 /// Times that each engine is measured: odd, so that one is the median.
 const MEASURED: usize = 5;
 
-/// Measures, and tells the log.
+/// Measures, and logs the result.
 pub fn measure() {
     let message = vec![0x5a; BYTES];
     let mut digests: [Option<Digest>; 2] = [None; 2];

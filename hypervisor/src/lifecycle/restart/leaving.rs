@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the first stop of a guest to this image's last instruction. Nothing here allocates or waits without a limit,
-//! and from the moment the others are told to park, no lock is waited for: whoever does not park may hold one.
+//! and from the moment the others are ordered to park, no lock is waited for: the CPU that does not park may hold one.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +24,7 @@ use crate::lifecycle::update::machine::Machine;
 static IS_PARKING: AtomicBool = AtomicBool::new(false);
 static SWITCH_PAGES: Once<SwitchPages> = Once::new();
 
-/// Whether every CPU is to park now.
+/// Returns whether every CPU is to park now.
 pub fn is_parking() -> bool {
     IS_PARKING.load(Ordering::Acquire)
 }

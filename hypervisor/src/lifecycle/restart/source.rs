@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the next image comes from: the bundle that the host runs, or a file that was sent to it.
+//! The source of the next image: the bundle that the host runs, or a file that was sent to it.
 
 use core::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::kernel::inherited;
 /// A file that holds an image, alone or in a bundle.
 pub struct Source {
     file: File,
-    /// Where in the file the image is, its seal included.
+    /// The part of the file that is the image, its seal included.
     image: Range<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// What was sent, if it was.
+    /// Returns what was sent, if it was.
     pub fn into_upload(self) -> Option<Box<Upload>> {
         match self.file {
             File::Resident(_) => None,
@@ -76,7 +76,7 @@ impl Source {
         }
     }
 
-    /// What was sent, if it is a bundle: it is handed over to the next image, whose bundle it is.
+    /// Returns what was sent, if it is a bundle: it is handed over to the next image, whose bundle it is.
     pub fn next_bundle(&self) -> Option<&Upload> {
         match &self.file {
             File::Uploaded(upload) if upload.is_bundle() => Some(upload),

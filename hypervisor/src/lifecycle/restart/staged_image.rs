@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices while
-//! guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
+//! An image in its slot that is not yet trusted: placed, locked where the policy states this, then hashed in slices
+//! while guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
 
 use alloc::boxed::Box;
 
@@ -32,17 +32,17 @@ pub struct StagedImage {
 
 /// An image that may run, as far as the policy wants to know.
 pub struct Trusted {
-    /// What its file says.
+    /// Its file's description.
     pub image: Image,
-    /// Where it lies.
+    /// Its slot.
     pub slot: Slot,
-    /// When it is checked.
+    /// The policy for its check.
     pub policy: Verify,
-    /// What has been hashed so far.
+    /// The bytes and time of hashing so far.
     pub hashed: Hashed,
 }
 
-/// What a check took.
+/// The bytes and time that a check took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hashed {
     /// Bytes.
@@ -51,7 +51,7 @@ pub struct Hashed {
     pub ticks: u64,
 }
 
-/// Where an image lies.
+/// The slot of an image.
 pub enum Slot {
     /// In frames that can be written.
     Open(OwnedFrames),
@@ -60,7 +60,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// Where it is.
+    /// Returns where it is.
     pub fn range(&self) -> PhysRange {
         match self {
             Self::Open(frames) => frames.range(),
@@ -98,7 +98,7 @@ impl StagedImage {
         Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
     }
 
-    /// Hashes a slice; says whether nothing is left to hash.
+    /// Hashes a slice; returns whether nothing is left to hash.
     pub fn step(&mut self, file: &[u8]) -> bool {
         if !self.policy.checks_when_staged() {
             return true;
@@ -109,7 +109,7 @@ impl StagedImage {
         is_over
     }
 
-    /// Whether it may run. Everything has been hashed.
+    /// Returns whether it may run. Everything has been hashed.
     pub fn judge(self: Box<Self>, file: &[u8]) -> Result<Box<Trusted>, StageError> {
         let Self { image, slot, policy, check, ticks } = *self;
         let hashed = Hashed { bytes: check.bytes(), ticks };

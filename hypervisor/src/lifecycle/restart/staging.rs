@@ -87,7 +87,7 @@ fn gather(
     Ok((record, staging_memory, files, hand_over_state))
 }
 
-/// What a new image needs for itself: tables, heap, stacks, and its side of each guest.
+/// Returns what a new image needs for itself: tables, heap, stacks, and its side of each guest.
 fn staging_memory(cpus: u64) -> Result<OwnedFrames, StageError> {
     const BASE_BYTES: u64 = 2 << 20;
     const CPU_BYTES: u64 = 128 << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image that replaced another one does with the state that [`inherited`] has read: it continues events and
+//! Use of the state that [`inherited`] has read, in an image that replaced another one: it continues events and
 //! logs, and gives the memory back.
 
 use crate::guests::events;

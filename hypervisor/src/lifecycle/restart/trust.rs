@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which images and bundles this host takes: keys and policy of the bundle that it runs.
+//! The images and bundles that this host takes: keys and policy of the bundle that it runs.
 
 use handover::Image;
 use handover::image::SECURITY_VERSION;
@@ -21,13 +21,13 @@ pub fn trust() -> Trust<'static> {
     }
 }
 
-/// What is demanded of the next image's security version.
+/// Returns what is demanded of the next image's security version.
 pub fn floor() -> Floor {
     let allow_downgrade = GUESTS.get().and_then(|guests| guests.bundle.manifest().host.allow_downgrade);
     Floor::new(SECURITY_VERSION, allow_downgrade, !keys().is_empty())
 }
 
-/// Checks what an image says of itself, while the rest of it may still arrive.
+/// Checks what an image states of itself, while the rest of it may still arrive.
 pub fn check_early(image: &Image) -> Result<(), StageError> {
     image.check_versions().map_err(StageError::Image)?;
     floor().admit_if_asked(image.security_version()).map_err(StageError::Downgrade)

@@ -23,7 +23,7 @@ const PATIENCE_US: u64 = 10_000_000;
 pub struct Upload {
     arrival: Arrival<Engine, UploadKind>,
     frames: OwnedFrames,
-    /// Its first bytes have been checked: what it is and what it says of itself.
+    /// Its first bytes have been checked: what it is and what it reports of itself.
     is_foreseen: bool,
 }
 
@@ -38,19 +38,19 @@ impl Upload {
             return Err(refusal(RefusalCode::Invalid, "the file is empty".into(), "send a bundle or an image"));
         }
         let frames = FRAMES.lock().allocate(bytes, PageSize::Kib4);
-        // The lock is free again: how much there is will be told.
+        // The lock is free again: how much there is will be reported.
         let frames = frames.map_err(|_| too_large(bytes))?;
         let patience = timer::us_to_ticks(PATIENCE_US);
         let arrival = Arrival::new(Engine::best(), announced, cpu::tsc(), patience);
         Ok(Self { arrival, frames: OwnedFrames::new(frames), is_foreseen: false })
     }
 
-    /// Whether this is what is being sent.
+    /// Returns whether this is what is being sent.
     pub fn is(&self, announced: &Announced<UploadKind>) -> bool {
         self.arrival.announced() == *announced
     }
 
-    /// Whether it is a bundle rather than an image.
+    /// Returns whether it is a bundle rather than an image.
     pub fn is_bundle(&self) -> bool {
         self.arrival.announced().kind == UploadKind::Bundle
     }
@@ -61,7 +61,7 @@ impl Upload {
         self.arrival.next_offset()
     }
 
-    /// Takes a piece, if it is the next one; says where to go on.
+    /// Takes a piece, if it is the next one; returns where to go on.
     ///
     /// # Errors
     /// The file is not what was announced: it is to be forgotten.
@@ -77,7 +77,7 @@ impl Upload {
     }
 
     /// Checks what the bytes that are there show of the file, so that one that cannot be used is refused before the
-    /// rest of it arrives; says whether nothing is left to foresee.
+    /// rest of it arrives; returns whether nothing is left to foresee.
     fn foresee(&self) -> Result<bool, StageError> {
         if self.is_bundle() {
             Bundle::check_head(self.file()).map_err(|error| StageError::Bundle(error.to_string()))?;
@@ -97,22 +97,22 @@ impl Upload {
         Ok(())
     }
 
-    /// Whether all of it is there, as it was announced.
+    /// Returns whether all of it is there, as it was announced.
     pub fn is_whole(&self) -> bool {
         self.arrival.is_whole()
     }
 
-    /// When it is forgotten unless something comes.
+    /// Returns when it is forgotten unless something comes.
     pub fn abandoned_at(&self) -> u64 {
         self.arrival.abandoned_at()
     }
 
-    /// What is there.
+    /// Returns what is there.
     pub fn file(&self) -> &[u8] {
         self.frames.bytes().get(..self.arrival.next_offset() as usize).unwrap_or_default()
     }
 
-    /// Where it lies.
+    /// Returns where it lies.
     pub fn range(&self) -> PhysRange {
         PhysRange::from_start(self.frames.range().start(), self.arrival.announced().bytes).unwrap_or_default()
     }

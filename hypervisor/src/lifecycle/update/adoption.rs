@@ -37,12 +37,12 @@ enum Slot {
     Devices(Arc<Instance>, BlockPlace),
 }
 
-/// Where each vCPU belongs, and is. Before the guests are anybody's.
+/// Sets the CPU that each vCPU belongs to, and is on. Before the guests are anybody's.
 pub fn place_vcpus(guests: &mut Guests) {
     let Some(record) = inherited::record() else { return };
     for place in record.blocks.iter().filter(|place| place.kind.get() == BlockKind::Vcpu as u32) {
         if let Some(guest) = guests.all.get_mut(place.guest.get() as usize) {
-            guest.belongs(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
+            guest.set_placement(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
         }
     }
 }

@@ -40,7 +40,7 @@ static BLACKOUT: RwLock<Option<HostBlackout>> = RwLock::new(None);
 /// Every CPU is to go to it.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// What all CPUs need on their way.
+/// The data that all CPUs need on their way.
 pub struct HostBlackout {
     /// To this image; `None`: a rehearsal, which leads nowhere.
     staged: Option<Staged>,
@@ -51,24 +51,24 @@ pub struct HostBlackout {
     blackout: Blackout,
 }
 
-/// Whether the calling CPU is to go to the blackout.
+/// Returns whether the calling CPU is to go to the blackout.
 #[inline]
 pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Whether an NMI is one that was sent to fetch a CPU from an image on trial: the CPU may have been back
+/// Returns whether an NMI is one that was sent to fetch a CPU from an image on trial: the CPU may have been back
 /// for long, and in a guest since, or all may have stayed in the new image, which is this one.
 pub fn takes_nmi() -> bool {
     watchdog::takes_nmi() || is_open() || trial_pages::is_on_trial()
 }
 
-/// How long the blackout may last before all go back, in microseconds.
+/// Returns how long the blackout may last before all go back, in microseconds.
 pub fn limit_us() -> u64 {
     BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
 }
 
-/// Opens the blackout: every CPU comes at its next look.
+/// Opens the blackout: every CPU comes at its next check.
 pub fn open(staged: Staged, asked: u64) {
     let members = staged.hand_over.members.iter().map(Member::cpu);
     let leader = members.clone().next().unwrap_or(LEADER);
@@ -119,7 +119,7 @@ impl HostBlackout {
         self.staged.as_ref().map_or(&self.words, |staged| staged.switch_pages.takeover())
     }
 
-    /// Where guests are saved.
+    /// Returns where guests are saved.
     pub fn blocks(&self) -> &Blocks {
         &self.blocks
     }
@@ -133,17 +133,17 @@ impl HostBlackout {
         )
     }
 
-    /// Whether all are back.
+    /// Returns whether all are back.
     pub fn are_all_back(&self) -> bool {
         self.takeover().are_all_back()
     }
 
-    /// How long after the order to stop the last CPU came back.
+    /// Returns how long after the order to stop the last CPU came back.
     pub fn lasted_ns(&self) -> u64 {
         timer::ticks_to_ns(self.blackout.lasted())
     }
 
-    /// Who rolled back.
+    /// The CPU that rolled back.
     pub fn blamed(&self) -> Option<u32> {
         self.takeover().blamed()
     }

@@ -16,7 +16,7 @@ use super::blocks::Blocks;
 use super::machine::Machine;
 use crate::arch::percpu::BOOT_CPU;
 
-/// What CPUs are to save now, if they are.
+/// The order to save that CPUs are to carry out now, if there is one.
 static WANTED: RwLock<Option<Wanted>> = RwLock::new(None);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 /// The boot CPU, which orders them.
@@ -32,7 +32,7 @@ struct Wanted {
 pub struct Drafts;
 
 impl Drafts {
-    /// Every one of these CPUs saves what it has at its next look.
+    /// Every one of these CPUs saves what it has at its next check.
     pub fn order(blocks: Blocks, cpus: impl Iterator<Item = Cpu> + Clone) -> Self {
         let outcomes = Mutex::new(drafts::Drafts::new(cpus.clone()));
         let members = cpus.map(|cpu| (cpu.index, HostBlackout::rehearsal(cpu.index, blocks.clone()))).collect();
@@ -59,13 +59,13 @@ impl Drop for Drafts {
     }
 }
 
-/// Whether the calling CPU may be to save.
+/// Returns whether the calling CPU may be to save.
 #[inline]
 pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the CPU `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there
+/// Has the CPU `index` take its way, if it is to. `save` states what came of it, or `None`: it has been there
 /// before.
 pub fn take(index: u32, save: impl FnOnce(&HostBlackout) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();

@@ -32,7 +32,7 @@ const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
 
 /// The version since which a guest that is held for a reader is handed over as such.
 const HELD_SINCE: u32 = 4;
-/// Whose the host's own block is.
+/// The owner of the host's own block.
 const HOST: Owner = Owner { guest: 0, vcpu: 0 };
 
 /// All guests' share of a hand-over.
@@ -42,7 +42,7 @@ pub struct HandOverState {
     pub guests: Vec<GuestRecord>,
     /// Memory of those that run, by rising address.
     pub memory: Vec<GuestMemory>,
-    /// Where things are saved.
+    /// The blocks.
     pub blocks: Vec<Block>,
     /// Pieces of damaged memory when this was packed, before the record was written.
     retired: usize,
@@ -50,7 +50,7 @@ pub struct HandOverState {
 
 /// Memory of its own for one thing that is saved.
 pub struct Block {
-    /// What the new image is told of it.
+    /// The new image's description of it.
     pub place: BlockPlace,
     frames: Mutex<OwnedFrames>,
 }
@@ -61,7 +61,7 @@ impl Block {
         PhysRange::from_start(PhysAddr(self.place.start.get()), self.place.bytes.get()).unwrap_or_default()
     }
 
-    /// Fills it. For whoever carries what is in it: nobody else waits for this lock.
+    /// Fills it. For the CPU that carries what is in it: nobody else waits for this lock.
     pub fn with<T>(&self, fill: impl FnOnce(&mut [u8]) -> T) -> T {
         fill(self.frames.lock().bytes_mut())
     }
@@ -209,7 +209,7 @@ impl HandOverState {
         self.blocks.iter().filter(is_draft).for_each(|block| block.with(|bytes| bytes[..HEAD_BYTES].fill(0)));
     }
 
-    /// Where this is saved.
+    /// Returns where this is saved.
     pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
         let wanted = (kind as u32, owner.guest, owner.vcpu);
         self.blocks
@@ -217,7 +217,7 @@ impl HandOverState {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Whether all vCPUs have been saved. One whose guest ended, or has been reset, since this was packed
+    /// Returns whether all vCPUs have been saved. One whose guest ended, or has been reset, since this was packed
     /// has not.
     pub fn has_all_vcpus(&self) -> bool {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);

@@ -13,9 +13,9 @@ use crate::arch::{apic, cpu, percpu, watchdog};
 pub struct Machine<'a> {
     /// The CPU's number.
     pub index: u32,
-    /// Where it notes its steps; `None` in a rehearsal.
+    /// The page in which it notes its steps; `None` in a rehearsal.
     page: Option<&'a TrialPage>,
-    /// Why it came back from the new image last.
+    /// The event by which it came back from the new image last.
     end: Option<Return>,
 }
 

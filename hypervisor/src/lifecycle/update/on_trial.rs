@@ -3,8 +3,8 @@
 //! guests.
 //!
 //! It has the boot CPU for short stretches, and every interrupt takes it away ([`crate::arch::switch_pages::trial`]).
-//! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is said
-//! to it.
+//! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is
+//! reported to it.
 
 use ::update::trial::{Stamp, TrialPage, word};
 use alloc::string::String;
@@ -39,7 +39,7 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     }
 }
 
-/// What the record tells, once and for all. Apart, because it passes through large values on a small stack.
+/// Reads the record, once and for all. Apart, because it passes through large values on a small stack.
 #[inline(never)]
 fn read_record(record: PhysAddr) {
     BOOT.call_once(|| {

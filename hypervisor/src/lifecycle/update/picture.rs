@@ -11,7 +11,7 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 
-/// What lies between a stamp and the one after it.
+/// The step between a stamp and the one after it.
 const STEPS: [(Name, Stamp, Stamp); 7] = [
     (Name::UpdateBlackout, Stamp::Left, Stamp::Entered),
     (Name::UpdateSave, Stamp::Left, Stamp::Saved),
@@ -40,7 +40,7 @@ pub fn draw(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
     }
 }
 
-/// What was left to do once guests ran is done.
+/// Ends the span of the work that was left once guests ran.
 pub fn end(generation: u32, stamps: &[(u32, [u64; STAMPS])]) {
     let own = stamps.iter().find(|(index, _)| *index == BOOT_CPU);
     let entered = own.map_or(0, |(_, stamps)| stamps[Stamp::Entered as usize]);

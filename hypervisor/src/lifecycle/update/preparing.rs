@@ -25,7 +25,8 @@ use crate::kernel::interrupts;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::restart::hand_over::Staged;
 
-/// What is missing, and what that means. In the blackout CPUs that wait for a hanging one fetch it by NMIs.
+/// The warning of a missing watchdog, and its consequence. In the blackout CPUs that wait for a hanging one fetch it by
+/// NMIs.
 const NO_WATCHDOG: &str = "no HPET timer has an I/O APIC input of its own; if it hangs so while it prepares itself, \
                            or on all CPUs in the blackout, the host hangs";
 /// A new image that prepares itself. Dropped, it is gone and its memory is free again.
@@ -56,7 +57,7 @@ impl Preparing {
         Self { staged, drafts: Some(order), asked, state, _span: span }
     }
 
-    /// When it was asked for.
+    /// Returns when it was asked for.
     pub fn asked(&self) -> u64 {
         self.asked
     }
@@ -66,7 +67,7 @@ impl Preparing {
         self.staged.hand_over.hand_over_state.is_current()
     }
 
-    /// What is ready to go.
+    /// Returns what is ready to go.
     pub fn into_staged(self) -> Staged {
         if let Some(page) = self.staged.switch_pages.trial_page(BOOT_CPU) {
             page.stamps[BUSY_TICKS].store(self.state.spent(), Relaxed);
@@ -74,7 +75,7 @@ impl Preparing {
         self.staged
     }
 
-    /// When the next slice is due.
+    /// Returns when the next slice is due.
     pub fn alarm(&self) -> u64 {
         self.state.alarm()
     }
@@ -121,7 +122,7 @@ impl Preparing {
         }
     }
 
-    /// What there is to say of it when it is given up although it could go on.
+    /// Returns what there is to report of it when it is given up although it could go on.
     pub fn dry_run_report(&self) -> UpdateReport {
         let hand_over = &self.staged.hand_over;
         let staging_memory =
@@ -143,7 +144,7 @@ impl Preparing {
     }
 }
 
-/// What the new image was told of guests or of damaged memory is out of date.
+/// Returns the refusal for a new image whose record of guests or of damaged memory is out of date.
 pub fn guests_have_changed() -> Refusal {
     let reason =
         "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"
@@ -151,7 +152,7 @@ pub fn guests_have_changed() -> Refusal {
     Refusal { code: RefusalCode::WrongState, reason, hint: "update again".to_string() }
 }
 
-/// What has come of the drafts; `problem` is set if one could not be saved.
+/// Returns what has come of the drafts; `problem` is set if one could not be saved.
 fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) -> prepare::Drafts {
     match drafts.as_mut().map(Drafts::outcome) {
         Some(None) => prepare::Drafts::Missing,
@@ -164,7 +165,7 @@ fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) 
     }
 }
 
-/// `problem`: what there is to say of it beside that.
+/// `problem`: what there is to report of it beside that.
 fn refusal(failure: Failure, problem: &str) -> Refusal {
     let why = match failure {
         Failure::GuestsChanged => return guests_have_changed(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image that has taken over does once its guests run: a step at a time, so that those on the boot CPU
+//! The work of an image that has taken over, once its guests run: a step at a time, so that those on the boot CPU
 //! wait for none of them long.
 
 use alloc::boxed::Box;
@@ -28,7 +28,7 @@ use crate::kernel::{address_space, interrupts};
 use crate::kernel::{timeline, trial_pages};
 use crate::lifecycle::restart::successor;
 
-/// How far it is.
+/// The progress of that work.
 pub struct Settling {
     state: settle::Settling,
     report: UpdateReport,
@@ -41,7 +41,7 @@ impl Settling {
         Self { state: settle::Settling::begin(&Tsc), report: UpdateReport::default(), stamps: Vec::new() }
     }
 
-    /// When the next step is due.
+    /// Returns when the next step is due.
     pub fn alarm(&self) -> u64 {
         self.state.alarm()
     }
@@ -110,7 +110,7 @@ fn take_logs() {
     }
 }
 
-/// What waited on guests' consoles waits on.
+/// Takes over the output that waited on guests' consoles.
 fn take_consoles() {
     let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return };
     for guest in &guests.all {
@@ -122,12 +122,12 @@ fn take_consoles() {
     }
 }
 
-/// Whether every CPU is back with its guests, and has said when.
+/// Returns whether every CPU is back with its guests, and has reported when.
 fn has_everybody_entered() -> bool {
     trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
 }
 
-/// How it went, as far as the blackout.
+/// Returns the report of the update, as far as the blackout.
 fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
     let (Some(known), Some((_, stamps))) = (inherited::known(), inherited::late()) else {
         return UpdateReport::default();

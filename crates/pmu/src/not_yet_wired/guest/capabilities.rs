@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU has beside its counters, and how it says so.
+//! What a CPU has beside its counters, and how it states this.
 
 use crate::not_yet_wired::{lbr, pebs};
 
@@ -14,8 +14,8 @@ pub struct Capabilities {
     pub topdown: bool,
 }
 
-/// What PERF_CAPABILITIES says of them: the format of the last branch records is the architecture's; PEBS comes right
-/// behind the instruction, with the registers, and adaptive.
+/// Returns what PERF_CAPABILITIES states of them: the format of the last branch records is the architecture's; PEBS
+/// comes right behind the instruction, with the registers, and adaptive.
 pub(super) const fn bits(has: &Capabilities) -> u64 {
     const LBR_ARCHITECTURAL: u64 = 0x3f;
     const PEBS: u64 = 1 << 6 | 1 << 7 | 4 << 8 | 1 << 14;

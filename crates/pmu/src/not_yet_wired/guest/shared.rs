@@ -9,7 +9,7 @@ use crate::not_yet_wired::{pebs, topdown};
 use crate::{Counter, CounterSet, Msrs};
 
 impl<M: Msrs + Clone> IntelGuest<M> {
-    /// What of a register that can be written back is not the counters'.
+    /// Returns what of a register that can be written back is not the counters'.
     pub(super) fn other_bits(&self, number: u32) -> u64 {
         let topdown = self.topdown.as_ref();
         match number {

@@ -35,8 +35,8 @@ impl Group {
     pub const BRANCH_COUNT: u64 = 0xff << 24;
 }
 
-/// How long a record is. The basic group comes first: the groups in it (below bit 48) and its length (above), the
-/// instruction's address, which counters it is for, the time stamp.
+/// Returns how long a record is. The basic group comes first: the groups in it (below bit 48) and its length (above),
+/// the instruction's address, which counters it is for, the time stamp.
 pub const fn record_bytes(data_config: u64) -> u64 {
     const BASIC: u64 = 32;
     const fn part(data_config: u64, group: u64, bytes: u64) -> u64 {

@@ -143,7 +143,7 @@ fn host(core: &Shared<IntelCore>) -> Bank<Intel<Shared<IntelCore>>> {
     bank
 }
 
-/// The last counter is the host's all the time, and near its overflow: a guest may say that it writes records.
+/// The last counter is the host's all the time, and near its overflow: a guest may state that it writes records.
 fn play(policy: Policy, steps: &[Step]) {
     let shared = core();
     let mut host = host(&shared);

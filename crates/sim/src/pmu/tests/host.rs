@@ -169,7 +169,7 @@ enum Step {
     Carry(bool),
 }
 
-/// What both kinds of counters count: cycles, in all modes. The first four counters: so many have all of AMD's.
+/// Returns what both kinds of counters count: cycles, in all modes. The first four counters: so many have all of AMD's.
 fn step(vendor: Vendor) -> impl Strategy<Value = Step> {
     let (selects, counters, stride, control, clear, events) = match vendor {
         Vendor::Amd => (0xc001_0200, 0xc001_0201, 2, 0xc000_0301, 0xc000_0302, [0x76, 0x1_0000_0120]),
@@ -288,7 +288,7 @@ fn a_host_that_does_something_wrong_is_found_out() {
     }
 }
 
-/// Registers of a CPU that is not what it says.
+/// Registers of a CPU that is not what it reports.
 struct Odd<'a> {
     model: &'a RefCell<AmdPmu>,
     /// Bits of a register that it keeps.

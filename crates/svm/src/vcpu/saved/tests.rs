@@ -21,7 +21,7 @@ const FEATURES: Features = Features {
     virtual_spec_ctrl: false,
 };
 
-/// A CPU of one image or another: what an image chooses is told apart by `choice`.
+/// A CPU of one image or another: what an image chooses is distinguished by `choice`.
 fn vcpu(choice: u64) -> Vcpu<Box<Vmcb>> {
     let flat = Segment { selector: 0x18, rights: AccessRights::from_packed(0xc93), limit: u32::MAX, base: 0 };
     let entry = EntryState {

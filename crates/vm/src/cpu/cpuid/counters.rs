@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters as CPUID tells of them, and a CPU that can have them.
+//! Performance counters as CPUID reports of them, and a CPU that can have them.
 
 use pmu::guest::{AMD_GENERAL, Vendor, intel_leaf};
 
@@ -22,7 +22,7 @@ const COUNTERS: u32 = 0xa;
 const MONITORING: u32 = EXTENDED + 0x22;
 /// Leaf 0x8000_0022, EAX: version 2.
 const VERSION_2: u32 = 1;
-/// Events of leaf 0xA that time does not tell: all but cycles, the first.
+/// Events of leaf 0xA that time does not report: all but cycles, the first.
 const UNAVAILABLE: u32 = !1;
 
 impl CpuidTable {

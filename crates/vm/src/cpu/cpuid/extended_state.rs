@@ -71,7 +71,7 @@ impl ExtendedState {
         state
     }
 
-    /// What nobody has been told.
+    /// What no guest has been shown.
     pub const NO_ANSWERS: [CpuidResult; COMPONENTS] =
         [const { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }; COMPONENTS];
 

@@ -20,7 +20,7 @@ pub enum Show {
 /// A feature: its bit, its name, when it is shown.
 pub type Feature = (u32, &'static str, Show);
 
-/// What a guest sees of a register in which the host has `host`.
+/// Returns what a guest sees of a register in which the host has `host`.
 pub fn shown(features: &[Feature], host: u32) -> u32 {
     features.iter().fold(0, |register, &(bit, _, show)| match show {
         AsHost => register | host & (1 << bit),

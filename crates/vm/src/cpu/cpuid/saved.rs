@@ -39,7 +39,7 @@ impl CpuidTable {
     /// The table that was saved, of a guest with so many vCPUs.
     ///
     /// # Errors
-    /// [`StateError`] if no guest can have been told so.
+    /// [`StateError`] if no guest can have been shown this.
     pub fn restored(leaves: &[CpuidLeaf], vcpus: u32) -> Result<Self, StateError> {
         let mut state = ExtendedState::NO_ANSWERS;
         let mut table = Self {
@@ -80,7 +80,7 @@ impl CpuidTable {
         }
     }
 
-    /// What each CPU answers for itself is not in the table, and its ends are where it says.
+    /// What each CPU answers for itself is not in the table, and its ends are where it reports.
     fn check(self) -> Result<Self, StateError> {
         let has_ends = (LEAST_BASIC..=MOST_BASIC).contains(&self.basic[0].eax)
             && (LEAST_EXTENDED..=MOST_EXTENDED).contains(&self.extended[0].eax);

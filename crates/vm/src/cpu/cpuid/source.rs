@@ -15,7 +15,7 @@ pub struct CpuidResult {
 
 /// Where the host's leaves come from: the instruction, or a table in tests.
 pub trait CpuidSource {
-    /// What the host's CPUID returns for a leaf and subleaf.
+    /// Returns what the host's CPUID returns for a leaf and subleaf.
     fn leaf(&self, leaf: u32, subleaf: u32) -> CpuidResult;
 }
 

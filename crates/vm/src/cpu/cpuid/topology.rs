@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leaves that say how CPUs hang together: one package, one thread per core, the last cache shared by all.
+//! Leaves that state how CPUs hang together: one package, one thread per core, the last cache shared by all.
 
 use super::CpuidResult;
 
@@ -14,7 +14,7 @@ const LEVEL_CORE: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Topology {
     vcpus: u32,
-    /// Low bits of the APIC identifier that tell the cores apart.
+    /// Low bits of the APIC identifier that distinguish the cores.
     core_bits: u32,
 }
 

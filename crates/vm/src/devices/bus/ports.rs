@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which device answers at a port.
 //!
-//! Most ports are nobody's, and most accesses of a booting kernel go there. One load tells those apart: a byte for each
-//! eight ports says where the claims on them begin.
+//! Most ports are nobody's, and most accesses of a booting kernel go there. One load distinguishes those: a byte for
+//! each eight ports states where the claims on them begin.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -43,7 +43,7 @@ impl PortMap {
         Self { cells: Box::new([UNCLAIMED; CELLS]), claims: Vec::new() }
     }
 
-    /// Whether no other device answers the same accesses to one of the ports, and they can be claimed at all.
+    /// Returns whether no other device answers the same accesses to one of the ports, and they can be claimed at all.
     pub fn is_free(&self, first: u16, count: u16, widths: Widths) -> bool {
         let overlaps = |claim: &PortClaim| {
             claim.widths == widths && first < claim.first + claim.count && claim.first < first.saturating_add(count)

@@ -21,7 +21,7 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// How register B says the registers are written.
+/// How register B states the registers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterFormat {
     /// Binary rather than BCD.
@@ -30,7 +30,7 @@ pub struct RegisterFormat {
     pub is_24_hours: bool,
 }
 
-/// Where in [`TimeRegisters`] the register with this index is, if it is one of the time.
+/// Returns where in [`TimeRegisters`] the register with this index is, if it is one of the time.
 pub const fn time_register(index: u8) -> Option<usize> {
     match index {
         0x00 => Some(0),
@@ -128,7 +128,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * ERA_DAYS + day_of_era - EPOCH_DAYS
 }
 
-/// How many days a month has.
+/// Returns how many days a month has.
 fn month_days(year: i64, month: i64) -> i64 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {

@@ -46,14 +46,14 @@ impl RedirectionEntry {
     /// All bits that can ever be set.
     pub const DEFINED: u64 = Self::WRITABLE | Self::new().with_remote_irr(true).into_bits();
 
-    /// Whether an interrupt of this pin is level-triggered and so lasts until its end. Only messages with a vector that
-    /// is ended can be; the others are edges whatever the trigger mode says.
+    /// Returns whether an interrupt of this pin is level-triggered and so lasts until its end. Only messages with a
+    /// vector that is ended can be; the others are edges whatever the trigger mode states.
     pub fn waits_for_end(self) -> bool {
         let mode = DeliveryMode::from_bits(self.delivery_mode());
         self.is_level() && matches!(mode, Some(DeliveryMode::Fixed | DeliveryMode::LowestPriority))
     }
 
-    /// Whether this pin sends a message as soon as its line is asserted, for as long as it is.
+    /// Returns whether this pin sends a message as soon as its line is asserted, for as long as it is.
     pub fn is_ready(self) -> bool {
         self.waits_for_end() && !self.masked() && !self.remote_irr()
     }

@@ -45,7 +45,7 @@ impl Addressing {
         Self { id, mode, logical: (word >> 8) as u8, format: (word >> 16) as u8 & 0xf }
     }
 
-    /// Whether a message from the CPU `sender_id` is for this APIC.
+    /// Returns whether a message from the CPU `sender_id` is for this APIC.
     pub fn matches(self, destination: Destination, sender_id: u32) -> bool {
         if self.mode == Mode::Disabled {
             return false;

@@ -28,7 +28,7 @@ impl Lapic {
         self.state.apic_base
     }
 
-    /// Where the register page is; there only in [`Mode::XApic`].
+    /// Returns where the register page is; there only in [`Mode::XApic`].
     pub const fn register_page(&self) -> Gpa {
         Gpa(self.state.apic_base & ADDRESS_MASK)
     }

@@ -9,8 +9,8 @@ use crate::devices::{DeliveryMode, Destination, InterruptMessage};
 const EVERY_XAPIC: u32 = 0xff;
 
 impl Lapic {
-    /// Sends what the interrupt command register says. An ordinary interrupt to oneself is taken at once; the rest goes
-    /// the way of every message.
+    /// Sends what the interrupt command register states. An ordinary interrupt to oneself is taken at once; the rest
+    /// goes the way of every message.
     pub(super) fn send(&mut self) -> Action {
         let command = InterruptCommand::from_bits(self.state.interrupt_command);
         let Some(mode) = sendable_mode(command) else { return Action::None };
@@ -24,7 +24,7 @@ impl Lapic {
         if destination == Destination::Itself && mode == DeliveryMode::Fixed {
             return self.send_to_self(vector);
         }
-        // Interrupts between CPUs are edges, whatever the command says of triggers.
+        // Interrupts between CPUs are edges, whatever the command states of triggers.
         Action::Send(InterruptMessage { destination, mode, vector, is_level: false })
     }
 

@@ -12,7 +12,7 @@ use super::{Lapic, Mode};
 use crate::devices::Destination;
 
 impl Lapic {
-    /// What a sender must know of this one.
+    /// Returns what a sender must know of this one.
     pub fn addressing(&self) -> Addressing {
         Addressing {
             id: self.id(),
@@ -22,7 +22,7 @@ impl Lapic {
         }
     }
 
-    /// Whether a message from the CPU `sender_id` is for this one. Devices send to no shorthand; any identifier
+    /// Returns whether a message from the CPU `sender_id` is for this one. Devices send to no shorthand; any identifier
     /// will do for them.
     pub fn matches(&self, destination: Destination, sender_id: u32) -> bool {
         self.addressing().matches(destination, sender_id)

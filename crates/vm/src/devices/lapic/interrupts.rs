@@ -34,7 +34,7 @@ impl Lapic {
         if is_above && self.is_software_enabled() { Some(self.highest_requested) } else { None }
     }
 
-    /// Whether a vector would be [`pending`](Self::pending), were the task's priority lower.
+    /// Returns whether a vector would be [`pending`](Self::pending), were the task's priority lower.
     #[inline]
     pub fn waits_for_task_priority(&self) -> bool {
         let is_above_service = self.highest_requested > self.highest_in_service | !CLASS;
@@ -79,9 +79,9 @@ impl Lapic {
         if self.highest_in_service == 0 { None } else { Some(self.highest_in_service) }
     }
 
-    /// Whether nobody but this APIC would notice the end of the interrupt in service: it is edge-triggered, the only
-    /// one, and none waits for its end. A guest may then be told that it need not write the register (KVM's paravirtual
-    /// end of interrupt); [`end_of_interrupt`](Self::end_of_interrupt) is still called for it, later.
+    /// Returns whether nobody but this APIC would notice the end of the interrupt in service: it is edge-triggered, the
+    /// only one, and none waits for its end. A guest may then be shown that it need not write the register (KVM's
+    /// paravirtual end of interrupt); [`end_of_interrupt`](Self::end_of_interrupt) is still called for it, later.
     #[inline]
     pub fn eoi_may_be_skipped(&self) -> bool {
         let vector = self.highest_in_service;
@@ -91,8 +91,8 @@ impl Lapic {
             && self.state.in_service.is_only(vector)
     }
 
-    /// What an interrupt must exceed, in bits 4–7: the higher of the task's priority and that of the interrupt in
-    /// service. Also what lowest-priority delivery compares.
+    /// Returns what an interrupt must exceed, in bits 4–7: the higher of the task's priority and that of the interrupt
+    /// in service. Also what lowest-priority delivery compares.
     #[inline]
     pub const fn processor_priority(&self) -> u8 {
         let (task, service) = (self.state.task_priority, self.highest_in_service & CLASS);
@@ -111,7 +111,7 @@ impl Lapic {
         self.state.task_priority = class << 4;
     }
 
-    /// Whether software has enabled the APIC; otherwise it takes NMI, INIT and start-up only.
+    /// Returns whether software has enabled the APIC; otherwise it takes NMI, INIT and start-up only.
     #[inline]
     pub const fn is_software_enabled(&self) -> bool {
         self.state.spurious & SOFTWARE_ENABLE != 0

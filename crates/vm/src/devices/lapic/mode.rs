@@ -46,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// Whether the architecture has a way from this mode to `next`.
+    /// Returns whether the architecture has a way from this mode to `next`.
     pub(super) const fn may_become(self, next: Self) -> bool {
         !matches!((self, next), (Self::Disabled, Self::X2Apic) | (Self::X2Apic, Self::XApic))
     }

@@ -11,8 +11,8 @@ use super::{Acceptance, Action, Lapic};
 use crate::devices::GuestTsc;
 
 impl Lapic {
-    /// When the timer is next due to interrupt; `None` while it is stopped or masked. A guest may choose any period, so
-    /// whoever arms a real timer by this keeps a least distance.
+    /// Returns when the timer is next due to interrupt; `None` while it is stopped or masked. A guest may choose any
+    /// period, so the CPU that arms a real timer by this keeps a least distance.
     #[inline]
     pub fn timer_deadline(&self) -> Option<GuestTsc> {
         let is_wanted = self.state.timer_deadline != 0 && !self.local_vector(LocalVector::Timer).masked();

@@ -25,7 +25,7 @@ impl TimerMode {
         }
     }
 
-    /// Whether the timer counts down from the initial count.
+    /// Returns whether the timer counts down from the initial count.
     pub const fn counts(self) -> bool {
         matches!(self, Self::OneShot | Self::Periodic)
     }

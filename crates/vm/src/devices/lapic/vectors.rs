@@ -9,7 +9,7 @@ impl VectorSet {
     /// No vector.
     pub const EMPTY: Self = Self([0; 4]);
 
-    /// Whether `vector` is in the set.
+    /// Returns whether `vector` is in the set.
     #[inline]
     pub const fn contains(&self, vector: u8) -> bool {
         self.0[(vector >> 6) as usize] & Self::bit(vector) != 0
@@ -40,7 +40,7 @@ impl VectorSet {
         None
     }
 
-    /// Whether `vector` is in the set and no other.
+    /// Returns whether `vector` is in the set and no other.
     #[inline]
     pub fn is_only(&self, vector: u8) -> bool {
         let mut only = Self::EMPTY;

@@ -75,12 +75,12 @@ impl Bar {
         }
     }
 
-    /// How many registers it takes.
+    /// Returns how many registers it takes.
     pub const fn registers(self) -> usize {
         if matches!(self, Self::Memory64 { .. }) { 2 } else { 1 }
     }
 
-    /// Whether a function can have it.
+    /// Returns whether a function can have it.
     pub const fn is_possible(self) -> bool {
         let sizes = match self {
             Self::Io { .. } => 4..=256,
@@ -89,7 +89,7 @@ impl Bar {
         self.bytes().is_power_of_two() && *sizes.start() <= self.bytes() && self.bytes() <= *sizes.end()
     }
 
-    /// What it reads as before the guest has written it.
+    /// Returns what it reads as before the guest has written it.
     pub(super) const fn flags(self) -> u32 {
         match self {
             Self::Io { .. } => IO_SPACE,
@@ -109,7 +109,7 @@ impl Bar {
         }
     }
 
-    /// Where it decodes with this value. The ports of the machine's fixed devices are never a function's.
+    /// Returns where it decodes with this value. The ports of the machine's fixed devices are never a function's.
     pub(super) fn window(self, register: u64) -> Option<Window> {
         let first = register & self.write_mask();
         let last = first + (self.bytes() - 1);

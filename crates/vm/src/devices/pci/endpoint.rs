@@ -92,7 +92,7 @@ pub trait Configured: Device {
     /// Writes registers.
     fn write_config(&mut self, access: ConfigAccess, value: u64, context: &mut Context<'_>);
 
-    /// Where a base address register decodes.
+    /// Returns where a base address register decodes.
     fn window(&self, bar: usize) -> Option<Window>;
 }
 

@@ -166,7 +166,7 @@ impl Function {
         self.registers.all()
     }
 
-    /// Where a base address register decodes; `None` if it does not.
+    /// Returns where a base address register decodes; `None` if it does not.
     pub fn window(&self, index: usize) -> Option<Window> {
         let bar = (*self.bars.get(index)?)?;
         let enable = if bar.space() == Space::Io { COMMAND_IO } else { COMMAND_MEMORY };

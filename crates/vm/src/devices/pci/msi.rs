@@ -49,7 +49,7 @@ impl Msi {
         Self { at, vectors: vectors_log2 }
     }
 
-    /// Where the pending bits are, which the function itself writes, and which of them it has.
+    /// Returns where the pending bits are, which the function itself writes, and which of them it has.
     pub(super) fn pending(&self) -> (usize, [u8; 4]) {
         (self.at + PENDING, mask_of(self.vectors).unwrap_or(0).to_le_bytes())
     }

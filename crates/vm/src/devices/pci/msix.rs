@@ -184,7 +184,7 @@ impl Msix {
         registers.u32(self.at).wrapping_shr(16) as u16
     }
 
-    /// Whether an access is to the table (true) or the pending bits (false), and where in it.
+    /// Returns whether an access is to the table (true) or the pending bits (false), and where in it.
     fn find(&self, at: At) -> Option<(bool, usize)> {
         let within = |start: u32, bytes: usize| {
             let offset = at.offset.checked_sub(u64::from(start))?;

@@ -124,12 +124,12 @@ bitflags! {
 }
 
 impl FifoControl {
-    /// What stays after a write: the clearing bits clear themselves, and without the enable nothing counts.
+    /// Returns what stays after a write: the clearing bits clear themselves, and without the enable nothing counts.
     pub fn kept(self) -> Self {
         if self.contains(Self::ENABLE) { self & (Self::ENABLE | Self::TRIGGER) } else { Self::empty() }
     }
 
-    /// How many bytes make a received-data interrupt (one without FIFOs, where the trigger is zero).
+    /// Returns how many bytes make a received-data interrupt (one without FIFOs, where the trigger is zero).
     pub fn trigger_bytes(self) -> usize {
         [1, 4, 8, 14][usize::from(self.bits() >> 6)]
     }

@@ -30,7 +30,7 @@ pub struct SerialState {
     pub scratch: u8,
     /// A byte was lost and the guest has not read so yet.
     pub overrun: bool,
-    /// The transmitter ran empty and the guest has not been told yet.
+    /// The transmitter ran empty and the guest has not been notified yet.
     pub transmit_empty_pending: bool,
 }
 

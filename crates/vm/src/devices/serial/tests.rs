@@ -271,7 +271,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a step shows: a value read or bytes sent, whether a byte was lost, the interrupt line, and the room.
+/// Returns what a step shows: a value read or bytes sent, whether a byte was lost, the interrupt line, and the room.
 fn take(serial: &mut Serial, step: &Step) -> (Vec<u8>, bool, bool, usize) {
     let (shown, lost) = match *step {
         Step::Read(offset) => (Vec::from([serial.read(offset)]), false),

@@ -72,7 +72,7 @@ fn is_canonical(vcpu: &impl VcpuState, linear: u64) -> bool {
     ((linear << unused) as i64 >> unused) as u64 == linear
 }
 
-/// Whether a segment outside 64-bit mode contains the bytes and permits the access.
+/// Returns whether a segment outside 64-bit mode contains the bytes and permits the access.
 fn is_within(vcpu: &impl VcpuState, at: Logical, bytes: u64, purpose: Purpose) -> bool {
     let segment = vcpu.segment(at.segment);
     let has = |right| segment.rights.contains(right);

@@ -76,7 +76,7 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
         Ok(())
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     pub(super) fn has_flag(&self, flag: u64) -> bool {
         self.vcpu.rflags().bits() & flag != 0
     }
@@ -135,8 +135,8 @@ pub(super) fn flag(condition: bool, bit: u64) -> u64 {
     if condition { bit } else { 0 }
 }
 
-/// Whether the condition of CMOVcc or SETcc is met (AMD APM vol. 3, table 1-5): every other one is the negation of the
-/// one before.
+/// Returns whether the condition of CMOVcc or SETcc is met (AMD APM vol. 3, table 1-5): every other one is the negation
+/// of the one before.
 pub(super) fn is_met(instruction: &Instruction, rflags: Rflags) -> bool {
     let code = (instruction.condition_code() as u8).saturating_sub(1);
     let has = |flags: u64| rflags.bits() & flags != 0;

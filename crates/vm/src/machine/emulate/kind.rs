@@ -62,8 +62,8 @@ pub enum Kind {
     Vector(VectorMove),
 }
 
-/// What an instruction does with its operand in memory, and how wide that is; refused if it is not emulated. Vector
-/// moves, and CMPXCHG8B and CMPXCHG16B, access several times the width.
+/// Returns what an instruction does with its operand in memory, and how wide that is; refused if it is not emulated.
+/// Vector moves, and CMPXCHG8B and CMPXCHG16B, access several times the width.
 #[inline(never)]
 pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {
     let refused = Refused::Unsupported(instruction.code());

@@ -32,7 +32,7 @@ pub struct Pages {
 }
 
 impl Span {
-    /// Whether the operand has a part on the page of `gpa`.
+    /// Returns whether the operand has a part on the page of `gpa`.
     pub fn touches(&self, gpa: Gpa) -> bool {
         match self {
             Self::Device(at) => is_same_page(*at, gpa),

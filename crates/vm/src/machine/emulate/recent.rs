@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Recent {
-    /// What these bytes are in this mode, at `rip`.
+    /// Returns what these bytes are in this mode, at `rip`.
     #[inline]
     pub(super) fn find(&self, bytes: &Bytes, bitness: u32, rip: u64) -> Option<Access> {
         let is_it = |entry: &&Entry| entry.bitness == bitness && entry.bytes == *bytes;

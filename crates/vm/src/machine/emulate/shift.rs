@@ -87,12 +87,12 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
         Ok(())
     }
 
-    /// How far to shift: CL or an immediate, five bits of it, or six for 64-bit operands.
+    /// Returns how far to shift: CL or an immediate, five bits of it, or six for 64-bit operands.
     fn shift_count(&self, operand: u32) -> Result<u32, Refused> {
         let count = match self.instruction.op_kind(operand) {
             OpKind::Register => register::of(self.instruction, operand)?.read(self.vcpu),
             OpKind::Immediate8 => self.instruction.immediate8().into(),
-            // The form that shifts by one has no operand that says so.
+            // The form that shifts by one has no operand that states this.
             _ if operand == 1 => 1,
             _ => self.vcpu.gpr(Gpr::Rcx),
         };

@@ -40,7 +40,7 @@ impl StringKind {
         })
     }
 
-    /// Which operand rSI points to.
+    /// Returns which operand rSI points to.
     fn source(self) -> Option<u32> {
         match self {
             Self::Movs | Self::Lods => Some(1),
@@ -49,7 +49,7 @@ impl StringKind {
         }
     }
 
-    /// Which operand rDI points to, and what for.
+    /// Returns which operand rDI points to, and what for.
     fn target(self) -> Option<(u32, Purpose)> {
         match self {
             Self::Movs | Self::Stos => Some((0, Purpose::Write)),
@@ -104,7 +104,7 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
         }
     }
 
-    /// Whether a repeated instruction goes on if its count permits: a comparison ends it.
+    /// Returns whether a repeated instruction goes on if its count permits: a comparison ends it.
     fn goes_on(&self, kind: StringKind) -> bool {
         let is_comparison = matches!(kind, StringKind::Cmps | StringKind::Scas);
         !is_comparison || self.has_flag(ZERO) != self.instruction.has_repne_prefix()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest was told when it booted: it is told the same by every image, whatever that would choose for a new
+//! What a guest was shown when it booted: it is shown the same by every image, whatever that would choose for a new
 //! guest.
 
 use handover::state::{self, CpuidLeaf, DeviceKind, later_policy, policy_flag};

@@ -14,7 +14,7 @@ use crate::devices::device::{Device, Tag};
 /// The version of the devices' states that version 3 has.
 const VERSION: u32 = 1;
 
-/// Whether version 3 has a place for every device: its kinds are the first ones.
+/// Returns whether version 3 has a place for every device: its kinds are the first ones.
 pub(super) fn has_place_for(bus: &Bus) -> bool {
     bus.devices().all(|device| device.lock().tag().kind <= DeviceKind::PlainFunction as u32)
 }

@@ -76,7 +76,7 @@ fn a_function_that_the_guest_moves_over_the_machines_registers_is_not_reached_th
     assert_eq!(lab.inb(0x71), 0x20, "the clock's");
 }
 
-/// A host that looks, whenever it is to tell another vCPU of an interrupt, whether a device is borrowed.
+/// A host that looks, whenever it is to notify another vCPU of an interrupt, whether a device is borrowed.
 struct Watching<'a> {
     machine: &'a Machine<FakeMemory>,
     kicks: Cell<u32>,

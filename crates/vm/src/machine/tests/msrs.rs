@@ -77,7 +77,7 @@ fn the_counter_starts_at_zero_and_runs_with_the_hosts() {
     assert_eq!(lab.rdmsr(number::TSC), Ok(5));
 }
 
-/// What a guest reads out of its clock area: the counter at the time, and the time.
+/// Returns what a guest reads out of its clock area: the counter at the time, and the time.
 fn clock(lab: &Lab) -> (u64, u64) {
     let bytes = lab.machine.memory().bytes(Gpa(0x2000), 32);
     let quad = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());

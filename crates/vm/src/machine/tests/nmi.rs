@@ -42,7 +42,7 @@ impl Lab {
         assert_eq!(self.returns(Rflags::empty()), Outcome::Resume);
     }
 
-    /// Whether the next instruction is stepped over.
+    /// Returns whether the next instruction is stepped over.
     fn steps(&self) -> bool {
         let steps = self.vcpu.faults_watched;
         assert_eq!(steps, self.cpu.step.is_some());

@@ -304,7 +304,7 @@ proptest! {
     }
 }
 
-/// What a guest, the operator and the hypervisor see of a machine.
+/// Returns what a guest, the operator and the hypervisor see of a machine.
 fn seen(lab: &Lab) -> impl PartialEq + core::fmt::Debug {
     let FakeVcpu { gprs, rip, rflags, tsc_offset, .. } = lab.vcpu;
     let asked = (lab.vcpu.window_requested, lab.vcpu.task_priority_watched, lab.vcpu.interrupt_return_watched);

@@ -34,7 +34,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Where its memory ends.
+    /// Returns where its memory ends.
     pub fn end(&self) -> u64 {
         self.physical.saturating_add(self.memory_bytes)
     }
@@ -43,7 +43,7 @@ impl Segment {
 /// What of an ELF file concerns a loader.
 pub(super) struct Elf {
     pub segments: Segments,
-    /// The entry point as the file says it; often a linear address.
+    /// The entry point as the file states it; often a linear address.
     pub entry: u64,
     pub pvh_entry: Option<u32>,
 }

@@ -116,7 +116,7 @@ pub enum LoadError {
         /// Bytes of guest memory.
         memory_bytes: u64,
     },
-    /// Guest memory refused a write inside the range it says it has.
+    /// Guest memory refused a write inside the range that it states.
     Memory(OutOfRange),
 }
 

@@ -62,7 +62,7 @@ const ZERO_PAGE_BYTES: usize = 0x1000;
 /// Archives that follow each other in an initial RAM disk start at multiples of this.
 const ARCHIVE_ALIGNMENT: usize = 4;
 
-/// Whether the magic numbers of a bzImage are there.
+/// Returns whether the magic numbers of a bzImage are there.
 pub(super) fn is_linux(image: &[u8]) -> bool {
     field(image, offset::BOOT_FLAG) == BOOT_FLAG.to_le_bytes() && field(image, offset::MAGIC) == *MAGIC
 }

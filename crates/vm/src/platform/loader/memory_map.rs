@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory map as a guest is told it: the same entries for Linux (E820), PVH and Multiboot, which share the numbers.
+//! The memory map as a guest is shown it: the same entries for Linux (E820), PVH and Multiboot, which share the
+//! numbers.
 
 use arrayvec::ArrayVec;
 
@@ -34,7 +35,7 @@ pub const MAX_MAP_ENTRIES: usize = 6;
 /// A whole map, ascending, without overlaps.
 pub type MemoryMap = ArrayVec<MapEntry, MAX_MAP_ENTRIES>;
 
-/// Where the first stretch of memory ends, for a guest of `memory_bytes` bytes.
+/// Returns where the first stretch of memory ends, for a guest of `memory_bytes` bytes.
 pub(super) fn low_memory_end(memory_bytes: u64) -> u64 {
     memory_bytes.min(layout::LOW_MEMORY_END.0)
 }

@@ -89,7 +89,7 @@ pub(super) fn load(
     Ok(entry::protected_mode(memory, entry, LOADER_MAGIC, &structures)?)
 }
 
-/// Where the program headers want the kernel, and its physical entry point.
+/// Returns where the program headers want the kernel, and its physical entry point.
 fn elf_segments(image: &[u8]) -> Result<(Segments, u32), LoadError> {
     let elf = elf::parse(image)?;
     let outside = LoadError::EntryOutside { address: elf.entry };
@@ -106,7 +106,7 @@ fn physical_entry(elf: &elf::Elf) -> u64 {
     elf.segments.iter().find_map(inside).unwrap_or(elf.entry)
 }
 
-/// Where the header's own addresses want the kernel (section 3.1.3), and its entry point.
+/// Returns where the header's own addresses want the kernel (section 3.1.3), and its entry point.
 fn flat_segment(image: &[u8], header: &Header) -> Result<(Segments, u32), LoadError> {
     let [header_address, load, load_end, bss_end, entry] = header.addresses;
     let bad = |reason| LoadError::BadMultiboot { reason };
@@ -150,7 +150,7 @@ fn write_information(
     put(&mut info, &[INFO_FLAGS, lower_kib, upper_kib as u32, 0, command_line.0 as u32]);
     put(&mut info, &[modules.len() as u32, module_list, 0, 0, 0, 0]);
     put(&mut info, &[map.len() as u32, structures.lists.0 as u32, 0, 0, 0, loader_name.0 as u32]);
-    // APM table and the VBE fields: absent, as the flags say.
+    // APM table and the VBE fields: absent, as the flags state.
     put(&mut info, &[0; 6]);
     memory.write(structures.lists, &lists)?;
     Ok(memory.write(structures.info, &info)?)

@@ -123,7 +123,7 @@ impl CommandLines {
         Self { start, used_bytes: 0 }
     }
 
-    /// Writes one more line with its terminator; says where.
+    /// Writes one more line with its terminator; returns where.
     pub fn add(&mut self, memory: &impl GuestMemory, line: &[u8]) -> Result<Gpa, LoadError> {
         check_command_line(line, boot::COMMAND_LINE_BYTES - 1)?;
         let end_bytes = self.used_bytes + line.len() + 1;

@@ -14,7 +14,7 @@ const UNMAPPED: u64 = 5 << 30;
 /// A division by zero is #DE.
 pub fn divide_error() -> Result<(), Wrong> {
     expect_exception("division by", 0, 0, || {
-        // SAFETY: changes what it says; an attempt survives the exception.
+        // SAFETY: changes what it reports; an attempt survives the exception.
         unsafe { asm!("div {0:e}", in(reg) 0_u32, inout("eax") 1 => _, inout("edx") 0 => _) }
     })
 }
@@ -54,7 +54,7 @@ pub fn selector_error_code() -> Result<(), Wrong> {
     }
 }
 
-/// A page fault says whether it was a write.
+/// A page fault states whether it was a write.
 pub fn page_fault_error_code() -> Result<(), Wrong> {
     let code = |found: Result<(), tiny::attempt::Exception>| match found {
         Err(found) if found.vector == PAGE_FAULT => u64::from(found.error),

@@ -11,7 +11,7 @@ const ROUNDS: u32 = 200_000;
 /// Exits while it counts.
 const EXITS: u32 = 2_000;
 
-/// The guest's own: while it computes, as many ticks as the clock tells; while it exits, fewer.
+/// The guest's own: while it computes, as many ticks as the clock reports; while it exits, fewer.
 pub fn are_of_the_guests_time(unit: &Unit) -> Result<(), Wrong> {
     cpu::write_msr(unit.select(0), unit.cycles() | COUNTS);
     let (ticks, cycles) = spans(unit, || (0..ROUNDS).for_each(|round| _ = black_box(round)));
@@ -36,7 +36,7 @@ pub fn stand_still_when_stopped(unit: &Unit) -> Result<(), Wrong> {
     expect("stopped by the select", stopped, unit.read(0), stopped)
 }
 
-/// Instructions are not counted here, nor what nobody has heard of: these counters say what was put into them.
+/// Instructions are not counted here, nor what nobody has heard of: these counters state what was put into them.
 pub fn of_what_is_unknown_stand_still(unit: &Unit) -> Result<(), Wrong> {
     for (counter, event) in [(0, 0xc0), (1, 0xff)] {
         cpu::write_msr(unit.counter(counter), 5);

@@ -66,7 +66,7 @@ fn interrupts_on_unless_nmi(vector: u8) {
     }
 }
 
-/// The status tells it; unmasked later, it does not come any more.
+/// The status reports it; unmasked later, it does not come any more.
 pub fn are_silent_when_masked(unit: &Unit) -> Result<(), Wrong> {
     let before = count(VECTOR);
     apic::write(Register::Performance, MASKED | u32::from(VECTOR));

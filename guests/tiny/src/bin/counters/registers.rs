@@ -49,7 +49,7 @@ pub fn are_for_user_mode_if_allowed(unit: &Unit) -> Result<(), Wrong> {
             cpu::set_cr4(others | if is_allowed { cpu::CR4_PCE } else { 0 });
             let read = user::read_counter(counter);
             cpu::set_cr4(others);
-            // A fault's vector is told as a value that no counter has.
+            // A fault's vector is reported as a value that no counter has.
             read.unwrap_or_else(|fault| !u64::from(fault.vector))
         };
         let fault = !u64::from(GENERAL_PROTECTION);

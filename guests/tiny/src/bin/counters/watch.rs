@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Watches for ever, or until something is wrong, whether its counters agree to the last tick: nothing is lost of a
-//! count, nothing invented, no overflow told twice or not at all, wherever the guest is taken meanwhile.
+//! count, nothing invented, no overflow reported twice or not at all, wherever the guest is taken meanwhile.
 //!
 //! All count cycles, and the global control starts and stops them at once: so between a start and a stop each has
 //! counted the same. Counter 0 overflows every [`PERIOD`]; its handler stops all, takes just one period from what it
-//! says (more if it comes later than that), and starts all again. So whenever all stand still, counter 1, which
+//! states (more if it comes later than that), and starts all again. So whenever all stand still, counter 1, which
 //! overflows never, is ahead of counter 0 by just the periods that were taken.
 
 use core::hint::{black_box, spin_loop};
@@ -28,10 +28,10 @@ static WHOSE: AtomicU64 = AtomicU64::new(0);
 static OVERFLOWS: AtomicU64 = AtomicU64::new(0);
 /// Taken from counter 0.
 static PERIODS: AtomicU64 = AtomicU64::new(0);
-/// The status said something else than the one overflow.
+/// The status reported something else than the one overflow.
 static IS_WRONG: AtomicBool = AtomicBool::new(false);
 
-/// Lines say how many overflows there have been.
+/// Lines report how many overflows there have been.
 pub fn agree_to_the_last_tick(unit: &Unit) -> Result<(), Wrong> {
     let all = (1 << unit.counters()) - 1;
     WHOSE.store(u64::from(*unit == Unit::Amd), Ordering::Relaxed);
@@ -59,7 +59,7 @@ pub fn agree_to_the_last_tick(unit: &Unit) -> Result<(), Wrong> {
     }
 }
 
-/// Computes and leaves the guest in turn until the next overflow is told.
+/// Computes and leaves the guest in turn until the next overflow is reported.
 fn until_next(unit: &Unit, told: u64) -> Result<(), Wrong> {
     let start = cpu::ticks();
     cpu::interrupts_on();

@@ -29,7 +29,7 @@ pub fn expect(what: &'static str, item: u64, got: u64, wanted: u64) -> Result<()
     if got == wanted { Ok(()) } else { Err(Wrong { what, item, got, wanted }) }
 }
 
-/// What each CPU has counted of a vector.
+/// Returns what each CPU has counted of a vector.
 pub fn counts(vector: u8) -> [u32; MOST] {
     core::array::from_fn(|cpu| count_of(cpu, vector))
 }
@@ -50,7 +50,7 @@ pub fn reaches(what: &'static str, vector: u8, destination: u32, command: u32, w
     expect(what, destination.into(), most.into(), u64::from(wanted != 0))
 }
 
-/// Waits until it is there, interrupts let in, and says whether it came.
+/// Waits until it is there, interrupts let in, and returns whether it came.
 pub fn wait_with_interrupts(is_there: impl Fn() -> bool) -> bool {
     cpu::interrupts_on();
     let came = smp::wait_until(is_there);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page is mapped elsewhere, and every CPU told: none sees the old one any more (AMD APM vol. 2,
+//! A page is mapped elsewhere, and every CPU notified: none sees the old one any more (AMD APM vol. 2,
 //! section 5.5.2).
 
 use core::arch::asm;
@@ -20,13 +20,13 @@ const PRESENT_WRITABLE_LARGE: u64 = 0x83;
 const WINDOW: u64 = 3 * LARGE_PAGE;
 const PAGES: [u64; 2] = [4 * LARGE_PAGE, 5 * LARGE_PAGE];
 
-/// The round that all others have been told to be in; the last one ends them.
+/// The round that all others have been ordered to be in; the last one ends them.
 static ROUND: AtomicU32 = AtomicU32::new(0);
 static OLD_SEEN: AtomicU32 = AtomicU32::new(0);
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// In round after round the window shows the other page, whose content says the round.
+/// In round after round the window shows the other page, whose content states the round.
 pub fn nobody_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
     show(PAGES[0]);
     cpu::write_memory(PAGES[0], 0);
@@ -55,7 +55,7 @@ pub fn nobody_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
     expect("checks an old page of", LOOKS.load(Ordering::Acquire).into(), OLD_SEEN.load(Ordering::Acquire).into(), 0)
 }
 
-/// Another CPU's part: whatever it sees is of the round that was told, or later.
+/// Another CPU's part: whatever it sees is of the round that was reported, or later.
 fn look(_at: usize) {
     cpu::interrupts_on();
     while !IS_OVER.load(Ordering::Acquire) {

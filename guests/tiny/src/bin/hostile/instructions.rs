@@ -89,7 +89,7 @@ fn execute(bytes: &[u8]) {
     code[..bytes.len()].copy_from_slice(bytes);
     code[62..].copy_from_slice(&INVALID);
     // RAX is 0, a control block's possible address, and RCX is 0, no extension of MONITOR's: for impossible ones the
-    // instructions raise #GP before they exit (in QEMU, and on CPUs), whatever the guest was told of them.
+    // instructions raise #GP before they exit (in QEMU, and on CPUs), whatever the guest was informed of them.
     // SAFETY: all memory may be executed. Whatever the bytes do happens to a guest that is made to be broken; the
     // callee of an attempt may change any register.
     unsafe {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Misbehaves, one way at a time, and says whether the answer was the architecture's.
+//! Misbehaves, one way at a time, and returns whether the answer was the architecture's.
 //!
 //! The command line names what to do (`do=unknown-ports,xcr0-junk`); each prints `hostile: NAME: ok`, or
-//! `hostile: NAME: WRONG` and what came instead. Some ways end the guest before it can say anything: they print
-//! `hostile: NAME: going`, and it is the host that must say why the guest stopped. `do=all` does, in turn, those that
+//! `hostile: NAME: WRONG` and what came instead. Some ways end the guest before it can state anything: they print
+//! `hostile: NAME: going`, and it is the host that must state why the guest stopped. `do=all` does, in turn, those that
 //! come back.
 #![no_std]
 #![no_main]

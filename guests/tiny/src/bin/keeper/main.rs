@@ -3,7 +3,7 @@
 //!
 //! The command line names what to do, in this order (`do=fresh,stain`); each prints `keeper: NAME: ok`, or `keeper:
 //! NAME: WRONG` and what is not as it should be. The patterns follow from `seed=NUMBER`, so that whose they are can be
-//! told.
+//! reported.
 #![no_std]
 #![no_main]
 // Reason: see the library's.
@@ -21,7 +21,7 @@ use wrong::Wrong;
 
 tiny::main!(main);
 
-/// Rounds of `registers` unless said otherwise.
+/// Rounds of `registers` unless stated otherwise.
 const ROUNDS: u32 = 1000;
 
 fn main(command_line: &str) -> Verdict {

@@ -28,7 +28,8 @@ pub fn stain_part(seed: u64, part: Range<u64>) {
     part.step_by(STEP).for_each(|address| write(address, (seed + 1) << 32 | address));
 }
 
-/// Whether so many words from `at` on still hold the mark; where to look next. It begins again at the end of the part.
+/// Returns whether so many words from `at` on still hold the mark; where to look next. It begins again at the end of
+/// the part.
 pub fn holds(seed: u64, part: &Range<u64>, at: u64, words: u64) -> Result<u64, Wrong> {
     let end = part.end.min(at + words * STEP as u64);
     for address in (at..end).step_by(STEP) {

@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    /// What the registers hold.
+    /// Returns what the registers hold.
     pub fn read() -> Self {
         let mut state = Self::ZERO;
         let [dr0, dr1, dr2, dr3]: [u64; 4];

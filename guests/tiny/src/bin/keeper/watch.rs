@@ -34,7 +34,7 @@ static LATEST: AtomicU64 = AtomicU64::new(0);
 static AWAY: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static IS_WRONG: AtomicBool = AtomicBool::new(false);
 
-/// Fills the memory with a pattern, and watches for ever, or until something is wrong. Lines say how long each
+/// Fills the memory with a pattern, and watches for ever, or until something is wrong. Lines report how long each
 /// CPU was away from its work at most since the line before, in ticks.
 pub fn watch(seed: u64, cpus: usize) -> Result<(), Wrong> {
     memory::stain_part(seed, watched());
@@ -146,7 +146,7 @@ impl Watcher {
             print!(" {}", away.swap(0, Ordering::Relaxed));
         }
         print!("\n");
-        // Telling is no work.
+        // Notifying is no work.
         self.last = ticks();
         self.next_line = self.last + LINE_EVERY;
     }

@@ -17,7 +17,7 @@ const ROOM: usize = 16;
 /// Steps of one round of work.
 const STEPS: u64 = 64;
 /// Rounds between two signs of life. Who only checks the clock is taken for a kernel that waits for ever in a delay
-/// loop, and gets less than its share; an access to a port, here one that is nobody's, tells the two apart.
+/// loop, and gets less than its share; an access to a port, here one that is nobody's, distinguishes the two.
 const ROUNDS_BETWEEN_SIGNS: u64 = 1024;
 const SIGN_OF_LIFE: u16 = 0x80;
 
@@ -80,7 +80,7 @@ impl Clock {
         (ns / NANOSECONDS) as u64
     }
 
-    /// When that second begins, on the counter.
+    /// Returns when that second begins, on the counter.
     fn tick_of(&self, second: u64) -> u64 {
         let ns = (u128::from(second) * NANOSECONDS).saturating_sub(self.zero_ns);
         (ns * self.khz / 1_000_000) as u64

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log as lines for a console, each once, whoever prints them.
+//! The log as lines for a console, each once, whichever CPU prints them.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +54,7 @@ impl Drain {
     }
 
     /// Puts the next line into `line`, its end (CR, LF) included, cut where `line` is too short ([`LINE_BYTES`] is
-    /// enough); says how many bytes it has. `None`: nothing new.
+    /// enough); returns how many bytes it has. `None`: nothing new.
     pub fn next_line(&mut self, line: &mut [u8]) -> Option<usize> {
         let found = self.merge.next(ring, self.reach, &mut self.copied)?;
         let mut into = Line { bytes: line, used: 0 };

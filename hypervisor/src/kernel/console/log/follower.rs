@@ -25,7 +25,7 @@ impl Follower {
         let index = loop {
             match self.merge.next(ring, Reach::Complete, &mut self.copied)? {
                 Merged::Record { ring } => break ring,
-                // The number of the next record tells.
+                // The number of the next record shows it.
                 Merged::Lost { .. } => {}
             }
         };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the image before has logged, taken over into this image's rings: under its numbers, with its times. It is not
+//! The log of the image before, taken over into this image's rings: under its numbers, with its times. It is not
 //! printed again.
 //!
-//! Each CPU's numbers go on where they stopped, so whoever follows the log sees no gap. The first ring comes
+//! Each CPU's numbers go on where they stopped, so the reader of the log sees no gap. The first ring comes
 //! before there is memory, and holds this image's records only, numbered from there.
 
 use klog::{Copied, Cursor, Foreign, Ring, Step};
@@ -29,7 +29,7 @@ pub fn take_over(ring: &Ring<'_>) {
     let Some(mut records) = inherited::logged(ring.cpu()) else { return };
     inherited::with_log(ring.cpu(), |bytes| match Foreign::adopt(bytes) {
         Ok(old) => {
-            // It has logged since it told.
+            // It has logged since it reported.
             records = records.max(old.written());
             let mut kept = 0;
             each(&old, &mut |_| kept += 1);

@@ -12,7 +12,7 @@ use crate::arch::percpu::{BOOT_CPU, PerCpu, wake};
 
 /// Somebody on the control channel wants what is new.
 static HAS_FOLLOWER: AtomicBool = AtomicBool::new(false);
-/// Something was logged that the follower's CPU has not been told of.
+/// Something was logged that the follower's CPU has not been informed of.
 static HAS_NEWS: AtomicBool = AtomicBool::new(false);
 
 struct Logger;

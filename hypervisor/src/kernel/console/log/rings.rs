@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rings that keep the log: one for each CPU, in frames that nothing else gets. The next image is told of them
+//! The rings that keep the log: one for each CPU, in frames that nothing else gets. The next image is informed of them
 //! ([`legacies`]), and continues them.
 
 use core::fmt;
@@ -31,7 +31,7 @@ cpu_local! {
     pub static RING: Once<Placed> = Once::new();
 }
 
-/// The clock has been measured: times of all records are as it says.
+/// The clock has been measured: times of all records are as it reports.
 pub fn set_clock() {
     (0..count()).filter_map(ring).for_each(|ring| ring.set_clock(clock()));
 }
@@ -66,7 +66,7 @@ pub fn memory() -> impl Iterator<Item = PhysRange> {
 /// A ring as the next image finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Legacy {
-    /// Whose.
+    /// Its owner.
     pub cpu: u32,
     /// Whole frames.
     pub range: PhysRange,
@@ -83,7 +83,7 @@ pub fn legacies() -> impl Iterator<Item = Legacy> {
     })
 }
 
-/// Whether CPU `index` has a ring of its own.
+/// Returns whether CPU `index` has a ring of its own.
 pub fn has_ring(index: u32) -> bool {
     in_frames(index).is_some()
 }
@@ -101,7 +101,7 @@ pub fn copy(copied: &Copied, ring: &Ring<'_>) {
 }
 
 /// Writes a record into the calling CPU's ring. In any context: nothing here waits, allocates, or takes a lock.
-/// What a CPU without a ring says is gone: nobody writes another's.
+/// What a CPU without a ring states is gone: nobody writes another's.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {

@@ -34,7 +34,7 @@ impl HostBlackout {
 }
 
 impl Way<'_> {
-    /// What this CPU does next.
+    /// Returns what this CPU does next.
     pub fn next(&mut self) -> Act {
         self.outbound.next(&self.blackout.blackout, self.blackout.takeover(), &self.machine)
     }

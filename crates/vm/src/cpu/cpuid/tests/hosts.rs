@@ -47,7 +47,7 @@ pub fn everything() -> Leaves {
     Leaves { listed, others: CpuidResult { eax: ALL, ebx: ALL, ecx: ALL, edx: ALL } }
 }
 
-/// A host that knows only the leaves that say how many there are.
+/// A host that knows only the leaves that state how many there are.
 pub fn nothing() -> Leaves {
     Leaves {
         listed: std::vec![(0, 0, [1, AMD[0], AMD[1], AMD[2]]), (0x8000_0000, 0, [0x8000_0001, 0, 0, 0])],

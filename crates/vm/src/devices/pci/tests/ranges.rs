@@ -78,7 +78,7 @@ fn of_two_functions_in_one_place_the_lower_slot_answers() {
 }
 
 proptest! {
-    /// Whatever the guest writes: what is found is inside of a range as the registers say it is.
+    /// Whatever the guest writes: what is found is inside of a range as the registers state it is.
     #[test]
     fn what_decodes_is_what_the_registers_say(
         writes in prop::collection::vec((0u64..0x40, any::<u32>()), 0..24),

@@ -30,7 +30,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a guest sees of a step.
+/// Returns what a guest sees of a step.
 fn take(lab: &mut Lab, step: &Step) -> (u64, Vec<crate::devices::InterruptMessage>) {
     let seen = match *step {
         Step::Port(offset, size, value) => {

@@ -55,7 +55,7 @@ fn a_vector_store_that_must_be_aligned_is_refused_where_it_is_not() {
     access(&mut vcpu, &memory, Gpa(DEVICE.0 + 16), &mut Recorder::default()).unwrap();
 }
 
-/// What a load of sevens leaves in a register of ones.
+/// Returns what a load of sevens leaves in a register of ones.
 fn loaded(code: &[u8]) -> ([u64; 4], VectorWrite) {
     let (mut vcpu, memory) = long_mode(code);
     let mut bus = Recorder { loads: 0x7777_7777_7777_7777, vectors: [[1; 4]; 16], ..Recorder::default() };
