@@ -33,13 +33,13 @@ fn layer(module: &str) -> usize {
     LAYERS.iter().position(|layer| *layer == module).unwrap_or(LAYERS.len())
 }
 
-/// How many modules lie between the crate's root and what the file holds, that one included.
+/// Returns how many modules lie between the crate's root and what the file holds, that one included.
 fn depth(file: &Path) -> usize {
     let is_named_by_folder = file.ends_with("mod.rs") || file.ends_with("main.rs");
     file.components().count() - usize::from(is_named_by_folder)
 }
 
-/// What a file names in the crate's root, by `crate::` or by as many `super::` as lead there.
+/// Returns what a file names in the crate's root, by `crate::` or by as many `super::` as lead there.
 fn imports(text: &str, depth: usize) -> Vec<String> {
     let code: String = text.lines().filter_map(|line| line.split("//").next()).flat_map(|line| [line, "\n"]).collect();
     let is_in_name = |c: char| c.is_alphanumeric() || c == '_';

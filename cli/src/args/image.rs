@@ -36,7 +36,7 @@ pub enum ImageCommand {
         /// Where to write it [default: the image's own file]
         #[arg(short, long)]
         output: Option<PathBuf>,
-        /// Sign the image even if it is not what its seal says
+        /// Sign the image even if it is not what its seal states
         #[arg(long)]
         reseal: bool,
     },

@@ -16,7 +16,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// How many of `count` are kicked before the first is waited for.
+    /// Returns how many of `count` are kicked before the first is waited for.
     pub const fn batch(self, count: u32) -> u32 {
         match self {
             Self::Serial => 1,
@@ -43,12 +43,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether all are woken by one interrupt.
+    /// Returns whether all are woken by one interrupt.
     pub(crate) fn is_broadcast(&self) -> bool {
         self.policy == Policy::Parallel && self.reach == Reach::Everyone
     }
 
-    /// Whether CPUs wake each other.
+    /// Returns whether CPUs wake each other.
     pub(crate) fn is_relayed(&self) -> bool {
         self.policy == Policy::Park
     }

@@ -5,7 +5,7 @@ use crate::crew::Crew;
 use crate::hardware::Wake;
 use crate::state::State;
 
-/// Where CPUs answer their children, those who may wait for a step of this one look: its parent and its children.
+/// Where CPUs answer their children, those that may wait for a step of this one look: its parent and its children.
 pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     if crew.stays_to_answer() {
         let tree = crew.tree();
@@ -13,7 +13,7 @@ pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     }
 }
 
-/// Kicks a parked CPU through its mailbox. Whoever comes second does nothing.
+/// Kicks a parked CPU through its mailbox. The CPU that comes second does nothing.
 pub(crate) fn release(crew: &Crew<'_>, index: u32, now: u64, release: impl FnOnce(u32) -> bool) {
     if let Some(cell) = crew.cell(index).filter(|cell| cell.state() != State::Offline) {
         // First the state, so that the CPU finds itself expected.

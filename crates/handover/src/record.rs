@@ -44,7 +44,7 @@ pub struct Record<'a> {
     pub cpus: Items<'a, Cpu>,
     /// Memory in use.
     pub kept: Items<'a, Kept>,
-    /// When the old image got how far.
+    /// The old image's time stamps.
     pub stamps: Option<Stamps>,
     /// The control channel's conversation.
     pub control: Option<Control>,

@@ -99,7 +99,7 @@ impl<B: Backend> VirtualPmu<B> {
         &self.bank
     }
 
-    /// Whether any counter counts: only then does the guest's time matter.
+    /// Returns whether any counter counts: only then does the guest's time matter.
     #[inline]
     pub fn is_counting(&self) -> bool {
         self.bank.is_counting()

@@ -54,7 +54,7 @@ pub struct Takeover {
     back: AtomicU32,
     /// Number of the CPU that rolled back, plus one.
     blamed: AtomicU32,
-    /// When patience ends, in ticks.
+    /// Returns when patience ends, in ticks.
     deadline: AtomicU64,
 }
 

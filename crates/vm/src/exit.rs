@@ -39,7 +39,7 @@ pub enum Exit {
     Hypercall,
     /// The guest executed XSETBV.
     Xsetbv,
-    /// The guest executed a MOV to CR8, and the monitor had asked to be told.
+    /// The guest executed a MOV to CR8, and the monitor had asked to be notified.
     TaskPriorityWrite {
         /// The register that is moved, where the CPU reports it.
         source: Option<Gpr>,

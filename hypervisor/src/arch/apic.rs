@@ -21,7 +21,7 @@ const LVT_TSC_DEADLINE: u32 = 2 << 17;
 /// Physical address of the xAPIC register page.
 static PHYSICAL: AtomicU64 = AtomicU64::new(0xfee0_0000);
 
-/// Why the mode that was asked for is not used.
+/// The reason for which the mode that was asked for is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotChosen {
     /// The CPU has no x2APIC mode.

@@ -106,7 +106,7 @@ pub fn build_id() -> [u8; 20] {
     unsafe { ((super::address::build_note() + 16) as *const [u8; 20]).read() }
 }
 
-/// What is written at the far end of the boot stack.
+/// The mark at the far end of the boot stack.
 const STACK_END: u64 = 0x6461_6544_6b63_6174;
 
 /// Marks the far end of the boot stack, which has no guard page. For an image that no loader has left words there.

@@ -49,7 +49,7 @@ pub unsafe fn write_msr(msr: u32, value: u64) -> Result<(), Refused> {
     }
 }
 
-/// Whether a general-protection fault is a probe's: then it goes on where it reports the refusal.
+/// Returns whether a general-protection fault is a probe's: then it goes on where it reports the refusal.
 pub fn takes(frame: &mut TrapFrame) -> bool {
     let is_probe = [&raw const probe_read_at, &raw const probe_write_at].contains(&(frame.rip as *const u8));
     if is_probe {

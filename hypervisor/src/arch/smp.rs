@@ -39,7 +39,7 @@ unsafe extern "C" {
 
 /// Page tables of CPUs that start.
 static ROOT: AtomicU64 = AtomicU64::new(0);
-/// What a started CPU goes on with.
+/// The function that a started CPU goes on with.
 static ENTRY: spin::Once<fn() -> !> = spin::Once::new();
 
 /// No memory for stacks, or none below 1 MiB for CPUs' first steps.

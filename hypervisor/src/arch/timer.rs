@@ -39,21 +39,21 @@ pub fn try_for<T>(us: u64, mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
 #[inline]
 pub fn set_alarm(deadline: u64) {
     if has_deadline() {
-        // SAFETY: CPUID says that the register exists; 0 would disarm, so a deadline in the past is 1.
+        // SAFETY: CPUID reports that the register exists; 0 would disarm, so a deadline in the past is 1.
         unsafe { cpu::write_msr(MSR_TSC_DEADLINE, deadline.max(1)) };
         return;
     }
     let ticks = deadline.saturating_sub(cpu::tsc());
     // Rounded up: an interrupt before its time only costs another one.
     let count = ((u128::from(ticks) * u128::from(apic_ratio())) >> 32) + 1;
-    // A deadline further off than the counter reaches fires early; whoever set it checks the clock again.
+    // A deadline further off than the counter reaches fires early; the CPU that set it checks the clock again.
     apic::start_timer(count.clamp(1, u128::from(u32::MAX)) as u32);
 }
 
 /// Stops the calling CPU's timer.
 pub fn clear_alarm() {
     if has_deadline() {
-        // SAFETY: CPUID says that the register exists; 0 disarms.
+        // SAFETY: CPUID reports that the register exists; 0 disarms.
         unsafe { cpu::write_msr(MSR_TSC_DEADLINE, 0) };
     } else {
         apic::start_timer(0);

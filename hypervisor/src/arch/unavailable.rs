@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// Why guests cannot run on a CPU; the host itself can.
+/// The reason for which guests cannot run on a CPU; the host itself can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// No extension that this hypervisor knows.

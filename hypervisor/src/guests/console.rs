@@ -17,7 +17,7 @@ pub const INPUT_BYTES: usize = 4 * 1024;
 pub(super) const OUTPUT_BATCH: u32 = 4096;
 /// At most this often is the control channel woken for a line.
 pub(super) const WAKE_INTERVAL_US: u64 = 5_000;
-/// So long after it has found output, the control channel looks once more: for a line that came too soon after another
+/// So long after it has found output, the control channel checks once more: for a line that came too soon after another
 /// to wake it, of a guest that then never waits.
 pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 
@@ -25,20 +25,20 @@ pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
 pub struct GuestConsole {
     pub(super) output: Producer<'static, u8>,
     pub(super) input: Consumer<'static, u8>,
-    /// What was typed before what is in `input`.
+    /// Input that came before that in `input`.
     pub(super) typed: VecDeque<u8>,
-    /// Output that the control channel has not been told of.
+    /// Output that the control channel has not been informed of.
     pub(super) waiting: u32,
     pub(super) last_wake_tsc: u64,
 }
 
 /// The console as the control channel holds it.
 pub struct ControlEnds {
-    /// What the guest has written before what is in `output`.
+    /// Output that came before that in `output`.
     pub(super) backlog: VecDeque<u8>,
-    /// What the guest has written.
+    /// The guest's output.
     output: Consumer<'static, u8>,
-    /// What the operator types.
+    /// The operator's input.
     pub input: Producer<'static, u8>,
 }
 
@@ -69,7 +69,7 @@ impl ControlEnds {
         self.backlog.pop_front().or_else(|| self.output.dequeue())
     }
 
-    /// What waits, all in one place; where more may come.
+    /// Returns what waits, all in one place; where more may come.
     pub(super) fn gather(&mut self) -> &VecDeque<u8> {
         while let Some(byte) = self.output.dequeue() {
             self.backlog.push_back(byte);

@@ -92,7 +92,7 @@ pub struct Status {
     pub reason: Option<String>,
 }
 
-/// What a guest's CPU is asked to do.
+/// An order to a guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)]
@@ -176,7 +176,7 @@ impl Guest {
         }
     }
 
-    /// Whether something was ordered that has not been carried out.
+    /// Returns whether something was ordered that has not been carried out.
     pub fn has_orders(&self) -> bool {
         self.orders.load(Ordering::Acquire) != 0
     }

@@ -3,10 +3,10 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// How one guest's kernel is.
+/// The health of one guest's kernel.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// It has said that it panicked.
+    /// It has reported that it panicked.
     pub(super) has_reported: AtomicBool,
     /// vCPUs that were found to spin.
     pub(super) spinning: AtomicU32,

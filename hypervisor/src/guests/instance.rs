@@ -39,7 +39,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Where its nested page tables begin.
+    /// Returns where its nested page tables begin.
     pub fn space_root(&self) -> u64 {
         self.space.root()
     }

@@ -22,7 +22,7 @@ use crate::kernel::timeline::{self, Name};
 
 /// Functions that are kept; more are only counted.
 const MOST_FUNCTIONS: usize = 1024;
-/// How soon an idle CPU looks again whether it may take a step.
+/// The time after which an idle CPU checks again whether it may take a step.
 const LOOK_AGAIN_US: u64 = 10_000;
 
 static SURVEY: Mutex<Survey> = Mutex::new(Survey::new());

@@ -144,7 +144,7 @@ impl Task {
         self.vcpu.is_nowhere()
     }
 
-    /// Its registers go into the calling CPU, for which it has waited so long. The guest is told how long it has
+    /// Its registers go into the calling CPU, for which it has waited so long. The guest is shown how long it has
     /// waited in all.
     pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);

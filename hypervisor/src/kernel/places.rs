@@ -51,7 +51,7 @@ fn of(cpu: u32) -> Option<&'static Mutex<Place>> {
     all().get(cpu as usize)
 }
 
-/// How many vCPUs one can hold: each has an ASID of its own there.
+/// Returns how many vCPUs one can hold: each has an ASID of its own there.
 pub fn room(virt: Virt) -> usize {
     SLOTS.min(virt.tags() as usize)
 }

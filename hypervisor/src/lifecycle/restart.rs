@@ -18,7 +18,7 @@
 //! | [`staging`] | what else can be prepared and refused while guests run |
 //! | [`hand_over`] | all that goes over, and the way there |
 //! | [`error`] | why the image cannot be replaced |
-//! | [`record`] | what the new image is told |
+//! | [`record`] | what the new image is given |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
 //! | [`successor`] | the other side: events, logs and memory of the image before |
 //!
@@ -157,7 +157,7 @@ fn loading_guest() -> Option<&'static str> {
     all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
 }
 
-/// When no guest is left running: a restart, if the operator wants another generation. One that is refused is not made.
+/// Returns a restart, if no guest is left running and the operator wants another generation; none if it is refused.
 pub fn after_guests() -> Option<Restart> {
     let wanted = BOOT.get().map_or(1, |(_, options)| options.restart_after_guests);
     if inherited::generation() >= wanted {

@@ -12,7 +12,7 @@ use crate::plan::Policy;
 use crate::relatives::{release, tell_relatives};
 use crate::state::{Phase, State};
 
-/// CPUs checked per look: few, so that whoever asks for the time is not kept waiting by checks lines that
+/// CPUs checked per look: few, so that the CPU that asks for the time is not kept waiting by checks lines that
 /// others have just written.
 const LOOKS: usize = 64;
 
@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether it went a step.
+    /// Returns whether it went a step.
     fn probe_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
         let position = self.next;
         self.next = (position + 1) % self.seen.len();

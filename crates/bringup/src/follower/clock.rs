@@ -32,7 +32,7 @@ impl Follower<'_> {
         if self.crew.stays_to_answer() { self.crew.tree().parent(self.index) } else { 0 }
     }
 
-    /// Whether this CPU's parent answers questions; `None` while it may do so later.
+    /// Returns whether this CPU's parent answers questions; `None` while it may do so later.
     fn parent_answers(&self) -> Option<bool> {
         match self.crew.state(self.parent()) {
             _ if self.parent() == 0 => Some(true),
@@ -92,7 +92,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Whether the CPU that was asked does not answer any more.
+    /// Returns whether the CPU that was asked does not answer any more.
     fn is_left_by(&self, whom: u32) -> bool {
         whom != 0 && self.parent_answers() == Some(false)
     }

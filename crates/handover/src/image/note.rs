@@ -11,16 +11,17 @@ use crate::layout::{VERSION_TEXT_BYTES, unpadded};
 pub const NOTE_OWNER: &[u8] = b"Baton";
 /// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
-/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack it.
+/// Bytes of the text behind the note that states which build an image is, padded with zeroes. Images of old may lack
+/// it.
 pub const BUILD_TEXT_BYTES: usize = 24;
-/// What images know that do not say.
+/// The version that images know whose note names none.
 const FIRST_TRIAL_VERSION: u32 = 1;
 /// The security version of images built from this source. A release that closes a hole raises it: a host refuses images
 /// whose number is lower than its own (`seal::Floor`). It lies in the image, so the seal's digest and signature cover
 /// it. Images without one, as those of release 0.1.0, count as 0.
 pub const SECURITY_VERSION: u32 = 1;
 
-/// What an image says of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
+/// What an image states of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
 /// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
 /// later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -14,8 +14,8 @@ flags! {
         EVENTS = 2,
         /// Consoles are streamed.
         CONSOLES = 3,
-        /// The line is told: a new image goes on with it as it is, and no byte that waits there is lost. How many bytes
-        /// it takes at once (1 where it has no FIFO) is in bits 16 to 23.
+        /// The line's state is handed over: a new image goes on with it as it is, and no byte that waits there is lost.
+        /// How many bytes it takes at once (1 where it has no FIFO) is in bits 16 to 23.
         LINE = 4,
         /// Its bytes leave in a wire's time.
         IS_PACED = 5,

@@ -6,7 +6,7 @@ use super::numbering::slot_of;
 use crate::{Backend, Counter, CounterSet};
 
 impl<B: Backend> VirtualPmu<B> {
-    /// What of the counters does not concern events that are on them.
+    /// Returns what of the counters does not concern events that are on them.
     pub fn backend_mut(&mut self) -> &mut B {
         self.bank.backend_mut()
     }

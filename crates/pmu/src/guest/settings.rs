@@ -31,7 +31,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers say of a slot; 0 if it is not to count.
+    /// Returns what the registers state of a slot; 0 if it is not to count.
     #[inline(always)]
     fn setting(&self, slot: usize) -> u64 {
         match slot.checked_sub(INTEL_GENERAL) {
@@ -40,7 +40,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// A slot counts what its setting says. What that means is looked up only where it is not what it counted last.
+    /// A slot counts what its setting states. What that means is looked up only where it is not what it counted last.
     #[inline(always)]
     pub(super) fn count_as(&mut self, slot: usize, setting: u64) {
         if setting == 0 {
@@ -61,7 +61,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// What the registers say of a general slot, whether it interrupts apart; 0 if it is not to count.
+    /// Returns what the registers state of a general slot, whether it interrupts apart; 0 if it is not to count.
     #[inline(always)]
     fn select_setting(&self, slot: usize) -> u64 {
         let is_on = self.selects[slot] & select::ENABLE != 0 && self.global_control & 1 << slot != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters of an Intel CPU (Intel SDM vol. 3, chapter 20).
 //!
-//! What counts is said by the global control register alone: a counter that is being set up never does.
+//! What counts is reported by the global control register alone: a counter that is being set up never does.
 
 use super::pebs;
 use crate::event::{Shape, What, select};
@@ -14,7 +14,7 @@ use crate::{Backend, Counter, CounterSet, Event, Msrs, SLOTS, Width};
 const FIXED_FIELD_BITS: u32 = 4;
 const FIXED_INTERRUPT: u64 = 1 << 3;
 
-/// What CPUID leaf 0xA says.
+/// What CPUID leaf 0xA states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The version; from 2 on there are the global registers.
@@ -77,7 +77,7 @@ impl<M: Msrs> Intel<M> {
         self.precise = *precise;
     }
 
-    /// The user runs from now on. Until it is first said that it does not, it always does.
+    /// The user runs from now on. Until it is first reported that it does not, it always does.
     pub fn enter(&mut self) {
         self.runs = true;
         self.change(GLOBAL_CONTROL, 0, self.counting.0);

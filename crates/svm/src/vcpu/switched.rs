@@ -9,7 +9,7 @@ pub struct Switched {
     pub gprs: [u64; 16],
     /// Ticks of the time stamp counter that have passed in the guest while its time was counted.
     pub guest_ticks: u64,
-    /// Whose it is, for whoever interrupts the world switch.
+    /// Its owner, for the CPU that interrupts the world switch.
     pub owner: Owner,
     /// SPEC_CTRL in the guest and in the host, for a world switch that exchanges it.
     pub spec_ctrl: SpecCtrl,

@@ -77,7 +77,7 @@ pub enum MsrClass {
     Absent,
 }
 
-/// Who answers for the register with this number.
+/// The part that answers for the register with this number.
 #[inline]
 pub const fn classify(msr: u32) -> MsrClass {
     match msr {
@@ -103,7 +103,7 @@ pub const fn classify(msr: u32) -> MsrClass {
     }
 }
 
-/// What EFER becomes when the guest writes `wanted` (AMD APM vol. 2, section 3.1.7): `supported` comes from
+/// Returns what EFER becomes when the guest writes `wanted` (AMD APM vol. 2, section 3.1.7): `supported` comes from
 /// [`crate::cpu::cpuid::CpuidTable::supported_efer`], so SVME is #GP. LMA is the CPU's and stays as it is.
 pub const fn check_efer(current: u64, wanted: u64, cr0: u64, supported: u64) -> Result<u64, GeneralProtection> {
     let is_reserved = wanted & !supported != 0 || wanted & efer::SVME != 0;

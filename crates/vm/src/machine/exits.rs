@@ -47,7 +47,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             Exit::Halt => self.reborrow().halt(),
             Exit::InterruptWindow => Outcome::Resume,
             Exit::InterruptReturn => {
-                self.cpu.nmi.returns(self.vcpu.rip());
+                self.cpu.nmi.note_return(self.vcpu.rip());
                 self.vcpu.watch_interrupt_return(false);
                 Outcome::Resume
             }

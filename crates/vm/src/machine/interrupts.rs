@@ -66,7 +66,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     #[cold]
     fn take_mail(&mut self) {
         let Some(mailbox) = self.machine.mailbox_of(self.cpu) else { return };
-        // Whoever halts meanwhile is to see the news, or what comes of them, or this.
+        // The CPU that halts meanwhile is to see the news, or what comes of them, or this.
         self.machine.alive.fetch_add(1, Ordering::AcqRel);
         let mail = mailbox.take(&mut self.cpu.lapic);
         if mail != Mail::default() {
@@ -91,7 +91,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         let (vcpu, cpu) = (&mut *self.vcpu, &mut *self.cpu);
         let (is_returning, has_event) = (cpu.nmi.is_returning(), vcpu.event_pending());
         if is_returning && has_event {
-            cpu.nmi.stays();
+            cpu.nmi.note_blocked();
             vcpu.watch_interrupt_return(true);
         } else if cpu.nmi.is_in_handler() || !is_returning && !cpu.nmi.is_pending() {
             // Its IRET exits, or none waits.
@@ -113,7 +113,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// Whether other CPUs have sent something that waits.
+    /// Returns whether other CPUs have sent something that waits.
     #[inline]
     pub fn has_mail(&self, cpu: &Cpu) -> bool {
         self.mailbox_of(cpu).is_some_and(Mailbox::has_news)

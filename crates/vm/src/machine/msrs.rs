@@ -166,7 +166,7 @@ impl<M: GuestMemory> Machine<M> {
         if self.lfence_serializes { DE_CFG_LFENCE_SERIALIZES } else { 0 }
     }
 
-    /// Tells the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which
+    /// Notifies the guest how its time stamp counter gives nanoseconds since its start: one line from its time 0, which
     /// serves until it sets the counter.
     fn publish_clock(&self, cpu: &mut Cpu) {
         let time = ClockTime {

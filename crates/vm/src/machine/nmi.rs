@@ -40,7 +40,7 @@ pub(super) struct Nmi {
     /// How many wait.
     pending: u8,
     gate: Gate,
-    /// When to check again, on the host's time stamp counter.
+    /// Returns when to check again, on the host's time stamp counter.
     look_at: Option<u64>,
 }
 

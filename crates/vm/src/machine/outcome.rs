@@ -15,7 +15,7 @@ pub enum Outcome {
     /// It runs on, but by another way in and out: whether its time is counted (see
     /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
     CountsOtherwise,
-    /// It spins, and runs on: it would rather that whoever it waits for had its CPU.
+    /// It spins, and runs on: it would rather that the CPU that it waits for had its CPU.
     Yield,
     /// The hypervisor has to check its own interrupts; then it runs on.
     HostInterrupt,

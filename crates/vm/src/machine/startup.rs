@@ -53,7 +53,7 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
         (0..mail.late_nmis).for_each(|_| self.take_nmi());
     }
 
-    /// Who waits for a start-up interrupt hears none.
+    /// A CPU that waits for a start-up interrupt takes none.
     fn take_nmi(&mut self) {
         if self.cpu.activity != Activity::WaitingForStartup {
             self.cpu.nmi.request();
@@ -76,8 +76,9 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// Whether a CPU runs, can be woken by an interrupt, or is about to find news. Who takes news counts as alive
-    /// until they are opened (see `take_mail`), and news are searched for first: so they are not missed in between.
+    /// Returns whether a CPU runs, can be woken by an interrupt, or is about to find news. A CPU that takes news counts
+    /// as alive until they are opened (see `take_mail`), and news are searched for first: so they are not missed in
+    /// between.
     pub(super) fn is_anyone_alive(&self) -> bool {
         self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
     }

@@ -35,8 +35,8 @@ pub enum Exception {
 }
 
 impl Exception {
-    /// Whether it is a fault for certain: the instruction is executed again after it (AMD APM vol. 2, section 8.2). #DB
-    /// can be either.
+    /// Returns whether it is a fault for certain: the instruction is executed again after it (AMD APM vol. 2, section
+    /// 8.2). #DB can be either.
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::Debug | Self::SingleStep)
     }

@@ -87,12 +87,12 @@ pub fn broadcast_startup(page: u8) {
     command(0, ALL_BUT_SELF | Delivery::Startup(page).bits());
 }
 
-/// Sends an NMI to one CPU, and says whether it was sent.
+/// Sends an NMI to one CPU, and returns whether it was sent.
 pub fn send_nmi(apic_id: u32) -> bool {
     try_command(apic_id, Delivery::Nmi.bits())
 }
 
-/// Sends an NMI to one CPU from an NMI's handler, which may have interrupted who was about to send something:
+/// Sends an NMI to one CPU from an NMI's handler, which may have interrupted code that was about to send something:
 /// that one finds the command register as it left it.
 pub fn send_nmi_from_nmi(apic_id: u32) {
     let is_shared = mode() == Mode::Xapic;
@@ -103,13 +103,13 @@ pub fn send_nmi_from_nmi(apic_id: u32) {
     }
 }
 
-/// Sends a fixed interrupt to one CPU, and says whether it was sent: for the end of the host, which must not log.
+/// Sends a fixed interrupt to one CPU, and returns whether it was sent: for the end of the host, which must not log.
 pub fn try_send(apic_id: u32, vector: u8) -> bool {
     try_command(apic_id, Delivery::Fixed(vector).bits())
 }
 
-/// Sends the calling CPU an interrupt, from a handler that may have interrupted who was about to send something: only
-/// the low half of the command is written (the shorthand "self"), so that the high half stays as that one left it.
+/// Sends the calling CPU an interrupt, from a handler that may have interrupted code that was about to send something:
+/// only the low half of the command is written (the shorthand "self"), so that the high half stays as that one left it.
 pub fn wake_self_from_anywhere(vector: u8) {
     let low = SELF | Delivery::Fixed(vector).bits();
     if mode() == Mode::X2apic {
@@ -137,7 +137,7 @@ fn try_command(apic_id: u32, low: u32) -> bool {
     is_sent()
 }
 
-/// Waits, with a limit, until the xAPIC has sent what it was told to, and says whether it has.
+/// Waits, with a limit, until the xAPIC has sent what it was ordered to, and returns whether it has.
 fn is_sent() -> bool {
     for _ in 0..DELIVERY_PATIENCE {
         if read(number::COMMAND_LOW) & DELIVERY_PENDING == 0 {

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arch::{address, cpu};
 
-/// Where the register page is mapped in xAPIC mode.
+/// The address at which the register page is mapped in xAPIC mode.
 pub const MAPPED_AT: u64 = address::DEVICES;
 
 pub const MSR_APIC_BASE: u32 = 0x1b;
@@ -35,7 +35,7 @@ pub mod number {
 
 static IS_X2APIC: AtomicBool = AtomicBool::new(false);
 
-/// Which mode is wanted.
+/// The mode that the operator wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Memory-mapped registers.

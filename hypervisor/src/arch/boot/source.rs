@@ -3,26 +3,26 @@
 
 use units::PhysAddr;
 
-/// Who started this image.
+/// The loader or image that started this image.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// A boot loader.
     Loader {
         /// The magic number of the protocol that it speaks.
         protocol: u32,
-        /// Where what it left lies.
+        /// The address of what it left.
         start_info: PhysAddr,
     },
     /// The image that ran before.
     Predecessor {
-        /// Where its hand-over record lies.
+        /// The address of its hand-over record.
         record: PhysAddr,
     },
     /// The image that runs, which may replace itself by this one.
     Judge {
-        /// Where its hand-over record lies.
+        /// The address of its hand-over record.
         record: PhysAddr,
-        /// Where the way back is.
+        /// The address of the page that leads back.
         page: u64,
     },
 }

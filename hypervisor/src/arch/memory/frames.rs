@@ -46,13 +46,13 @@ pub fn records_in(frames: FrameRange, shape: Shape) -> (&'static [Record], &'sta
 /// Writes zeros over a piece of memory that is being scrubbed.
 pub fn clear_piece(piece: &mut ScrubPiece) {
     let range = piece.range();
-    // SAFETY: whoever has the piece is the only one to use it; the direct map shows it.
+    // SAFETY: the holder of the piece is the only one to use it; the direct map shows it.
     unsafe { core::ptr::write_bytes((DIRECT_MAP + range.start().0) as *mut u8, 0, range.bytes() as usize) };
 }
 
-/// What frames hold, for their owner.
+/// Returns what frames hold, for their owner.
 pub fn bytes_of(frames: &mut FrameRange) -> &mut [u8] {
-    // SAFETY: whoever has the range owns the frames, and is borrowed for as long as the bytes; the direct map shows
+    // SAFETY: the holder of the range owns the frames, and is borrowed for as long as the bytes; the direct map shows
     // them.
     unsafe { core::slice::from_raw_parts_mut((DIRECT_MAP + frames.start().0) as *mut u8, frames.bytes() as usize) }
 }
@@ -74,8 +74,8 @@ impl OwnedFrames {
     /// What they hold.
     pub fn bytes(&self) -> &[u8] {
         let Some(frames) = &self.0 else { return &[] };
-        // SAFETY: whoever has the range owns the frames, and is borrowed for as long as the bytes; the direct map shows
-        // them.
+        // SAFETY: the holder of the range owns the frames, and is borrowed for as long as the bytes; the direct map
+        // shows them.
         unsafe { core::slice::from_raw_parts((DIRECT_MAP + frames.start().0) as *const u8, frames.bytes() as usize) }
     }
 

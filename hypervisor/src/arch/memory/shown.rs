@@ -7,8 +7,8 @@ use super::tables::with_host_tables;
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::image;
 
-/// What a loader's module holds; `None` unless all of it is in the direct map, and none of it is the image, which
-/// changes.
+/// Returns what a loader's module holds; `None` unless all of it is in the direct map, and none of it is the image,
+/// which changes.
 pub fn module_bytes(range: PhysRange) -> Option<&'static [u8]> {
     let last = range.end().0.checked_sub(1)?;
     let mut pages = (range.start().0..=last).step_by(PAGE_BYTES as usize).chain([last]);

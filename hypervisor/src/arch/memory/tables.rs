@@ -15,7 +15,7 @@ use crate::arch::image;
 
 static HOST_TABLES: Mutex<Option<Tables<Host>>> = Mutex::new(None);
 
-/// Why the host's own address space could not be built. Fatal.
+/// The reason for which the host's address space could not be built. Fatal.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "the refusal's details are for the panic's message")]
 pub enum MemoryError {

@@ -10,7 +10,7 @@ use crate::arch::percpu::PerCpu;
 use crate::arch::{apic, cpu, memory, port, timer, trap};
 
 const MSR_TSC_ADJUST: u32 = 0x3b;
-/// Where the BIOS of old jumps after a reset that was not one: a far pointer (MP specification 1.4, B.4).
+/// The vector to which an old BIOS jumps after a warm reset: a far pointer (MP specification 1.4, B.4).
 const WARM_RESET_VECTOR: u64 = 0x467;
 /// CMOS shutdown code 0Ah: jump through the vector, no end of interrupt.
 const SHUTDOWN_REGISTER: u8 = 0x0f;
@@ -20,7 +20,7 @@ const SHUTDOWN_JUMP: u8 = 0x0a;
 pub struct Machine {
     /// Identifiers by number.
     apic_ids: &'static [u32],
-    /// When the calling CPU's timer wakes it; setting it costs more than a sleep that ends too soon.
+    /// The time at which the calling CPU's timer wakes it; setting it costs more than a sleep that ends too soon.
     alarm: Option<u64>,
     is_virtual: bool,
 }
@@ -51,7 +51,7 @@ impl Machine {
         cpu::wait_for_interrupt();
     }
 
-    /// Sleeps no more. Whoever had set the timer for something else before checks it again.
+    /// Sleeps no more. The CPU that had set the timer for something else before checks it again.
     pub fn stay_awake(&mut self) {
         if self.alarm.take().is_some() {
             timer::clear_alarm();
@@ -133,7 +133,7 @@ impl Station for Machine {
     }
 }
 
-/// Whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which CPUs keep clear).
+/// Returns whether a hypervisor or an emulator is below (CPUID leaf 1 ECX bit 31, which CPUs keep clear).
 pub fn is_virtual() -> bool {
     cpu::cpuid(1, 0).ecx & (1 << 31) != 0
 }
@@ -141,7 +141,7 @@ pub fn is_virtual() -> bool {
 /// IA32_TSC_ADJUST of the calling CPU, where it exists.
 pub fn tsc_adjust() -> Option<u64> {
     let exists = cpu::cpuid(0, 0).eax >= 7 && cpu::cpuid(7, 0).ebx & (1 << 1) != 0;
-    // SAFETY: CPUID says that the register exists; reading it has no effect.
+    // SAFETY: CPUID reports that the register exists; reading it has no effect.
     exists.then(|| unsafe { cpu::read_msr(MSR_TSC_ADJUST) })
 }
 

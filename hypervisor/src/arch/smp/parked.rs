@@ -16,7 +16,7 @@ pub fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
     *PARKED.get()?.mailboxes.get(index as usize)?
 }
 
-/// Lets a parked CPU go: mail, then the one interrupt that makes it look. Nobody sends a second one: it might
+/// Lets a parked CPU go: mail, then the one interrupt that makes it check. Nobody sends a second one: it might
 /// find the CPU on its way.
 pub fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
@@ -48,7 +48,7 @@ pub fn adopt(adoption: Adoption) {
     PARKED.call_once(|| adoption);
 }
 
-/// Whether CPUs come from mailboxes.
+/// Returns whether CPUs come from mailboxes.
 pub fn is_adopting() -> bool {
     PARKED.get().is_some()
 }

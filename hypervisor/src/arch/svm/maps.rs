@@ -20,7 +20,7 @@ pub struct Maps {
     /// The I/O permission map.
     pub io: PhysAddr,
     msr: PhysAddr,
-    /// The same for guests that are told of an IBPB: PRED_CMD takes it without an exit, and where the CPU exchanges
+    /// The same for guests that are informed of an IBPB: PRED_CMD takes it without an exit, and where the CPU exchanges
     /// SPEC_CTRL, that is the guest's, too.
     msr_with_speculation: PhysAddr,
 }

@@ -19,7 +19,7 @@ pub type WorldSwitch = unsafe extern "C" fn(switched: *mut Switched, guest_vmcb:
 unsafe extern "C" {
     /// By [`Variant::index`].
     static svm_switches: [WorldSwitch; VARIANTS];
-    /// Where each of them ends.
+    /// The end of each of them.
     static svm_switch_ends: [u64; VARIANTS];
 }
 

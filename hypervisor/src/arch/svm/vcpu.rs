@@ -27,7 +27,7 @@ pub struct SvmVcpu {
     state: Vcpu<VmcbPage>,
     extended: ExtendedState,
     traits: CpuTraits,
-    /// Which way in and out: a choice that is made once costs no exit anything.
+    /// The world switch of this vCPU: a choice that is made once costs no exit anything.
     switch: WorldSwitch,
 }
 

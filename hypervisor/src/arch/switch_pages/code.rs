@@ -65,7 +65,7 @@ unsafe extern "C" {
     pub(super) static switch_trial_check: u8;
 }
 
-/// Where the copy of a label's code is seen.
+/// Returns where the copy of a label's code is seen.
 pub(super) fn code_at(label: *const u8) -> u64 {
     SWITCH_PAGES + CODE_PAGE * PAGE_BYTES + (label as u64 - (&raw const switch_start) as u64)
 }

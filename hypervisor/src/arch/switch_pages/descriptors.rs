@@ -13,7 +13,7 @@ const IDTR_OFFSET: u64 = GDTR_OFFSET + 16;
 const IDT_OFFSET: u64 = 64;
 const NMI_VECTOR: u64 = 2;
 
-/// Where the registers' values are seen.
+/// Returns where the registers' values are seen.
 pub(super) fn descriptors() -> u64 {
     SWITCH_PAGES + DESCRIPTOR_PAGE * PAGE_BYTES + GDTR_OFFSET
 }

@@ -8,16 +8,16 @@ use super::reference::{NoReference, Reference};
 use crate::arch::{apic, cpu};
 
 const FEMTOSECONDS: u128 = 1_000_000_000_000_000;
-/// How long the first look lasts: a millisecond. What it does not know is measured later, see [`refine`].
+/// The length of the first measurement: a millisecond. What it does not know is measured later, see [`refine`].
 const FIRST_LOOK_FEMTOSECONDS: u64 = 1_000_000_000_000;
 /// Readings of which the closest counts.
 const CLOSEST_OF: u32 = 8;
 
-/// The clock to refine by, and the first sample of it; nothing where the CPU itself tells its rate.
+/// The clock to refine by, and the first sample of it; nothing where the CPU itself reports its rate.
 static FIRST: Mutex<Option<(Reference, Moment)>> = Mutex::new(None);
 
 /// Measures the time stamp counter and the calling CPU's APIC timer against `reference`, or believes CPUID where
-/// it tells the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
+/// it reports the TSC's rate (leaf 15h). Returns the TSC's rate in Hz, and for the log how it is known.
 pub fn calibrate(reference: Option<Reference>) -> Result<(u64, &'static str), NoReference> {
     let has_deadline = detect_deadline();
     apic::prepare_timer(false);
@@ -121,9 +121,9 @@ fn measure(reference: Reference) -> Result<Sample, NoReference> {
     Err(NoReference)
 }
 
-/// Measures the time stamp counter's rate again, over all the time since the first look: a first look of a millisecond
-/// knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is told the
-/// rate.
+/// Measures the time stamp counter's rate again, over all the time since the first measurement: a first one of a
+/// millisecond knows it to some hundred parts per million, a second of boot to less than one. Call it before a guest is
+/// shown the rate.
 pub fn refine() {
     let first = *FIRST.lock();
     let Some((reference, first)) = first else { return };
@@ -132,7 +132,7 @@ pub fn refine() {
         return;
     }
     let hz = rate(first, Moment::closest(reference), reference);
-    // What is far off is a reading that something came between: the first look is better than that.
+    // What is far off is a reading that something came between: the first measurement is better than that.
     let known = tsc_hz();
     if hz.abs_diff(known) < known / 50 {
         refine_tsc_hz(hz);
@@ -140,7 +140,7 @@ pub fn refine() {
     }
 }
 
-/// CPUID leaf 15h: crystal Hz and ratio, where both are told.
+/// CPUID leaf 15h: crystal Hz and ratio, where both are reported.
 fn tsc_hz_of_cpuid() -> Option<u64> {
     if cpu::cpuid(0, 0).eax < 0x15 {
         return None;

@@ -31,7 +31,7 @@ pub struct Rates {
     pub apic_ratio: u64,
 }
 
-/// What is known of the clock.
+/// Returns what is known of the clock.
 pub fn rates() -> Rates {
     Rates {
         tsc_hz: TSC_HZ.load(Ordering::Relaxed),

@@ -3,7 +3,7 @@
 
 use crate::arch::{address, port};
 
-/// Where the HPET's page is mapped.
+/// The address at which the HPET's page is mapped.
 pub const HPET_MAPPED_AT: u64 = address::DEVICES + 0x20_0000;
 
 /// 3.579545 MHz (ACPI 6.5, section 4.8.3.3).
@@ -57,7 +57,7 @@ impl Reference {
         }
     }
 
-    /// How long its counter tells apart, with half in reserve.
+    /// Returns how long its counter distinguishes, with half in reserve.
     pub fn unambiguous_ns(self) -> u64 {
         (u128::from(self.mask()) * u128::from(self.period_femtoseconds()) / 2_000_000) as u64
     }

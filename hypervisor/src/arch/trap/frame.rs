@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Registers as a trap leaves them on the stack.
 
-/// What the stubs leave on the stack, lowest address first.
+/// The registers that the stubs leave on the stack, lowest address first.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct TrapFrame {

@@ -13,7 +13,7 @@ pub fn fault_address() -> u64 {
     address
 }
 
-/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; says how many.
+/// Return addresses up the frame-pointer chain from `frame`, nearest first, at most `into.len()`; returns how many.
 /// `stack` is one, mapped.
 pub fn backtrace(frame_pointer: u64, stack: core::ops::Range<u64>, into: &mut [u64]) -> usize {
     profile::walk::walk(frame_pointer, stack, &read_stack, into)

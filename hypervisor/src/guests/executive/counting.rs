@@ -50,7 +50,7 @@ impl Executive {
     }
 
     /// A vCPU has come to this slot.
-    pub(super) fn counted_comes(&mut self, slot: usize) {
+    pub(super) fn count_arrival(&mut self, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
             task.count_for_host(true);
             counting.came[slot] = task.guest_ticks();
@@ -58,7 +58,7 @@ impl Executive {
     }
 
     /// The one in this slot goes.
-    pub(super) fn counted_goes(&mut self, slot: usize) {
+    pub(super) fn count_departure(&mut self, slot: usize) {
         if let (Some(counting), Some(task)) = (&mut self.counting, &mut self.slots[slot]) {
             task.count_for_host(false);
             counting.gone += task.guest_ticks() - counting.came[slot];
@@ -78,11 +78,11 @@ impl Executive {
         let counters = HostCounters::begin();
         let (since, began_ns) = (cpu::tsc(), timer::uptime_ns());
         self.counting = Some(Box::new(Counting { counters, since, began_ns, came: [0; SLOTS], gone: 0 }));
-        (0..SLOTS).for_each(|slot| self.counted_comes(slot));
+        (0..SLOTS).for_each(|slot| self.count_arrival(slot));
     }
 
     fn end_counting(&mut self) {
-        (0..SLOTS).for_each(|slot| self.counted_goes(slot));
+        (0..SLOTS).for_each(|slot| self.count_departure(slot));
         self.counting = None;
     }
 

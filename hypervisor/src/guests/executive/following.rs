@@ -63,7 +63,7 @@ impl Executive {
             let _ = self.queue.wake(slot, now);
         }
         self.slots[slot] = Some(task);
-        self.counted_comes(slot);
+        self.count_arrival(slot);
     }
 
     /// vCPUs of guests that end let go; those of paused guests stand still.
@@ -77,7 +77,7 @@ impl Executive {
                 }
                 self.queue.remove(slot, now);
                 self.paused &= !(1 << slot);
-                self.counted_goes(slot);
+                self.count_departure(slot);
                 if let Some(mut task) = self.slots[slot].take() {
                     task.leave_cpu();
                     places::vacate(self.me.index, task.weight());

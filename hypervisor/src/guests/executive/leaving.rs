@@ -87,7 +87,7 @@ impl Executive {
     /// Sends a vCPU to another CPU, with all that is in this one of it. It stays if that takes no
     /// more.
     fn send_away(&mut self, slot: usize, to: u32) {
-        self.counted_goes(slot);
+        self.count_departure(slot);
         let Some(mut task) = self.slots[slot].take() else { return };
         let now = Ticks(cpu::tsc());
         self.queue.account(now);

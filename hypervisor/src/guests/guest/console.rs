@@ -12,11 +12,11 @@ use crate::arch::{cpu, percpu, timer};
 use crate::guests::console::{ControlEnds, OUTPUT_BATCH, WAKE_INTERVAL_US};
 
 impl Guest {
-    /// It has written a byte to its console. The control channel is told at most every few milliseconds, at the end of
-    /// a line; the rest is flushed when the guest waits.
+    /// It has written a byte to its console. The control channel is notified at most every few milliseconds, at the end
+    /// of a line; the rest is flushed when the guest waits.
     pub fn console_output(&self, byte: u8) {
         let mut console = self.console.lock();
-        // A byte that finds no room is lost: the guest is never held up by whoever reads its console.
+        // A byte that finds no room is lost: the guest is never held up by the reader of its console.
         let _ = console.output.enqueue(byte);
         console.waiting += 1;
         let is_line_due = byte == b'\n' && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
@@ -25,7 +25,7 @@ impl Guest {
         }
     }
 
-    /// Tells the control channel of output that waits.
+    /// Notifies the control channel of output that waits.
     pub fn flush_console(&self) {
         let mut console = self.console.lock();
         if console.waiting > 0 {
@@ -49,13 +49,13 @@ impl Guest {
         self.control.try_lock()
     }
 
-    /// Something was typed on its console: its first vCPU is to look.
+    /// Something was typed on its console: its first vCPU is to check.
     pub fn type_on(&self) {
         self.is_typed_on.store(true, Ordering::Release);
         percpu::wake(self.cpu_to_tell(0));
     }
 
-    /// Whether that is so, once. For the CPU that holds the first virtual one.
+    /// Returns whether that is so, once. For the CPU that holds the first virtual one.
     pub fn take_typed_on(&self) -> bool {
         self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
     }

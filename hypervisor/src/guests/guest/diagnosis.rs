@@ -14,7 +14,7 @@ use crate::arch::timer;
 use crate::guests::events::record;
 
 impl Guest {
-    /// Its kernel says that it has panicked. Once is news; a guest that goes on reporting is not listened to.
+    /// Its kernel reports that it has panicked. Once is news; a guest that goes on reporting is not listened to.
     pub fn reports_panic(&self) {
         if self.health.has_reported.swap(true, Ordering::AcqRel) {
             return;
@@ -27,7 +27,7 @@ impl Guest {
     }
 
     /// A vCPU was found to spin.
-    pub fn spins(&self, vcpu: u32, diagnosis: Diagnosis) {
+    pub fn note_spin(&self, vcpu: u32, diagnosis: Diagnosis) {
         self.health.spinning.fetch_add(1, Ordering::AcqRel);
         if self.status().state != VmState::Running {
             return;
@@ -49,7 +49,7 @@ impl Guest {
         self.order(Order::GiveUp);
     }
 
-    /// A vCPU gets only a sliver of time from now on; `is_news` if that is to be told.
+    /// A vCPU gets only a sliver of time from now on; `is_news` if that is to be reported.
     pub fn is_throttled(&self, vcpu: u32, is_news: bool) {
         if self.health.throttled.fetch_add(1, Ordering::AcqRel) == 0 {
             self.health.throttled_since_ns.store(timer::uptime_ns(), Ordering::Release);
@@ -60,13 +60,13 @@ impl Guest {
     }
 
     /// A vCPU that was found to spin does something else.
-    pub fn recovers(&self, vcpu: u32, was_throttled: bool) {
+    pub fn note_recovery(&self, vcpu: u32, was_throttled: bool) {
         if was_throttled {
             self.health.throttled.fetch_sub(1, Ordering::AcqRel);
         }
         let was_last = self.health.spinning.fetch_sub(1, Ordering::AcqRel) == 1;
         if self.health.has_reported() {
-            // It prints, or counts down to its reboot: what it said holds.
+            // It prints, or counts down to its reboot: what it reported holds.
             return;
         }
         if was_last && matches!(self.status().state, VmState::Panicked | VmState::Hung) {

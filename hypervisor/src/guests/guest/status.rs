@@ -28,7 +28,7 @@ impl Guest {
         record(event);
     }
 
-    /// What it does; and, where it is paused, what it did before.
+    /// Returns what it does; and, where it is paused, what it did before.
     pub fn status_and_before_pause(&self) -> (Status, Option<Status>) {
         let status = self.status();
         let before = self.before_pause.lock().clone().filter(|_| status.state == VmState::Paused);
@@ -42,14 +42,14 @@ impl Guest {
     }
 
     /// The operator pauses it. How it was is remembered: a panicked guest is none the better for a pause.
-    pub fn pauses(&self) {
+    pub fn mark_paused(&self) {
         let before = self.status();
         self.set_state(VmState::Paused, None);
         *self.before_pause.lock() = Some(before);
     }
 
     /// It goes on as it was before it was paused.
-    pub fn resumes(&self) {
+    pub fn mark_resumed(&self) {
         if self.status().state != VmState::Paused {
             return;
         }

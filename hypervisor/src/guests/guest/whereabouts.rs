@@ -30,7 +30,7 @@ impl Guest {
         self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::now)
     }
 
-    /// The same for one who has just left a message for it, and is about to tell that CPU.
+    /// The same for a sender that has just left a message for it, and is about to notify that CPU.
     #[inline]
     pub fn cpu_to_tell(&self, vcpu: usize) -> u32 {
         self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::after_message)
@@ -49,7 +49,7 @@ impl Guest {
     }
 
     /// Another image has found this place for a vCPU, and had it on that one. Before anybody runs it.
-    pub fn belongs(&mut self, vcpu: usize, own: u32, at: u32) {
+    pub fn set_placement(&mut self, vcpu: usize, own: u32, at: u32) {
         if let (Some(belongs), Some(place)) = (self.own.get_mut(vcpu), self.placement.get(vcpu)) {
             *belongs = own;
             place.move_to(at);

@@ -24,7 +24,7 @@ pub(super) fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     let host_cpuid = |leaf: u32, subleaf: u32| {
         let found = cpu::cpuid(leaf, subleaf);
         let registers = [found.eax, found.ebx, found.ecx, found.edx];
-        // Of speculation a guest is told what works.
+        // Of speculation a guest is shown what works.
         let works = speculation::assessment().map_or(registers, |assessment| assessment.leaf(leaf, registers));
         let [eax, ebx, ecx, edx] = works;
         CpuidResult { eax, ebx, ecx, edx }
@@ -43,12 +43,12 @@ pub(super) fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     })
 }
 
-/// Whether LFENCE serializes here.
+/// Returns whether LFENCE serializes here.
 pub(super) fn lfence_serializes() -> bool {
     speculation::assessment().is_some_and(Assessment::lfence_serializes)
 }
 
-/// A guest goes on only where what it was told of speculation holds.
+/// A guest goes on only where what it was informed of speculation holds.
 pub(super) fn check_offered(offered: Speculation) -> Result<(), String> {
     let has = speculation::assessment().map(|assessment| assessment.cpu).unwrap_or_default();
     let missing = offered.spec_ctrl & !has.spec_ctrl_bits();
@@ -61,7 +61,7 @@ pub(super) fn check_offered(offered: Speculation) -> Result<(), String> {
     Ok(())
 }
 
-/// Whose performance counters a guest is to have.
+/// The vendor of the performance counters that a guest is to have.
 pub(super) fn counters_of(guest: &Guest) -> Option<pmu::guest::Config> {
     match guest.config.pmu {
         Pmu::Off => None,

@@ -11,10 +11,10 @@ use crate::guests::guest::Guest;
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
 const NEAREST_ALARM_US: u64 = 2;
 
-/// What a vCPU reaches of the host.
+/// The part of the host that a vCPU reaches.
 pub(super) struct TaskHost {
     pub(super) guest: &'static Guest,
-    /// When the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
+    /// The time at which the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     pub(super) others_alarm: Option<u64>,
 }
 

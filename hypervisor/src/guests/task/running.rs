@@ -57,7 +57,7 @@ impl Task {
                     }
                 }
                 Outcome::Stop(stop) => {
-                    self.tell_of_end(&stop);
+                    self.report_end(&stop);
                     self.instance.end(Ending::Own(stop));
                     return Pause::Work;
                 }
@@ -80,7 +80,7 @@ impl Task {
 
     /// A guest that did not end of its own will: what its CPU did goes to the log.
     #[cold]
-    fn tell_of_end(&self, stop: &Stop) {
+    fn report_end(&self, stop: &Stop) {
         if !matches!(stop, Stop::Fault(_) | Stop::TripleFault) {
             return;
         }

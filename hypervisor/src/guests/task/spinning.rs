@@ -15,7 +15,7 @@ impl Task {
     /// Runs it until it waits, or the CPU has something else to do. The host's timer fires at `others_alarm` at
     /// the latest.
     pub fn run(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
-        let own_stop = self.watched.starts(cpu::tsc());
+        let own_stop = self.watched.begin_stretch(cpu::tsc());
         let pause = self.run_until(me, others_alarm.into_iter().chain(own_stop).min());
         if pause == Pause::Idle {
             if self.watched.end_stretch_idle() {

@@ -27,7 +27,7 @@ pub fn set_action(action: PanicAction) {
     ACTION.store(action.to_number(), Ordering::Relaxed);
 }
 
-/// What follows the report.
+/// Returns what follows the report.
 pub(super) fn action() -> Action {
     Action::from_number(ACTION.load(Ordering::Relaxed))
 }

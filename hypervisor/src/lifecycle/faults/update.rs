@@ -20,7 +20,7 @@ use crate::arch::{cpu, timer};
 use crate::kernel::faults::self_tests;
 use crate::kernel::inherited;
 
-/// How long a CPU waits at most for an NMI at a fault point on its way between two images.
+/// The time for which a CPU waits at most for an NMI at a fault point on its way between two images.
 const WAIT_US: u64 = 100_000;
 /// The first NMI comes so long after the first CPU is back: the others have learnt of the roll-back then, and are on
 /// their way. One that an NMI brings back is at none of the points on the way back when the next one comes.

@@ -8,7 +8,7 @@ use handover::ImageError;
 use seal::{Downgrade, SealError};
 use wire::{Refusal, RefusalCode};
 
-/// Why there can be no restart.
+/// The reason for which there can be no restart.
 #[derive(Clone, Debug)]
 pub enum StageError {
     /// The host has no bundle.

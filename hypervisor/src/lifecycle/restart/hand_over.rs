@@ -21,9 +21,9 @@ pub struct Staged {
     pub switch_pages: SwitchPages,
 }
 
-/// What is handed over to the new image.
+/// The hand-over to the new image.
 pub struct HandOver {
-    /// How many images will have run.
+    /// Returns how many images will have run.
     pub generation: u64,
     /// The new image.
     pub next: Box<Trusted>,

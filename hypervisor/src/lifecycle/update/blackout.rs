@@ -124,7 +124,7 @@ impl HostBlackout {
         &self.blocks
     }
 
-    /// Where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
+    /// Returns where a self-test made CPUs wait on their way, and how often NMIs interrupted them there.
     #[cfg(feature = "faults")]
     pub fn waits(&self) -> Option<String> {
         let switch_pages = &self.staged.as_ref()?.switch_pages;

@@ -11,7 +11,7 @@ use handover::state::BlockKind;
 use super::hand_over_state::{Block, HandOverState};
 use crate::kernel::inherited::Conversation;
 
-/// Where guests are saved, and how.
+/// The blocks into which guests are saved, and their version.
 #[derive(Clone)]
 pub struct Blocks {
     hand_over_state: Arc<HandOverState>,

@@ -224,7 +224,8 @@ impl HandOverState {
         vcpus.all(|block| block.with(|bytes| handover::block::identify(bytes).is_some()))
     }
 
-    /// Whether every guest still is what it was when this was packed, and no memory has been found damaged since.
+    /// Returns whether every guest still is what it was when this was packed, and no memory has been found damaged
+    /// since.
     pub fn is_current(&self) -> bool {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         let is_same_memory = self.retired == retired::count();

@@ -17,7 +17,7 @@ pub fn go_back() -> ! {
     }
 }
 
-/// The calling CPU says why it cannot go on, and goes back for good.
+/// The calling CPU reports why it cannot go on, and goes back for good.
 pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     if let Some(page) = page() {
         let mut text = ArrayString::<REASON_BYTES>::new();
@@ -30,7 +30,7 @@ pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// What an image on trial has to say when it panics, it says to the old one, which takes the CPU back for good.
+/// Reports a panic of an image on trial to the old one, which takes the CPU back for good.
 pub fn give_up_if_on_trial(info: &PanicInfo<'_>) {
     if page().is_some() {
         give_up(format_args!("{}", info.message()));

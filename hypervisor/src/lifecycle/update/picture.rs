@@ -22,7 +22,7 @@ const STEPS: [(Name, Stamp, Stamp); 7] = [
     (Name::UpdateEnter, Stamp::Committed, Stamp::Entered),
 ];
 
-/// When this image's first instruction was, if it came on trial; else 0.
+/// The time of this image's first instruction, if it came on trial; else 0.
 static ENTERED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// Notes when the first instruction of this image, which is on trial, was.

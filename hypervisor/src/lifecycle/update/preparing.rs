@@ -62,7 +62,7 @@ impl Preparing {
         self.asked
     }
 
-    /// Whether every guest still is what the new image was told of it.
+    /// Returns whether every guest still is what the new image was given about it.
     pub fn is_current(&self) -> bool {
         self.staged.hand_over.hand_over_state.is_current()
     }

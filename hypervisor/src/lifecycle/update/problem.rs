@@ -10,7 +10,7 @@ use spin::Mutex;
 use crate::arch::switch_pages::trial::{Exception, Return};
 use crate::lifecycle::exceptions::exception_name;
 
-/// Why the first CPU that failed in the blackout did.
+/// The reason for which the first CPU failed in the blackout.
 static PROBLEM: Mutex<Option<String>> = Mutex::new(None);
 
 /// A CPU cannot switch over.
@@ -28,7 +28,7 @@ pub fn take() -> Option<String> {
     PROBLEM.lock().take()
 }
 
-/// Why the new image came back, in words.
+/// Returns why the new image came back, in words.
 pub fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
     match back {
         Some(Return::Word(::update::trial::word::GIVES_UP, _)) => {

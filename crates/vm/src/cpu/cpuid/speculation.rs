@@ -11,7 +11,7 @@ pub struct Speculation {
 }
 
 impl Speculation {
-    /// Whether there is any such register.
+    /// Returns whether there is any such register.
     pub const fn is_offered(self) -> bool {
         self.spec_ctrl != 0 || self.has_ibpb
     }
