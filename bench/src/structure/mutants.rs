@@ -19,7 +19,7 @@ use super::{Context, Found, PROTOCOL, PROTOCOL_FOLDER, left_out};
 /// Where results are kept.
 const FOLDER: &str = "target/mutants";
 /// The parts that mutants are tried in.
-const PARTS: usize = 16;
+const PARTS: usize = 8;
 /// What cargo-mutants calls its folder.
 const OUTPUT: &str = "mutants.out";
 /// A part's results once it was tried to its end.
