@@ -14,7 +14,7 @@ use crate::kernel::platform::FIRMWARE;
 
 /// One for each identifier.
 static CELLS: Once<Vec<CpuCell>> = Once::new();
-/// One for so many of them as share one.
+/// One for each [`GROUP_CPUS`] CPUs.
 static GROUPS: Once<Vec<Group>> = Once::new();
 /// Identifiers by number; the boot CPU is number 0.
 pub static APIC_IDS: Once<Vec<u32>> = Once::new();
@@ -57,7 +57,7 @@ pub fn identifiers(mine: u32) -> (Vec<u32>, usize) {
     (ids, named)
 }
 
-/// The machine has these CPUs. Once.
+/// Stores the local APIC identifiers of all CPUs that can be used, and makes a cell for each. Call once.
 pub fn set_identifiers(ids: Vec<u32>) -> &'static [u32] {
     CELLS.call_once(|| ids.iter().map(|_| CpuCell::new()).collect());
     GROUPS.call_once(|| ids.chunks(GROUP_CPUS).map(|_| Group::new()).collect());

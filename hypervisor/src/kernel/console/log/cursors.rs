@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a reader of all rings has got to in each, kept beside the ring's CPU: for readers that must not allocate.
+//! A reader's cursors of all rings, as per-CPU variables: for readers that must not allocate.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use klog::{Cursor, Cursors};
 
 use crate::arch::cpu_local::CpuLocal;
 
-/// A reader's cursor of each CPU's ring, as a word. All zeros is the beginning of the log.
+/// A reader's cursor of each CPU's ring, as a word; 0 is the beginning of the log.
 pub struct CpuCursors(pub &'static CpuLocal<AtomicU64>);
 
 impl CpuCursors {
