@@ -79,7 +79,7 @@ fn every_package_is_listed_with_its_imports() {
 }
 
 #[test]
-fn the_diagram_has_every_arrow_and_no_other() {
+fn the_diagram_has_every_dependency_and_no_other() {
     let text = read(CRATES);
     let drawn = text.split("```mermaid").nth(1).and_then(|rest| rest.split("```").next()).expect("a diagram");
     let arrow = |line: &str| line.split_once("-->").map(|(from, to)| (from.trim().to_owned(), list(to, '&')));

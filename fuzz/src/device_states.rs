@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! States that another image hands over: whatever is accepted must be a state that the device can go on from.
 
+use vm::cpu::kvmclock::{VcpuClock, VcpuClockState};
+use vm::cpu::msr::{MsrState, PlainMsrs};
 use vm::devices::StateError;
 use vm::devices::cmos::{Cmos, CmosState};
 use vm::devices::device::Device as _;
@@ -9,8 +11,6 @@ use vm::devices::lapic::{Lapic, LapicState, VectorSet};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::power::{Power, PowerState};
 use vm::devices::serial::{Serial, SerialState};
-use vm::cpu::kvmclock::{VcpuClock, VcpuClockState};
-use vm::cpu::msr::{MsrState, PlainMsrs};
 use vm::testing::Probe;
 
 use crate::devices::{drive_cmos, drive_ioapic, drive_lapic, drive_pci, drive_power, drive_serial};

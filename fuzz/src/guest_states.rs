@@ -9,7 +9,7 @@ use handover::state::{BlockState, Console, CpuidLeaf, Devices, Late, PciFunction
 use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
 use vm::cpu::cpuid::{CpuidConfig, CpuidTable};
 use vm::cpu::kvmclock::TscScale;
-use vm::machine::{Machine, MachineConfig, Cpu, check_area};
+use vm::machine::{Cpu, Machine, MachineConfig, check_area};
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -91,7 +91,8 @@ fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, cpu: &Cpu, version: u32
 
 fn opened(hand_over: &HandOver) -> Option<(Machine<FakeMemory>, FakeVcpu, Cpu)> {
     let memory = FakeMemory::new(MEMORY_BYTES);
-    let machine = Machine::adopt(memory, &hand_over.policy, &hand_over.leaves).map_err(|error| error.to_string()).ok()?;
+    let machine =
+        Machine::adopt(memory, &hand_over.policy, &hand_over.leaves).map_err(|error| error.to_string()).ok()?;
     let (mut vcpu, mut cpu) = (FakeVcpu::default(), Cpu::new(0, true, 0, 0, Arc::default()));
     machine.restore_vcpu(&hand_over.vcpu, &mut vcpu, &mut cpu).map_err(|error| error.to_string()).ok()?;
     machine.restore_devices(&hand_over.devices, &hand_over.tail).map_err(|error| error.to_string()).ok()?;

@@ -2,8 +2,8 @@
 //! Instructions: fetched, skipped, carried out on device registers, sent to ports.
 
 use vm::addr::{AccessSize, Gpa};
-use vm::machine::emulate::{self, MemoryBus, Recent, VectorFile, VectorWrite};
 use vm::exit::PortAccess;
+use vm::machine::emulate::{self, MemoryBus, Recent, VectorFile, VectorWrite};
 use vm::machine::instruction::{self, MAX_BYTES, Usual};
 use vm::memory::GuestMemory;
 use vm::testing::{FakeMemory, FakeVcpu};

@@ -7,15 +7,15 @@ use pmu::Policy;
 use pmu::guest::{Config, Filter, Vendor};
 use vm::addr::{AccessSize, Gpa};
 use vm::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable};
-use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
 use vm::cpu::kvmclock::TscScale;
-use vm::machine::{Machine, MachineConfig, Outcome, Cpu};
+use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};
+use vm::machine::{Cpu, Machine, MachineConfig, Outcome};
 use vm::memory::GuestMemory;
 use vm::testing::{FakeHost, FakeMemory, FakeVcpu};
 use vm::vcpu::{Exception, Gpr, VcpuState};
 
 use crate::input::Input;
-use crate::instructions::{moved, cpu, transfer};
+use crate::instructions::{cpu, moved, transfer};
 
 const MEMORY_BYTES: usize = 0x1_0000;
 const HERTZ: u64 = 3_000_000_000;

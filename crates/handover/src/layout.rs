@@ -111,8 +111,8 @@ plain! {
         pub mailbox_version: U32 as "number",
         /// Zero.
         pub zero: U32 as "zero",
-        /// Page tables that show the switch pages, the new image at its link addresses and the first 4 GiB as the direct
-        /// map.
+        /// Page tables that show the switch pages, the new image at its link addresses and the first 4 GiB as the
+        /// direct map.
         pub root: U64 as "physical address",
     }
 

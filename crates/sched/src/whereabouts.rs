@@ -2,9 +2,9 @@
 //! On which CPU somebody is who may move while others send them messages.
 //!
 //! A sender leaves its message where the receiver will look, then interrupts the CPU on which the receiver is. A
-//! receiver that moves says so first, and searches for messages again where it has arrived. Each writes, then reads what
-//! the other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds the
-//! message, or the sender interrupts the new CPU. So no message waits for an interrupt that went to the old one.
+//! receiver that moves says so first, and searches for messages again where it has arrived. Each writes, then reads
+//! what the other writes; with a fence in between on both sides at least one of them sees the other: the receiver finds
+//! the message, or the sender interrupts the new CPU. So no message waits for an interrupt that went to the old one.
 //! Every interleaving with the messages themselves is tried where those are: in `vm`,
 //! `machine/tests/interleavings.rs`.
 

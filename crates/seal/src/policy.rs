@@ -7,8 +7,8 @@ use core::str::FromStr;
 /// When an image that is to replace the running one is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// When it is staged, and once more in the restart's blackout, because what was staged may have been written to since:
-    /// the baseline, and what kexec's purgatory does.
+    /// When it is staged, and once more in the restart's blackout, because what was staged may have been written to
+    /// since: the baseline, and what kexec's purgatory does.
     Sha256,
     /// When it is staged, once the frames it lies in can be written no more; nothing is left to do in the blackout.
     #[default]

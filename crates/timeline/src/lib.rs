@@ -13,7 +13,8 @@
 //! release reads them.
 //!
 //! A ring describes itself ([`mod@layout`]), and the image that comes next goes on in it where it lies
-//! ([`Ring::adopt`]): a span may begin in one image and end in the next, and so the blackout between them is on the picture.
+//! ([`Ring::adopt`]): a span may begin in one image and end in the next, and so the blackout between them is on the
+//! picture.
 //!
 //! | module | what it holds |
 //! |---|---|

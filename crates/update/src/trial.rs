@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The page holds both images' registers, and a GDT, a TSS and stacks for traps that belong to neither. The switch
-//! page's code exchanges the registers (`hypervisor/src/arch/switch_pages.S`); under its IDT every trap leads back to the
-//! old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and RSI.
+//! page's code exchanges the registers (`hypervisor/src/arch/switch_pages.S`); under its IDT every trap leads back to
+//! the old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and
+//! RSI.
 //!
 //! The page's TSS is loaded while either IDT is: for a few instructions the old image's, and the new one's once that
 //! has taken over. So it names stacks for the gates of all three ([`TrialPage::set_interrupt_stack`]):

@@ -170,6 +170,7 @@ fn trials() -> Vec<Trial> {
         ("kexec", if has_kexec() && uefi().is_some() { kexec::UEFI_RULES } else { &[] }),
         ("update", update::RULES),
         ("update", update::amid::RULES),
+        ("update", update::beside::RULES),
         ("update", update::faults::RULES),
         ("update", update::images::RULES),
         ("update", update::linux::RULES),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Macros for the stubs of exceptions and interrupts: for trap.S and switch_pages.S, each of which is assembled behind this
-// file and removes the macros at its end.
+// Macros for the stubs of exceptions and interrupts: for trap.S and switch_pages.S, each of which is assembled behind
+// this file and removes the macros at its end.
 
 // Saves the general purpose registers in the order of TrapFrame (trap.rs) and the trial pages (update::trial): R15 has
 // the lowest address.

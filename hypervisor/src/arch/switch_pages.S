@@ -276,8 +276,8 @@ switch_trial_check:
     push 18
 1:  push_registers
     cld
-    // Once all have switched over there is no way back, and the new image passes such NMIs over. It may have loaded its own
-    // GDT and TSS.
+    // Once all have switched over there is no way back, and the new image passes such NMIs over. It may have loaded its
+    // own GDT and TSS.
     cmp dword ptr [rip + switch_start + {verdict}], {committed}
     jne 2f
     cmp byte ptr [rsp + 15 * 8], 2

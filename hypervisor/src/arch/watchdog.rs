@@ -36,8 +36,8 @@ impl Registers for Hpet {
     }
 }
 
-/// Searches for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody uses
-/// it. `has_hpet`: the HPET's page is mapped. Says whether there is one.
+/// Searches for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody
+/// uses it. `has_hpet`: the HPET's page is mapped. Says whether there is one.
 pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -> bool {
     let chosen = CHOSEN.call_once(|| {
         if !has_hpet || apic::id() > LAST_APIC_ID {

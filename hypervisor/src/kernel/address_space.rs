@@ -35,7 +35,8 @@ pub fn build_memory(info: &BootInfo, options: &Options) {
     ledger::furnish(info, options, &tables, inherited::is_update());
 }
 
-/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the switch pages.
+/// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the switch
+/// pages.
 pub fn build_memory_on_trial(info: &BootInfo, options: &Options, staging_memory: PhysRange, switch_pages: PhysRange) {
     let mut tables = FIRMWARE.lock();
     read_firmware(info, &mut tables);

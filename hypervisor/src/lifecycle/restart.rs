@@ -106,8 +106,8 @@ impl Preparation {
         Ok(Restart { staged, reason, asked })
     }
 
-    /// Prepares what is left; says when all this was asked for. `pack` packs the guests' hand-over state, for a reader of
-    /// this version.
+    /// Prepares what is left; says when all this was asked for. `pack` packs the guests' hand-over state, for a reader
+    /// of this version.
     ///
     /// # Errors
     /// The reason why the image cannot be gone to.

@@ -75,8 +75,8 @@ fn guest_ticks(counts: &CpuPerf, guest: u32) -> Result<u64> {
     found.map(|found| found.ticks).with_context(|| format!("guest {guest} is not there: {counts:?}"))
 }
 
-/// The guests' own counters are read between two samples of the host's, and around them: what they have counted meanwhile
-/// is not more than the host says that they ran, and not less.
+/// The guests' own counters are read between two samples of the host's, and around them: what they have counted
+/// meanwhile is not more than the host says that they ran, and not less.
 fn two_guests_and_the_host_count_at_once() -> Result<()> {
     const NAMES: [&str; 2] = ["intel", "amd"];
     let guests = [for_ever(NAMES[0], Pmu::Intel, "count")?, for_ever(NAMES[1], Pmu::Amd, "count")?];

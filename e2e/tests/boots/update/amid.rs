@@ -15,10 +15,8 @@ use e2e::transcript::Transcript;
 use seal::{Portable, Sha256};
 use wire::{EventKind, MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UpdateBy, UploadKind};
 
-use super::{
-    A, ATTEMPTS, B, are_stained, both_go_on, refused_for_the_guest, send_image, two_keepers, update_beside, update_by,
-    watches_on,
-};
+use super::beside::{refused_for_the_guest, update_beside};
+use super::{A, ATTEMPTS, B, are_stained, both_go_on, send_image, two_keepers, update_by, watches_on};
 use crate::Rule;
 
 pub const RULES: &[Rule] = &[

@@ -3,8 +3,8 @@
 //! is decided in [`::update::outbound`]; here is what that needs. Nothing here allocates, and no wait is without a
 //! limit.
 //!
-//! Before, while guests go on, each CPU takes the same way alone, and stays ([`HostBlackout::rehearsal`]): code that has run
-//! lately is in caches, and in an emulator translated, when all guests wait for it.
+//! Before, while guests go on, each CPU takes the same way alone, and stays ([`HostBlackout::rehearsal`]): code that
+//! has run lately is in caches, and in an emulator translated, when all guests wait for it.
 
 mod way;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hand-over state of guests: which guests there are, which memory is theirs, and blocks for what is saved at the last moment.
+//! The hand-over state of guests: which guests there are, which memory is theirs, and blocks for what is saved at the
+//! last moment.
 
 use alloc::format;
 use alloc::string::{String, ToString};
