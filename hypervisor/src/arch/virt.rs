@@ -9,7 +9,7 @@
 //! One variant costs nothing: nothing is compared. Two cost a compare and a branch, which is always predicted, at each
 //! call and at each register that a handler reads or writes, where the compiler does not join them: at most some thirty
 //! pairs at an exit, by the accesses of CPUID's (an estimate; `bench exits` will measure it). Should that be too much,
-//! [`Vcpu`] can pass its inner type to `vm::machine::Machine::handle`, which takes any `vm::vcpu::VcpuState`: one
+//! [`Vcpu`] can pass its inner type to `vm::machine::Machine::context`, which takes any `vm::vcpu::VcpuState`: one
 //! branch at an exit, for twice the code of `vm`. Rejected: a trait as a type parameter of everything above (that code
 //! once for each vendor) and a table of functions (at each register a call that cannot be inlined).
 
