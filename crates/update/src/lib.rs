@@ -18,12 +18,18 @@
 //! |---|---|---|
 //! | [`order`] | the leader | the operator's order, from the request to its answer |
 //! | [`prepare`] | the leader | when the new image has the CPU to prepare itself, and when that has failed |
+//! | [`packed`] | the leader | whether guests still are what the new image was told |
 //! | [`drafts`] | the leader | guests' state saved once while they run |
 //! | [`outbound`] | each, in the old image | leaves its guests, saves them, lends the CPU to the new image, comes back |
 //! | [`blackout`] | all of the old image | which CPU has come, which is back |
+//! | [`adoption`] | the leader, in the new image | what must hold of a guest, and what it is built from |
+//! | [`slots`] | each, in the new image | what it restores: verified, rehearsed, restored |
 //! | [`inbound`] | each, in the new image | restores guests, waits for all, takes over or goes back |
 //! | [`settle`] | the leader, in the new image | what is left to do once guests run |
+//! | [`stage`] | the leader | what is needed before anything stops |
 //! | [`restart`] | the leader | how it leaves in a warm restart, in which guests end and the other CPUs park |
+//! | [`parked`] | the leader, in the image after it | which CPUs it has from their mailboxes |
+//! | [`release`] | the leader, in the image after it | in which order the memory of the image before becomes free |
 //! | [`nmi`] | each | which NMIs the update expects; when the watchdog is armed again |
 //! | [`takeover`] | all of both images | the words by which all CPUs switch to the new image, or all stay |
 //! | [`descriptors`] | the old image | what that page tells the CPU itself: no NMI finds it without a stack |
@@ -45,14 +51,16 @@
 //! | until all have parked (restart) | 5 s | INIT; the new image reports the CPU lost |
 //!
 //! # What stays in the hypervisor
-//! Staging (files, signatures, memory), the contents of the hand-over blocks, and the adoption of guests: they are
-//! decided in `seal`, `handover`, `vm` and `frames`. CPUs of a restart are released by `bringup`.
+//!
+//! Staging (files, signatures, memory), the contents of the hand-over blocks, and how a guest is built from them: they
+//! are decided in `seal`, `handover`, `vm` and `frames`. CPUs of a restart are released by `bringup`.
 #![no_std]
 
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod adoption;
 pub mod blackout;
 pub mod descriptors;
 pub mod drafts;
@@ -60,10 +68,15 @@ pub mod inbound;
 pub mod nmi;
 pub mod order;
 pub mod outbound;
+pub mod packed;
+pub mod parked;
 pub mod platform;
 pub mod prepare;
+pub mod release;
 pub mod restart;
 pub mod settle;
+pub mod slots;
+pub mod stage;
 mod sync;
 pub mod takeover;
 pub mod trial;

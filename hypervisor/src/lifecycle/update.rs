@@ -16,7 +16,8 @@
 //! | [`blackout`] | old | what all CPUs share while they stop, save and go, or stay |
 //! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
 //! | [`problem`] | old | the first problem of a CPU, in words |
-//! | [`blocks`] | old | where guests are saved |
+//! | [`packing`], [`guest_state`] | old | guests packed for the new image |
+//! | [`block`], [`blocks`] | old | where guests are saved |
 //! | [`on_trial`] | new | it makes everything that it will need |
 //! | [`adoption`] | new | guests made ready, and restored |
 //! | [`arriving`] | new | a CPU restores its vCPUs, waits for the others, and enters |
@@ -31,13 +32,16 @@
 pub mod adoption;
 mod arriving;
 mod blackout;
+mod block;
 mod blocks;
 mod departing;
 mod drafts;
+mod guest_state;
 pub mod hand_over_state;
 pub mod leaving;
 pub mod machine;
 pub mod on_trial;
+mod packing;
 mod picture;
 mod preparing;
 mod problem;

@@ -1,38 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that the image before has parked, and giving back all that it left.
+//! CPUs that the image before has parked, and giving back all that it left. What is done with which of them, and in
+//! which order, is decided in [`::update::parked`] and [`::update::release`].
 
-use alloc::vec;
-
+use ::update::parked::{self, LeftOut, Mailboxes, OtherVersion};
+use ::update::release::{Act, Release};
+use bringup::ParkSlot;
+use bringup::park::SlotError;
 use frames::FrameRange;
-use handover::layout::{CpuState, Purpose};
+use handover::layout::Purpose;
+use units::PhysRange;
 
 use super::record::RECORD;
 use crate::arch::smp::Adoption;
 use crate::arch::{apic, memory, switch_pages};
 use crate::kernel::timeline::{self, Name};
 
-/// Of the CPUs with these identifiers, those that wait at their mailboxes; `None` if none does, or they cannot be
+/// The mailboxes in these switch pages.
+struct Inherited(PhysRange);
+
+impl Mailboxes for Inherited {
+    type Mailbox = &'static ParkSlot;
+    type Error = SlotError;
+
+    fn at(&self, address: u64) -> Option<&'static ParkSlot> {
+        switch_pages::inherited_mailbox(address, self.0)
+    }
+
+    fn check(&self, mailbox: &'static ParkSlot, apic_id: u32) -> Result<(), SlotError> {
+        mailbox.adopt(apic_id)
+    }
+}
+
+/// Of the CPUs with these APIC identifiers, those that wait at their mailboxes; `None` if none does, or they cannot be
 /// had from there.
 pub fn adoption(ids: &[u32]) -> Option<Adoption> {
     let record = (*RECORD.lock())?;
-    let version = record.switch_pages.mailbox_version.get();
-    if version != bringup::park::VERSION {
-        log::warn!("parked CPUs are sent INIT: their mailboxes have version {version}");
-        return None;
-    }
-    let switch_pages = record.kept_for(Purpose::SwitchPages).next()?;
-    let mut mailboxes = vec![None; ids.len()];
-    for cpu in record.cpus.iter().filter(|cpu| is_parked(cpu.state.get())) {
-        let apic_id = cpu.apic_id.get();
-        let place = ids.iter().position(|id| *id == apic_id).and_then(|index| mailboxes.get_mut(index));
-        let mailbox = switch_pages::inherited_mailbox(cpu.mailbox.get(), switch_pages);
-        match (place, mailbox.map(|mailbox| mailbox.adopt(apic_id))) {
-            (Some(place), Some(Ok(()))) => *place = mailbox.map(|mailbox| (apic_id, mailbox)),
-            (_, Some(Err(error))) => log::error!("the CPU with APIC id {apic_id} is left out: {error}"),
-            _ => log::error!("the CPU with APIC id {apic_id} is left out: it is nobody's, or its mailbox is nowhere"),
+    let pages = Inherited(record.kept_for(Purpose::SwitchPages).next()?);
+    let mailboxes = match parked::find(&record, bringup::park::VERSION, ids, &pages, log_left_out) {
+        Ok(mailboxes) => mailboxes,
+        Err(OtherVersion(version)) => {
+            log::warn!("parked CPUs are sent INIT: their mailboxes have version {version}");
+            return None;
         }
-    }
-    mailboxes.iter().any(Option::is_some).then(|| Adoption {
+    };
+    parked::last(&mailboxes)?;
+    Some(Adoption {
         #[cfg(feature = "faults")]
         stuck: crate::kernel::faults::stuck_in_mailbox(&mailboxes),
         mailboxes,
@@ -40,18 +52,37 @@ pub fn adoption(ids: &[u32]) -> Option<Adoption> {
     })
 }
 
-fn is_parked(state: u32) -> bool {
-    state == CpuState::Parked as u32
+fn log_left_out(apic_id: u32, why: LeftOut<SlotError>) {
+    match why {
+        LeftOut::Absent(error) => log::error!("the CPU with APIC id {apic_id} is left out: {error}"),
+        LeftOut::Unknown => {
+            log::error!("the CPU with APIC id {apic_id} is left out: it is nobody's, or its mailbox is nowhere")
+        }
+    }
 }
 
-/// Every CPU that takes part is online: all memory that the image before left becomes free. CPUs that it parked and
-/// that are not among those online are sent INIT first, after which they need no memory.
-pub fn give_back(online: &[u32]) {
-    let Some(record) = RECORD.lock().take() else { return };
-    let _span = timeline::span(Name::GiveBack, 0);
-    let parked = record.cpus.iter().filter(|cpu| is_parked(cpu.state.get()));
-    parked.map(|cpu| cpu.apic_id.get()).filter(|id| !online.contains(id)).for_each(apic::send_init);
-    for purpose in [Purpose::SwitchPages, Purpose::Log, Purpose::Blocks, Purpose::Record] {
-        record.kept_for(purpose).filter_map(FrameRange::adopt).for_each(memory::release);
+/// Every CPU that takes part is online: all memory that the image before left becomes free. `copy_log` reads its log
+/// for the last time. Returns whether there was anything.
+pub fn give_back(online: &[u32], mut copy_log: impl FnMut()) -> bool {
+    let Some(record) = *RECORD.lock() else {
+        copy_log();
+        return false;
+    };
+    let mut span = None;
+    for act in Release::begin(parked::left_behind(&record, online)) {
+        match act {
+            Act::CopyLog => {
+                copy_log();
+                span = Some(timeline::span(Name::GiveBack, 0));
+                // From here on nobody reads it but this function.
+                *RECORD.lock() = None;
+            }
+            Act::Reset(apic_id) => apic::send_init(apic_id),
+            Act::Free(purpose) => {
+                record.kept_for(purpose).filter_map(FrameRange::adopt).for_each(memory::release);
+            }
+        }
     }
+    drop(span);
+    true
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record of what the new image needs to know, as this one writes it. Nothing here allocates or waits.
 
+use ::update::stage::common_trial_version;
 use handover::layout::{
     CheckPolicy, Checked, Clock, Cpu, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Stamps,
     SwitchPages as SwitchPagesSection, padded,
@@ -52,7 +53,12 @@ pub fn write_record(
     let is_update = reason == Reason::Update;
     let host = host_section(hand_over.generation, reason, hand_over.next.slot.range());
     let way = SwitchPagesSection {
-        mailbox_version: if is_update { trial_version(&hand_over.next) } else { bringup::park::VERSION }.into(),
+        mailbox_version: if is_update {
+            common_trial_version(hand_over.next.image.trial_version())
+        } else {
+            bringup::park::VERSION
+        }
+        .into(),
         zero: 0.into(),
         root: switch_pages.next_root().into(),
     };
@@ -82,11 +88,6 @@ pub fn write_record(
     writer.each(Kind::GuestMemory, hand_over_state.memory.iter().copied());
     writer.each(Kind::Blocks, hand_over_state.blocks.iter().map(|block| block.place));
     writer.finish()
-}
-
-/// Of the pages between the images: the newest that both know.
-fn trial_version(next: &Trusted) -> u32 {
-    next.image.trial_version().min(::update::trial::VERSION)
 }
 
 fn host_section(generation: u64, reason: Reason, slot: PhysRange) -> Host {

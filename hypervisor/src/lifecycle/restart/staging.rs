@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 
+use ::update::stage::{self, Needs};
 use handover::layout::{Reason, Stamps};
 use handover::{ImageError, MAX_RECORD_BYTES};
 use units::{PageSize, PhysAddr};
@@ -87,21 +88,16 @@ fn gather(
     Ok((record, staging_memory, files, hand_over_state))
 }
 
-/// Returns what a new image needs for itself: tables, heap, stacks, and its side of each guest.
+/// Returns memory for what a new image needs for itself: tables, heap, stacks, and its side of each guest.
 fn staging_memory(cpus: u64) -> Result<OwnedFrames, StageError> {
-    const BASE_BYTES: u64 = 2 << 20;
-    const CPU_BYTES: u64 = 128 << 10;
-    const VCPU_BYTES: u64 = 32 << 10;
-    const GUEST_BYTES: u64 = 64 << 10;
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let vcpus: u64 = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
-    let guests = guests.len() as u64;
-    let parts = [HEAP_BYTES, BASE_BYTES, cpus * CPU_BYTES, vcpus * VCPU_BYTES, guests * GUEST_BYTES];
-    allocate(parts.iter().sum(), PageSize::Mib2, "the new image's own data")
+    let vcpus = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
+    let needs = Needs { heap_bytes: HEAP_BYTES, cpus: cpus, guests: guests.len() as u64, vcpus };
+    allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
 }
 
 fn build_switch_pages(hand_over: &mut HandOver, reason: Reason) -> Result<SwitchPages, StageError> {
-    let mailboxes = hand_over.members.iter().map(|member| member.index as usize + 1).max().unwrap_or(1);
+    let mailboxes = stage::mailboxes(hand_over.members.iter().map(|member| member.index));
     let slot = hand_over.next.slot.range();
     let switch_pages = SwitchPages::build(mailboxes, slot).map_err(|_| StageError::OutOfMemory("the switch pages"))?;
     let (stamps, conversation) = (Stamps::new_zeroed(), Conversation::default());
@@ -109,8 +105,7 @@ fn build_switch_pages(hand_over: &mut HandOver, reason: Reason) -> Result<Switch
     let Ok(bytes) = write_record(hand_over, &switch_pages, reason, &stamps, Hashed::default(), &conversation) else {
         return Err(no_room);
     };
-    // More memory may be found damaged until a restart writes the record again.
-    if bytes + retired::MAX_GROWTH_BYTES > MAX_RECORD_BYTES {
+    if !stage::will_fit(bytes, retired::MAX_GROWTH_BYTES, MAX_RECORD_BYTES) {
         return Err(no_room);
     }
     switch_pages.enter_host_tables().map_err(|_| StageError::OutOfMemory("the switch pages' page tables"))?;

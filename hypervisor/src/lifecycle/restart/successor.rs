@@ -21,9 +21,7 @@ pub fn record_succession() {
 /// The CPUs with these APIC identifiers are online, and no other is expected: what the image before left is read for
 /// the last time, and its memory becomes free.
 pub fn give_back(online: &[u32]) {
-    console::log::collect();
-    if inherited::record().is_some() {
-        inherited::give_back(online);
+    if inherited::give_back(online, console::log::collect) {
         outcome::note_cpus(online.len() as u32);
     }
 }

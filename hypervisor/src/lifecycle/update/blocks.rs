@@ -8,7 +8,8 @@ use handover::block::Owner;
 use handover::layout::Stamps;
 use handover::state::BlockKind;
 
-use super::hand_over_state::{Block, HandOverState};
+use super::block::Block;
+use super::hand_over_state::HandOverState;
 use crate::kernel::inherited::Conversation;
 
 /// The blocks into which guests are saved, and their version.

@@ -3,36 +3,25 @@
 //! last moment.
 
 use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::sync::Arc;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use handover::block::{BlockMut, HEAD_BYTES, Owner};
-use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, GuestState, MemoryUse, guest_flag};
-use handover::layout::{Stamps, padded};
-use handover::state::{self, BlockKind, Late};
-use spin::Mutex;
-use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
-use wire::VmState;
+use handover::layout::Stamps;
+use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, MemoryUse};
+use handover::state::{BlockKind, Late};
+use units::{PAGE_BYTES, PageSize};
 use wire::history::HISTORY_BYTES;
 
+use super::block::Block;
+use super::guest_state;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_CPU;
-use crate::guests::console::{INPUT_BYTES, OUTPUT_BYTES};
 use crate::guests::events;
-use crate::guests::guest::{GUESTS, Guest};
-use crate::guests::instance::Instance;
+use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 
-/// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
-const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
-const VCPU_TAIL_BYTES: u64 = PAGE_BYTES;
-const VERSION_3_DEVICES_TAIL_BYTES: u64 = PAGE_BYTES;
-const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
-
-/// The version since which a guest that is held for a reader is handed over as such.
-const HELD_SINCE: u32 = 4;
 /// The owner of the host's own block.
 const HOST: Owner = Owner { guest: 0, vcpu: 0 };
 
@@ -49,39 +38,7 @@ pub struct HandOverState {
     retired: usize,
 }
 
-/// Memory of its own for one thing that is saved.
-pub struct Block {
-    /// The new image's description of it.
-    pub place: BlockPlace,
-    frames: Mutex<OwnedFrames>,
-}
-
-impl Block {
-    /// Its memory.
-    pub fn range(&self) -> PhysRange {
-        PhysRange::from_start(PhysAddr(self.place.start.get()), self.place.bytes.get()).unwrap_or_default()
-    }
-
-    /// Fills it. For the CPU that carries what is in it: nobody else waits for this lock.
-    pub fn with<T>(&self, fill: impl FnOnce(&mut [u8]) -> T) -> T {
-        fill(self.frames.lock().bytes_mut())
-    }
-}
-
 impl HandOverState {
-    /// Packs what all guests that run need, for a reader of this version. What does not change while they run is saved
-    /// at once.
-    ///
-    /// # Errors
-    /// Why a guest cannot be handed over.
-    pub fn pack(version: u32) -> Result<Self, String> {
-        let mut this = Self::of_the_host()?;
-        for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
-            this.pack_guest(guest, version)?;
-        }
-        Ok(this)
-    }
-
     /// The hand-over state where guests start again: room for what the host knows last.
     ///
     /// # Errors
@@ -108,69 +65,8 @@ impl HandOverState {
         })
     }
 
-    fn pack_guest(&mut self, guest: &Guest, version: u32) -> Result<(), String> {
-        let run = guest.run::<Instance>();
-        let (status, before) = guest.status_and_before_pause();
-        let state = state_number(guest, status.state)?;
-        self.guests.push(GuestRecord {
-            name: padded(&guest.config.name),
-            config_digest: guest.config.digest().into(),
-            since_ns: status.since_ns.into(),
-            since_before_pause_ns: before.as_ref().map_or(0, |before| before.since_ns).into(),
-            nested_root: run.as_ref().map_or(0, |run| run.space_root()).into(),
-            number: guest.number.into(),
-            vcpus: guest.config.vcpus.into(),
-            state: (state as u32).into(),
-            state_before_pause: match &before {
-                Some(before) => state_number(guest, before.state)? as u32,
-                None => 0,
-            }
-            .into(),
-            flags: (run.as_ref().map_or(0, |run| flags(run)) | held_flag(guest, version)).into(),
-            zero: 0.into(),
-            throttled_since_ns: guest.health.throttled_since_ns().unwrap_or(0).into(),
-            reason: padded(status.reason.as_deref().unwrap_or_default()),
-        });
-        match run {
-            Some(run) => self.pack_run(guest, &run, version),
-            None => Ok(()),
-        }
-    }
-
-    fn pack_run(&mut self, guest: &Guest, run: &Arc<Instance>, version: u32) -> Result<(), String> {
-        let number = guest.number;
-        if !run.machine.can_be_read_by(version) {
-            let name = &guest.config.name;
-            return Err(format!(
-                "guest '{name}': its CPUID shows SPEC_CTRL or IBPB, which hand-over version {version} does not carry"
-            ));
-        }
-        guest.gather_console();
-        for slot in run.machine.memory().slots() {
-            self.add_memory(number, slot.physical, slot.bytes, slot.gpa, MemoryUse::Memory);
-        }
-        self.add_memory(number, run.space_root(), PAGE_BYTES, 0, MemoryUse::NestedTables);
-        for vcpu in 0..guest.config.vcpus {
-            let (cpu, own) = (guest.cpu_of(vcpu as usize), guest.own_cpu(vcpu as usize));
-            self.add(BlockKind::Vcpu, Owner { guest: number, vcpu }, cpu, own, VCPU_TAIL_BYTES)?;
-        }
-        let home = guest.home();
-        let owner = Owner { guest: number, vcpu: 0 };
-        let devices = VERSION_3_DEVICES_TAIL_BYTES.max(run.machine.devices_tail_bytes() as u64);
-        self.add(BlockKind::Devices, owner, home, home, devices)?;
-        self.add(BlockKind::Console, owner, home, home, CONSOLE_TAIL_BYTES)?;
-        let policy = self.add(BlockKind::Policy, owner, home, home, POLICY_TAIL_BYTES)?;
-        let too_large = || format!("what guest '{}' was told when it booted is too much", guest.config.name);
-        policy.with(|bytes| {
-            let mut block =
-                BlockMut::<state::Policy>::begin(bytes, owner, version).map_err(|error| error.to_string())?;
-            let (policy, tail) = block.parts().map_err(|error| error.to_string())?;
-            let used = run.machine.save_policy(policy, tail).map_err(|_| too_large())?;
-            block.finish(used).map_err(|error| error.to_string())
-        })
-    }
-
-    fn add_memory(&mut self, guest: u32, start: u64, bytes: u64, guest_address: u64, purpose: MemoryUse) {
+    /// Adds memory of a guest, by rising address.
+    pub(super) fn add_memory(&mut self, guest: u32, start: u64, bytes: u64, guest_address: u64, purpose: MemoryUse) {
         let at = self.memory.partition_point(|other| other.start.get() < start);
         self.memory.insert(
             at,
@@ -184,7 +80,18 @@ impl HandOverState {
         );
     }
 
-    fn add(&mut self, kind: BlockKind, owner: Owner, cpu: u32, own: u32, tail: u64) -> Result<&Block, String> {
+    /// Sets memory aside for a block.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn add(
+        &mut self,
+        kind: BlockKind,
+        owner: Owner,
+        cpu: u32,
+        own: u32,
+        tail: u64,
+    ) -> Result<&Block, String> {
         let bytes = (HEAD_BYTES as u64 + tail).next_multiple_of(PAGE_BYTES);
         let frames =
             FRAMES.lock().allocate(bytes, PageSize::Kib4).map_err(|error| format!("the guests' state: {error}"))?;
@@ -200,7 +107,7 @@ impl HandOverState {
             own_cpu: own.into(),
             zero: 0.into(),
         };
-        self.blocks.push(Block { place, frames: Mutex::new(frames) });
+        self.blocks.push(Block::new(place, frames));
         self.blocks.last().ok_or_else(String::new)
     }
 
@@ -230,39 +137,6 @@ impl HandOverState {
     pub fn is_current(&self) -> bool {
         let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         let is_same_memory = self.retired == retired::count();
-        is_same_memory
-            && self.guests.iter().zip(guests).all(|(packed, guest)| {
-                let (status, _) = guest.status_and_before_pause();
-                let run = guest.run::<Instance>();
-                let state = state_number(guest, status.state).map(|state| state as u32).ok();
-                let is_ending = run.as_ref().is_some_and(|run| run.is_ending());
-                state == Some(packed.state.get())
-                    && run.as_ref().map_or(0, |run| run.space_root()) == packed.nested_root.get()
-                    && run.as_ref().map_or(0, |run| flags(run)) == packed.flags.get() & !guest_flag::IS_HELD
-                    && !is_ending
-                    && !guest.has_orders()
-            })
+        is_same_memory && self.guests.iter().zip(guests).all(|(packed, guest)| guest_state::now(guest).is_as(packed))
     }
-}
-
-fn flags(run: &Instance) -> u32 {
-    guest_flag::HAS_RUN | if run.is_paused() { guest_flag::STANDS_STILL } else { 0 }
-}
-
-/// A reader that does not know the flag keeps the guest paused, as the operator's pause.
-fn held_flag(guest: &Guest, version: u32) -> u32 {
-    let is_held = version >= HELD_SINCE && guest.lease().is_running();
-    if is_held { guest_flag::IS_HELD } else { 0 }
-}
-
-fn state_number(guest: &Guest, state: VmState) -> Result<GuestState, String> {
-    Ok(match state {
-        VmState::Running => GuestState::Running,
-        VmState::Paused => GuestState::Paused,
-        VmState::Stopped => GuestState::Stopped,
-        VmState::Failed => GuestState::Failed,
-        VmState::Panicked => GuestState::Panicked,
-        VmState::Hung => GuestState::Hung,
-        other => return Err(format!("guest '{}' is {other}", guest.config.name)),
-    })
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests packed for the new image while they run.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+
+use ::update::packed;
+use handover::block::{BlockMut, Owner};
+use handover::layout::guests::{Guest as GuestRecord, MemoryUse};
+use handover::layout::padded;
+use handover::state::{self, BlockKind};
+use units::PAGE_BYTES;
+
+use super::guest_state;
+use super::hand_over_state::HandOverState;
+use crate::guests::console::{INPUT_BYTES, OUTPUT_BYTES};
+use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::instance::Instance;
+
+/// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
+const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
+const VCPU_TAIL_BYTES: u64 = PAGE_BYTES;
+const VERSION_3_DEVICES_TAIL_BYTES: u64 = PAGE_BYTES;
+const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
+
+impl HandOverState {
+    /// Packs what all guests that run need, for a reader of this version. What does not change while they run is saved
+    /// at once.
+    ///
+    /// # Errors
+    /// Why a guest cannot be handed over.
+    pub fn pack(version: u32) -> Result<Self, String> {
+        let mut this = Self::of_the_host()?;
+        for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
+            this.pack_guest(guest, version)?;
+        }
+        Ok(this)
+    }
+
+    fn pack_guest(&mut self, guest: &Guest, version: u32) -> Result<(), String> {
+        let run = guest.run::<Instance>();
+        let shown = run.as_ref().map(|run| guest_state::run_now(run));
+        let (status, before) = guest.status_and_before_pause();
+        let state = guest_state::number(guest, status.state)?;
+        self.guests.push(GuestRecord {
+            name: padded(&guest.config.name),
+            config_digest: guest.config.digest().into(),
+            since_ns: status.since_ns.into(),
+            since_before_pause_ns: before.as_ref().map_or(0, |before| before.since_ns).into(),
+            nested_root: shown.map_or(0, |run| run.nested_root).into(),
+            number: guest.number.into(),
+            vcpus: guest.config.vcpus.into(),
+            state: (state as u32).into(),
+            state_before_pause: match &before {
+                Some(before) => guest_state::number(guest, before.state)? as u32,
+                None => 0,
+            }
+            .into(),
+            flags: packed::flags(shown, guest.lease().is_running(), version).into(),
+            zero: 0.into(),
+            throttled_since_ns: guest.health.throttled_since_ns().unwrap_or(0).into(),
+            reason: padded(status.reason.as_deref().unwrap_or_default()),
+        });
+        match run {
+            Some(run) => self.pack_run(guest, &run, version),
+            None => Ok(()),
+        }
+    }
+
+    fn pack_run(&mut self, guest: &Guest, run: &Arc<Instance>, version: u32) -> Result<(), String> {
+        let number = guest.number;
+        if !run.machine.can_be_read_by(version) {
+            let name = &guest.config.name;
+            return Err(format!(
+                "guest '{name}': its CPUID shows SPEC_CTRL or IBPB, which hand-over version {version} does not carry"
+            ));
+        }
+        guest.gather_console();
+        for slot in run.machine.memory().slots() {
+            self.add_memory(number, slot.physical, slot.bytes, slot.gpa, MemoryUse::Memory);
+        }
+        self.add_memory(number, run.space_root(), PAGE_BYTES, 0, MemoryUse::NestedTables);
+        for vcpu in 0..guest.config.vcpus {
+            let (cpu, own) = (guest.cpu_of(vcpu as usize), guest.own_cpu(vcpu as usize));
+            self.add(BlockKind::Vcpu, Owner { guest: number, vcpu }, cpu, own, VCPU_TAIL_BYTES)?;
+        }
+        let home = guest.home();
+        let owner = Owner { guest: number, vcpu: 0 };
+        let devices = VERSION_3_DEVICES_TAIL_BYTES.max(run.machine.devices_tail_bytes() as u64);
+        self.add(BlockKind::Devices, owner, home, home, devices)?;
+        self.add(BlockKind::Console, owner, home, home, CONSOLE_TAIL_BYTES)?;
+        let policy = self.add(BlockKind::Policy, owner, home, home, POLICY_TAIL_BYTES)?;
+        let too_large = || format!("what guest '{}' was told when it booted is too much", guest.config.name);
+        policy.with(|bytes| {
+            let mut block =
+                BlockMut::<state::Policy>::begin(bytes, owner, version).map_err(|error| error.to_string())?;
+            let (policy, tail) = block.parts().map_err(|error| error.to_string())?;
+            let used = run.machine.save_policy(policy, tail).map_err(|_| too_large())?;
+            block.finish(used).map_err(|error| error.to_string())
+        })
+    }
+}
