@@ -3,6 +3,7 @@
 //! that were parked, and memory that becomes free.
 
 mod adoption;
+mod chain;
 mod image;
 mod parked;
 mod record;
