@@ -137,7 +137,7 @@ fn a_console_is_typed_on_by_a_script() {
     assert!(said.err.contains("no virtual machine \"other\"; `baton vm list` shows"), "{}", said.err);
 }
 
-/// A terminal: the end of whoever types, and the end of the program.
+/// A terminal: the end at which one types, and the end of the program.
 fn pseudoterminal() -> rustix::io::Result<(File, File)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;

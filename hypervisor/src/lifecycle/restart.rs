@@ -16,7 +16,7 @@
 //! | [`trust`] | which images and bundles this host takes |
 //! | [`staged_image`] | the image in its slot: locked, hashed, judged |
 //! | [`staging`] | what else can be prepared and refused while guests run |
-//! | [`hand_over`] | all that goes over, and the way there |
+//! | [`hand_over`] | all that is handed over, and the way there |
 //! | [`error`] | why the image cannot be replaced |
 //! | [`record`] | what the new image is given |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes over to the next image, and the way there.
+//! What is handed over to the next image, and the way there.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
