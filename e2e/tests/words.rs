@@ -93,7 +93,6 @@ const ALLOWED: &[Allowed] = &[
     allowed(GAP, "hypervisor/src/kernel/console/log/heritage.rs", "sees no gap", "numbers without gaps"),
     allowed(GAP, "e2e/tests/boots/log.rs", "a gap in", "numbers without gaps"),
     allowed(GAP, "hypervisor/src/arch/stack.rs", "(or the gap)", "addresses without memory"),
-    allowed(&["whoever"], "*.md", "", "the chapters get rid of it one by one"),
     allowed(&["go over", "goes over", "come over"], "", "line", "bytes do go over a line"),
 ];
 
