@@ -92,7 +92,7 @@ fn gather(
 fn staging_memory(cpus: u64) -> Result<OwnedFrames, StageError> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     let vcpus = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
-    let needs = Needs { heap_bytes: HEAP_BYTES, cpus: cpus, guests: guests.len() as u64, vcpus };
+    let needs = Needs { heap_bytes: HEAP_BYTES, cpus, guests: guests.len() as u64, vcpus };
     allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
 }
 
