@@ -87,7 +87,7 @@ run_boots() { cargo test --locked --quiet "$@" --test boots | tee "$NOTES/boots.
 # without them, its dependencies would be built again with fewer features.
 check_figures() {
   cargo test --locked --quiet "$@" --lib --bins --tests --no-run &&
-    target/debug/baton-dev bench size exits sched --runs 1 --check
+    target/debug/baton-dev bench size exits sched structure --quick --runs 1 --check
 }
 
 host_lane() {

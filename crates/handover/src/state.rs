@@ -14,12 +14,14 @@ mod devices;
 mod host;
 mod registers;
 mod vcpu;
+mod vcpu_flags;
 
 pub use device_blocks::*;
 pub use devices::*;
 pub use host::*;
 pub use registers::*;
 pub use vcpu::*;
+pub use vcpu_flags::*;
 
 use zerocopy::little_endian::{U32, U64};
 

@@ -4,7 +4,7 @@
 use zerocopy::little_endian::{U32, U64};
 
 use super::registers::Registers;
-use crate::macros::{flags, numbered, plain};
+use crate::macros::{numbered, plain};
 
 /// Kinds of exits that can be counted.
 pub const COUNTERS: usize = 16;
@@ -253,57 +253,5 @@ numbered! {
         Fxsave = 1,
         /// XSAVE's standard format.
         Xsave = 2,
-    }
-}
-
-flags! {
-    /// Bits of [`Mail::start`].
-    pub mod mail_flag: u32, since 2 {
-        /// A start-up interrupt; its page is in bits 0–7.
-        STARTUP = 8,
-        /// An INIT, which came before all else.
-        INIT = 9,
-        /// An NMI that came before the start-up interrupt, or without one.
-        EARLY_NMI = 10,
-        /// An NMI that came after it.
-        LATE_NMI = 11,
-    }
-}
-
-flags! {
-    /// Bits of [`MoreNmis::flags`].
-    pub mod more_nmi: u32, since 4 {
-        /// Beside [`event_state::NMI_PENDING`].
-        PENDING = 0,
-        /// Beside [`mail_flag::EARLY_NMI`].
-        EARLY = 1,
-        /// Beside [`mail_flag::LATE_NMI`].
-        LATE = 2,
-    }
-}
-
-flags! {
-    /// Bits of [`Watch::flags`].
-    pub mod watch_flag: u32, since 3 {
-        /// It was found to spin, and has not been seen elsewhere since.
-        SPINS = 0,
-        /// It gets only a sliver of time.
-        IS_THROTTLED = 1,
-        /// [`super::Watch::rests_until`] counts.
-        RESTS = 2,
-    }
-}
-
-flags! {
-    /// Bits of [`Events::flags`].
-    pub mod event_state: u32, since 2 {
-        /// An NMI waits.
-        NMI_PENDING = 0,
-        /// The guest may end its interrupt without an exit: the flag in its area is set.
-        EOI_OFFERED = 1,
-        /// [`super::Events::look_at`] counts.
-        LOOKS = 2,
-        /// [`super::Time::alarm`] counts.
-        HAS_ALARM = 3,
     }
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A hypervisor for tests.
+
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use crate::devices::pvpanic::PanicEvent;
+use crate::machine::Host;
+use crate::machine::emulate::VectorWrite;
+
+/// A hypervisor that is plain data: its clocks are what a test sets them to, and it remembers what it was asked for.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct FakeHost {
+    pub tsc: u64,
+    pub unix_seconds: u64,
+    pub console: Vec<u8>,
+    pub alarm: Option<u64>,
+    pub panics: Vec<PanicEvent>,
+    /// What the operator has typed and the guest has not taken.
+    pub typed: VecDeque<u8>,
+    /// How often the next entry was to be left at once.
+    pub left_at_once: u32,
+    /// vCPUs that were to check their interrupts.
+    pub kicked: Vec<usize>,
+    pub vectors: [[u64; 4]; 16],
+}
+
+impl Host for FakeHost {
+    fn tsc(&self) -> u64 {
+        self.tsc
+    }
+    fn unix_seconds(&self) -> u64 {
+        self.unix_seconds
+    }
+    fn console(&mut self, byte: u8) {
+        self.console.push(byte);
+    }
+    fn console_input(&mut self) -> Option<u8> {
+        self.typed.pop_front()
+    }
+    fn kick(&mut self, vcpu: usize) {
+        self.kicked.push(vcpu);
+    }
+    fn leave_at_once(&mut self) {
+        self.left_at_once += 1;
+    }
+    fn set_alarm(&mut self, deadline: Option<u64>) {
+        self.alarm = deadline;
+    }
+    fn panicked(&mut self, event: PanicEvent) {
+        self.panics.push(event);
+    }
+    fn vector(&self, register: u8) -> [u64; 4] {
+        self.vectors[usize::from(register)]
+    }
+    fn set_vector(&mut self, register: u8, value: [u64; 4], write: VectorWrite) {
+        let [low, high, ..] = value;
+        let [.., third, fourth] = self.vectors[usize::from(register)];
+        self.vectors[usize::from(register)] = match write {
+            VectorWrite::Keep => [low, high, third, fourth],
+            VectorWrite::Clear => [low, high, 0, 0],
+            VectorWrite::Whole => value,
+        };
+    }
+}
