@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 use baton::config::Config;
 use baton::paths::workspace;
+use clap::Parser as _;
+use dev::args::Cli;
+use lab::Ending;
 use toml::{Table, Value};
 
 type Names = BTreeSet<String>;
@@ -15,6 +18,9 @@ type Names = BTreeSet<String>;
 /// The chapters that the manifests are compared with.
 const CRATES: &str = "docs/architecture/crates.md";
 const DEPENDENCIES: &str = "docs/architecture/dependencies.md";
+/// The chapters of the user's guide, and the one whose tables are compared with the code.
+const GUIDE: &str = "docs/guide";
+const REFERENCE: &str = "docs/guide/reference.md";
 
 fn root() -> PathBuf {
     workspace().expect("the tests run in the workspace")
@@ -99,23 +105,66 @@ fn every_dependency_is_listed_with_its_reason() {
 
 #[test]
 fn every_option_of_the_host_is_in_the_guide() {
-    let told: Vec<_> = rows("docs/guide.md", "option").iter().map(|cells| cells.join(" | ")).collect();
+    let listed: Vec<_> = rows(REFERENCE, "option").iter().map(|cells| cells.join(" | ")).collect();
     let there = boot::OPTIONS.iter().map(|o| format!("`{}` | {} | `{}` | {}", o.name, o.accepted, o.default, o.what));
-    assert_eq!(told, there.collect::<Vec<_>>());
+    assert_eq!(listed, there.collect::<Vec<_>>());
 }
 
 #[test]
 fn every_configuration_in_the_guide_is_accepted() {
-    let text = read("docs/guide.md");
-    let examples: Vec<&str> = text.split("```toml").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(!examples.is_empty());
+    let texts: Vec<_> = in_folder(GUIDE).iter().map(|path| fs::read_to_string(path).expect("text")).collect();
+    let examples = texts.iter().flat_map(|text| text.split("```toml").skip(1));
+    let examples: Vec<&str> = examples.filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() > 1);
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["vmlinuz", "initrd.img", "probe.elf", "data.bin"] {
+    for name in ["vmlinuz", "initrd.img", "initramfs.cpio", "probe.elf", "data.bin"] {
         fs::write(folder.path().join(name), "x").expect("written");
     }
     for example in examples {
         Config::parse(&folder.path().join("host.toml"), example).unwrap_or_else(|error| panic!("{error} in{example}"));
     }
+}
+
+/// The names between backquotes.
+fn quoted(cell: &str) -> Names {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The names in the first cells of a table of the reference.
+fn first_cells(header: &str) -> Names {
+    rows(REFERENCE, header).iter().flat_map(|cells| quoted(&cells[0])).collect()
+}
+
+#[test]
+fn every_key_of_host_toml_is_in_the_reference() {
+    for (section, start) in [("[host]", ""), ("[trust]", ""), ("[[guest]]", "name = \"a\"\n")] {
+        let text = format!("{section}\n{start}\"?\" = 1\n");
+        let error = Config::parse(&PathBuf::from("host.toml"), &text).expect_err("an unknown key");
+        let message = error.mistakes.iter().find_map(|mistake| mistake.message.split_once("the keys here are "));
+        let keys = list(message.expect("a list of keys").1, ',');
+        assert_eq!(first_cells(&format!("`{section}`")), keys, "{REFERENCE}, keys of {section} (left)");
+    }
+}
+
+#[test]
+fn every_event_is_in_the_reference() {
+    let error = serde_json::from_str::<wire::EventKind>("\"?\"").expect_err("an unknown event").to_string();
+    let kinds = quoted(error.split_once("expected one of ").expect("a list of events").1);
+    assert_eq!(first_cells("event (`--json`)"), kinds, "{REFERENCE}, events (left), are not the protocol's (right)");
+}
+
+#[test]
+fn every_exit_status_is_in_the_reference() {
+    let emulator = Ending::Emulator { status: 9, output: String::new() };
+    let of = |ending: Ending| ending.process_status().to_string();
+    let endings = [Ending::Success, Ending::PoweredOff, Ending::Failed, Ending::Panicked, emulator].map(of);
+    let usage = Cli::try_parse_from(["baton", "--?"]).expect_err("a wrong command line").exit_code().to_string();
+    // Those of commands that were cut off, each with a test in `dev/tests/command_line`.
+    let cut_off = ["124", "130", "141", "128 + n"].map(str::to_owned);
+    assert_eq!(Ending::Killed { signal: 9 }.process_status(), 128 + 9);
+    let expected: Names = endings.into_iter().chain([usage]).chain(cut_off).collect();
+    let listed: Names = rows(REFERENCE, "status").iter().map(|cells| cells[0].clone()).collect();
+    assert_eq!(listed, expected, "{REFERENCE}, exit statuses (left), are not the tool's (right)");
 }
 
 /// The text of every source file.
@@ -138,7 +187,7 @@ fn code() -> String {
 fn every_test_that_the_threats_name_is_there() {
     let code = code();
     for cells in rows("docs/threats.md", "a guest") {
-        let names: Names = cells[2].split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        let names = quoted(&cells[2]);
         assert!(!names.is_empty(), "no test in {cells:?}");
         let is_there = |name: &&String| code.contains(&format!("fn {name}(")) || code.contains(&format!("\"{name}\""));
         let missing: Vec<_> = names.iter().filter(|name| !is_there(name)).collect();
@@ -146,14 +195,16 @@ fn every_test_that_the_threats_name_is_there() {
     }
 }
 
+/// The documents of a folder.
+fn in_folder(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).expect("documents").flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect()
+}
+
 /// Every document, the chapters included.
 fn documents() -> Vec<PathBuf> {
-    let in_folder = |folder: &str| {
-        let entries = fs::read_dir(root().join(folder)).expect("documents").flatten().map(|entry| entry.path());
-        entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect::<Vec<_>>()
-    };
     let others = ["guests/README.md"].map(|name| root().join(name));
-    [".", "docs", "docs/architecture"].into_iter().flat_map(in_folder).chain(others).collect()
+    [".", "docs", "docs/architecture", GUIDE].into_iter().flat_map(in_folder).chain(others).collect()
 }
 
 /// The name by which a link leads to a heading: in small letters, hyphens for spaces, no other punctuation.
