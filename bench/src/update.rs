@@ -44,7 +44,7 @@ pub(super) static BENCH: Bench = Bench {
     goals: &[
         Goal::at_most("gap_median_us", 1_000.0, "us"),
         Goal::at_most("gap_max_of_100_us", 5_000.0, "us"),
-        Goal::at_most("gap_instructions_per_cpu", 50_000.0, INSTRUCTIONS),
+        Goal::at_most("gap_instructions_per_cpu", 23_500.0, INSTRUCTIONS),
         Goal::at_most("gap_8g_vs_256m", 1.1, "ratio"),
         Goal::at_most("gap_8vcpu_vs_1", 2.0, "ratio"),
         Goal::at_most("rollback_us", 10_000.0, "us"),
