@@ -51,8 +51,16 @@ impl Bdf {
         Self::new(self.segment, self.bus, self.device, function)
     }
 
-    const fn number(self) -> u32 {
-        (self.bus as u32) << 8 | (self.device as u32) << 3 | self.function as u32
+    /// The requester identifier by which the function signs what it sends (PCI Express Base 5.0, section 2.2.6.2): bus
+    /// in bits 8–15, device in 3–7, function in 0–2.
+    pub const fn requester(self) -> u16 {
+        (self.bus as u16) << 8 | (self.device as u16) << 3 | self.function as u16
+    }
+
+    /// The function with this requester identifier.
+    pub const fn of_requester(segment: u16, requester: u16) -> Self {
+        let [bus, rest] = requester.to_be_bytes();
+        Self { segment, bus, device: rest >> 3, function: rest & 0b111 }
     }
 }
 
@@ -138,11 +146,11 @@ pub fn route(ranges: &[EcamRange], place: Bdf, register: u16) -> Option<Route> {
     let shows =
         |range: &EcamRange| range.segment == place.segment && (range.first_bus..=range.last_bus).contains(&place.bus);
     if let Some(range) = ranges.iter().position(shows) {
-        let number = place.number() - (u32::from(ranges[range].first_bus) << 8);
+        let number = u32::from(place.requester()) - (u32::from(ranges[range].first_bus) << 8);
         return Some(Route::Memory { range, offset: u64::from(number) << 12 | u64::from(register) });
     }
     let by_ports = place.segment == 0 && register < PORT_REGISTERS;
-    by_ports.then(|| Route::Ports(1 << 31 | place.number() << 8 | u32::from(register)))
+    by_ports.then(|| Route::Ports(1 << 31 | u32::from(place.requester()) << 8 | u32::from(register)))
 }
 
 #[cfg(test)]

@@ -75,4 +75,11 @@ proptest! {
         prop_assert_eq!(a == b, route(&[RANGE], a.0, a.1) == route(&[RANGE], b.0, b.1));
         prop_assert_eq!(a == b, route(&[], a.0, a.1) == route(&[], b.0, b.1));
     }
+
+    #[test]
+    fn a_requester_is_the_function_that_it_names(segment: u16, requester: u16) {
+        let place = Bdf::of_requester(segment, requester);
+        prop_assert_eq!(place.requester(), requester);
+        prop_assert_eq!(Bdf::new(segment, place.bus, place.device(), place.function()), Some(place));
+    }
 }

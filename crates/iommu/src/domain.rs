@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a function reaches: a domain, which one or several functions share.
+
+use core::fmt;
+
+use paging::{Flags, Format, MapError, TableMemory, Tables};
+use units::{PageSize, PhysAddr};
+
+/// A domain's number, which tags translations in a unit's caches. 0 is the domain of functions that reach nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DomainId(pub u16);
+
+impl fmt::Display for DomainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "domain {}", self.0)
+    }
+}
+
+/// Four levels of tables in a vendor's format: 48 bits of a device's addresses.
+#[derive(Debug)]
+pub struct Domain<F> {
+    id: DomainId,
+    tables: Tables<F>,
+}
+
+impl<F: Format> Domain<F> {
+    /// A domain that maps nothing, and will use pages up to `largest`.
+    ///
+    /// # Errors
+    /// [`MapError::OutOfTables`] if there is no frame for the root.
+    pub fn new(id: DomainId, memory: &mut impl TableMemory, largest: PageSize) -> Result<Self, MapError> {
+        Ok(Self { id, tables: Tables::new(memory, largest)? })
+    }
+
+    /// A domain whose tables were built earlier, by an image before this one.
+    pub fn adopt(id: DomainId, root: PhysAddr, largest: PageSize) -> Self {
+        Self { id, tables: Tables::adopt(root, largest) }
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> DomainId {
+        self.id
+    }
+
+    /// The physical address of its top table.
+    pub fn root(&self) -> PhysAddr {
+        self.tables.root()
+    }
+
+    /// Lets devices read, and with `is_writable` write, `bytes` bytes of memory at `phys` by their `address`.
+    ///
+    /// # Errors
+    /// As [`Tables::map`]'s: refused whole.
+    pub fn map(
+        &mut self,
+        memory: &mut impl TableMemory,
+        address: u64,
+        phys: PhysAddr,
+        bytes: u64,
+        is_writable: bool,
+    ) -> Result<(), MapError> {
+        let flags = if is_writable { Flags::WRITABLE } else { Flags::empty() };
+        self.tables.map(memory, address, phys, bytes, flags)
+    }
+
+    /// Devices reach these addresses no more, once the units' caches have been invalidated.
+    ///
+    /// # Errors
+    /// As [`Tables::unmap`]'s: refused whole.
+    pub fn unmap(&mut self, memory: &mut impl TableMemory, address: u64, bytes: u64) -> Result<(), MapError> {
+        self.tables.unmap(memory, address, bytes)
+    }
+
+    /// Gives the tables back. No function may be attached any more, and no unit's cache may hold what they said.
+    pub fn free(self, memory: &mut impl TableMemory) {
+        self.tables.free_all(memory);
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IOMMUs: which memory a PCI function reaches, and which interrupts it may send.
+//!
+//! [`Description`] is what firmware says of the machine's IOMMUs (ACPI tables IVRS and DMAR), read as untrusted bytes. A
+//! unit of either vendor is driven by registers and by tables in memory, both behind traits ([`Registers`],
+//! [`Memory`]), so that everything here runs on the host against a model of the hardware.
+//!
+//! | vendor | module | source |
+//! |---|---|---|
+//! | AMD-Vi | `amd` | AMD I/O Virtualization Technology (IOMMU) Specification, 48882 rev 3.10 |
+//! | Intel VT-d | `intel` | Intel Virtualization Technology for Directed I/O, rev 4.1 |
+//!
+//! Promises of both, to which the property tests hold them:
+//! - A function reaches what its domain maps, and nothing before it is attached or after it is blocked.
+//! - A function sends the interrupts that were opened for it, and no other.
+//! - Every wait for the hardware ends: with what was waited for, or with [`Problem::NoAnswer`].
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod domain;
+mod fault;
+mod hardware;
+mod interrupt;
+mod problem;
+
+pub use domain::{Domain, DomainId};
+pub use fault::{Access, Fault, FaultReason};
+pub use hardware::{Memory, Registers, wait_for};
+pub use interrupt::{Interrupt, Message};
+pub use problem::Problem;
