@@ -24,9 +24,11 @@ mod fault;
 mod hardware;
 mod interrupt;
 mod problem;
+mod store;
 
 pub use domain::{Domain, DomainId};
 pub use fault::{Access, Fault, FaultReason};
 pub use hardware::{Memory, Registers, wait_for};
 pub use interrupt::{Interrupt, Message};
 pub use problem::Problem;
+pub use store::{MAX_PIECES, Store, Words};
