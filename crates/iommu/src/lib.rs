@@ -24,6 +24,7 @@ mod fault;
 mod hardware;
 mod interrupt;
 mod problem;
+mod reports;
 mod store;
 
 pub use domain::{Domain, DomainId};
@@ -31,4 +32,5 @@ pub use fault::{Access, Fault, FaultReason};
 pub use hardware::{Memory, Registers, wait_for};
 pub use interrupt::{Interrupt, Message};
 pub use problem::Problem;
+pub use reports::{MAX_SOURCES, Report, Reports};
 pub use store::{MAX_PIECES, Store, Words};
