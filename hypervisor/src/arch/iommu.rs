@@ -4,7 +4,7 @@
 use core::arch::asm;
 
 use iommu::{Registers, Words};
-use units::{PAGE_BYTES, PhysAddr, PhysRange};
+use units::{PhysAddr, PhysRange};
 
 use super::address::{self, DIRECT_MAP};
 use super::memory::{self, MemoryError};
@@ -17,7 +17,9 @@ const STRIDE: u64 = 2 << 20;
 /// appendix E.3.2).
 const CLFLUSH_SHIFT: u32 = 8;
 
-/// One unit's registers. There is one of these for each unit: whoever has it is the only one that reaches them.
+/// One unit's registers. Whoever has the unit is the only one that reaches them; a clone is for a second attempt at
+/// taking the unit.
+#[derive(Clone, Debug)]
 pub struct UnitRegisters {
     at: u64,
     bytes: u64,
@@ -114,9 +116,4 @@ impl Words for TableWords {
         // SAFETY: orders what is before it.
         unsafe { asm!("mfence", options(nostack, preserves_flags)) };
     }
-}
-
-/// Bytes of a unit's registers that can be mapped: whole pages.
-pub fn registers(start: PhysAddr, bytes: u64) -> Option<PhysRange> {
-    PhysRange::from_start(start, bytes)?.aligned_outwards(PAGE_BYTES)
 }
