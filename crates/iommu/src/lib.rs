@@ -19,6 +19,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod amd;
 mod domain;
 mod fault;
 mod hardware;
