@@ -22,6 +22,7 @@ extern crate std;
 mod domain;
 mod fault;
 mod hardware;
+pub mod intel;
 mod interrupt;
 mod problem;
 
