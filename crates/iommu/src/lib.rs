@@ -23,6 +23,7 @@ pub mod amd;
 mod domain;
 mod fault;
 mod hardware;
+pub mod intel;
 mod interrupt;
 mod problem;
 mod reports;
