@@ -19,12 +19,14 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod description;
 mod domain;
 mod fault;
 mod hardware;
 mod interrupt;
 mod problem;
 
+pub use description::{Description, TableFault, TableProblem};
 pub use domain::{Domain, DomainId};
 pub use fault::{Access, Fault, FaultReason};
 pub use hardware::{Memory, Registers, wait_for};
