@@ -27,6 +27,7 @@
 //! | [`hpet`] | the high precision event timer | IA-PC HPET 1.0a, section 3.2.4 |
 //! | [`mcfg`] | PCI Express configuration space | PCI Firmware Specification 3.2, section 4.1.2 |
 //! | [`srat`] | which memory and CPUs are on which NUMA node | ACPI 6.5, section 5.2.16 |
+//! | [`iommu`] | where the tables of IOMMUs are | AMD 48882 rev 3.10, section 5.2; Intel VT-d rev 4.1, chapter 8 |
 //! | [`table`], [`register`] | one table's checked bytes; a generic address | 5.2.6, 5.2.3.2 |
 //! | [`tables`], [`problem`] | what is found; what was wrong | |
 //! | [`damage`] | bad tables on good machines, for self-tests | |
@@ -38,6 +39,7 @@ extern crate std;
 pub mod damage;
 pub mod fadt;
 pub mod hpet;
+pub mod iommu;
 pub mod madt;
 pub mod mcfg;
 mod memory;
@@ -104,12 +106,14 @@ impl Kind {
 }
 
 /// In the order in which they are read.
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind::new(Signature::MADT, madt::MINIMUM_BYTES, madt::read),
     Kind::new(Signature::FADT, fadt::MINIMUM_BYTES, fadt::read),
     Kind::new(Signature::HPET, hpet::MINIMUM_BYTES, hpet::read),
     Kind::new(Signature::MCFG, mcfg::MINIMUM_BYTES, mcfg::read),
     Kind { may_be_missing: true, ..Kind::new(Signature::SRAT, srat::MINIMUM_BYTES, srat::read) },
+    Kind { may_be_missing: true, ..Kind::new(Signature::IVRS, iommu::MINIMUM_BYTES, iommu::read_ivrs) },
+    Kind { may_be_missing: true, ..Kind::new(Signature::DMAR, iommu::MINIMUM_BYTES, iommu::read_dmar) },
 ];
 
 /// Returns where the first table of each kind is; later ones of the same kind are warned of.

@@ -91,6 +91,11 @@ pub enum Fault {
         /// Where this one is.
         address: u64,
     },
+    /// Another table, which no machine has beside this one, is there, too.
+    Contradicts {
+        /// The other one.
+        other: Signature,
+    },
     /// Only the first [`MAX_TABLES`] entries of the root table are checked.
     TooManyTables {
         /// How many there are.
@@ -196,6 +201,7 @@ impl fmt::Display for Fault {
             Self::BadChecksum { sum } => write!(f, "corrupt, its bytes add up to {sum:#04x} instead of 0"),
             Self::NoRevision => f.write_str("of revision 0, which there is not; read as the first"),
             Self::Repeated { address } => write!(f, "a second one, at {address:#x}, is ignored"),
+            Self::Contradicts { other } => write!(f, "there is an {other}, too; only one of the two can be true"),
             Self::TooManyTables { count } => write!(f, "{count} tables, only the first {MAX_TABLES} are checked"),
             Self::TruncatedEntry { offset } => write!(f, "the entry at byte {offset} is cut short and ignored"),
             Self::BadEntry { offset } => write!(f, "the entry at byte {offset} makes no sense and is ignored"),

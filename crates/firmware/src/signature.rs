@@ -26,6 +26,10 @@ impl Signature {
     pub const MCFG: Self = Self(*b"MCFG");
     /// System resource affinity table: NUMA nodes.
     pub const SRAT: Self = Self(*b"SRAT");
+    /// I/O virtualization reporting structure: AMD's IOMMUs.
+    pub const IVRS: Self = Self(*b"IVRS");
+    /// DMA remapping table: Intel's IOMMUs.
+    pub const DMAR: Self = Self(*b"DMAR");
 
     /// Returns what it costs not to have this table.
     pub(crate) const fn without_it(self) -> Option<&'static str> {
@@ -36,6 +40,7 @@ impl Signature {
             Self::HPET => "time is measured by other means",
             Self::MCFG => "PCI is configured through I/O ports",
             Self::SRAT => "all memory counts as equally near",
+            Self::IVRS | Self::DMAR => "no device can be assigned to a guest",
             _ => return None,
         })
     }

@@ -62,6 +62,11 @@ impl<'m> Table<'m> {
         self.revision
     }
 
+    /// Its physical address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     /// The memory the table is in.
     pub fn memory(&self) -> &'m dyn PhysicalMemory {
         self.memory

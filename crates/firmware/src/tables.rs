@@ -65,6 +65,10 @@ pub struct Tables {
     pub proximity_domains: ArrayVec<u32, MAX_NODES>,
     /// Which memory is on which node.
     pub memory_affinities: ArrayVec<MemoryAffinity, MAX_MEMORY_AFFINITIES>,
+    /// Physical address of the table of AMD's IOMMUs (IVRS), whose header and checksum are right.
+    pub ivrs: Option<u64>,
+    /// Physical address of the table of Intel's IOMMUs (DMAR), likewise.
+    pub dmar: Option<u64>,
     /// What was wrong.
     pub warnings: ArrayVec<Problem, MAX_WARNINGS>,
     /// Problems that [`Tables::warnings`] had no room for.
@@ -93,6 +97,8 @@ impl Tables {
             mcfg: ArrayVec::new_const(),
             proximity_domains: ArrayVec::new_const(),
             memory_affinities: ArrayVec::new_const(),
+            ivrs: None,
+            dmar: None,
             warnings: ArrayVec::new_const(),
             warnings_dropped: 0,
         }
@@ -118,6 +124,8 @@ impl Tables {
         self.mcfg.clear();
         self.proximity_domains.clear();
         self.memory_affinities.clear();
+        self.ivrs = None;
+        self.dmar = None;
         self.warnings.clear();
         self.warnings_dropped = 0;
     }

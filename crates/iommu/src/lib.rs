@@ -16,10 +16,12 @@
 //! - Every wait for the hardware ends: with what was waited for, or with [`Problem::NoAnswer`].
 #![no_std]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 pub mod amd;
+pub mod description;
 mod domain;
 mod fault;
 mod hardware;
@@ -28,7 +30,9 @@ mod interrupt;
 mod problem;
 mod reports;
 mod store;
+mod unit;
 
+pub use description::{Description, TableFault, TableProblem};
 pub use domain::{Domain, DomainId};
 pub use fault::{Access, Fault, FaultReason};
 pub use hardware::{Memory, Registers, wait_for};
@@ -36,3 +40,4 @@ pub use interrupt::{Interrupt, Message};
 pub use problem::Problem;
 pub use reports::{MAX_SOURCES, Report, Reports};
 pub use store::{MAX_PIECES, Store, Words};
+pub use unit::{FIRMWARE, Notice, Place, Unit};

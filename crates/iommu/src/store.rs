@@ -32,6 +32,8 @@ pub trait Words {
     fn read(&self, at: PhysAddr) -> u64;
     /// Replaces one, in one store.
     fn write(&mut self, at: PhysAddr, value: u64);
+    /// Replaces two, at a multiple of sixteen, in one access.
+    fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]);
     /// Stores to these bytes are in memory before it returns.
     fn write_back(&mut self, at: PhysAddr, bytes: u64);
 }
@@ -152,6 +154,12 @@ impl<W: Words> Memory for Store<W> {
     fn write_word(&mut self, at: PhysAddr, value: u64) {
         if self.holds(at, WORD_BYTES) {
             self.words.write(at, value);
+        }
+    }
+
+    fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]) {
+        if self.holds(at, 2 * WORD_BYTES) {
+            self.words.write_pair(at, values);
         }
     }
 

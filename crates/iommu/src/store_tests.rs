@@ -26,6 +26,12 @@ impl Words for Sparse {
         self.0.insert(at.0, value);
     }
 
+    fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]) {
+        assert!(at.is_aligned(16));
+        self.write(at, values[0]);
+        self.write(PhysAddr(at.0 + 8), values[1]);
+    }
+
     fn write_back(&mut self, _: PhysAddr, _: u64) {}
 }
 

@@ -79,8 +79,10 @@ impl<R: Registers> Unit<R> {
     /// [`Problem`] with what is not as an image leaves it.
     pub fn adopt<W: Words>(mut registers: R, memory: &Store<W>, place: Place<'_>) -> Result<Self, Problem> {
         match place.description.kind {
-            Some(Kind::Intel) => intel::Unit::adopt(registers, memory, place.intel(), |at, bytes| memory.holds(at, bytes))
-                .map(Self::Intel),
+            Some(Kind::Intel) => {
+                let left = intel::Left::found(&mut registers, |at, bytes| memory.holds(at, bytes))?;
+                intel::Unit::adopt(registers, memory, place.intel(), left).map(Self::Intel)
+            }
             _ => {
                 let scope = (place.segment(), place.highest());
                 let unit = amd::Unit::adopt(&mut registers, memory, scope, |at, bytes| memory.holds(at, bytes))?;

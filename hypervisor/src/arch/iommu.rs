@@ -86,6 +86,11 @@ pub struct TableWords {
     line_bytes: u64,
 }
 
+/// Returns whether two words can be replaced at once: the units' entries need it (CPUID function 1, ECX bit 13).
+pub fn has_pairs() -> bool {
+    cpu::cpuid(1, 0).ecx >> 13 & 1 != 0
+}
+
 impl TableWords {
     /// For the machine's CPUs.
     pub fn new() -> Self {
@@ -103,6 +108,27 @@ impl Words for TableWords {
     fn write(&mut self, at: PhysAddr, value: u64) {
         // SAFETY: as in `read`; a unit may read it meanwhile, whole.
         unsafe { ((DIRECT_MAP + at.0) as *mut u64).write_volatile(value) };
+    }
+
+    fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]) {
+        let [low, high] = values;
+        // SAFETY: as in `read`, aligned to sixteen; `has_pairs` says that the instruction exists. RBX, which the compiler
+        // keeps for itself, is as before behind it.
+        unsafe {
+            asm!(
+                "xchg rbx, rsi",
+                "2:",
+                "lock cmpxchg16b [rdi]",
+                "jnz 2b",
+                "mov rbx, rsi",
+                in("rdi") DIRECT_MAP + at.0,
+                inout("rsi") low => _,
+                in("rcx") high,
+                inout("rax") 0_u64 => _,
+                inout("rdx") 0_u64 => _,
+                options(nostack),
+            );
+        }
     }
 
     fn write_back(&mut self, at: PhysAddr, bytes: u64) {

@@ -20,7 +20,7 @@ use wire::{IommuKind, IommuUnit};
 
 use super::inherited;
 use super::platform::{BOOT, FIRMWARE};
-use crate::arch::iommu::{TableWords, UnitRegisters};
+use crate::arch::iommu::{TableWords, UnitRegisters, has_pairs};
 use crate::arch::memory::FRAMES;
 use crate::arch::{apic, cpu, timer};
 
@@ -143,6 +143,9 @@ impl Iommus {
         let range = self.description.units[number].register_range();
         if BOOT.get().is_some_and(|(info, _)| is_usable(info, range)) {
             return Err("its registers are usable memory by the memory map".to_string());
+        }
+        if !has_pairs() {
+            return Err("the CPUs lack CMPXCHG16B, by which its entries are changed".to_string());
         }
         let registers = UnitRegisters::map(number, range);
         let registers = registers.map_err(|error| format!("its registers cannot be mapped: {error:?}"))?;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Adopting a unit from an image before this one: it is read and checked, and nothing is written.
 
-use units::PhysAddr;
+use units::{PAGE_BYTES, PhysAddr};
 
 use crate::hardware::{Memory, Registers};
 use crate::intel::capabilities::Capabilities;
 use crate::intel::coherence::Stores;
-use crate::intel::interrupts::Remapping;
-use crate::intel::queue::Queue;
+use crate::intel::interrupts::{self, Remapping};
+use crate::intel::queue::{self, Queue};
 use crate::intel::registers::{
-    COMPATIBILITY_INTERRUPTS, EXTENDED_INTERRUPTS, INTERRUPT_REMAPPING, INTERRUPT_TABLE, QUEUED_INVALIDATION,
-    ROOT_TABLE, TRANSLATION, status,
+    COMPATIBILITY_INTERRUPTS, EXTENDED_INTERRUPTS, INTERRUPT_REMAPPING, INTERRUPT_TABLE, QUEUE_ADDRESS,
+    QUEUED_INVALIDATION, ROOT_TABLE, TRANSLATION, status,
 };
 use crate::intel::start::Place;
 use crate::intel::tables::Contexts;
@@ -26,6 +26,26 @@ pub struct Left {
     pub queue: PhysAddr,
     /// The interrupt remapping table, if interrupts are remapped.
     pub interrupts: Option<PhysAddr>,
+}
+
+impl Left {
+    /// Where the unit's registers say that the tables are. `is_ours` states whether so many bytes from an address are
+    /// memory that the host had for such tables.
+    ///
+    /// # Errors
+    /// [`Problem::NotAdopted`] if one of them is elsewhere.
+    pub fn found(registers: &mut impl Registers, is_ours: impl Fn(PhysAddr, u64) -> bool) -> Result<Self, Problem> {
+        let has_interrupts = status(registers)? & INTERRUPT_REMAPPING != 0;
+        let mut at = |register, bytes, reason| {
+            let at = PhysAddr(registers.read64(register)).align_down(PAGE_BYTES);
+            if is_ours(at, bytes) { Ok(at) } else { Err(Problem::NotAdopted { reason }) }
+        };
+        let root = at(ROOT_TABLE, PAGE_BYTES, "the root table is not in the tables' memory")?;
+        let queue = at(QUEUE_ADDRESS, queue::BYTES, "the invalidation queue is not in the tables' memory")?;
+        let interrupts = has_interrupts
+            .then(|| at(INTERRUPT_TABLE, interrupts::BYTES, "the interrupt table is not in the tables' memory"));
+        Ok(Self { root, queue, interrupts: interrupts.transpose()? })
+    }
 }
 
 impl<R: Registers> Unit<R> {

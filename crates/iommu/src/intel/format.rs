@@ -17,7 +17,7 @@ const LARGE: u64 = 1 << 7;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 impl Format for SecondStage {
-    fn table(table: PhysAddr) -> u64 {
+    fn table(table: PhysAddr, _level: u8) -> u64 {
         (table.0 & ADDRESS) | READ | WRITE
     }
 

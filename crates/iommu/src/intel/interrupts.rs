@@ -18,7 +18,7 @@ use crate::interrupt::{Interrupt, Message};
 const ENTRIES: u16 = 4096;
 const SIZE: u64 = 11;
 const ENTRY_BYTES: u64 = 16;
-const BYTES: u64 = ENTRIES as u64 * ENTRY_BYTES;
+pub(super) const BYTES: u64 = ENTRIES as u64 * ENTRY_BYTES;
 
 const PRESENT: u64 = 1 << 0;
 const LEVEL: u64 = 1 << 4;

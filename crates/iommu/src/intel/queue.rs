@@ -12,7 +12,7 @@ use crate::intel::registers::{
 use crate::problem::Problem;
 
 /// One page of descriptors (size 0 in IQA), and the status word behind them.
-const BYTES: u64 = 2 * PAGE_BYTES;
+pub(super) const BYTES: u64 = 2 * PAGE_BYTES;
 const DESCRIPTOR_BYTES: u64 = 16;
 /// What IQH and IQT count in: bits 4 to 18.
 const INDEX: u64 = 0x7fff0;

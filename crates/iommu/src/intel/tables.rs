@@ -165,7 +165,7 @@ pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Resu
         _ => {
             let table = memory.allocate().ok_or(Problem::OutOfMemory)?;
             memory.write(table, LAST, KEPT);
-            memory.write(root, 0, SecondStage::table(table));
+            memory.write(root, 0, SecondStage::table(table, 4));
             table
         }
     };
