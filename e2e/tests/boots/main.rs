@@ -21,6 +21,7 @@ mod crowd;
 mod endings;
 mod hostile;
 mod images;
+mod iommus;
 mod isolation;
 mod kexec;
 mod last_words;
@@ -163,6 +164,7 @@ fn trials() -> Vec<Trial> {
         ("profile", profile::RULES),
         ("profile", profile::command::RULES),
         ("pci", pci::RULES),
+        ("iommus", iommus::RULES),
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
         ("protocols", if has_grub() && uefi().is_some() { protocols::UEFI_RULES } else { &[] }),

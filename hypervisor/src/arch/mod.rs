@@ -11,7 +11,7 @@
 //! | [`percpu`], [`figures`] | what every CPU has for itself; how other CPUs read its counters |
 //! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the CPU's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
-//! | [`fault`], `faults` | fault points; in the test image, what they do to the machine |
+//! | [`fault`], `faults`, `edu` | fault points; in the test image, what they do to the machine, and a device that writes |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
 //! | [`iommu`] | IOMMUs: their registers, the memory of their tables |
@@ -37,6 +37,8 @@ pub mod counters;
 pub mod cpu;
 pub mod cpu_local;
 pub mod descriptor;
+#[cfg(feature = "faults")]
+pub mod edu;
 pub mod ending;
 pub mod fault;
 #[cfg(feature = "faults")]

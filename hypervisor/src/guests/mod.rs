@@ -13,10 +13,13 @@
 //! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`events`] | events of guests and host, for the control channel |
+//! | `faults` | in the test image, a device that writes to memory |
 
 pub mod console;
 pub mod events;
 pub mod executive;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod freeze;
 pub mod guest;
 pub mod health;

@@ -47,6 +47,7 @@ struct Survey {
 /// Functions reach no memory from here on but what firmware reserves for them, where the machine has IOMMUs.
 pub fn take_iommus_over() {
     iommu::begin(&mut SURVEY.lock().space);
+    fault::point!(crate::guests::faults::let_a_device_write());
 }
 
 /// With `pci=all` and `pci=allow` everything that is wanted is probed now; `between` is called after each function.

@@ -22,6 +22,8 @@ pub enum SelfTest {
     SpoilStaged,
     /// Idle CPUs probe PCI functions for ever; nothing crashes.
     PciStorm,
+    /// An `edu` device of QEMU's writes to memory of the host's, if nothing keeps it from that; nothing crashes.
+    Dma,
     /// A write to a register that the CPU refuses; nothing crashes.
     RefusedRegister,
     /// Records from every context, and a storm of them; nothing crashes.
@@ -178,7 +180,7 @@ impl SelfTest {
     ];
 
     /// Those that are named by a word alone; the others take parameters.
-    pub const NAMED: [(&'static str, Self); 21] = [
+    pub const NAMED: [(&'static str, Self); 22] = [
         ("exception", Self::Exception),
         ("pagefault", Self::PageFault),
         ("stack-overflow", Self::StackOverflow),
@@ -200,6 +202,7 @@ impl SelfTest {
         ("spoil-staged", Self::SpoilStaged),
         ("pci-storm", Self::PciStorm),
         ("refused-register", Self::RefusedRegister),
+        ("dma", Self::Dma),
     ];
 }
 
