@@ -64,8 +64,8 @@ mod flag {
 }
 
 impl Event {
-    /// Returns what a log entry of a unit of this segment states. Of an interrupt, the address is the message's. RW is defined for a page that is present only: of
-    /// other refused writes a unit may say that they were reads.
+    /// Returns what a log entry of a unit of this segment states. Of an interrupt, the address is the message's. RW is
+    /// defined for a page that is present only: of other refused writes a unit may say that they were reads.
     pub(super) fn decode(segment: u16, [first, address]: [u64; 2]) -> Self {
         let source = Bdf::of_requester(segment, first as u16);
         let code = (first >> 60) as u8;

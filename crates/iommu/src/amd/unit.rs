@@ -176,8 +176,8 @@ impl Unit {
         }
     }
 
-    /// Replaces what a requester reaches; the caller finishes. What the domain before mapped is invalidated, too: QEMU's
-    /// unit keeps translations by requester.
+    /// Replaces what a requester reaches; the caller finishes. What the domain before mapped is invalidated, too:
+    /// QEMU's unit keeps translations by requester.
     fn set_reach<R: Registers, M: Memory>(
         &mut self,
         registers: &mut R,
