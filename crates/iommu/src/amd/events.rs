@@ -64,19 +64,19 @@ mod flag {
 }
 
 impl Event {
-    /// Returns what a log entry of a unit of this segment states. RW is defined for a page that is present only: of
-    /// other refused writes a unit may say that they were reads.
+    /// Returns what a log entry of a unit of this segment states. Of an interrupt, the address is the message's. RW is
+    /// defined for a page that is present only: of other refused writes a unit may say that they were reads.
     pub(super) fn decode(segment: u16, [first, address]: [u64; 2]) -> Self {
         let source = Bdf::of_requester(segment, first as u16);
         let code = (first >> 60) as u8;
         let access = match first {
-            _ if first & flag::INTERRUPT != 0 => Access::Interrupt,
+            _ if is_interrupt(first, address) => Access::Interrupt,
             _ if first & flag::WRITE != 0 => Access::Write,
             _ => Access::Read,
         };
         let reason = match code {
             1 | 3 | 4 => FaultReason::BadTable(code),
-            2 => page_fault(first),
+            2 => page_fault(first, access),
             5 | 6 => return Self::BadCommand { at: PhysAddr(address), is_hardware: code == 6 },
             7 => return Self::DeviceCacheTimeout { source },
             8 => FaultReason::Other(code),
@@ -86,11 +86,18 @@ impl Event {
     }
 }
 
-fn page_fault(first: u64) -> FaultReason {
+/// Returns whether an interrupt was refused: I is set, and the address is one of interrupts, as CPUs or HyperTransport
+/// have it. QEMU's unit sets I for memory, too.
+fn is_interrupt(first: u64, address: u64) -> bool {
+    let is_address = address >> 20 == 0xfee || address >> 24 & 0xffff == 0xfdf8;
+    first & flag::INTERRUPT != 0 && is_address
+}
+
+fn page_fault(first: u64, access: Access) -> FaultReason {
     match first {
         _ if first & flag::RESERVED != 0 => FaultReason::BadTable(2),
         _ if first & flag::TRANSLATION != 0 => FaultReason::Other(2),
-        _ if first & flag::INTERRUPT != 0 => FaultReason::NotOpened,
+        _ if access == Access::Interrupt => FaultReason::NotOpened,
         _ if first & flag::PRESENT != 0 && first & flag::DENIED != 0 => FaultReason::NotAllowed,
         _ => FaultReason::NotMapped,
     }
@@ -132,8 +139,10 @@ impl EventLog {
         Ok(Self { base, segment })
     }
 
-    /// Names the log to a unit that logs nothing.
+    /// Names the log to a unit that logs nothing, and empties it.
     pub(super) fn install(&self, registers: &mut impl Registers) {
+        // First, for QEMU's unit ignores the base while an interrupt is pending.
+        registers.write64(STATUS, status::EVENT_OVERFLOW | status::EVENT_INTERRUPT);
         registers.write64(EVENT_BASE, ring_base(self.base.0, RING_BYTES));
         registers.write32(EVENT_HEAD, 0);
         registers.write32(EVENT_TAIL, 0);
@@ -171,7 +180,7 @@ impl EventLog {
             return Ok(None);
         }
         Self::stop(registers)?;
-        registers.write64(STATUS, status::EVENT_OVERFLOW);
+        self.install(registers);
         change_control(registers, control::EVENT_LOG, 0);
         wait_for(registers, "starting its event log", |registers| {
             registers.read64(STATUS) & status::EVENT_LOG_RUNS != 0

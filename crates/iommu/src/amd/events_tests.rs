@@ -19,7 +19,7 @@ fn events_have_the_bits_of_the_manual() {
         (0x2000_0007_0000_01a3, fault(Access::Read, FaultReason::NotMapped)),
         (0x2070_0007_0000_01a3, fault(Access::Write, FaultReason::NotAllowed)),
         (0x2090_0007_0000_01a3, fault(Access::Read, FaultReason::BadTable(2))),
-        (0x2008_0000_0000_01a3, fault(Access::Interrupt, FaultReason::NotOpened)),
+        (0x2008_0000_0000_01a3, fault(Access::Read, FaultReason::NotMapped)),
         (0x2100_0000_0000_01a3, fault(Access::Read, FaultReason::Other(2))),
         (0x3000_0000_0000_01a3, fault(Access::Read, FaultReason::BadTable(3))),
         (0x4020_0000_0000_01a3, fault(Access::Write, FaultReason::BadTable(4))),
@@ -31,6 +31,15 @@ fn events_have_the_bits_of_the_manual() {
     ];
     for (first, event) in cases {
         assert_eq!(decode(first), event, "{first:#x}");
+    }
+}
+
+#[test]
+fn a_refused_interrupt_is_one_by_its_address() {
+    let source = Bdf::of_requester(0, 0x1a3);
+    for address in [0xfee0_1000, 0xfd_f802_0200, 0xffff_fffd_f800_0000] {
+        let fault = Fault { source, address, access: Access::Interrupt, reason: FaultReason::NotOpened };
+        assert_eq!(Event::decode(0, [0x2008_0000_0000_01a3, address]), Event::Fault(fault));
     }
 }
 

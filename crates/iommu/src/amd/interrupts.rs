@@ -5,7 +5,7 @@
 //! the unit can (GASup). A wide one is replaced in one access, so that no interrupt is lost or sent astray while it is
 //! moved to another CPU.
 
-use units::PhysAddr;
+use units::{PAGE_BYTES, PhysAddr};
 
 use crate::{Interrupt, Memory, Message, Problem};
 
@@ -13,8 +13,6 @@ use crate::{Interrupt, Memory, Message, Problem};
 /// (NumIntRemapSup): bits 8 to 10 of an interrupt's data were once its delivery mode.
 pub const MOST_INTERRUPTS: u16 = 512;
 
-/// The smallest piece of memory.
-const LEAST_BYTES: u64 = 4096;
 /// RemapEn.
 const ENABLED: u64 = 1 << 0;
 /// RqEoi: the interrupt is level-triggered.
@@ -82,8 +80,9 @@ impl InterruptTable {
         memory.free_piece(self.at, self.bytes());
     }
 
+    /// Bytes of a table with every entry that a requester could name: QEMU's unit does not compare with the length.
     fn bytes(self) -> u64 {
-        (self.format.bytes() << self.length).max(LEAST_BYTES)
+        (self.format.bytes() * u64::from(MOST_INTERRUPTS)).max(PAGE_BYTES)
     }
 
     /// Replaces an entry, whose index is within the table.

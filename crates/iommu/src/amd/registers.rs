@@ -51,6 +51,8 @@ pub(super) mod control {
 pub(super) mod status {
     /// EventOverflow; cleared by writing a one.
     pub(in crate::amd) const EVENT_OVERFLOW: u64 = 1 << 0;
+    /// EventLogInt; cleared by writing a one.
+    pub(in crate::amd) const EVENT_INTERRUPT: u64 = 1 << 1;
     /// EventLogRun.
     pub(in crate::amd) const EVENT_LOG_RUNS: u64 = 1 << 3;
     /// CmdBufRun.
@@ -100,7 +102,8 @@ pub(super) fn read_present(
     }
 }
 
-/// Reads a head or tail pointer, which lies within a ring of this many bytes.
+/// Reads a head or tail pointer, which lies within a ring of this many bytes. The ring's end is its beginning: QEMU's
+/// unit shows a head there.
 pub(super) fn read_pointer(
     registers: &mut impl Registers,
     offset: u32,
@@ -108,7 +111,10 @@ pub(super) fn read_pointer(
     ring_bytes: u64,
 ) -> Result<u64, Problem> {
     let value = u64::from(registers.read32(offset));
-    if value >= ring_bytes || !value.is_multiple_of(16) {
+    if value == ring_bytes {
+        return Ok(0);
+    }
+    if value > ring_bytes || !value.is_multiple_of(16) {
         return Err(Problem::Absurd { register, value });
     }
     Ok(value)

@@ -94,8 +94,8 @@ impl Unit {
     /// Interrupts that the owner before had remapped, an I/O APIC's too, are lost: the caller masks them first.
     ///
     /// # Errors
-    /// [`Problem::Absurd`], [`Problem::Lacks`], [`Problem::OutOfMemory`]: nothing has changed. [`Problem::NoAnswer`]: the
-    /// unit may use the new tables, which are never given back.
+    /// [`Problem::Absurd`], [`Problem::Lacks`], [`Problem::OutOfMemory`]: nothing has changed. [`Problem::NoAnswer`]:
+    /// the unit may use the new tables, which are never given back.
     pub fn take_over<R: Registers, M: Memory>(
         registers: &mut R,
         memory: &mut M,
@@ -179,7 +179,6 @@ impl Unit {
     fn install(&self, registers: &mut impl Registers, setup: &Setup<'_>, found: u64) {
         self.commands.install(registers);
         self.events.install(registers);
-        registers.write64(STATUS, status::EVENT_OVERFLOW);
         self.table.install(registers);
         let formats = control::WIDE_INTERRUPTS | control::X2APIC;
         if found & control::ENABLE == 0 {

@@ -44,8 +44,7 @@ impl Unit {
         domain: &Domain<AmdFormat>,
     ) -> Result<(), Problem> {
         let requester = self.requester(source)?;
-        self.table.set_reach(memory, requester, Reach::Domain(domain.id(), domain.root()));
-        self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
+        self.set_reach(registers, memory, requester, Reach::Domain(domain.id(), domain.root()))?;
         // The number may have been another domain's before.
         self.commands.push(registers, memory, Command::invalidate_domain(domain.id()))?;
         self.commands.finish(registers, memory)
@@ -62,12 +61,7 @@ impl Unit {
         source: Bdf,
     ) -> Result<(), Problem> {
         let requester = self.requester(source)?;
-        let before = self.table.reach(memory, requester);
-        self.table.set_reach(memory, requester, Reach::Nothing);
-        if let Reach::Domain(id, _) = before {
-            self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
-            self.commands.push(registers, memory, Command::invalidate_domain(id))?;
-        }
+        self.set_reach(registers, memory, requester, Reach::Nothing)?;
         self.set_remapping(registers, memory, requester, Remapping::Refused)
     }
 
@@ -182,7 +176,25 @@ impl Unit {
         }
     }
 
-    pub(super) fn set_remapping<R: Registers, M: Memory>(
+    /// Replaces what a requester reaches; the caller finishes. What the domain before mapped is invalidated, too:
+    /// QEMU's unit keeps translations by requester.
+    fn set_reach<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        requester: u16,
+        reach: Reach,
+    ) -> Result<(), Problem> {
+        let before = self.table.reach(memory, requester);
+        self.table.set_reach(memory, requester, reach);
+        self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
+        match before {
+            Reach::Domain(id, _) => self.commands.push(registers, memory, Command::invalidate_domain(id)),
+            Reach::Nothing => Ok(()),
+        }
+    }
+
+    fn set_remapping<R: Registers, M: Memory>(
         &mut self,
         registers: &mut R,
         memory: &mut M,

@@ -115,7 +115,7 @@ impl State {
         self.writes += 1;
         match register {
             STATUS => {
-                let kept = self.register(STATUS) & !(value & status::EVENT_OVERFLOW);
+                let kept = self.register(STATUS) & !(value & (status::EVENT_OVERFLOW | status::EVENT_INTERRUPT));
                 self.registers.insert(STATUS, kept);
             }
             COMMAND_BASE => self.registers.extend([(COMMAND_BASE, value), (COMMAND_HEAD, 0), (COMMAND_TAIL, 0)]),

@@ -175,7 +175,7 @@ fn an_event_whose_words_do_not_come_is_lost() {
 fn a_unit_that_has_vanished_is_noticed() {
     let (machine, mut unit) = started(ALL_FEATURES);
     let (mut registers, mut memory) = machine.sides();
-    for pointer in [u64::MAX, 1, 8192] {
+    for pointer in [u64::MAX, 1, 8208] {
         machine.set(EVENT_TAIL, pointer);
         let refused = unit.next_fault(&mut registers, &mut memory);
         assert!(matches!(refused, Err(Problem::Absurd { register: "Event Log Tail", .. })), "{refused:?}");

@@ -138,7 +138,7 @@ fn what_is_not_as_it_was_left_is_not_adopted() {
         (DEVICE_TABLE_BASE, |value| value & !0x1ff),
         (COMMAND_BASE, |value| value + 4096),
         (EVENT_BASE, |value| value + (1 << 56)),
-        (COMMAND_TAIL, |_| 4096),
+        (COMMAND_TAIL, |_| 4112),
     ];
     for (at, (register, change)) in wrongs.into_iter().enumerate() {
         let (machine, _unit) = started(ALL_FEATURES);
