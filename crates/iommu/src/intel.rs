@@ -42,3 +42,8 @@ pub use coherence::WrittenBack;
 pub use format::SecondStage;
 pub use start::Place;
 pub use unit::Unit;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

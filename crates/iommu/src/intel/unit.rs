@@ -254,8 +254,8 @@ impl<R: Registers> Unit<R> {
         Ok(interrupts::redirection(entry, interrupt, is_active_low))
     }
 
-    /// Disables translation, interrupt remapping and the queue, and gives their memory back: from here on every function
-    /// reaches all memory.
+    /// Disables translation, interrupt remapping and the queue, and gives their memory back: from here on every
+    /// function reaches all memory.
     ///
     /// # Errors
     /// [`Problem::NoAnswer`], [`Problem::Absurd`]; nothing is given back then, as the unit may use it.
