@@ -23,7 +23,7 @@
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
 //! | `interrupts` | interrupt remapping | 5.1, 9.10 |
-//! | `unit`, `start`, `adopt` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
+//! | `start`, `adopt`, `unit`, `remapping` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
 
 mod adopt;
 mod capabilities;
@@ -33,6 +33,7 @@ mod format;
 mod interrupts;
 mod queue;
 mod registers;
+mod remapping;
 mod start;
 mod tables;
 mod unit;
