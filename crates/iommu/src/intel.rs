@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | `registers`, `capabilities` | what a unit can do and is told | 11.4 |
 //! | `tables`, `format` | root, context and second-stage tables | 9.1, 9.3, 9.8 |
-//! | `coherence` | units that do not snoop caches | 6.2.4 |
+//! | `coherence` | units that do not snoop caches | 11.4.3 |
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
 //! | `interrupts` | interrupt remapping | 5.1, 9.10 |

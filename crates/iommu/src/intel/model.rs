@@ -39,6 +39,21 @@ struct State {
 #[derive(Clone)]
 pub(super) struct Machine(Rc<RefCell<State>>);
 
+impl State {
+    fn probe(&mut self) {
+        for Probe { requester, address, may_reach } in &self.probes {
+            let found = self.unit.access(&self.ram, *requester, *address, false);
+            assert!(may_reach.contains(&found.ok()), "{requester:#x} reaches {found:x?} by {address:#x}");
+            assert!(!found.is_err_and(is_of_a_wrong_table), "{requester:#x} meets a wrong table: {found:x?}");
+        }
+    }
+}
+
+/// Returns whether a reason is a table's entry that is not as the specification wants it.
+pub(super) fn is_of_a_wrong_table(reason: u8) -> bool {
+    matches!(reason, 0x3 | 0x7..=0xc | 0x23 | 0x24)
+}
+
 impl Machine {
     pub(super) fn new(features: Features) -> Self {
         let (ram, unit) = (Ram::new(features), Hardware::new(features));
@@ -54,7 +69,7 @@ impl Machine {
         act(&mut self.0.borrow_mut().ram)
     }
 
-    /// Accesses that functions make after every access to a register.
+    /// Accesses that functions make after every write to a register or to memory.
     pub(super) fn set_probes(&self, probes: Vec<Probe>) {
         self.0.borrow_mut().probes = probes;
     }
@@ -74,10 +89,7 @@ impl Machine {
     fn write_register(&self, offset: u32, value: u64, bytes: u32) {
         let state = &mut *self.0.borrow_mut();
         state.unit.write(&mut state.ram, offset, value, bytes);
-        for Probe { requester, address, may_reach } in &state.probes {
-            let reached = state.unit.access(&state.ram, *requester, *address, false).ok();
-            assert!(may_reach.contains(&reached), "{requester:#x} reaches {reached:x?} by {address:#x}");
-        }
+        state.probe();
     }
 }
 
@@ -138,6 +150,7 @@ impl Memory for Machine {
 
     fn write_word(&mut self, at: PhysAddr, value: u64) {
         self.ram(|ram| ram.store(at.0, value));
+        self.0.borrow_mut().probe();
     }
 
     fn write_back(&mut self, at: PhysAddr, bytes: u64) {

@@ -164,7 +164,6 @@ pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Resu
         Entry::Table(table) => table,
         _ => {
             let table = memory.allocate().ok_or(Problem::OutOfMemory)?;
-            memory.write(table, LAST, KEPT);
             memory.write(root, 0, SecondStage::table(table));
             table
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of a unit: what its registers hold, and what it has cached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 /// What differs between units.
@@ -72,6 +72,8 @@ pub(in crate::intel) struct Hardware {
     /// Tables by domain, level and the part of the address that leads to them.
     pub(super) tables: BTreeMap<(u16, u8, u64), u64>,
     pub(super) remapped: BTreeMap<u16, [u64; 2]>,
+    /// Domains by which accesses are still under way.
+    pub(in crate::intel) under_way: BTreeSet<u16>,
     /// Every reason for which something was refused.
     pub(in crate::intel) reasons: Vec<u8>,
 }
@@ -105,6 +107,7 @@ impl Hardware {
             pages: BTreeMap::new(),
             tables: BTreeMap::new(),
             remapped: BTreeMap::new(),
+            under_way: BTreeSet::new(),
             reasons: Vec::new(),
         }
     }

@@ -54,6 +54,8 @@ impl Hardware {
 
     fn drop_pages(&mut self, low: u64, high: u64) -> Option<()> {
         let domain = (low >> 16) as u16;
+        let drains = low & 0xc0 == 0xc0;
+        self.under_way.retain(|of| !drains || low >> 4 & 3 != 1 && *of != domain);
         match low >> 4 & 3 {
             1 => {
                 self.pages.clear();

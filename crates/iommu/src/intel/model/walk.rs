@@ -43,7 +43,10 @@ impl Hardware {
             }
         };
         match page {
-            Some((frame, may_write)) if may_write || !is_write => Ok(frame | address & 0xfff),
+            Some((frame, may_write)) if may_write || !is_write => {
+                self.under_way.insert(domain);
+                Ok(frame | address & 0xfff)
+            }
             _ => Err(if is_write { 5 } else { 6 }),
         }
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::setup::*;
 use crate::domain::Domain;
-use crate::intel::model::{Features, Machine};
+use crate::intel::model::{Features, Machine, is_of_a_wrong_table};
 use crate::intel::{SecondStage, Unit};
 use crate::interrupt::Interrupt;
 
@@ -164,7 +164,7 @@ impl World {
             }
             self.check_interrupts(of);
         }
-        let is_wrong = |reason: &u8| matches!(reason, 0x3 | 0x7..=0xc | 0x23 | 0x24);
+        let is_wrong = |reason: &u8| is_of_a_wrong_table(*reason);
         assert!(!self.machine.unit(|unit| unit.reasons.iter().any(is_wrong)), "a table is wrong");
     }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What functions reach.
 
+use std::vec;
+
 use units::{GIB, MIB, PageSize};
 
 use super::setup::*;
 use crate::domain::{Domain, DomainId};
-use crate::intel::model::{Features, Machine};
+use crate::intel::model::{Features, Machine, Probe};
 use crate::problem::Problem;
 
 #[test]
@@ -27,6 +29,40 @@ fn an_attached_function_reaches_its_domain_with_its_rights_until_it_is_blocked()
     unit.block(&mut machine.clone(), source).unwrap();
     assert_eq!(machine.access(0x308, 0x40_0123, false), Err(2));
     assert_eq!(unit.domain_of(&machine, source), None);
+}
+
+#[test]
+fn a_context_entry_is_never_half_written() {
+    let machine = machine();
+    let mut unit = started(&machine);
+    let (first, second) = (one_page(&machine, 1), one_page(&machine, 2));
+    let may_reach = vec![None, Some(0x9000)];
+    machine.set_probes(vec![Probe { requester: 0x308, address: 0x5000, may_reach }]);
+    for domain in [&first, &second, &first] {
+        unit.attach(&mut machine.clone(), function(3, 1), domain).unwrap();
+        assert_eq!(machine.access(0x308, 0x5000, true), Ok(0x9000));
+    }
+}
+
+#[test]
+fn accesses_have_ended_when_memory_is_taken_away() {
+    let machine = machine();
+    let mut unit = started(&machine);
+    let mut domain = domain(&machine, &unit, 5);
+    unit.attach(&mut machine.clone(), function(3, 1), &domain).unwrap();
+    for by_range in [false, true] {
+        map(&machine, &mut unit, &mut domain, (0x5000, 0x9000), 0x1000, true).unwrap();
+        machine.access(0x308, 0x5000, true).unwrap();
+        assert!(machine.unit(|unit| unit.under_way.contains(&5)));
+        unmap(&machine, &mut unit, &mut domain, 0x5000, 0x1000, by_range).unwrap();
+        assert!(machine.unit(|unit| unit.under_way.is_empty()));
+    }
+    map(&machine, &mut unit, &mut domain, (0x5000, 0x9000), 0x1000, true).unwrap();
+    machine.access(0x308, 0x5000, true).unwrap();
+    unit.block(&mut machine.clone(), function(3, 1)).unwrap();
+    assert!(machine.unit(|unit| unit.under_way.is_empty()));
+    assert!(started(&machine).domain_of(&machine, function(3, 1)).is_none());
+    assert!(machine.unit(|unit| unit.under_way.is_empty()));
 }
 
 #[test]

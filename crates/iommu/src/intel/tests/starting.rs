@@ -54,6 +54,21 @@ fn a_unit_that_translates_is_taken_over_without_a_window() {
 }
 
 #[test]
+fn nothing_is_left_of_a_former_domain_with_the_same_number() {
+    let machine = machine();
+    let source = function(3, 1);
+    let mut former = started(&machine);
+    let mut before = domain(&machine, &former, 1);
+    map(&machine, &mut former, &mut before, (0x5000, 0x9000), 0x2000, true).unwrap();
+    former.attach(&mut machine.clone(), source, &before).unwrap();
+    assert_eq!(machine.access(0x308, 0x6000, true), Ok(0xa000));
+    let after = one_page(&machine, 1);
+    let _unit = take_over(&machine, &[(source, &after)]).unwrap();
+    assert_eq!(machine.access(0x308, 0x5000, true), Ok(0x9000));
+    assert_eq!(machine.access(0x308, 0x6000, true), Err(5));
+}
+
+#[test]
 fn a_unit_in_scalable_mode_is_taken_over_while_protected_regions_cover_memory() {
     for has_protected_memory in [false, true] {
         let machine = Machine::new(Features { has_protected_memory, ..Features::default() });
