@@ -21,7 +21,7 @@ pub enum Access {
 pub enum FaultReason {
     /// Nothing is mapped there, or the function is blocked.
     NotMapped,
-    /// It is mapped without the right.
+    /// It is mapped without the right. VT-d reports a write so to what is not mapped, too.
     NotAllowed,
     /// The interrupt is none that was opened for the function.
     NotOpened,

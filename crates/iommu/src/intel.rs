@@ -19,11 +19,11 @@
 //! |---|---|---|
 //! | `registers`, `capabilities` | what a unit can do and is told | 11.4 |
 //! | `tables`, `format` | root, context and second-stage tables | 9.1, 9.3, 9.8 |
-//! | `coherence` | units that do not snoop caches | 6.2.4 |
+//! | `coherence` | units that do not snoop caches | 11.4.3 |
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
 //! | `interrupts` | interrupt remapping | 5.1, 9.10 |
-//! | `unit`, `start`, `adopt` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
+//! | `start`, `adopt`, `unit`, `remapping` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
 
 mod adopt;
 mod capabilities;
@@ -33,6 +33,7 @@ mod format;
 mod interrupts;
 mod queue;
 mod registers;
+mod remapping;
 mod start;
 mod tables;
 mod unit;
@@ -42,3 +43,8 @@ pub use coherence::WrittenBack;
 pub use format::SecondStage;
 pub use start::Place;
 pub use unit::Unit;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use crate::intel::registers::{
     QUEUED_INVALIDATION, ROOT_TABLE, TRANSLATION, status,
 };
 use crate::intel::start::Place;
-use crate::intel::tables::Contexts;
+use crate::intel::tables::{Context, Contexts};
 use crate::intel::unit::Unit;
 use crate::problem::Problem;
 
@@ -69,9 +69,7 @@ impl<R: Registers> Unit<R> {
         let stores = Stores { is_coherent: capabilities.is_coherent() };
         let contexts = Contexts::adopt(left.root, stores);
         let has_four_levels = capabilities.has_four_levels();
-        let is_ours = |context: crate::intel::tables::Context| {
-            context.is_ours(has_four_levels) && capabilities.has_domain(context.domain())
-        };
+        let is_ours = |context: Context| context.is_ours(has_four_levels) && capabilities.has_domain(context.domain());
         contexts.check(memory, is_ours).map_err(not_adopted)?;
         let queue = Queue::adopt(&mut registers, memory, left.queue).map_err(not_adopted)?;
         let remapping = match left.interrupts {

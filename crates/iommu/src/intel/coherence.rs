@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units that do not snoop the CPUs' caches when they read tables (ECAP.C clear, section 6.2.4): what they are to see is
-//! written back first.
+//! Units that do not snoop the CPUs' caches when they read tables (ECAP.C clear, section 11.4.3): what they are to see
+//! is written back first.
 
 use paging::TableMemory;
 use units::{PAGE_BYTES, PhysAddr};

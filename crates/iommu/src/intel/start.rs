@@ -50,7 +50,13 @@ impl<R: Registers> Unit<R> {
         let capabilities = Capabilities::read(&mut registers, place.window_bytes)?;
         let must_pause = must_pause(&mut registers, capabilities)?;
         let contexts = contexts(memory, capabilities, place.segment, reserved)?;
-        let queue = Queue::new(memory)?;
+        let queue = match Queue::new(memory) {
+            Ok(queue) => queue,
+            Err(problem) => {
+                contexts.free(memory);
+                return Err(problem);
+            }
+        };
         let mut unit = Self { registers, capabilities, segment: place.segment, contexts, queue, remapping: None };
         unit.silence()?;
         unit.queue.start(&mut unit.registers)?;

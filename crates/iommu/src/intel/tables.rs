@@ -25,7 +25,7 @@ const IGNORED_HIGH: u64 = 0b1111 << 3;
 const THREE_LEVELS: u64 = 0b001;
 const FOUR_LEVELS: u64 = 0b010;
 /// A bit that hardware ignores, in an entry that maps nothing.
-const KEPT: u64 = 1 << 62;
+const KEPT: u64 = 1 << 52;
 const LAST: usize = 511;
 
 /// A context entry (section 9.3).
@@ -164,7 +164,6 @@ pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Resu
         Entry::Table(table) => table,
         _ => {
             let table = memory.allocate().ok_or(Problem::OutOfMemory)?;
-            memory.write(table, LAST, KEPT);
             memory.write(root, 0, SecondStage::table(table, 4));
             table
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One unit, once it translates: functions are attached and blocked, interrupts opened, caches invalidated.
+//! One unit, once it translates: functions are attached and blocked, caches invalidated, faults read.
 
 use pci::Bdf;
 use units::{PAGE_BYTES, PageSize};
@@ -11,14 +11,10 @@ use crate::intel::capabilities::Capabilities;
 use crate::intel::coherence::{Stores, WrittenBack};
 use crate::intel::faults;
 use crate::intel::format::SecondStage;
-use crate::intel::interrupts::{self, Remapping};
+use crate::intel::interrupts::Remapping;
 use crate::intel::queue::{self, Command, Drain, Queue};
-use crate::intel::registers::{
-    COMPATIBILITY_INTERRUPTS, EXTENDED_INTERRUPTS, INTERRUPT_REMAPPING, INTERRUPT_TABLE, SET_INTERRUPT_TABLE,
-    TRANSLATION, WRITE_BUFFER_FLUSH, once, set,
-};
+use crate::intel::registers::{INTERRUPT_REMAPPING, TRANSLATION, WRITE_BUFFER_FLUSH, once, set};
 use crate::intel::tables::{Context, Contexts, third_level};
-use crate::interrupt::{Interrupt, Message};
 use crate::problem::Problem;
 
 /// A unit that translates: what is not attached reaches nothing.
@@ -146,116 +142,8 @@ impl<R: Registers> Unit<R> {
         faults::next(&mut self.registers, self.capabilities, self.segment)
     }
 
-    /// Enables interrupt remapping, with CPUs named by x2APIC identifiers or by those of eight bits. From here on no
-    /// interrupt arrives that was not opened, nor any in compatibility format: I/O APICs are masked by now.
-    ///
-    /// # Errors
-    /// [`Problem::Lacks`], [`Problem::OutOfMemory`], [`Problem::NoAnswer`], [`Problem::Refused`].
-    pub fn remap_interrupts(&mut self, memory: &mut impl Memory, is_x2apic: bool) -> Result<(), Problem> {
-        if !self.capabilities.can_remap_interrupts() {
-            return Err(Problem::Lacks { feature: "interrupt remapping (ECAP.IR)" });
-        }
-        if is_x2apic && !self.capabilities.has_extended_interrupts() {
-            return Err(Problem::Lacks { feature: "interrupts to x2APIC identifiers (ECAP.EIM)" });
-        }
-        if self.remapping.is_some() {
-            return Ok(());
-        }
-        let remapping = Remapping::new(memory, is_x2apic, self.stores()).ok_or(Problem::OutOfMemory)?;
-        let mode = if is_x2apic { EXTENDED_INTERRUPTS } else { 0 };
-        self.flush_stores()?;
-        self.registers.write64(INTERRUPT_TABLE, remapping.register() | mode);
-        once(&mut self.registers, SET_INTERRUPT_TABLE, "setting the interrupt remapping table")?;
-        self.command(memory, Command::Interrupts)?;
-        set(&mut self.registers, COMPATIBILITY_INTERRUPTS, false, "blocking interrupts in compatibility format")?;
-        set(&mut self.registers, INTERRUPT_REMAPPING, true, "enabling interrupt remapping")?;
-        self.remapping = Some(remapping);
-        Ok(())
-    }
-
-    /// Reserves `count` interrupts for a function or an I/O APIC, none of which can be sent yet. What it had is closed.
-    ///
-    /// # Errors
-    /// [`Problem::NotHere`], [`Problem::Lacks`] before [`remap_interrupts`](Self::remap_interrupts),
-    /// [`Problem::NoInterrupt`] if no entries are left, [`Problem::NoAnswer`], [`Problem::Refused`].
-    pub fn open_interrupts(&mut self, memory: &mut impl Memory, source: Bdf, count: u16) -> Result<(), Problem> {
-        self.close_interrupts(memory, source)?;
-        let remapping = self.remapping.as_mut().ok_or(NOT_REMAPPED)?;
-        remapping.open(memory, source.requester(), count).ok_or(Problem::NoInterrupt { source })
-    }
-
-    /// Takes the interrupts of a function back: it can send none.
-    ///
-    /// # Errors
-    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoAnswer`], [`Problem::Refused`].
-    pub fn close_interrupts(&mut self, memory: &mut impl Memory, source: Bdf) -> Result<(), Problem> {
-        self.check(source)?;
-        let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
-        let run = remapping.run(source.requester());
-        if run.is_empty() {
-            return Ok(());
-        }
-        run.for_each(|index| remapping.set(memory, index, None));
-        self.command(memory, Command::Interrupts)?;
-        if let Some(remapping) = self.remapping.as_mut() {
-            remapping.close(memory, source.requester());
-        }
-        Ok(())
-    }
-
-    /// Says where a function's interrupt `index` goes from now on, or that it cannot be sent. Changed in one store:
-    /// each interrupt goes to the former place or to the new one.
-    ///
-    /// # Errors
-    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened,
-    /// [`Problem::FarDestination`], [`Problem::NoAnswer`], [`Problem::Refused`].
-    pub fn set_interrupt(
-        &mut self,
-        memory: &mut impl Memory,
-        source: Bdf,
-        index: u16,
-        interrupt: Option<Interrupt>,
-    ) -> Result<(), Problem> {
-        let entry = self.entry(source, index)?;
-        let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
-        if let Some(Interrupt { destination, .. }) = interrupt
-            && destination > 0xfe
-            && !remapping.is_x2apic()
-        {
-            return Err(Problem::FarDestination { destination });
-        }
-        remapping.set(memory, entry, interrupt);
-        self.command(memory, Command::Interrupt { index: entry })
-    }
-
-    /// What a function writes to send its interrupt `index`.
-    ///
-    /// # Errors
-    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.
-    pub fn message(&self, source: Bdf, index: u16) -> Result<Message, Problem> {
-        let entry = self.entry(source, index)?;
-        Ok(interrupts::message(entry - index, index))
-    }
-
-    /// The redirection table entry, not masked, for input `index` of an I/O APIC, as its interrupt was set last.
-    ///
-    /// # Errors
-    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened and set.
-    pub fn redirection(
-        &self,
-        memory: &impl Memory,
-        source: Bdf,
-        index: u16,
-        is_active_low: bool,
-    ) -> Result<u64, Problem> {
-        let entry = self.entry(source, index)?;
-        let interrupt = self.remapping.as_ref().and_then(|remapping| remapping.get(memory, entry));
-        let interrupt = interrupt.ok_or(Problem::NoInterrupt { source })?;
-        Ok(interrupts::redirection(entry, interrupt, is_active_low))
-    }
-
-    /// Disables translation, interrupt remapping and the queue, and gives their memory back: from here on every function
-    /// reaches all memory.
+    /// Disables translation, interrupt remapping and the queue, and gives their memory back: from here on every
+    /// function reaches all memory.
     ///
     /// # Errors
     /// [`Problem::NoAnswer`], [`Problem::Absurd`]; nothing is given back then, as the unit may use it.
@@ -303,19 +191,10 @@ impl<R: Registers> Unit<R> {
         self.invalidate(memory, domain)
     }
 
-    fn entry(&self, source: Bdf, index: u16) -> Result<u16, Problem> {
-        self.check(source)?;
-        let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
-        let mut run = remapping.run(source.requester());
-        run.nth(index.into()).ok_or(Problem::NoInterrupt { source })
-    }
-
-    fn stores(&self) -> Stores {
+    pub(super) fn stores(&self) -> Stores {
         Stores { is_coherent: self.capabilities.is_coherent() }
     }
 }
-
-const NOT_REMAPPED: Problem = Problem::Lacks { feature: "interrupt remapping that is enabled" };
 
 /// The context entry of functions in `domain`, which the unit can translate.
 pub(super) fn context_of<M: Memory>(
