@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use thiserror::Error;
 use wire::{
-    CpuInfo, Decoder, Event, Frame, HostInfo, LogRecord, MAX_FRAME_BYTES, PciFunction, PciSurvey, ReplyBody, Request,
-    RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, Vulnerability, encode,
+    CpuInfo, Decoder, Event, Frame, HostInfo, IommuUnit, LogRecord, MAX_FRAME_BYTES, PciFunction, PciSurvey, ReplyBody,
+    Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, Vulnerability, encode,
 };
 
 mod figures;
@@ -186,6 +186,14 @@ impl Client {
                 }
                 other => bail!(unexpected(&other)),
             }
+        }
+    }
+
+    /// Returns the host's IOMMUs.
+    pub fn iommus(&mut self) -> Result<Vec<IommuUnit>> {
+        match self.request(RequestBody::Iommus)? {
+            ReplyBody::Iommus(units) => Ok(units),
+            other => bail!(unexpected(&other)),
         }
     }
 

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton pci`: the PCI functions of a running host, and the cost of their discovery.
+//! `baton pci`: the PCI functions of a running host, the cost of their discovery, and the IOMMUs that isolate them.
 
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
-use wire::{PciCost, PciFunction, PciRange, PciSurvey};
+use wire::{IommuUnit, PciCost, PciFunction, PciRange, PciSurvey};
 
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 
 pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
-    let (survey, functions) = connect(target)?.pci()?;
+    let mut client = connect(target)?;
+    let (survey, functions) = client.pci()?;
+    let units = client.iommus()?;
     if format.json {
         for function in &functions {
             println!("{}", serde_json::to_string(function)?);
         }
         println!("{}", serde_json::to_string(&survey)?);
+        for unit in &units {
+            println!("{}", serde_json::to_string(unit)?);
+        }
     } else {
-        println!("{}\n{}", table(&functions), summary(&survey, functions.len()));
+        println!("{}\n{}\n{}", table(&functions), summary(&survey, functions.len()), isolation(&units));
     }
     Ok(DONE)
 }
@@ -80,9 +85,24 @@ fn summary(survey: &PciSurvey, listed: usize) -> String {
     text
 }
 
+/// A line for each IOMMU.
+fn isolation(units: &[IommuUnit]) -> String {
+    if units.is_empty() {
+        return "no IOMMU: functions can reach all memory, and none can be a guest's".to_owned();
+    }
+    let line = |unit: &IommuUnit| {
+        let (kind, registers, refused) = (unit.kind, unit.registers, unit.refused);
+        match &unit.problem {
+            None => format!("{kind} at {registers:#x} isolates the functions behind it; {refused} accesses refused"),
+            Some(problem) => format!("{kind} at {registers:#x} isolates nothing: {problem}"),
+        }
+    };
+    units.iter().map(line).collect::<Vec<String>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
-    use wire::PciPolicy;
+    use wire::{IommuKind, PciPolicy};
 
     use super::*;
 
@@ -128,5 +148,16 @@ mod tests {
             summary(&under_way, 1024),
             "2000 functions probed so far (pci=lazy): 1700 accesses in 5000000 cycles; the host keeps 1024 of them"
         );
+    }
+
+    #[test]
+    fn an_iommu_is_a_line_that_says_what_it_is_worth() {
+        assert!(isolation(&[]).starts_with("no IOMMU: "));
+        let on = IommuUnit { kind: IommuKind::VtD, segment: 0, registers: 0xfed9_0000, problem: None, refused: 3 };
+        let off = IommuUnit { problem: Some("it lacks paging".to_owned()), ..on.clone() };
+        let text = isolation(&[on, off]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "VT-d at 0xfed90000 isolates the functions behind it; 3 accesses refused");
+        assert_eq!(lines[1], "VT-d at 0xfed90000 isolates nothing: it lacks paging");
     }
 }

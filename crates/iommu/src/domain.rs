@@ -16,11 +16,16 @@ impl fmt::Display for DomainId {
     }
 }
 
+/// The addresses of four levels.
+const FOUR_LEVELS: u64 = 1 << 48;
+
 /// Four levels of tables in a vendor's format: 48 bits of a device's addresses.
 #[derive(Debug)]
 pub struct Domain<F> {
     id: DomainId,
     tables: Tables<F>,
+    largest: PageSize,
+    limit: u64,
 }
 
 impl<F: Format> Domain<F> {
@@ -29,12 +34,27 @@ impl<F: Format> Domain<F> {
     /// # Errors
     /// [`MapError::OutOfTables`] if there is no frame for the root.
     pub fn new(id: DomainId, memory: &mut impl TableMemory, largest: PageSize) -> Result<Self, MapError> {
-        Ok(Self { id, tables: Tables::new(memory, largest)? })
+        Ok(Self { id, tables: Tables::new(memory, largest)?, largest, limit: FOUR_LEVELS })
     }
 
     /// A domain whose tables were built earlier, by an image before this one.
     pub fn adopt(id: DomainId, root: PhysAddr, largest: PageSize) -> Self {
-        Self { id, tables: Tables::adopt(root, largest) }
+        Self { id, tables: Tables::adopt(root, largest), largest, limit: FOUR_LEVELS }
+    }
+
+    /// The same domain, which refuses to map addresses from `limit` up: for units that translate fewer.
+    pub fn with_limit(self, limit: u64) -> Self {
+        Self { limit: limit.min(FOUR_LEVELS), ..self }
+    }
+
+    /// Addresses from here up cannot be mapped.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The largest page that it uses.
+    pub const fn largest(&self) -> PageSize {
+        self.largest
     }
 
     /// Its number.
@@ -59,6 +79,9 @@ impl<F: Format> Domain<F> {
         bytes: u64,
         is_writable: bool,
     ) -> Result<(), MapError> {
+        if address.checked_add(bytes).is_none_or(|end| end > self.limit) {
+            return Err(MapError::NotCanonical { address, bytes });
+        }
         let flags = if is_writable { Flags::WRITABLE } else { Flags::empty() };
         self.tables.map(memory, address, phys, bytes, flags)
     }

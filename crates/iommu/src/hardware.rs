@@ -35,11 +35,15 @@ pub trait Memory: TableMemory {
     /// Takes back what [`allocate_piece`](Memory::allocate_piece) gave out, with its size.
     fn free_piece(&mut self, at: PhysAddr, bytes: u64);
 
-    /// The eight bytes at this physical address, a multiple of eight within a piece.
+    /// The eight bytes at this physical address, a multiple of eight within a piece. A unit may have written them.
     fn read_word(&self, at: PhysAddr) -> u64;
 
     /// Replaces the eight bytes at this address, in one store.
     fn write_word(&mut self, at: PhysAddr, value: u64);
+
+    /// Replaces the sixteen bytes at this address, a multiple of sixteen, in one access (`CMPXCHG16B`): a unit may be
+    /// reading them, and must not see half of the change. The word at the lower address is the first.
+    fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]);
 
     /// Stores to these bytes are in memory before it returns: for units that do not snoop caches.
     fn write_back(&mut self, at: PhysAddr, bytes: u64);

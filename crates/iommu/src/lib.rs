@@ -16,15 +16,21 @@
 //! - Every wait for the hardware ends: with what was waited for, or with [`Problem::NoAnswer`].
 #![no_std]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod amd;
 pub mod description;
 mod domain;
 mod fault;
 mod hardware;
+pub mod intel;
 mod interrupt;
 mod problem;
+mod reports;
+mod store;
+mod unit;
 
 pub use description::{Description, TableFault, TableProblem};
 pub use domain::{Domain, DomainId};
@@ -32,3 +38,6 @@ pub use fault::{Access, Fault, FaultReason};
 pub use hardware::{Memory, Registers, wait_for};
 pub use interrupt::{Interrupt, Message};
 pub use problem::Problem;
+pub use reports::{MAX_SOURCES, Report, Reports};
+pub use store::{MAX_PIECES, Store, Words};
+pub use unit::{FIRMWARE, Notice, Place, Unit};

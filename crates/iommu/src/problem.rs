@@ -14,6 +14,13 @@ pub enum Problem {
         /// What was waited for.
         what: &'static str,
     },
+    /// The unit reported an error while it did what it was told.
+    Refused {
+        /// What it was told.
+        what: &'static str,
+        /// The errors, as the unit's status register has them.
+        status: u32,
+    },
     /// The unit reads as all ones, or says what cannot be.
     Absurd {
         /// The register.
@@ -65,6 +72,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAnswer { what } => write!(f, "it did not finish within a second: {what}"),
+            Self::Refused { what, status } => write!(f, "it reported an error (status {status:#x}): {what}"),
             Self::Absurd { register, value } => write!(f, "its register {register} cannot read {value:#x}"),
             Self::Lacks { feature } => write!(f, "it lacks {feature}"),
             Self::OutOfMemory => f.write_str("no memory for its tables; give the machine more memory"),

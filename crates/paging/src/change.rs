@@ -45,7 +45,7 @@ impl<'a, F: Format, M: TableMemory> Change<'a, F, M> {
                 }
                 Entry::Absent => {
                     let next = self.memory.allocate().ok_or(MapError::OutOfTables)?;
-                    self.memory.write(table, index, F::table(next));
+                    self.memory.write(table, index, F::table(next, level));
                     self.map_in(next, level - 1, slot, phys, flags)?;
                 }
                 Entry::Table(next) => self.map_in(next, level - 1, slot, phys, flags)?,
@@ -94,7 +94,7 @@ impl<'a, F: Format, M: TableMemory> Change<'a, F, M> {
             self.memory.write(next, entry, F::page(part, flags, level - 1));
             part.0 += entry_bytes(level - 1);
         }
-        self.memory.write(table, index, F::table(next));
+        self.memory.write(table, index, F::table(next, level));
         Ok(next)
     }
 

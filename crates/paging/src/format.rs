@@ -37,8 +37,8 @@ pub enum Entry {
 /// How entries are encoded and addresses counted. `level` is 1 for the entries that map 4 KiB, 2 for 2 MiB, 3 for 1
 /// GiB, 4 for the root's. An all-zero entry is absent in every format.
 pub trait Format {
-    /// The entry that points to `table`, restricting nothing: the page's own entry decides.
-    fn table(table: PhysAddr) -> u64;
+    /// The entry at `level` (2 to 4) that points to `table`, restricting nothing: the page's own entry decides.
+    fn table(table: PhysAddr, level: u8) -> u64;
 
     /// The entry at `level` (1 to 3) that maps a page at `frame`.
     fn page(frame: PhysAddr, flags: Flags, level: u8) -> u64;
@@ -68,7 +68,7 @@ const LARGE: u64 = 1 << 7;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 impl Format for Host {
-    fn table(table: PhysAddr) -> u64 {
+    fn table(table: PhysAddr, _: u8) -> u64 {
         (table.0 & ADDRESS) | PRESENT | Flags::WRITABLE.bits() | Flags::USER.bits()
     }
 
@@ -93,8 +93,8 @@ impl Format for Host {
 }
 
 impl Format for Nested {
-    fn table(table: PhysAddr) -> u64 {
-        Host::table(table)
+    fn table(table: PhysAddr, level: u8) -> u64 {
+        Host::table(table, level)
     }
 
     fn page(frame: PhysAddr, flags: Flags, level: u8) -> u64 {

@@ -5,7 +5,7 @@ use core::ops::{Add, AddAssign};
 
 use crate::Bdf;
 
-/// The machine's configuration space, which is only read: a survey changes no function. A register that nothing answers
+/// The machine's configuration space, read: a survey changes no function. A register that nothing answers
 /// for reads as ones.
 pub trait ConfigSpace {
     /// Reads the four bytes at `register`, a multiple of four.
@@ -14,6 +14,17 @@ pub trait ConfigSpace {
     fn now(&mut self) -> u64;
     /// Waits a moment (about a microsecond) before a function that is not ready is asked again.
     fn pause(&mut self);
+}
+
+/// The machine's configuration space, also written: for functions that are about to be a guest's. A write is as wide as
+/// it is asked for, since a register beside may clear bits that are written as ones (the status beside the command).
+pub trait ConfigWrite: ConfigSpace {
+    /// Writes the byte at `register`.
+    fn write8(&mut self, place: Bdf, register: u16, value: u8);
+    /// Writes the two bytes at `register`, a multiple of two.
+    fn write16(&mut self, place: Bdf, register: u16, value: u16);
+    /// Writes the four bytes at `register`, a multiple of four.
+    fn write32(&mut self, place: Bdf, register: u16, value: u32);
 }
 
 /// What a look costs.

@@ -26,6 +26,7 @@
 //! | [`scan`] | the walk over buses and slots | PCI-to-PCI Bridge 1.2, chapter 3 |
 //! | [`function`] | one function's header | PCI Local Bus 3.0, chapter 6 |
 //! | [`bar`], [`capability`] | its address ranges; its capability list | 6.2.5.1; 6.7 |
+//! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
 #![no_std]
 
 #[cfg(test)]
@@ -38,13 +39,15 @@ mod config;
 pub mod filter;
 pub mod function;
 mod problem;
+pub mod reset;
 pub mod scan;
+pub mod sizing;
 
 #[cfg(test)]
 mod testing;
 
 pub use address::{Bdf, EcamRange, Route, route};
-pub use config::{ConfigSpace, Cost};
+pub use config::{ConfigSpace, ConfigWrite, Cost};
 pub use filter::{Filter, FilterError, Pattern};
 pub use function::{Function, Identity, Kind};
 pub use problem::{Problem, Problems};

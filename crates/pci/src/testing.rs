@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-use crate::{Bdf, ConfigSpace};
+use crate::{Bdf, ConfigSpace, ConfigWrite};
 
 /// A function's 256 bytes.
 #[derive(Clone, Debug)]
@@ -14,6 +14,14 @@ pub struct Chip {
     pub not_ready: u32,
     /// After so many accesses it is gone.
     pub vanishes_after: u32,
+    /// The bits of each word that can be written. Those of the status are cleared by ones.
+    pub writable: [u32; 64],
+    /// How often it reports that it is not ready after a reset.
+    pub not_ready_after_reset: u32,
+    /// How often it has been reset.
+    pub resets: u32,
+    /// Where a write resets it: register and value.
+    pub reset_by: Option<(u16, u16)>,
 }
 
 impl Chip {
@@ -23,7 +31,35 @@ impl Chip {
         words[1] = 0b11;
         words[2] = u32::from(class) << 16;
         words[3] = u32::from(header) << 16;
-        Self { words, not_ready: 0, vanishes_after: u32::MAX }
+        let mut writable = [0; 64];
+        writable[1] = 0xffff;
+        Self {
+            words,
+            not_ready: 0,
+            vanishes_after: u32::MAX,
+            writable,
+            not_ready_after_reset: 0,
+            resets: 0,
+            reset_by: None,
+        }
+    }
+
+    /// With an address range of this length, a power of two, at an address.
+    pub fn with_range(mut self, index: usize, value: u32, mask: u32) -> Self {
+        (self.words[4 + index], self.writable[4 + index]) = (value, mask);
+        self
+    }
+
+    fn write(&mut self, register: u16, mask: u32, value: u32) {
+        let index = usize::from(register / 4) % 64;
+        let shift = u32::from(register % 4) * 8;
+        let bits = self.writable[index] & mask << shift;
+        self.words[index] = self.words[index] & !bits | value << shift & bits;
+        if self.reset_by.is_some_and(|(at, bit)| at == register && value as u16 & bit != 0) {
+            self.resets += 1;
+            self.words[1] &= !0xffff;
+            self.not_ready = self.not_ready_after_reset;
+        }
     }
 
     /// A bridge to a bus.
@@ -63,6 +99,12 @@ impl Machine {
         let chips = chips.into_iter().map(|(place, chip)| (place.parse().unwrap(), chip)).collect();
         Self { chips, log: Vec::new(), pauses: 0 }
     }
+
+    fn write(&mut self, place: Bdf, register: u16, mask: u32, value: u32) {
+        if let Some(chip) = self.chips.get_mut(&place) {
+            chip.write(register, mask, value);
+        }
+    }
 }
 
 impl ConfigSpace for Machine {
@@ -84,5 +126,21 @@ impl ConfigSpace for Machine {
 
     fn pause(&mut self) {
         self.pauses += 1;
+    }
+}
+
+impl ConfigWrite for Machine {
+    fn write8(&mut self, place: Bdf, register: u16, value: u8) {
+        self.write(place, register, 0xff, value.into());
+    }
+
+    fn write16(&mut self, place: Bdf, register: u16, value: u16) {
+        assert!(register.is_multiple_of(2));
+        self.write(place, register, 0xffff, value.into());
+    }
+
+    fn write32(&mut self, place: Bdf, register: u16, value: u32) {
+        assert!(register.is_multiple_of(4));
+        self.write(place, register, u32::MAX, value);
     }
 }

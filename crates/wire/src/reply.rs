@@ -13,6 +13,7 @@ use crate::{Event, LogRecord};
 mod cpu;
 mod dump;
 mod info;
+mod iommu;
 mod pci;
 mod perf;
 mod profile;
@@ -24,6 +25,7 @@ pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, 
 pub use info::{
     ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
+pub use iommu::{IommuKind, IommuUnit};
 pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
 pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
@@ -139,6 +141,8 @@ pub enum ReplyBody {
     },
     /// To [`crate::RequestBody::Vulnerabilities`]: all of them; none where the host does not run guests.
     Vulnerabilities(Vec<Vulnerability>),
+    /// To [`crate::RequestBody::Iommus`]: all of them, in the order of firmware's table.
+    Iommus(Vec<IommuUnit>),
 }
 
 /// Why a request was not carried out; nothing has changed.

@@ -208,6 +208,8 @@ pub enum RequestBody {
     },
     /// How the host stands to speculation vulnerabilities. Answered by [`crate::ReplyBody::Vulnerabilities`].
     Vulnerabilities,
+    /// Which IOMMUs has the host, and do they isolate? Answered by [`crate::ReplyBody::Iommus`].
+    Iommus,
 }
 
 /// Which image is to replace the running one.

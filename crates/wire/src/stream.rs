@@ -124,6 +124,9 @@ pub enum EventKind {
     ImageReplaced { old: String, new: String },
     /// The hardware has reported an error on `cpu`: in how many polls of this bank since the last report.
     HardwareError { cpu: u32, bank: u32, status: u64, address: Option<u64>, is_corrected: bool, polls: u16 },
+    /// An IOMMU has refused accesses of the PCI function at `place` (segment, bus, device, function): so many since the
+    /// last event of this function, of which `reason` describes the first.
+    AccessRefused { place: (u16, u8, u8, u8), refused: u64, reason: String },
 }
 
 impl fmt::Display for EventKind {
@@ -154,6 +157,10 @@ impl fmt::Display for EventKind {
                 write!(f, "cpu{cpu}: {how} hardware error in bank {bank}, status {status:#018x}")?;
                 address.map_or(Ok(()), |address| write!(f, ", address {address:#x}"))?;
                 if *polls > 1 { write!(f, ", found in {polls} polls since the last report") } else { Ok(()) }
+            }
+            Self::AccessRefused { place: (segment, bus, device, function), refused, reason } => {
+                write!(f, "PCI {segment:04x}:{bus:02x}:{device:02x}.{function:x}: {reason}")?;
+                if *refused > 1 { write!(f, "; {refused} accesses were refused") } else { Ok(()) }
             }
         }
     }

@@ -14,6 +14,7 @@
 //! | [`fault`], `faults` | fault points; in the test image, what they do to the machine |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
+//! | [`iommu`], [`device_vectors`] | IOMMUs; vectors of functions that guests have |
 //! | [`smp`], [`switch_pages`] | starting the other CPUs; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
@@ -36,6 +37,7 @@ pub mod counters;
 pub mod cpu;
 pub mod cpu_local;
 pub mod descriptor;
+pub mod device_vectors;
 pub mod ending;
 pub mod fault;
 #[cfg(feature = "faults")]
@@ -46,6 +48,7 @@ pub mod heap;
 pub mod hooks;
 pub mod image;
 pub mod ioapic;
+pub mod iommu;
 pub mod lock;
 pub mod machine_check;
 pub mod memory;

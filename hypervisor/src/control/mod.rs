@@ -21,6 +21,7 @@ mod updates;
 use alloc::boxed::Box;
 use alloc::string::ToString;
 
+use ::iommu::Report;
 use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
 use wire::{Decoder, EventKind, ReplyBody, Response, UpdateReport};
@@ -38,7 +39,7 @@ use crate::arch::{cpu, timer};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
-use crate::kernel::{ledger, outcome};
+use crate::kernel::{iommu, ledger, outcome};
 use crate::lifecycle::end;
 use crate::lifecycle::restart::{Restart, successor};
 
@@ -164,6 +165,7 @@ impl Control {
         self.profiles.poll();
         self.counts.poll();
         leases::poll();
+        iommu::poll(tell_of_refused);
         let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;
@@ -217,8 +219,8 @@ impl Control {
         let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
         let looks =
             [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
-        let poll = self.uart.found().map(|_| self.polling.alarm());
-        orders.into_iter().chain(looks).flatten().chain(poll).min()
+        let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::next_poll());
+        orders.into_iter().chain(looks).flatten().chain(polls).min()
     }
 
     /// Sends all that is left: the host is about to end.
@@ -240,4 +242,12 @@ fn take_over_line(conversation: &Conversation) -> Uart {
         log::warn!("COM2: {absent}; there is no control channel");
     }
     uart
+}
+
+/// An IOMMU has refused accesses of a function.
+fn tell_of_refused(report: Report) {
+    let Report { first, refused } = report;
+    let (segment, bus) = (first.source.segment, first.source.bus);
+    let place = (segment, bus, first.source.device(), first.source.function());
+    record(EventKind::AccessRefused { place, refused, reason: first.to_string() });
 }

@@ -20,6 +20,7 @@ use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{GUESTS, Guest, Guests, Order};
 use crate::guests::{events, leases, pci};
 use crate::kernel::console::log::{Follower, to_wire};
+use crate::kernel::iommu;
 use crate::kernel::platform::BOOT;
 use crate::lifecycle::end;
 
@@ -95,6 +96,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         RequestBody::CpuOffline { index } => return cpus.take_offline(id, index),
         RequestBody::CpuOnline { index } => cpus.bring_online(index),
         RequestBody::PciList { from_index } => Ok(pci::listing::list(from_index)),
+        RequestBody::Iommus => Ok(ReplyBody::Iommus(iommu::list())),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })
 }

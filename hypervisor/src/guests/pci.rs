@@ -17,6 +17,7 @@ use spin::Mutex;
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, fault, timer};
 use crate::guests::guest::{GUESTS, Guests};
+use crate::kernel::iommu;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 
@@ -41,6 +42,11 @@ struct Survey {
     /// The cost of the scans that are done.
     done: Cost,
     before_guests: Option<Cost>,
+}
+
+/// Functions reach no memory from here on but what firmware reserves for them, where the machine has IOMMUs.
+pub fn take_iommus_over() {
+    iommu::begin(&mut SURVEY.lock().space);
 }
 
 /// With `pci=all` and `pci=allow` everything that is wanted is probed now; `between` is called after each function.

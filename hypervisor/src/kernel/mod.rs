@@ -10,6 +10,7 @@
 //! | `faults` | self-tests that are asked for, and faults of these services, in the test image |
 //! | [`hooks`] | the calls to the code above |
 //! | [`inherited`] | what the image before this one has handed over |
+//! | [`iommu`] | the IOMMUs: taken over, gone on with, what they tell |
 //! | [`interrupts`] | interrupts of devices, and the watchdog's |
 //! | [`ledger`] | the owner of each part of memory; memory for guests |
 //! | [`outcome`] | how long the restart that led to this image took |
@@ -29,6 +30,7 @@ pub mod faults;
 pub mod hooks;
 pub mod inherited;
 pub mod interrupts;
+pub mod iommu;
 pub mod ledger;
 pub mod outcome;
 pub mod places;

@@ -91,6 +91,7 @@ extern "C" fn on_own_stack() -> ! {
     measure::begin();
     cpus::detect_virtualization();
     others.tend();
+    pci::take_iommus_over();
     pci::probe_before_guests(|| others.tend());
     interrupts::route_control_channel();
     others.tend();

@@ -68,7 +68,7 @@ fn entries_have_the_bits_of_the_manual() {
     let flags = Flags::WRITABLE | Flags::NO_EXECUTE | Flags::GLOBAL;
     assert_eq!(Host::page(PhysAddr(0x1234_5000), flags, 1), 0x8000_0000_1234_5103);
     assert_eq!(Host::page(PhysAddr(0x20_0000), Flags::empty(), 2), 0x20_0081);
-    assert_eq!(Host::table(PhysAddr(0x7000)), 0x7007);
+    assert_eq!(Host::table(PhysAddr(0x7000), 4), 0x7007);
     assert_eq!(Nested::page(PhysAddr(0x4000_0000), flags, 3), 0x8000_0000_4000_0087);
     assert_eq!(Host::decode(0x7007, 2), Entry::Table(PhysAddr(0x7000)));
     assert_eq!(Host::decode(0x7087, 4), Entry::Table(PhysAddr(0x7000)));

@@ -56,6 +56,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::PermitDowngrade,
         RequestBody::VmHold { name: debian(), ms: 15_000 },
         RequestBody::Vulnerabilities,
+        RequestBody::Iommus,
     ]
 }
 
@@ -95,6 +96,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Profile(profile_page())),
         Ok(ReplyBody::CpuPerf { asked_ns: 1 << 33, latest: Some(cpu_perf()) }),
         Ok(ReplyBody::Vulnerabilities(vec![vulnerability()])),
+        Ok(ReplyBody::Iommus(vec![iommu()])),
     ]
 }
 
@@ -299,7 +301,13 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::HostUpdated { generation: 3 },
         EventKind::ImageReplaced { old: "0.1.0 0123".to_string(), new: "0.2.0 4567".to_string() },
         hardware_error(),
+        EventKind::AccessRefused { place: (0, 1, 31, 7), refused: 300, reason: "it may not".to_string() },
     ]
+}
+
+fn iommu() -> IommuUnit {
+    let problem = Some("it lacks paging".to_string());
+    IommuUnit { kind: IommuKind::AmdVi, segment: 1, registers: 0xfed8_0000, problem, refused: 3 }
 }
 
 fn hardware_error() -> EventKind {

@@ -21,6 +21,7 @@ use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::Conversation;
+use crate::kernel::iommu;
 use crate::kernel::ledger::retired;
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline;
@@ -50,6 +51,7 @@ pub fn write_record(
     let files = hand_over.files.as_ref();
     let next_file = files.map(|files| (files.next.range(), Purpose::File));
     let own_file = files.and_then(|files| files.own.as_ref()).map(|own| (own.range(), Purpose::PreviousFile));
+    let iommu_tables = iommu::pieces().into_iter().map(|range| (range, Purpose::Iommu));
     let is_update = reason == Reason::Update;
     let host = host_section(hand_over.generation, reason, hand_over.next.slot.range());
     let way = SwitchPagesSection {
@@ -78,6 +80,7 @@ pub fn write_record(
         .chain(own_file)
         .chain(kept_rings)
         .chain(timelines)
+        .chain(iommu_tables)
         .chain(blocks);
     writer.each(Kind::Kept, kept_ranges.map(kept));
     writer.one(Kind::Stamps, stamps).one(Kind::Control, &conversation.section(events::next_sequence()));

@@ -64,6 +64,7 @@ impl Settling {
             Step::Cpus => {
                 interrupts::take_interrupts();
                 cpus::expect_others();
+                pci::take_iommus_over();
                 pci::let_the_idle_probe();
             }
             Step::Control => return Err(Box::new(self.finish())),

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A unit: what is asked of it while it runs.
+//!
+//! What functions reach and send is kept in the unit's own tables only, so that an image that adopts the unit needs
+//! nothing else.
+
+use pci::Bdf;
+use units::PhysAddr;
+
+use super::commands::{Command, CommandBuffer};
+use super::device_table::{DeviceTable, Reach, Remapping};
+use super::events::EventLog;
+use super::format::AmdFormat;
+use super::interrupts::{self, EntryFormat, InterruptTable};
+use super::registers::Features;
+use super::{Event, MOST_INTERRUPTS};
+use crate::{Domain, DomainId, Interrupt, Memory, Message, Problem, Registers};
+
+/// A unit that runs.
+///
+/// A change that ends in [`Problem::NoAnswer`] is in the tables, but the unit may still go by what they said before:
+/// the caller must not reuse memory that the function reached.
+#[derive(Debug)]
+pub struct Unit {
+    pub(super) segment: u16,
+    pub(super) features: Features,
+    pub(super) format: EntryFormat,
+    pub(super) table: DeviceTable,
+    pub(super) commands: CommandBuffer,
+    pub(super) events: EventLog,
+}
+
+impl Unit {
+    /// Lets a function reach what `domain` maps, and nothing else. Its interrupts stay as they are; what firmware asked
+    /// for it (SysMgt) ends.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`], [`Problem::NoAnswer`].
+    pub fn attach<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        source: Bdf,
+        domain: &Domain<AmdFormat>,
+    ) -> Result<(), Problem> {
+        let requester = self.requester(source)?;
+        self.table.set_reach(memory, requester, Reach::Domain(domain.id(), domain.root()));
+        self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
+        // The number may have been another domain's before.
+        self.commands.push(registers, memory, Command::invalidate_domain(domain.id()))?;
+        self.commands.finish(registers, memory)
+    }
+
+    /// Lets a function reach nothing and send no interrupt.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`], [`Problem::NoAnswer`]; its interrupt table is then never given back.
+    pub fn block<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        source: Bdf,
+    ) -> Result<(), Problem> {
+        let requester = self.requester(source)?;
+        let before = self.table.reach(memory, requester);
+        self.table.set_reach(memory, requester, Reach::Nothing);
+        if let Reach::Domain(id, _) = before {
+            self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
+            self.commands.push(registers, memory, Command::invalidate_domain(id))?;
+        }
+        self.set_remapping(registers, memory, requester, Remapping::Refused)
+    }
+
+    /// The domain to which a function is attached, by its number and its top table; `None` if it is blocked.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`].
+    pub fn attached(&self, memory: &impl Memory, source: Bdf) -> Result<Option<(DomainId, PhysAddr)>, Problem> {
+        Ok(match self.table.reach(memory, self.requester(source)?) {
+            Reach::Domain(id, root) => Some((id, root)),
+            Reach::Nothing => None,
+        })
+    }
+
+    /// Makes the unit read again what a domain maps: after every change of its tables, before memory or tables that it
+    /// named are used for anything else.
+    ///
+    /// # Errors
+    /// [`Problem::NoAnswer`].
+    pub fn invalidate<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        domain: DomainId,
+    ) -> Result<(), Problem> {
+        self.commands.push(registers, memory, Command::invalidate_domain(domain))?;
+        self.commands.finish(registers, memory)
+    }
+
+    /// Does so for `bytes` bytes from `address`.
+    ///
+    /// # Errors
+    /// [`Problem::NoAnswer`].
+    pub fn invalidate_range<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        domain: DomainId,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), Problem> {
+        self.commands.push(registers, memory, Command::invalidate_range(domain, address, bytes))?;
+        self.commands.finish(registers, memory)
+    }
+
+    /// Gives a function at least `count` entries for interrupts, all of them closed. Those that it had are closed.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] for none or more than [`MOST_INTERRUPTS`];
+    /// [`Problem::OutOfMemory`]; [`Problem::NoAnswer`].
+    pub fn open_interrupts<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        source: Bdf,
+        count: u16,
+    ) -> Result<(), Problem> {
+        let requester = self.requester(source)?;
+        if !(1..=MOST_INTERRUPTS).contains(&count) {
+            return Err(Problem::NoInterrupt { source });
+        }
+        let table = InterruptTable::create(memory, count, self.format)?;
+        self.set_remapping(registers, memory, requester, Remapping::Table(table.at, table.length))
+    }
+
+    /// Sends a function's interrupt `index` to a CPU, or nowhere.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] if there is no such entry; [`Problem::FarDestination`];
+    /// [`Problem::NoAnswer`].
+    pub fn set_interrupt<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        source: Bdf,
+        index: u16,
+        interrupt: Option<Interrupt>,
+    ) -> Result<(), Problem> {
+        let requester = self.requester(source)?;
+        self.opened(memory, source, index)?.set(memory, index, interrupt)?;
+        self.commands.push(registers, memory, Command::InvalidateInterruptTable { requester })?;
+        self.commands.finish(registers, memory)
+    }
+
+    /// What a function writes to send its interrupt `index`.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] if there is no such entry.
+    pub fn message(&self, memory: &impl Memory, source: Bdf, index: u16) -> Result<Message, Problem> {
+        self.opened(memory, source, index).map(|_| interrupts::message(index))
+    }
+
+    /// Takes the oldest event of the log.
+    ///
+    /// # Errors
+    /// [`Problem::Absurd`] if the unit has vanished; [`Problem::NoAnswer`] if its log was full and cannot be restarted.
+    pub fn next_fault<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+    ) -> Result<Option<Event>, Problem> {
+        self.events.next(registers, memory)
+    }
+
+    /// The table of a function's interrupts, which has this entry.
+    fn opened(&self, memory: &impl Memory, source: Bdf, index: u16) -> Result<InterruptTable, Problem> {
+        match self.table.remapping(memory, self.requester(source)?) {
+            Remapping::Table(at, length) if u32::from(index) < 1 << length => {
+                Ok(InterruptTable { at, length, format: self.format })
+            }
+            _ => Err(Problem::NoInterrupt { source }),
+        }
+    }
+
+    pub(super) fn set_remapping<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        requester: u16,
+        remapping: Remapping,
+    ) -> Result<(), Problem> {
+        let before = self.table.remapping(memory, requester);
+        self.table.set_remapping(memory, requester, remapping);
+        self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
+        self.commands.push(registers, memory, Command::InvalidateInterruptTable { requester })?;
+        self.commands.finish(registers, memory)?;
+        if let Remapping::Table(at, length) = before {
+            InterruptTable { at, length, format: self.format }.free(memory);
+        }
+        Ok(())
+    }
+
+    fn requester(&self, source: Bdf) -> Result<u16, Problem> {
+        let requester = source.requester();
+        let is_here = source.segment == self.segment && requester <= self.table.highest();
+        if is_here { Ok(requester) } else { Err(Problem::NotHere { source }) }
+    }
+}

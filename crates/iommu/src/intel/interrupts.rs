@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The interrupt remapping table (section 9.10), one for all functions of a unit.
+//!
+//! A function gets a run of neighbouring entries. Each of them names its requester, which the unit verifies, also while
+//! it is absent: an image that adopts the table finds from it which run is whose.
+
+extern crate alloc;
+
+use alloc::collections::BTreeMap;
+
+use units::PhysAddr;
+
+use crate::hardware::Memory;
+use crate::intel::coherence::Stores;
+use crate::interrupt::{Interrupt, Message};
+
+/// Entries of a table: 2 to the power of `SIZE + 1`.
+const ENTRIES: u16 = 4096;
+const SIZE: u64 = 11;
+const ENTRY_BYTES: u64 = 16;
+pub(super) const BYTES: u64 = ENTRIES as u64 * ENTRY_BYTES;
+
+const PRESENT: u64 = 1 << 0;
+const LEVEL: u64 = 1 << 4;
+/// Software's bits, which hardware ignores.
+const AVAILABLE: u64 = 0b1111 << 8;
+/// Verifies all 16 bits of the requester identifier.
+const VERIFIED: u64 = 1 << 18;
+
+/// Entries of one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    first: u16,
+    count: u16,
+}
+
+#[derive(Debug)]
+pub(super) struct Remapping {
+    at: PhysAddr,
+    is_x2apic: bool,
+    stores: Stores,
+    opened: BTreeMap<u16, Run>,
+}
+
+impl Remapping {
+    /// A table without interrupts; `None` where there is no memory.
+    pub(super) fn new(memory: &mut impl Memory, is_x2apic: bool, stores: Stores) -> Option<Self> {
+        let at = stores.allocate(memory, BYTES)?;
+        Some(Self { at, is_x2apic, stores, opened: BTreeMap::new() })
+    }
+
+    /// The table at `at` as it was left, checked.
+    pub(super) fn adopt(
+        memory: &impl Memory,
+        at: PhysAddr,
+        is_x2apic: bool,
+        stores: Stores,
+    ) -> Result<Self, &'static str> {
+        let mut table = Self { at, is_x2apic, stores, opened: BTreeMap::new() };
+        for index in 0..ENTRIES {
+            let (low, high) = table.read(memory, index);
+            if high == 0 && low & PRESENT == 0 {
+                continue;
+            }
+            let made = low & PRESENT == 0 || low & !AVAILABLE == low_of(table.interrupt(low), is_x2apic);
+            if !made || high != VERIFIED | u64::from(high as u16) || !table.extend(high as u16, index) {
+                return Err("an interrupt remapping entry is none that this image makes");
+            }
+        }
+        Ok(table)
+    }
+
+    /// The value of the table's address register (section 11.4), without the mode.
+    pub(super) fn register(&self) -> u64 {
+        self.at.0 | SIZE
+    }
+
+    pub(super) fn at(&self) -> PhysAddr {
+        self.at
+    }
+
+    pub(super) fn is_x2apic(&self) -> bool {
+        self.is_x2apic
+    }
+
+    /// Reserves `count` entries for a requester that has none, all absent; `None` where none are left.
+    pub(super) fn open(&mut self, memory: &mut impl Memory, requester: u16, count: u16) -> Option<()> {
+        let first = self.free_run(memory, count)?;
+        for index in first..first + count {
+            self.stores.store(memory, self.entry(index, 8), VERIFIED | u64::from(requester));
+        }
+        self.opened.insert(requester, Run { first, count });
+        Some(())
+    }
+
+    /// The entries of a requester.
+    pub(super) fn run(&self, requester: u16) -> core::ops::Range<u16> {
+        self.opened.get(&requester).map_or(0..0, |run| run.first..run.first + run.count)
+    }
+
+    /// Sets or clears an entry that is reserved, in one store. The caller invalidates.
+    pub(super) fn set(&self, memory: &mut impl Memory, index: u16, interrupt: Option<Interrupt>) {
+        let low = interrupt.map_or(0, |interrupt| low_of(interrupt, self.is_x2apic));
+        self.stores.store(memory, self.entry(index, 0), low);
+    }
+
+    /// Gives back the entries of a requester: all are absent, and no cache holds one.
+    pub(super) fn close(&mut self, memory: &mut impl Memory, requester: u16) {
+        for index in self.run(requester) {
+            self.stores.store(memory, self.entry(index, 8), 0);
+        }
+        self.opened.remove(&requester);
+    }
+
+    /// The interrupt of an entry; `None` if it is absent.
+    pub(super) fn get(&self, memory: &impl Memory, index: u16) -> Option<Interrupt> {
+        let (low, _) = self.read(memory, index);
+        (low & PRESENT != 0).then(|| self.interrupt(low))
+    }
+
+    /// Gives the table back; remapping is disabled.
+    pub(super) fn free(self, memory: &mut impl Memory) {
+        memory.free_piece(self.at, BYTES);
+    }
+
+    /// Adds entry `index` to a requester's run; `false` if it does not continue it.
+    fn extend(&mut self, requester: u16, index: u16) -> bool {
+        let run = self.opened.entry(requester).or_insert(Run { first: index, count: 0 });
+        let continues = run.first + run.count == index;
+        run.count += u16::from(continues);
+        continues
+    }
+
+    fn free_run(&self, memory: &impl Memory, count: u16) -> Option<u16> {
+        let mut first = 0;
+        for index in 0..ENTRIES {
+            if self.read(memory, index).1 != 0 {
+                first = index + 1;
+            } else if index + 1 - first >= count {
+                return Some(first);
+            }
+        }
+        None
+    }
+
+    fn interrupt(&self, low: u64) -> Interrupt {
+        let destination = (low >> 32) as u32;
+        Interrupt {
+            vector: (low >> 16) as u8,
+            destination: if self.is_x2apic { destination } else { destination >> 8 & 0xff },
+            is_level: low & LEVEL != 0,
+        }
+    }
+
+    fn entry(&self, index: u16, offset: u64) -> PhysAddr {
+        PhysAddr(self.at.0 + u64::from(index) * ENTRY_BYTES + offset)
+    }
+
+    fn read(&self, memory: &impl Memory, index: u16) -> (u64, u64) {
+        (memory.read_word(self.entry(index, 0)), memory.read_word(self.entry(index, 8)))
+    }
+}
+
+/// The lower half of a present entry: fixed delivery to one CPU by its physical identifier, which has bits 8 to 15 of
+/// the field where the unit is not in x2APIC mode.
+fn low_of(interrupt: Interrupt, is_x2apic: bool) -> u64 {
+    let destination = if is_x2apic { interrupt.destination } else { (interrupt.destination & 0xff) << 8 };
+    let level = if interrupt.is_level { LEVEL } else { 0 };
+    PRESENT | level | u64::from(interrupt.vector) << 16 | u64::from(destination) << 32
+}
+
+/// What a function writes for its interrupt `index` (section 5.1.5.2): all its messages name the run's first entry, and
+/// their data counts on from there, as MSI's does of itself.
+pub(super) fn message(first: u16, index: u16) -> Message {
+    const REMAPPABLE: u64 = 1 << 4;
+    const HAS_SUBHANDLE: u64 = 1 << 3;
+    let handle = u64::from(first & 0x7fff) << 5 | u64::from(first >> 15) << 2;
+    Message { address: 0xfee0_0000 | handle | REMAPPABLE | HAS_SUBHANDLE, data: index.into() }
+}
+
+/// A redirection table entry of an I/O APIC for entry `index` (section 5.1.5.1), not masked. Vector and trigger mode
+/// repeat the entry's: an end of interrupt is matched by the former.
+pub(super) fn redirection(index: u16, interrupt: Interrupt, is_active_low: bool) -> u64 {
+    const REMAPPABLE: u64 = 1 << 48;
+    let (low, high) = (u64::from(index & 0x7fff), u64::from(index >> 15));
+    let pin = u64::from(is_active_low) << 13 | u64::from(interrupt.is_level) << 15;
+    low << 49 | REMAPPABLE | high << 11 | pin | u64::from(interrupt.vector)
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A unit of whichever vendor: the only place that tells them apart.
+//!
+//! Memory that firmware reserves for devices (IVMD, RMRR) is one domain for each unit, [`FIRMWARE`], at its own
+//! addresses. All functions for which firmware reserves some are attached to it, so that one of them reaches what is
+//! reserved for another; none reaches anything else.
+
+use alloc::vec::Vec;
+
+use paging::Format;
+use pci::Bdf;
+use units::{PageSize, PhysRange};
+
+use crate::amd::{self, AmdFormat};
+use crate::description::{Description, Kind, Reserved};
+use crate::intel::{self, SecondStage};
+use crate::store::Words;
+use crate::{Domain, DomainId, Fault, Memory, Problem, Registers, Store};
+
+/// The domain of memory that firmware reserves.
+pub const FIRMWARE: DomainId = DomainId(1);
+
+/// A unit that runs.
+#[derive(Debug)]
+pub enum Unit<R> {
+    /// AMD-Vi.
+    Amd(R, amd::Unit),
+    /// VT-d.
+    Intel(intel::Unit<R>),
+}
+
+/// What a unit has to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It has refused an access.
+    Refused(Fault),
+    /// It is in trouble itself.
+    Trouble(amd::Event),
+}
+
+/// A unit's place in the machine.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// What firmware states.
+    pub description: &'a Description,
+    /// The unit's number among the description's units.
+    pub number: usize,
+    /// The host's local APICs are in x2APIC mode.
+    pub is_x2apic: bool,
+}
+
+impl<R: Registers> Unit<R> {
+    /// Takes a unit over, whoever had it: all functions behind it are blocked, but for what firmware reserves for some.
+    /// Requests are checked throughout. Inputs of I/O APICs are masked by now.
+    ///
+    /// # Errors
+    /// [`Problem`]: functions behind the unit are as free as they were, or blocked.
+    pub fn take_over<W: Words>(mut registers: R, memory: &mut Store<W>, place: Place<'_>) -> Result<Self, Problem> {
+        match place.description.kind {
+            Some(Kind::Intel) => {
+                let domain = place.firmware_domain::<SecondStage>(memory)?;
+                let sources = place.reserved_sources();
+                let reserved: Vec<_> = sources.iter().map(|source| (*source, &domain)).collect();
+                intel::Unit::take_over(registers, memory, place.intel(), &reserved).map(Self::Intel)
+            }
+            _ => {
+                let domain = place.firmware_domain::<AmdFormat>(memory)?;
+                let requesters = place.requesters(&domain);
+                let setup = place.setup(&requesters);
+                let unit = amd::Unit::take_over(&mut registers, memory, &setup)?;
+                Ok(Self::Amd(registers, unit))
+            }
+        }
+    }
+
+    /// Goes on with a unit as the image before has left it; writes nothing.
+    ///
+    /// # Errors
+    /// [`Problem`] with what is not as an image leaves it.
+    pub fn adopt<W: Words>(mut registers: R, memory: &Store<W>, place: Place<'_>) -> Result<Self, Problem> {
+        match place.description.kind {
+            Some(Kind::Intel) => {
+                let left = intel::Left::found(&mut registers, |at, bytes| memory.holds(at, bytes))?;
+                intel::Unit::adopt(registers, memory, place.intel(), left).map(Self::Intel)
+            }
+            _ => {
+                let scope = (place.segment(), place.highest());
+                let unit = amd::Unit::adopt(&mut registers, memory, scope, |at, bytes| memory.holds(at, bytes))?;
+                Ok(Self::Amd(registers, unit))
+            }
+        }
+    }
+
+    /// Takes the oldest notice.
+    ///
+    /// # Errors
+    /// [`Problem`]: the unit does not answer any more.
+    pub fn next_notice<W: Words>(&mut self, memory: &mut Store<W>) -> Result<Option<Notice>, Problem> {
+        match self {
+            Self::Amd(registers, unit) => Ok(unit.next_fault(registers, memory)?.map(|event| match event {
+                amd::Event::Fault(fault) => Notice::Refused(fault),
+                trouble => Notice::Trouble(trouble),
+            })),
+            Self::Intel(unit) => Ok(unit.next_fault().map(Notice::Refused)),
+        }
+    }
+}
+
+impl<'a> Place<'a> {
+    fn segment(self) -> u16 {
+        self.description.units.get(self.number).map_or(0, |unit| unit.segment)
+    }
+
+    fn intel(self) -> intel::Place {
+        let bytes = self.description.units.get(self.number).map_or(0, |unit| unit.register_bytes);
+        intel::Place { segment: self.segment(), window_bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
+    }
+
+    /// The highest requester identifier behind the unit.
+    fn highest(self) -> u16 {
+        let covers_rest = self.description.units.get(self.number).is_none_or(|unit| unit.covers_rest);
+        let scopes = self.description.scopes.iter().filter(|scope| usize::from(scope.unit) == self.number);
+        let named = scopes.map(|scope| scope.last.max(scope.alias.unwrap_or(0))).max();
+        if covers_rest { u16::MAX } else { named.unwrap_or(u16::MAX) }
+    }
+
+    fn setup<'r>(self, requesters: &'r [amd::Requester]) -> amd::Setup<'r> {
+        let link = self.description.units.get(self.number).map_or(0, |unit| unit.link.0);
+        amd::Setup {
+            segment: self.segment(),
+            highest: self.highest(),
+            flags: link,
+            is_x2apic: self.is_x2apic,
+            requesters,
+        }
+    }
+
+    /// Memory that firmware reserves for functions behind this unit, unless something is wrong with it.
+    fn reserved(self) -> impl Iterator<Item = &'a Reserved> {
+        let is_here = move |reserved: &&Reserved| {
+            let first = Bdf::of_requester(reserved.segment, reserved.first);
+            reserved.defect.is_none() && self.description.unit_of(first) == Some(self.number)
+        };
+        self.description.reserved.iter().filter(is_here)
+    }
+
+    /// The functions that it is for.
+    fn reserved_sources(self) -> Vec<Bdf> {
+        let functions = |reserved: &'a Reserved| {
+            let all = (reserved.first..=reserved.last).map(|requester| Bdf::of_requester(reserved.segment, requester));
+            all.map(|place| self.description.alias_of(place))
+        };
+        let mut sources: Vec<Bdf> = self.reserved().flat_map(functions).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
+    /// A domain that maps it at its own addresses.
+    fn firmware_domain<F: Format>(self, memory: &mut impl Memory) -> Result<Domain<F>, Problem> {
+        let mut domain = Domain::new(FIRMWARE, memory, PageSize::Mib2)?;
+        for (range, is_writable) in merged(self.reserved()) {
+            domain.map(memory, range.start().0, range.start(), range.bytes(), is_writable)?;
+        }
+        Ok(domain)
+    }
+
+    /// The requesters whose entries are not all blocked.
+    fn requesters(self, domain: &Domain<AmdFormat>) -> Vec<amd::Requester> {
+        let blank = |requester| amd::Requester { requester, flags: 0, passes_interrupts: false, domain: None };
+        let mut all: Vec<amd::Requester> = Vec::new();
+        for source in self.reserved_sources() {
+            all.push(amd::Requester { domain: Some((domain.id(), domain.root())), ..blank(source.requester()) });
+        }
+        let here = self.description.interrupters.iter().filter(|known| usize::from(known.unit) == self.number);
+        all.extend(here.map(|known| amd::Requester { passes_interrupts: true, ..blank(known.requester) }));
+        let scopes = self.description.scopes.iter().filter(|scope| usize::from(scope.unit) == self.number);
+        for scope in scopes.filter(|scope| scope.settings.0 != 0) {
+            let flags = scope.settings.0;
+            let requesters = scope.alias.map_or(scope.first..=scope.last, |alias| alias..=alias);
+            all.extend(requesters.map(|requester| amd::Requester { flags, ..blank(requester) }));
+        }
+        all
+    }
+}
+
+/// Ranges that have nothing in common, by rising address, and whether devices write them.
+fn merged<'a>(reserved: impl Iterator<Item = &'a Reserved>) -> Vec<(PhysRange, bool)> {
+    let mut ranges: Vec<(PhysRange, bool)> = reserved.map(|reserved| (reserved.range, reserved.is_writable)).collect();
+    ranges.sort_unstable_by_key(|(range, _)| range.start());
+    let mut merged: Vec<(PhysRange, bool)> = Vec::new();
+    for (range, is_writable) in ranges {
+        match merged.last_mut() {
+            Some((last, was_writable)) if range.start() < last.end() => {
+                *last = PhysRange::new(last.start(), last.end().max(range.end())).unwrap_or(*last);
+                *was_writable |= is_writable;
+            }
+            _ => merged.push((range, is_writable)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+#[path = "unit_tests.rs"]
+mod tests;

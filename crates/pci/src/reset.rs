@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Resetting a function between two owners.
+//!
+//! | way | condition | source |
+//! |---|---|---|
+//! | function-level reset | its PCI Express capability has it | PCI Express Base 5.0, section 6.6.2 |
+//! | the same of a function of conventional PCI | its Advanced Features capability has it | PCI Advanced Capabilities ECN |
+//! | D3hot and back | its power management capability does not keep its state | PCI Power Management 1.2, section 5.4.1 |
+//!
+//! A function with none of these is reset with the bus on which it is, which is for the caller: it takes every function
+//! on that bus.
+
+use core::fmt;
+
+use crate::capability::Capability;
+use crate::{Bdf, ConfigWrite};
+
+const COMMAND: u16 = 0x04;
+/// Interrupts by pins are off, and all else.
+const QUIET: u16 = 1 << 10;
+/// PCI Express: Device Capabilities, Control and Status, from the capability's register.
+const DEVICE_CAPABILITIES: u16 = 0x04;
+const DEVICE_CONTROL: u16 = 0x08;
+const HAS_FLR: u32 = 1 << 28;
+const INITIATE_FLR: u16 = 1 << 15;
+/// In Device Status, the upper half of the word of Device Control.
+const TRANSACTIONS_PENDING: u32 = 1 << 21;
+/// Advanced Features: capabilities in the byte at 3, control at 4, status at 5.
+const ADVANCED_FEATURES: u8 = 0x13;
+const HAS_AF_FLR: u32 = 0b11 << 24;
+const AF_CONTROL: u16 = 4;
+const AF_PENDING: u32 = 1 << 8;
+/// Power management: control and status.
+const POWER_CONTROL: u16 = 4;
+const NO_SOFT_RESET: u32 = 1 << 3;
+const POWER_STATE: u16 = 0b11;
+
+/// Transactions of the function may be on their way for so long (PCI Express Base 5.0, section 6.6.2 leaves the time to
+/// software, whose completion time-out is 50 ms by default: twice that).
+const DRAIN_US: u32 = 100_000;
+/// A function must not be accessed for so long after its reset (section 6.6.2).
+const SETTLE_US: u32 = 100_000;
+/// From D3hot to D0 (PCI Power Management 1.2, table 5-6).
+const WAKE_US: u32 = 10_000;
+/// A function may answer that it is not ready for so long (section 6.6.1: a second).
+const READY_US: u32 = 1_000_000;
+
+/// A way to reset a function alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Function-level reset, by its PCI Express capability at this register.
+    FunctionLevel(u8),
+    /// By its Advanced Features capability.
+    AdvancedFeatures(u8),
+    /// By its power management capability: to D3hot and back.
+    Power(u8),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FunctionLevel(_) => "function-level reset",
+            Self::AdvancedFeatures(_) => "function-level reset (Advanced Features)",
+            Self::Power(_) => "reset by D3hot",
+        })
+    }
+}
+
+/// A reset that did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetError {
+    /// The function did not come back within a second.
+    NotReady,
+    /// It is gone: it reads as ones.
+    Gone,
+}
+
+impl fmt::Display for ResetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotReady => "it did not come back within a second of its reset",
+            Self::Gone => "it does not answer any more",
+        })
+    }
+}
+
+/// The way to reset a function alone that has these capabilities; `None` if there is none.
+pub fn way(config: &mut dyn ConfigWrite, place: Bdf, capabilities: &[Capability]) -> Option<Way> {
+    let mut has = |id: u8, offset: u16, bits: u32| {
+        let capability = capabilities.iter().find(|capability| capability.id == id)?;
+        let word = config.read(place, u16::from(capability.register) + offset);
+        (word != u32::MAX && word & bits == bits).then_some(capability.register)
+    };
+    let express = has(Capability::EXPRESS, DEVICE_CAPABILITIES, HAS_FLR).map(Way::FunctionLevel);
+    let advanced = express.or_else(|| has(ADVANCED_FEATURES, 0, HAS_AF_FLR).map(Way::AdvancedFeatures));
+    advanced.or_else(|| {
+        let register = capabilities.iter().find(|capability| capability.id == Capability::POWER_MANAGEMENT)?.register;
+        let control = config.read(place, u16::from(register) + POWER_CONTROL);
+        (control & NO_SOFT_RESET == 0).then_some(Way::Power(register))
+    })
+}
+
+/// Resets a function: it neither decodes, nor masters the bus, nor interrupts afterwards. Takes up to 1.3 seconds, in
+/// which the caller's CPU waits; most functions take a tenth of one.
+///
+/// # Errors
+/// [`ResetError`]: it must not be given to anybody.
+pub fn reset(config: &mut dyn ConfigWrite, place: Bdf, way: Way) -> Result<(), ResetError> {
+    if config.read(place, 0) == u32::MAX {
+        return Err(ResetError::Gone);
+    }
+    config.write16(place, COMMAND, QUIET);
+    match way {
+        Way::FunctionLevel(register) => {
+            let control = u16::from(register) + DEVICE_CONTROL;
+            let is_drained = |config: &mut dyn ConfigWrite| config.read(place, control) & TRANSACTIONS_PENDING == 0;
+            wait(config, DRAIN_US, is_drained);
+            let value = config.read(place, control) as u16;
+            config.write16(place, control, value | INITIATE_FLR);
+            wait(config, SETTLE_US, |_| false);
+        }
+        Way::AdvancedFeatures(register) => {
+            let control = u16::from(register) + AF_CONTROL;
+            wait(config, DRAIN_US, |config| config.read(place, control) & AF_PENDING == 0);
+            config.write8(place, control, 1);
+            wait(config, SETTLE_US, |_| false);
+        }
+        Way::Power(register) => {
+            let control = u16::from(register) + POWER_CONTROL;
+            for state in [POWER_STATE, 0] {
+                config.write16(place, control, state);
+                wait(config, WAKE_US, |_| false);
+            }
+        }
+    }
+    // A function that is not ready reads as 0001h in its vendor identifier, or as ones.
+    let is_ready = |config: &mut dyn ConfigWrite| !matches!(config.read(place, 0) as u16, 0xffff | 0x0001);
+    if !wait(config, READY_US, is_ready) {
+        return Err(ResetError::NotReady);
+    }
+    config.write16(place, COMMAND, QUIET);
+    Ok(())
+}
+
+/// Waits for so many microseconds at most; returns whether it became so.
+fn wait(config: &mut dyn ConfigWrite, us: u32, mut is_so: impl FnMut(&mut dyn ConfigWrite) -> bool) -> bool {
+    for _ in 0..us {
+        if is_so(config) {
+            return true;
+        }
+        config.pause();
+    }
+    false
+}
+
+#[cfg(test)]
+#[path = "reset_tests.rs"]
+mod tests;

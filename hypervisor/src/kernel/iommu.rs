@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine's IOMMUs: taken over at boot, so that no function reaches memory unasked, or gone on with as the image
+//! before has left them. Neither registers nor tables are written in an update's blackout.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use arrayvec::ArrayVec;
+use boot::BootInfo;
+use firmware::{PhysicalMemory, Tables, Unreadable};
+use handover::layout::Purpose;
+use iommu::description::{self, Description, Kind, UnitDescription};
+use iommu::{MAX_PIECES, Notice, Place, Report, Reports, Store, Unit};
+use pci::{Bdf, ConfigSpace};
+use spin::Mutex;
+use units::{MIB, PageSize, PhysRange};
+use wire::{IommuKind, IommuUnit};
+
+use super::inherited;
+use super::platform::{BOOT, FIRMWARE};
+use crate::arch::iommu::{TableWords, UnitRegisters, has_pairs};
+use crate::arch::memory::FRAMES;
+use crate::arch::{apic, cpu, timer};
+
+/// Memory for the tables of all units: a device table takes 2 MiB, aligned.
+const PIECE_BYTES: u64 = 4 * MIB;
+/// A table of firmware's that is longer is not read: real ones have some hundred bytes.
+const MAX_TABLE_BYTES: usize = 16 << 10;
+/// From one look at the units to the next.
+const POLL_INTERVAL_US: u64 = 250_000;
+/// From one event of a function to the next.
+const REPORT_INTERVAL_US: u64 = 10_000_000;
+/// Notices taken from a unit in one look: a function may be refused all the time.
+const NOTICES_AT_A_TIME: usize = 64;
+
+/// Firmware's table, copied while the boot page tables show it, and where it was.
+static TABLE: Mutex<Copied> = Mutex::new(Copied { address: 0, bytes: ArrayVec::new_const() });
+/// The units, once they were looked for.
+static IOMMUS: Mutex<Option<Box<Iommus>>> = Mutex::new(None);
+
+/// A table's bytes.
+struct Copied {
+    address: u64,
+    bytes: ArrayVec<u8, MAX_TABLE_BYTES>,
+}
+
+/// All units and their tables.
+struct Iommus {
+    description: Description,
+    store: Store<TableWords>,
+    units: Vec<Driven>,
+    reports: Reports,
+    next_poll: u64,
+}
+
+/// One unit, as far as it can be driven.
+struct Driven {
+    unit: Result<Unit<UnitRegisters>, String>,
+    refused: u64,
+}
+
+/// Copies firmware's table, which later page tables do not show.
+pub fn copy_table(memory: &dyn PhysicalMemory, tables: &Tables) {
+    let Some(address) = tables.ivrs.or(tables.dmar) else { return };
+    let mut copied = TABLE.lock();
+    copied.address = address;
+    copied.bytes.clear();
+    let mut header = [0; 8];
+    if memory.read(address, &mut header).is_err() {
+        return;
+    }
+    let [_, _, _, _, length @ ..] = header;
+    let wanted = (u32::from_le_bytes(length) as usize).min(MAX_TABLE_BYTES);
+    for offset in 0..wanted as u64 {
+        let mut byte = [0];
+        if memory.read(address + offset, &mut byte).is_err() {
+            return;
+        }
+        copied.bytes.push(byte[0]);
+    }
+}
+
+impl PhysicalMemory for Copied {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+        let offset = usize::try_from(address.wrapping_sub(self.address)).map_err(|_| Unreadable)?;
+        let end = offset.checked_add(into.len()).ok_or(Unreadable)?;
+        into.copy_from_slice(self.bytes.get(offset..end).ok_or(Unreadable)?);
+        Ok(())
+    }
+}
+
+/// Takes all units over: in an image that replaced another one, as that has left them where it can be. Functions are
+/// blocked from here on, but for memory that firmware reserves for them. `config` reads the numbers of buses.
+pub fn begin(config: &mut dyn ConfigSpace) {
+    let Some((info, _)) = BOOT.get() else { return };
+    let description = describe(info, config);
+    if description.units.is_empty() {
+        return;
+    }
+    let interval = timer::us_to_ticks(REPORT_INTERVAL_US);
+    let store = Store::new(TableWords::new());
+    let mut iommus =
+        Box::new(Iommus { description, store, units: Vec::new(), reports: Reports::new(interval), next_poll: 0 });
+    let has_tables = iommus.adopt_tables();
+    for number in 0..iommus.description.units.len() {
+        let unit = iommus.drive(number, has_tables);
+        iommus.units.push(Driven { unit, refused: 0 });
+    }
+    iommus.announce();
+    *IOMMUS.lock() = Some(iommus);
+}
+
+/// What firmware states; each problem of it is logged.
+fn describe(info: &BootInfo, config: &mut dyn ConfigSpace) -> Description {
+    let mut description = Description::new();
+    if let Err(problem) = description::read(&*TABLE.lock(), &FIRMWARE.lock(), config, &mut description) {
+        log::warn!("firmware tables: {problem}");
+    }
+    description.check_reserved(|range| is_usable(info, range));
+    description.problems.iter().for_each(|problem| log::warn!("firmware tables: {problem}"));
+    if description.problems_dropped > 0 {
+        log::warn!("firmware tables: {} more problems of IOMMUs", description.problems_dropped);
+    }
+    description
+}
+
+impl Iommus {
+    /// Goes on with the memory in which the image before has the tables; returns whether there is any.
+    fn adopt_tables(&mut self) -> bool {
+        let Some(record) = inherited::record() else { return false };
+        for piece in record.kept_for(Purpose::Iommu) {
+            if let Err(problem) = self.store.adopt(piece) {
+                log::warn!("IOMMU: {problem}");
+            }
+        }
+        !self.store.pieces().is_empty()
+    }
+
+    /// Drives one unit: as the image before has left it, else taken over.
+    fn drive(&mut self, number: usize, has_tables: bool) -> Result<Unit<UnitRegisters>, String> {
+        let range = self.description.units[number].register_range();
+        if BOOT.get().is_some_and(|(info, _)| is_usable(info, range)) {
+            return Err("its registers are usable memory by the memory map".to_string());
+        }
+        if !has_pairs() {
+            return Err("the CPUs lack CMPXCHG16B, by which its entries are changed".to_string());
+        }
+        let registers = UnitRegisters::map(number, range);
+        let registers = registers.map_err(|error| format!("its registers cannot be mapped: {error:?}"))?;
+        let is_x2apic = apic::mode() == apic::Mode::X2apic;
+        let place = Place { description: &self.description, number, is_x2apic };
+        if has_tables {
+            match Unit::adopt(registers.clone(), &self.store, place) {
+                Ok(unit) => return Ok(unit),
+                Err(problem) => log::warn!("IOMMU at {range}: {problem}; it is taken over anew"),
+            }
+        }
+        if self.store.pieces().is_empty() {
+            let piece = FRAMES.lock().allocate(PIECE_BYTES, PageSize::Mib2).map_err(|error| error.to_string())?;
+            self.store.add(piece.leak()).map_err(|problem| problem.to_string())?;
+        }
+        let place = Place { description: &self.description, number, is_x2apic };
+        Unit::take_over(registers, &mut self.store, place).map_err(|problem| problem.to_string())
+    }
+
+    fn announce(&self) {
+        for (described, driven) in self.description.units.iter().zip(&self.units) {
+            let (kind, at) = (kind_of(&self.description), described.registers.0);
+            match &driven.unit {
+                Ok(_) => log::info!("IOMMU: {kind} at {at:#x} isolates the functions behind it"),
+                Err(problem) => log::warn!("IOMMU: {kind} at {at:#x} isolates nothing: {problem}"),
+            }
+        }
+        for reserved in self.description.reserved.iter().filter(|reserved| reserved.defect.is_none()) {
+            let (first, last) = (reserved.first, reserved.last);
+            let (first, last) = (Bdf::of_requester(reserved.segment, first), Bdf::of_requester(reserved.segment, last));
+            log::info!("IOMMU: firmware reserves memory {} for PCI functions {first} to {last}", reserved.range);
+        }
+    }
+
+    /// Takes what the units have to tell; `told` gets each event that is due.
+    fn poll(&mut self, now: u64, told: &mut dyn FnMut(Report)) {
+        for (described, driven) in self.description.units.iter().zip(&mut self.units) {
+            let Ok(unit) = &mut driven.unit else { continue };
+            for _ in 0..NOTICES_AT_A_TIME {
+                match unit.next_notice(&mut self.store) {
+                    Ok(None) => break,
+                    Ok(Some(Notice::Refused(fault))) => {
+                        driven.refused += 1;
+                        self.reports.note(fault, now).into_iter().for_each(&mut *told);
+                    }
+                    Ok(Some(Notice::Trouble(trouble))) => {
+                        log::error!("IOMMU at {:#x}: {trouble}", described.registers.0);
+                    }
+                    Err(problem) => {
+                        log::error!("IOMMU at {:#x}: {problem}", described.registers.0);
+                        driven.unit = Err(problem.to_string());
+                        break;
+                    }
+                }
+            }
+        }
+        while let Some(report) = self.reports.next_due(now) {
+            told(report);
+        }
+    }
+}
+
+fn is_usable(info: &BootInfo, range: PhysRange) -> bool {
+    info.memory_map.usable().any(|usable| usable.intersection(range).is_some())
+}
+
+fn kind_of(description: &Description) -> IommuKind {
+    match description.kind {
+        Some(Kind::Intel) => IommuKind::VtD,
+        _ => IommuKind::AmdVi,
+    }
+}
+
+/// Takes what the units have to tell, if it is time. For the boot CPU.
+pub fn poll(mut told: impl FnMut(Report)) {
+    let now = cpu::tsc();
+    let Some(mut iommus) = IOMMUS.try_lock() else { return };
+    let Some(iommus) = iommus.as_mut().filter(|iommus| now >= iommus.next_poll) else { return };
+    iommus.next_poll = now + timer::us_to_ticks(POLL_INTERVAL_US);
+    iommus.poll(now, &mut told);
+}
+
+/// Returns when to look at the units next; `None` where there are none.
+pub fn next_poll() -> Option<u64> {
+    IOMMUS.lock().as_ref().map(|iommus| iommus.next_poll)
+}
+
+/// The memory in which the tables are, for the image that follows.
+pub fn pieces() -> ArrayVec<PhysRange, MAX_PIECES> {
+    let iommus = IOMMUS.lock();
+    iommus.iter().flat_map(|iommus| iommus.store.pieces().iter().copied()).collect()
+}
+
+/// The units, for the control channel.
+pub fn list() -> Vec<IommuUnit> {
+    let iommus = IOMMUS.lock();
+    let Some(iommus) = iommus.as_ref() else { return Vec::new() };
+    let kind = kind_of(&iommus.description);
+    let units = iommus.description.units.iter().zip(&iommus.units);
+    let unit = |(described, driven): (&UnitDescription, &Driven)| IommuUnit {
+        kind,
+        segment: described.segment,
+        registers: described.registers.0,
+        problem: driven.unit.as_ref().err().cloned(),
+        refused: driven.refused,
+    };
+    units.map(unit).collect()
+}
