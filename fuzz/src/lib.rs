@@ -13,6 +13,7 @@
 //! | `messages` | the wire |
 //! | `serial` | what a UART's registers state |
 //! | `functions` | what PCI functions say |
+//! | `iommus` | ACPI tables that describe IOMMUs |
 //! | `endings` | what a host leaves in memory, what it hears after its end |
 //! | `instructions` | instruction fetch, decoding and emulation |
 //! | `devices`, `device_states` | a device's registers; the state it is restored from |
@@ -34,6 +35,7 @@ mod guest_states;
 mod images;
 mod input;
 mod instructions;
+mod iommus;
 mod kernels;
 mod machine;
 mod messages;
@@ -51,6 +53,7 @@ pub use guest_states::guest_states;
 pub use images::seal;
 pub use input::Input;
 pub use instructions::instruction;
+pub use iommus::iommu_tables;
 pub use machine::machine;
 pub use messages::wire;
 pub use serial::uart;
@@ -60,7 +63,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 26] = [
+pub const TARGETS: [(&str, Body); 27] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -86,5 +89,6 @@ pub const TARGETS: [(&str, Body); 26] = [
     ("epitaph", epitaph),
     ("questions", questions),
     ("pci", pci),
+    ("iommu_tables", iommu_tables),
     ("counters", counters),
 ];

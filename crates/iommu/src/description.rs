@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What firmware states of the machine's IOMMUs, in the words of neither vendor.
 //!
-//! [`read`] fills a [`Description`] from one of two ACPI tables. They are untrusted bytes: every field is checked, every
-//! list and loop has a bound, and what cannot be is passed over and leaves a [`TableProblem`]. A description has a fixed
-//! size, since it is read before there is a heap.
+//! [`read`] fills a [`Description`] from one of two ACPI tables. They are untrusted bytes: every field is checked,
+//! every list and loop has a bound, and what cannot be is passed over and leaves a [`TableProblem`]. A description has
+//! a fixed size, since it is read before there is a heap.
 //!
 //! | module | what | source |
 //! |---|---|---|
-//! | [`ivrs`], `device` | AMD's table: units and memory; which functions are behind a unit | AMD 48882 rev 3.10, section 5.2 |
-//! | [`dmar`], `path` | Intel's table: units and memory; from a path of bridges to a function | VT-d rev 4.1, chapter 8 |
+//! | [`ivrs`], `device` | AMD's table: units, memory; functions behind a unit | AMD 48882 rev 3.10, section 5.2 |
+//! | [`dmar`], `path` | Intel's table: units, memory; functions by paths of bridges | VT-d rev 4.1, chapter 8 |
 //! | `contents`, `lookup` | the description and its bounds; questions to it | |
 //! | `unit`, `reserved`, `problem` | its parts | |
 //! | `block` | structures of a table, one behind the other | |

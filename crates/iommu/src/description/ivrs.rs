@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! AMD's table: I/O virtualization reporting structure (48882 rev 3.10, section 5.2).
 //!
-//! Firmware describes a unit up to three times, for hosts of three ages: the IVHD of the highest type counts, the others
-//! are read only to compare the registers' address.
+//! Firmware describes a unit up to three times, for hosts of three ages: the IVHD of the highest type counts, the
+//! others are read only to compare the registers' address.
 
 use arrayvec::ArrayVec;
 use firmware::table::Table;

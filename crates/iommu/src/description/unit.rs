@@ -79,8 +79,8 @@ impl LinkFlags {
     }
 }
 
-/// What firmware wants in a function's device table entry (AMD 48882 rev 3.10, section 5.2.2.4, DTE setting): interrupts
-/// and system messages that are not remapped.
+/// What firmware wants in a function's device table entry (AMD 48882 rev 3.10, section 5.2.2.4, DTE setting):
+/// interrupts and system messages that are not remapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings(pub u8);
 
