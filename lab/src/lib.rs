@@ -27,6 +27,7 @@ pub mod bound;
 pub mod broker;
 mod cpu_time;
 pub mod crowd;
+pub mod drivers;
 mod ending;
 mod hardware;
 pub mod initramfs;
