@@ -6,7 +6,8 @@
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
 #   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
 # firmware, perf, and
-#                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
+#                           what the tests compare with: a second stock kernel, a full one with drivers of disks and
+#                           network cards, QEMU 10; kexec-tools
 #   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to fetch)
 #
 # Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file
@@ -82,6 +83,7 @@ set_up_test() {
   if [[ "$(distribution)" == debian ]]; then
     (install_packages "$PERF_PACKAGE") || say "no linux-perf to be had here: no guest is profiled by its own perf"
     second_kernel || say "$(release_codename)-backports is out of reach: one kernel only"
+    full_kernel || say "no full kernel to be had here: no guest has drivers of network cards"
   fi
   kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
   newer_qemu || say "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image};
+use baton::config::{Config, Guest, Host, Image, Iommu};
 use baton::size::Size;
 use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Happening, Lab, Machine, RunDir, What};
+use lab::{Accelerator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
 use super::Context;
@@ -77,6 +77,7 @@ impl HostSetup {
             bundle: (!self.guests.is_empty()).then_some(bundle),
             disc: None,
             cmdline: self.options.clone(),
+            hardware: Hardware::default(),
             extra: self.extra.clone(),
         };
         Lab::start(&machine, RunDir::take_at(&folder.join("run"))?)
@@ -85,7 +86,9 @@ impl HostSetup {
     /// Returns the bundle: the guests and, where [`Self::image`] asks for one, the image.
     pub fn bundle(&self, context: &Context) -> Result<Vec<u8>> {
         let (cpus, memory, when_done) = (self.cpus, self.memory, self.when_done);
-        let host = Host { cpus, memory, when_done, cmdline: String::new(), image: self.image.clone() };
+        let (iommu, devices) = (Iommu::None, Vec::new());
+        let image = self.image.clone();
+        let host = Host { cpus, memory, when_done, cmdline: String::new(), image, iommu, devices };
         let config = Config {
             path: PathBuf::from("bench"),
             host,

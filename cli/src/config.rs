@@ -13,9 +13,13 @@ use seal::PublicKey;
 use crate::size::Size;
 
 mod check;
+mod check_devices;
+mod devices;
 mod read;
 #[cfg(test)]
 mod tests;
+
+pub use devices::{Address, Backend, Device, Iommu, Mac, Model, Network, Nvme, Storage};
 
 /// A host and its guests; every path leads to a file that was there when the configuration was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,10 @@ pub struct Host {
     pub cmdline: String,
     /// The image for restarts.
     pub image: Image,
+    /// The IOMMU of the lab machine.
+    pub iommu: Iommu,
+    /// The PCI devices of the lab machine.
+    pub devices: Vec<Device>,
 }
 
 /// The image by which a restart replaces the running one.

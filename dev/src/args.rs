@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use baton::args::Format;
+use baton::config::Iommu;
 use baton::running::DEFAULT_NAME;
 use baton::size::Size;
 use clap::{Args, Parser, Subcommand};
@@ -69,6 +70,9 @@ pub struct LabArgs {
     /// Memory of the machine [default: host.toml's]
     #[arg(long)]
     pub memory: Option<Size>,
+    /// IOMMU of the machine [default: host.toml's]
+    #[arg(long, value_enum)]
+    pub iommu: Option<Iommu>,
     /// Seconds after which the tool ends a host that still runs
     #[arg(long)]
     pub timeout: Option<u64>,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use baton::paths::workspace;
 use lab::default_qemu;
+use lab::drivers::Drivers;
 
 /// An emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub enum Kernel {
     V6_1,
     /// Linux 6.12.
     V6_12,
+    /// Linux 6.1 with the drivers of real network cards and both vendors' IOMMUs.
+    V6_1Full,
 }
 
 impl Kernel {
@@ -58,7 +61,13 @@ impl Kernel {
             Self::Default => "default",
             Self::V6_1 => "6.1",
             Self::V6_12 => "6.12",
+            Self::V6_1Full => "6.1-full",
         }
+    }
+
+    /// Its drivers.
+    pub fn drivers(self) -> Result<Drivers> {
+        Drivers::of(&workspace()?.join("target/kernels").join(self.name()))
     }
 
     /// Its bzImage.

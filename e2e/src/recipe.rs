@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use baton::config::{Config, Guest, Host as HostConfig, Image};
+use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
 use bundle::{OnPanic, Pmu, WhenDone};
-use lab::{Accelerator, Lab, Machine, RunDir};
+use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
 
@@ -54,6 +54,10 @@ pub struct Recipe {
     pub allow_downgrade: Option<bool>,
     /// Its guests.
     pub guests: Vec<Guest>,
+    /// The machine's IOMMU.
+    pub iommu: Iommu,
+    /// The machine's PCI devices, each behind a root port of its own.
+    pub pci_devices: Vec<Device>,
     /// What the machine has beyond, as arguments for the emulator.
     pub devices: Vec<OsString>,
 }
@@ -75,8 +79,15 @@ impl Recipe {
             trusted_keys: Vec::new(),
             allow_downgrade: None,
             guests: Vec::new(),
+            iommu: Iommu::None,
+            pci_devices: Vec::new(),
             devices: Vec::new(),
         }
+    }
+
+    /// An IOMMU, and PCI devices.
+    pub fn with_devices(self, iommu: Iommu, pci_devices: impl Into<Vec<Device>>) -> Self {
+        Self { iommu, pci_devices: pci_devices.into(), ..self }
     }
 
     /// More of the machine, as arguments for the emulator.
@@ -165,6 +176,8 @@ impl Recipe {
             when_done: self.when_done,
             cmdline: String::new(),
             image: self.image.clone(),
+            iommu: self.iommu,
+            devices: self.pci_devices.clone(),
         };
         let config = Config {
             path: "host.toml".into(),
@@ -207,8 +220,10 @@ impl Recipe {
         // The last -cpu counts.
         let mut extra: Vec<OsString> = vec!["-cpu".into(), self.cpu.into()];
         extra.extend(self.devices.iter().cloned());
+        let qemu = self.emulator.program()?;
+        let hardware = Hardware::place(self.iommu, &self.pci_devices, &qemu, folder)?;
         Ok(Machine {
-            qemu: self.emulator.program()?,
+            qemu,
             accelerator: self.accelerator,
             cpus: self.cpus,
             memory: self.memory,
@@ -216,6 +231,7 @@ impl Recipe {
             bundle: bundle_path,
             disc: None,
             cmdline: format!("panic=exit {}", self.options),
+            hardware,
             extra,
         })
     }

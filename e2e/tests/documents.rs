@@ -137,7 +137,8 @@ fn first_cells(header: &str) -> Names {
 
 #[test]
 fn every_key_of_host_toml_is_in_the_reference() {
-    for (section, start) in [("[host]", ""), ("[trust]", ""), ("[[guest]]", "name = \"a\"\n")] {
+    for (section, start) in [("[host]", ""), ("[[host.device]]", ""), ("[trust]", ""), ("[[guest]]", "name = \"a\"\n")]
+    {
         let text = format!("{section}\n{start}\"?\" = 1\n");
         let error = Config::parse(&PathBuf::from("host.toml"), &text).expect_err("an unknown key");
         let message = error.mistakes.iter().find_map(|mistake| mistake.message.split_once("the keys here are "));

@@ -27,7 +27,9 @@ pub mod bound;
 pub mod broker;
 mod cpu_time;
 pub mod crowd;
+pub mod drivers;
 mod ending;
+mod hardware;
 pub mod initramfs;
 mod kvm;
 mod machine;
@@ -40,6 +42,7 @@ mod start;
 
 pub use cpu_time::CpuTime;
 pub use ending::Ending;
+pub use hardware::Hardware;
 pub use machine::{Accelerator, Machine, default_qemu};
 pub use process::{Line, Process, Source};
 pub use rundir::RunDir;

@@ -11,6 +11,8 @@ use baton::size::Size;
 use clap::ValueEnum;
 use wire::exit_code::DEBUG_EXIT_PORT;
 
+use super::Hardware;
+
 /// How the emulator runs the machine's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Accelerator {
@@ -43,6 +45,8 @@ pub struct Machine {
     pub disc: Option<PathBuf>,
     /// The hypervisor's command line.
     pub cmdline: String,
+    /// Its IOMMU and PCI devices.
+    pub hardware: Hardware,
     /// Further arguments for the emulator (`-icount shift=0`, …).
     pub extra: Vec<OsString>,
 }
@@ -62,15 +66,26 @@ impl Machine {
             Accelerator::Tcg | Accelerator::TcgSingle => "max",
             Accelerator::Kvm => "host",
         };
-        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
+        command
+            .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine"])
+            .arg(self.board());
         command.args(["-accel", accelerator, "-cpu", cpu, "-smp", &self.cpus.to_string()]);
         command.args(["-m", &format!("{}M", self.memory.bytes >> 20)]);
+        command.args(self.hardware.arguments());
         self.start_with(&mut command);
         command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]);
         command.arg("-chardev").arg(socket_option(control)).args(["-serial", "chardev:control"]);
         command.args(["-device", &format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4")]);
         command.args(&self.extra);
         command
+    }
+
+    /// Returns the chipset. KVM's own I/O APIC cannot remap interrupts.
+    fn board(&self) -> &'static str {
+        match self.accelerator {
+            Accelerator::Kvm if self.hardware.has_iommu() => "q35,kernel-irqchip=split",
+            _ => "q35",
+        }
     }
 
     /// Adds the arguments for what the firmware starts.
@@ -99,6 +114,8 @@ pub fn default_qemu(named: Option<&Path>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use baton::config::Iommu;
+
     use super::*;
 
     #[test]
@@ -112,6 +129,7 @@ mod tests {
             bundle: Some("a.cpio".into()),
             disc: None,
             cmdline: "log=debug smp=serial".into(),
+            hardware: Hardware::default(),
             extra: vec!["-icount".into(), "shift=0".into()],
         };
         let command = machine.command(Path::new("/run/a,b.sock"));
@@ -126,6 +144,26 @@ mod tests {
     }
 
     #[test]
+    fn an_iommu_takes_the_io_apic_out_of_kvm() {
+        let hardware = Hardware::place(Iommu::Amd, &[], Path::new("qemu"), Path::new("run")).expect("possible");
+        let machine = |accelerator| Machine {
+            qemu: "qemu".into(),
+            accelerator,
+            cpus: 1,
+            memory: Size::mebibytes(512),
+            image: "baton.elf".into(),
+            bundle: None,
+            disc: None,
+            cmdline: String::new(),
+            hardware: hardware.clone(),
+            extra: Vec::new(),
+        };
+        let words = |accelerator| format!("{:?}", machine(accelerator).command(Path::new("a.sock")));
+        assert!(words(Accelerator::Kvm).contains(r#""q35,kernel-irqchip=split""#), "{}", words(Accelerator::Kvm));
+        assert!(words(Accelerator::Tcg).contains(r#""q35" "#), "{}", words(Accelerator::Tcg));
+    }
+
+    #[test]
     fn one_thread_may_run_all_cpus() {
         let machine = Machine {
             qemu: "qemu".into(),
@@ -136,6 +174,7 @@ mod tests {
             bundle: None,
             disc: None,
             cmdline: String::new(),
+            hardware: Hardware::default(),
             extra: Vec::new(),
         };
         let command = machine.command(Path::new("/run/a.sock"));

@@ -17,6 +17,8 @@ use rustix::process::getuid;
 pub(super) const HOST_SOCKET: &str = "host.sock";
 const BUNDLE: &str = "bundle.cpio";
 const LOG: &str = "up.log";
+/// How the names of temporary disks begin.
+pub(super) const DISK_PREFIX: &str = "disk-";
 
 /// The maximum length of a Unix socket's path in bytes (108 with the terminating zero).
 const MAX_SOCKET_PATH_BYTES: usize = 107;
@@ -41,12 +43,20 @@ impl RunDir {
         make_private(path)?;
         let lock = File::create(path.join(LOCK))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => {
+                remove_disks(path);
+                Ok(Self { path: path.to_owned(), _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => {
                 bail!("it runs already; end it with `baton down`, or choose another name with --name")
             }
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the path at which clients connect.
@@ -85,6 +95,16 @@ impl Drop for RunDir {
         for name in [CONTROL_SOCKET, HOST_SOCKET, PIDS, BUNDLE] {
             let _ = fs::remove_file(self.path.join(name));
         }
+        remove_disks(&self.path);
+    }
+}
+
+/// Removes the temporary disks of the host that the folder belongs to, or belonged to until it was killed.
+fn remove_disks(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(DISK_PREFIX) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -122,5 +142,18 @@ mod tests {
         drop(first);
         assert!(!is_running(&path));
         RunDir::take_at(&path).expect("free again");
+    }
+
+    #[test]
+    fn temporary_disks_are_gone_with_their_host_also_with_one_that_was_killed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [left, disk, log] = ["disk-9.img", "disk-1.img", "up.log"].map(|name| folder.path().join(name));
+        fs::write(&left, "x").expect("written");
+        fs::write(&log, "x").expect("written");
+        let dir = RunDir::take_at(folder.path()).expect("free");
+        assert!(!left.exists());
+        fs::write(&disk, "x").expect("written");
+        drop(dir);
+        assert!(!disk.exists() && log.exists());
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use baton::size::Size;
-use lab::{Accelerator, Ending, Lab, Machine, RunDir, What, default_qemu};
+use lab::{Accelerator, Ending, Hardware, Lab, Machine, RunDir, What, default_qemu};
 use tempfile::TempDir;
 use wire::exit_code::ExitCode;
 
@@ -60,6 +60,7 @@ fn machine(image: PathBuf) -> Machine {
         bundle: None,
         disc: None,
         cmdline: String::new(),
+        hardware: Hardware::default(),
         extra: Vec::new(),
     }
 }

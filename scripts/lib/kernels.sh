@@ -40,6 +40,41 @@ stock_kernel() {
   ln -sfn "$series" "$TARGET/kernels/default"
 }
 
+# The drivers that stay of a full kernel: disks and network cards of the emulated machine and of real ones, and the
+# modules that they depend on, as paths below kernel/. All modules of a full kernel are 400 MB.
+KEPT_DRIVERS=(
+  drivers/nvme/host/nvme. drivers/nvme/host/nvme-core. drivers/net/ethernet/intel/e1000e/
+  drivers/net/ethernet/intel/igb/ drivers/net/ethernet/intel/igbvf/ drivers/virtio/ drivers/block/virtio_blk. drivers/net/virtio_net. drivers/net/net_failover. net/core/failover.
+  drivers/vfio/ virt/lib/irqbypass. drivers/dca/ drivers/i2c/algos/i2c-algo-bit. drivers/misc/pvpanic/
+  block/t10-pi. lib/crc crypto/crc crypto/crct arch/x86/crypto/crc
+)
+
+# Debian's full kernel of the release, under target/kernels/<series>-full, with those drivers: the cloud kernels have no
+# driver of any real network card.
+full_kernel() {
+  local package folder part
+  package=$(kernel_package linux-image-amd64) || return 1
+  folder="$TARGET/kernels/$(sed -E 's/^linux-image-([0-9]+\.[0-9]+).*/\1/' <<<"$package")-full"
+  [[ ! -e "$folder/vmlinuz" ]] || return 0
+  part="$folder.unpacked"
+  unpack_packages "$part" "$package" || return 1
+  keep_drivers "$part"/lib/modules/*/kernel
+  (cd "$part" && ln -sf boot/vmlinuz-* vmlinuz)
+  rm -rf "$folder"
+  mv "$part" "$folder"
+  say "a full kernel is under ${folder#"$ROOT"/} (${package%%=*})"
+}
+
+# Removes every other driver.
+keep_drivers() {
+  local kept=() path
+  for path in "${KEPT_DRIVERS[@]}"; do
+    kept+=(! -path "$1/$path*")
+  done
+  find "$1" -type f "${kept[@]}" -delete
+  find "$1" -type d -empty -delete
+}
+
 # The distribution's kexec-tools, for the Linux that tests replace: installed here they would ask to handle this
 # machine's reboots. Only those packages are unpacked that are not installed anyway.
 kexec_tools() {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use baton::config::Image;
 use baton::size::Size;
 use lab::qmp::{self, Monitor};
-use lab::{Accelerator, Lab, Machine, What};
+use lab::{Accelerator, Hardware, Lab, Machine, What};
 use wire::{ReplyBody, RequestBody};
 
 use crate::Context;
@@ -115,6 +115,7 @@ pub(super) fn machine(context: &Context, image: PathBuf) -> Machine {
         bundle: None,
         disc: None,
         cmdline: String::new(),
+        hardware: Hardware::default(),
         extra: Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use seal::PublicKey;
 use toml::de::DeValue;
 
 use super::read::{Section, choice, flag, list, number, path, size, text};
-use super::{Config, Guest, Host, Image};
+use super::{Config, Guest, Host, Image, check_devices};
 use crate::size::Size;
 use crate::suggest::did_you_mean;
 use crate::{keys, options};
@@ -69,8 +69,12 @@ fn host(folder: &Path, mut section: Section<'_, '_>) -> Option<Host> {
         Some((path, _)) if path.as_os_str() == NO_IMAGE => Image::None,
         Some((path, at)) => existing(&section, "image", &folder.join(path), at).map_or(Image::None, Image::File),
     };
+    let iommu = section.optional("iommu", choice).unwrap_or_default();
+    let devices = section.tables("device");
+    let devices = check_devices::devices(folder, &section, devices);
     section.finish();
-    Some(Host { cpus, memory, when_done, cmdline: cmdline.map(|(cmdline, _)| cmdline).unwrap_or_default(), image })
+    let cmdline = cmdline.map(|(cmdline, _)| cmdline).unwrap_or_default();
+    Some(Host { cpus, memory, when_done, cmdline, image, iommu, devices })
 }
 
 fn trust(folder: &Path, mut section: Section<'_, '_>) -> (Vec<PublicKey>, Option<bool>) {
@@ -190,7 +194,7 @@ fn memory(value: &DeValue<'_>) -> Result<Size, String> {
 }
 
 /// A file that can be read; what keeps it from that is noted.
-fn existing(section: &Section<'_, '_>, key: &str, path: &Path, at: usize) -> Option<PathBuf> {
+pub(super) fn existing(section: &Section<'_, '_>, key: &str, path: &Path, at: usize) -> Option<PathBuf> {
     match file(key, path) {
         Ok(path) => Some(path),
         Err(message) => {

@@ -79,6 +79,17 @@ impl<'m, 'i> Section<'m, 'i> {
         self.label = label;
     }
 
+    /// Returns whether a key is written, and not read yet.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Takes keys as known whatever their values are: nobody can judge them before another mistake is corrected.
+    pub fn know(&mut self, keys: &[&'static str]) {
+        self.known.extend(keys);
+        keys.iter().for_each(|&key| drop(self.table.remove(key)));
+    }
+
     /// A key's value as `read` takes it, with its place; `None` where there is none, or none that is possible.
     pub fn placed<T>(
         &mut self,

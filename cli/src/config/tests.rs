@@ -7,6 +7,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod devices;
+
 /// A folder with a kernel of 1 KiB and an initrd of 3 MiB.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -183,7 +185,8 @@ fn all_mistakes_are_reported_at_once_in_their_order() {
         "host.toml:2:8: [host]: cpus = 0 is not possible; write 1 to 255",
         "host.toml:3:10: [host]: memory = 256 has no unit; write \"256MiB\" or \"256GiB\", with quotes",
         "host.toml:4:22: [host]: cmdline: the host has no option \"smpp=serial\"; did you mean \"smp\"?",
-        "host.toml:5:1: [host]: unknown key \"colour\"; the keys here are cpus, memory, when_done, cmdline, image",
+        "host.toml:5:1: [host]: unknown key \"colour\"; the keys here are cpus, memory, when_done, cmdline, image, \
+         iommu, device",
         "host.toml:8:10: guest \"a\": the kernel \"vmlinux\" does not exist; did you mean \"vmlinuz\"?",
         "host.toml:9:10: guest \"a\": memory = 64 has no unit; write \"64MiB\" or \"64GiB\", with quotes",
         "host.toml:10:9: guest \"a\": vcpus is a text; write a whole number from 1 to 512, without quotes",

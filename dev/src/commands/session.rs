@@ -14,7 +14,7 @@ use baton::paths::default_image;
 use baton::size::Size;
 use baton::symbols::Symbols;
 use lab::screen::Screen;
-use lab::{Ending, Lab, Machine, RunDir, What, default_qemu};
+use lab::{Ending, Hardware, Lab, Machine, RunDir, What, default_qemu};
 use owo_colors::{OwoColorize as _, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -68,8 +68,11 @@ impl Session {
         let dir = RunDir::take(&args.name)?;
         let bundle_path = dir.bundle();
         fs::write(&bundle_path, bundle).with_context(|| format!("{} cannot be written", bundle_path.display()))?;
+        let qemu = default_qemu(args.qemu.as_deref());
+        let iommu = args.iommu.unwrap_or(config.host.iommu);
+        let hardware = Hardware::place(iommu, &config.host.devices, &qemu, dir.path())?;
         let machine = Machine {
-            qemu: default_qemu(args.qemu.as_deref()),
+            qemu,
             accelerator: args.accel,
             cpus: args.cpus.unwrap_or(config.host.cpus),
             memory,
@@ -77,6 +80,7 @@ impl Session {
             bundle: Some(bundle_path),
             disc: None,
             cmdline: format!("{} {}", config.host.cmdline, args.append).trim().to_owned(),
+            hardware,
             extra: Vec::new(),
         };
         let signal = Arc::new(AtomicBool::new(false));

@@ -18,6 +18,7 @@ mod cores;
 mod counters;
 mod cpus;
 mod crowd;
+mod devices;
 mod endings;
 mod hostile;
 mod images;
@@ -98,6 +99,10 @@ fn left_out() -> Vec<&'static str> {
             Kernel::V6_1.file().is_ok() && Kernel::V6_12.file().is_ok(),
             "not both kernels here: Linux 6.1 or 6.12 is not booted",
         ),
+        (
+            Kernel::V6_1Full.file().is_ok(),
+            "no full kernel here (target/kernels/6.1-full): no driver of a network card is loaded",
+        ),
         (has_perf(), "no perf here: no rule of Linux's own perf is tried"),
         (e2e::gdb::is_here(), "no gdb here: no rule of gdb is tried"),
         (has_grub(), "no grub-mkrescue here: no disc is started"),
@@ -141,6 +146,7 @@ fn trials() -> Vec<Trial> {
         ("counters", counters::RULES),
         ("counters", counters::beside::RULES),
         ("counters", if has_perf() { counters::PERF_RULES } else { &[] }),
+        ("devices", devices::RULES),
         ("isolation", isolation::RULES),
         ("last_words", last_words::RULES),
         ("log", log::RULES),
@@ -194,6 +200,9 @@ fn long_tests() -> Vec<Trial> {
         ("machine", LONG_MACHINE_RULES),
         ("counters", if has_perf() { counters::PERF_LONG_RULES } else { &[] }),
         ("cores", if e2e::crash::is_here() { cores::CRASH_LONG_RULES } else { &[] }),
+        ("devices", devices::LONG_RULES),
+        ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
+        ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
         ("last_words", last_words::LONG_RULES),

@@ -7,6 +7,7 @@
 
 mod busy;
 mod churn;
+mod drivers;
 mod machine;
 mod options;
 mod replug;

@@ -7,6 +7,7 @@
 //! | `shell` | a busybox shell on the console; the next task follows when it ends |
 //! | `memtest` | a pattern over most of the free memory, written and read back |
 //! | `pvpanic` | loads the drivers by which a panic is reported to the host |
+//! | `drivers` | loads the drivers that the lab has added to the initial file system |
 //! | `poll:MS` | user space polls the clock, yielding now and then, for so many milliseconds |
 //! | `mix:MS` | one thread more than CPUs: computing, system calls, memory, naps |
 //! | `compute:MS` | keeps the CPU busy for so many milliseconds |
@@ -38,6 +39,8 @@ pub enum Task {
     MemoryTest,
     /// Load the drivers of pvpanic.
     PanicDrivers,
+    /// Load the drivers that the lab has added.
+    Drivers,
     /// Poll the clock from user space.
     Poll(Duration),
     /// A bit of everything at once.
@@ -73,9 +76,9 @@ impl fmt::Display for UnknownTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, poll:MS, mix:MS, \
-             compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace and wait, separated \
-             by commas",
+            "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
+             mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace and wait, \
+             separated by commas",
             self.0
         )
     }
@@ -97,6 +100,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("memtest"), None, ..) => Some(Task::MemoryTest),
         (Some("wait"), None, ..) => Some(Task::Wait),
         (Some("pvpanic"), None, ..) => Some(Task::PanicDrivers),
+        (Some("drivers"), None, ..) => Some(Task::Drivers),
         (Some("poll"), Some(time), None, _) => milliseconds(time).map(Task::Poll),
         (Some("mix"), Some(time), None, _) => milliseconds(time).map(Task::Mix),
         (Some("steal"), None, ..) => Some(Task::Steal),

@@ -4,7 +4,7 @@
 use crate::say;
 use rustix::fs::sync;
 use rustix::mount::{MountFlags, mount};
-use rustix::system::{RebootCommand, finit_module, reboot, uname};
+use rustix::system::{RebootCommand, reboot};
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
@@ -58,21 +58,6 @@ pub fn shell() {
     match ended {
         Ok(status) => say!("baton-agent: the shell ended, {status}"),
         Err(error) => say!("baton-agent: no shell in this initramfs: {error}"),
-    }
-}
-
-/// Loads the drivers by which a panic is reported, from where `scripts/build.sh` puts those of its kernels.
-pub fn load_panic_drivers() {
-    let release = uname().release().to_string_lossy().into_owned();
-    for name in ["pvpanic", "pvpanic-mmio"] {
-        let path = format!("/lib/modules/{release}/{name}.ko");
-        let loaded = fs::File::open(&path)
-            .map_err(|error| error.to_string())
-            .and_then(|file| finit_module(&file, c"", 0).map_err(|error| error.to_string()));
-        match loaded {
-            Ok(()) => say!("baton-agent: loaded {name}"),
-            Err(error) => say!("baton-agent: {path} cannot be loaded: {error}"),
-        }
     }
 }
 

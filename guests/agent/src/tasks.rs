@@ -2,7 +2,7 @@
 //! The tasks themselves.
 
 use crate::options::Task;
-use crate::{busy, churn, machine, replug, say, stress, system};
+use crate::{busy, churn, drivers, machine, replug, say, stress, system};
 use std::hint::black_box;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ pub fn run(task: Task) {
         Task::Panic => system::panic_kernel(),
         Task::Shell => system::shell(),
         Task::MemoryTest => memory_test(),
-        Task::PanicDrivers => system::load_panic_drivers(),
+        Task::PanicDrivers => drivers::load_panic_drivers(),
+        Task::Drivers => drivers::load_added(),
         Task::Poll(time) => busy::poll(time),
         Task::Mix(time) => busy::mix(time),
         Task::Compute(time) => compute(time),

@@ -18,8 +18,8 @@ fn without_the_option_nothing_is_asked() {
 #[test]
 fn tasks_come_in_the_order_given() {
     assert_eq!(
-        tasks("console=ttyS0 agent=memtest,shell,reboot quiet\n"),
-        Ok(vec![Task::MemoryTest, Task::Shell, Task::Reboot])
+        tasks("console=ttyS0 agent=drivers,memtest,shell,reboot quiet\n"),
+        Ok(vec![Task::Drivers, Task::MemoryTest, Task::Shell, Task::Reboot])
     );
 }
 
