@@ -24,12 +24,25 @@ struct Iommu {
     registers: u64,
     /// Where QEMU puts the next device.
     edu: (u16, u8, u8, u8),
+    /// It logs accesses of functions that are blocked. QEMU's AMD-Vi refuses them without a word, where the manual wants
+    /// an event (48882, section 2.2.2.1, mode 0).
+    logs: bool,
 }
 
-const AMD: Iommu =
-    Iommu { device: "amd-iommu,intremap=on", kind: IommuKind::AmdVi, registers: 0xfed8_0000, edu: (0, 0, 2, 0) };
-const INTEL: Iommu =
-    Iommu { device: "intel-iommu,intremap=on", kind: IommuKind::VtD, registers: 0xfed9_0000, edu: (0, 0, 1, 0) };
+const AMD: Iommu = Iommu {
+    device: "amd-iommu,intremap=on",
+    kind: IommuKind::AmdVi,
+    registers: 0xfed8_0000,
+    edu: (0, 0, 2, 0),
+    logs: false,
+};
+const INTEL: Iommu = Iommu {
+    device: "intel-iommu,intremap=on",
+    kind: IommuKind::VtD,
+    registers: 0xfed9_0000,
+    edu: (0, 0, 1, 0),
+    logs: true,
+};
 
 const GUEST: &str = "beats";
 
@@ -70,10 +83,12 @@ fn is_refused(host: &mut Host, iommu: &Iommu, images: usize) -> Result<()> {
         seen.to_string().matches("self-test dma: memory is as it was").count() == images
     })?;
     let is_told = |event: &&EventKind| matches!(event, EventKind::AccessRefused { place, .. } if *place == iommu.edu);
-    host.wait("an event of a refused access", |seen| seen.events.iter().filter(is_told).count() >= images)?;
+    if iommu.logs {
+        host.wait("an event of a refused access", |seen| seen.events.iter().filter(is_told).count() >= images)?;
+    }
     let units = host.client()?.iommus()?;
     let [unit] = units.as_slice() else { anyhow::bail!("{units:?}") };
     ensure!((unit.kind, unit.registers, &unit.problem) == (iommu.kind, iommu.registers, &None), "{unit:?}");
-    ensure!(unit.refused > 0, "{unit:?}");
+    ensure!((unit.refused > 0) == iommu.logs, "{unit:?}");
     Ok(())
 }

@@ -173,6 +173,11 @@ fn the_tool_lists_functions() -> Result<()> {
     let is_listed = table.lines().any(|line| line.trim().starts_with("0000:00:1f.2") && line.contains("8086:2922"));
     ensure!(is_listed && table.contains("4 functions probed (pci=all): "), "{table}");
     let json = operator.says(&["pci", "--json"])?.well()?;
-    ensure!(json.lines().count() == 5 && table.contains("no IOMMU: ") && json.contains(r#""policy":"all","is_complete":true,"functions":4"#), "{json}");
+    ensure!(
+        json.lines().count() == 5
+            && table.contains("no IOMMU: ")
+            && json.contains(r#""policy":"all","is_complete":true,"functions":4"#),
+        "{json}"
+    );
     operator.says(&["down"])?.well().map(drop)
 }

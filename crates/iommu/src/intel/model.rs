@@ -148,6 +148,11 @@ impl Memory for Machine {
         self.ram(|ram| ram.load(at.0))
     }
 
+    fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]) {
+        self.write_word(at, values[0]);
+        self.write_word(PhysAddr(at.0 + 8), values[1]);
+    }
+
     fn write_word(&mut self, at: PhysAddr, value: u64) {
         self.ram(|ram| ram.store(at.0, value));
         self.0.borrow_mut().probe();
