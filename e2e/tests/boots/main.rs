@@ -158,7 +158,6 @@ fn trials() -> Vec<Trial> {
         ("restart", restart::RULES),
         ("stress", stress::RULES),
         ("images", images::RULES),
-        ("restart", if Emulator::Ten.is_here() { restart::X2APIC_RULES } else { &[] }),
         ("timeline", timeline::RULES),
         ("profile", profile::RULES),
         ("profile", profile::command::RULES),
@@ -200,6 +199,7 @@ fn long_tests() -> Vec<Trial> {
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
+        ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),
         ("faults", update::faults::LONG_RULES),
     ];
