@@ -24,7 +24,7 @@ pub struct Limits {
     pub interrupt_ticks: u64,
     /// Ticks for answers to the NMI.
     pub nmi_ticks: u64,
-    /// Checks the clock that either wait may take, for a clock that stands still.
+    /// Polls of the clock that either wait may take, for a clock that stands still.
     pub looks: u64,
 }
 

@@ -26,7 +26,7 @@ impl Patience {
 pub struct Counters {
     /// Bytes given to the transmitter.
     pub bytes: u64,
-    /// Checks the line's status.
+    /// Polls of the line's status.
     pub looks: u64,
     /// Looks that found the transmitter empty.
     pub fills: u64,

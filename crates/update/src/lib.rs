@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the image is replaced while the machine runs: what both images agree on, and what each CPU does when.
+//! The protocol by which the image is replaced while the machine runs: the formats that both images agree on, and the
+//! order of each CPU's steps.
 //!
 //! ```text
 //!           request ─▶ stage ─▶ prepare in slices, rehearse ─▶ blackout ─▶ settle ─▶ answer

@@ -13,7 +13,7 @@ use crate::platform::Clock;
 /// An NMI may come so long after it was sent: a CPU of an emulator waits for a core meanwhile.
 const LATEST_US: u64 = 1_000_000;
 
-/// What may come.
+/// The NMIs that may arrive.
 #[derive(Debug)]
 pub struct ExpectedNmis {
     /// Until when an NMI may be one that this image has sent.
@@ -22,7 +22,7 @@ pub struct ExpectedNmis {
     armed_us: AtomicU64,
 }
 
-/// What the handler of an NMI does.
+/// The actions of an NMI's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// It may be one that this image has sent: nobody else need search for its cause.

@@ -177,7 +177,7 @@ pub enum RequestBody {
     ProfileBegin {
         /// The client that takes it: a number of the sender's choice.
         by: u32,
-        /// Checks each CPU in a second; fewer are taken where that is too many.
+        /// Samples of each CPU per second; fewer are taken where that is too many.
         hz: u32,
     },
     /// Samples that have been taken. Answered by [`crate::ReplyBody::Profile`].

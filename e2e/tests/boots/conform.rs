@@ -23,7 +23,7 @@ const GUEST: &str = "conform";
 const RIGHT: u32 = 0x10;
 const RIGHT_STATUS: i32 = 33;
 const BARE_LIMIT: Duration = Duration::from_secs(60);
-/// Checks that there are at least.
+/// The lowest number of checks.
 const CHECKS: usize = 20;
 
 fn as_the_bare_machine_has_them() -> Result<()> {

@@ -23,7 +23,7 @@ pub struct Staged {
 
 /// The hand-over to the new image.
 pub struct HandOver {
-    /// Returns how many images will have run.
+    /// Number of images that will have run.
     pub generation: u64,
     /// The new image.
     pub next: Box<Trusted>,
