@@ -67,7 +67,7 @@ pub trait VcpuState {
     fn kernel_gs_base(&self) -> u64;
     /// Current privilege level, 0–3.
     fn cpl(&self) -> u8;
-    /// Where the exiting instruction ends, where the CPU states this (next-RIP save).
+    /// Returns the end of the exiting instruction, where the CPU provides it (next-RIP save).
     fn next_rip(&self) -> Option<u64>;
     /// Instruction bytes at RIP as the CPU fetched them (decode assists); empty where it states none.
     fn instruction_bytes(&self) -> &[u8];

@@ -8,7 +8,7 @@
 
 use crate::cpu::cpuid::features::{Feature, LEAF_1_ECX, LEAF_1_EDX, LEAF_7_0, Show};
 
-/// Why a guest may set a bit of CR4.
+/// The reason why a guest may set a bit of CR4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Every 64-bit CPU has it.
@@ -67,7 +67,7 @@ pub const BITS: &[(u32, &str, Reason)] = &[
     (32, "FRED", Reserved("Intel's flexible return and event delivery")),
 ];
 
-/// How CPUID shows a feature, by its name in the tables.
+/// Returns the condition on which CPUID shows a feature, by its name in the tables.
 pub fn shown(feature: &str) -> Option<Show> {
     let tables: [&[Feature]; 5] = [LEAF_1_ECX, LEAF_1_EDX, LEAF_7_0[1], LEAF_7_0[2], LEAF_7_0[3]];
     let mut all = tables.into_iter().flatten();

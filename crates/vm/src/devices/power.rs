@@ -25,7 +25,7 @@ const RESET_FULL: u8 = 1 << 3;
 /// The sleep type of S5, as the DSDT's `\_S5` object must name it.
 pub const SLEEP_TYPE_S5: u8 = 5;
 
-/// What a guest asks for.
+/// A guest's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerRequest {
     /// Off, for good.

@@ -56,7 +56,7 @@ impl CpuidTable {
         }
     }
 
-    /// Whose performance counters are shown.
+    /// Returns the vendor of the performance counters that are shown.
     pub fn counters(&self) -> Option<Vendor> {
         if self.basic[COUNTERS as usize].eax != 0 {
             Some(Vendor::Intel)

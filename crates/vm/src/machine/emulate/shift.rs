@@ -25,7 +25,7 @@ pub enum Shift {
     Sar,
 }
 
-/// Which way SHLD and SHRD shift.
+/// Direction of SHLD and SHRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Direction {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest was shown when it booted: it is shown the same by every image, whatever that would choose for a new
-//! guest.
+//! The machine as its guest saw it when it booted: every image shows it the same one, whatever that image would choose
+//! for a new guest.
 
 use handover::state::{self, CpuidLeaf, DeviceKind, later_policy, policy_flag};
 use zerocopy::{FromBytes as _, IntoBytes as _};

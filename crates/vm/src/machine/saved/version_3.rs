@@ -95,7 +95,7 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
     }
 }
 
-/// What was written to the debug-exit port must not be lost.
+/// Refuses unknown flags, and a code of the debug-exit port for a machine without that port, which would be lost.
 fn check_debug_exit(bus: &Bus, small: &state::Small) -> Result<(), StateError> {
     if small.flags.get() & !small_flag::ALL != 0 {
         return Err(StateError { field: "small.flags", reason: "a flag is unknown" });

@@ -40,7 +40,7 @@ impl Segment {
     }
 }
 
-/// What of an ELF file concerns a loader.
+/// The parts of an ELF file that a loader needs.
 pub(super) struct Elf {
     pub segments: Segments,
     /// The entry point as the file states it; often a linear address.
