@@ -31,7 +31,7 @@ const NAME_SIZE_INDEX: usize = 11;
 pub(crate) struct Entry<'a> {
     pub name: &'a str,
     pub content: &'a [u8],
-    /// Where its header begins.
+    /// Offset of its header in bytes.
     pub offset_bytes: usize,
 }
 

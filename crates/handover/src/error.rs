@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an image or a record is refused.
+//! Reasons why an image or a record is refused.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use units::ByteSize;
 
 use crate::layout::{Kind, OLDEST_VERSION, VERSION};
 
-/// Why an image cannot replace the running one. Nothing has stopped or changed.
+/// The reason why an image cannot replace the running one. Nothing has stopped or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageError {
     /// No ELF file, or one that is damaged: what.
@@ -25,7 +25,7 @@ pub enum ImageError {
     BadSegment {
         /// Its physical address in the file.
         address: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// Larger than a slot.
@@ -39,7 +39,7 @@ pub enum ImageError {
     BadNote,
     /// Its warm entry is not in its code.
     EntryOutside {
-        /// Where it would be entered.
+        /// Entry address.
         address: u64,
     },
     /// It does not read what this image writes.
@@ -77,7 +77,7 @@ impl fmt::Display for ImageError {
 
 impl core::error::Error for ImageError {}
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// It does not begin as records do.
@@ -109,7 +109,7 @@ pub enum RecordError {
         kind: Kind,
         /// The guest's number.
         guest: u32,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
 }

@@ -44,7 +44,7 @@ impl Image {
         image.check_versions().map(|()| image)
     }
 
-    /// Whether there is a hand-over version that it reads and that is written here.
+    /// Checks that the image reads a hand-over version that is written here.
     ///
     /// # Errors
     /// There is none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one image of Baton passes to the next.
+//! The state that one image of Baton hands over to the next.
 //!
 //! Two images, perhaps of different versions, meet at four places, and all four are described here:
 //!

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CPUs do about errors that they cannot correct.
+//! Reaction of CPUs to errors that they cannot correct.
 
-/// How errors that were not corrected are contained.
+/// Way in which uncorrected errors are contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Not at all.

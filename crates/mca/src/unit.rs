@@ -47,7 +47,7 @@ pub struct Found {
     pub address: Option<u64>,
     /// The memory that it is about, in whole pages, as far as the bank states it.
     pub memory: Option<PhysRange>,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
 }
 
@@ -76,7 +76,7 @@ impl Unit {
         self.banks
     }
 
-    /// How errors are contained.
+    /// Returns the way in which errors are contained.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a machine check ends the host.
+//! Reasons for which a machine check ends the host.
 
 use core::fmt;
 
-/// Why the host cannot go on.
+/// The reason why the host cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// MCi_STATUS.PCC: the CPU's own state may be corrupt.

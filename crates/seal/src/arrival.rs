@@ -11,10 +11,10 @@ use core::fmt;
 use crate::layout::SEAL_BYTES;
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// What a sender states of a file before it sends it.
+/// A sender's statement about a file before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announced<Kind> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its length.
     pub bytes: u64,
@@ -30,12 +30,12 @@ pub struct Arrival<E, Kind> {
     hash: Option<Sha256<E>>,
     /// Of all but the last [`SEAL_BYTES`], once that is there.
     content: Option<Digest>,
-    /// When the last piece came, in whatever unit of time the caller has.
+    /// Time of the last piece, in the caller's unit of time.
     touched: u64,
     patience: u64,
 }
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalError {
     /// The next piece goes beyond the announced end.

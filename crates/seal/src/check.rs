@@ -23,7 +23,7 @@ pub enum Trust<'a> {
     Keys(&'a [PublicKey]),
 }
 
-/// Who vouches for an image that is whole.
+/// Origin of an image that is whole: its signer, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody has signed it.
@@ -59,14 +59,14 @@ impl<E: Compress> Check<E> {
         self.hash.bytes() == self.image_bytes
     }
 
-    /// What was taken comes to this.
+    /// Returns the digest of the bytes so far.
     pub fn digest(self) -> Digest {
         self.hash.finish()
     }
 }
 
 impl Seal {
-    /// Whether an image of this digest is the one that was sealed, whichever CPU has.
+    /// Compares an image's digest, whichever CPU computed it, with the sealed one.
     ///
     /// # Errors
     /// It is another.

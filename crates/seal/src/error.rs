@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an image is not trusted.
+//! Reasons why an image is not trusted.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use crate::key::KeyId;
 use crate::sha256::Digest;
 use crate::version::SEAL_VERSION;
 
-/// Why an image is not trusted.
+/// The reason why an image is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
     /// It has no seal.
@@ -26,26 +26,26 @@ pub enum SealError {
     },
     /// The image is another one than was sealed.
     OtherDigest {
-        /// What the seal states.
+        /// Digest in the seal.
         stated: Digest,
-        /// What the bytes come to.
+        /// Digest of the bytes.
         computed: Digest,
     },
     /// Nobody has signed it, and the host wants one of its keys.
     Unsigned {
-        /// How many keys the host has.
+        /// Number of keys that the host has.
         keys: usize,
     },
     /// Signed by somebody else.
     Untrusted {
-        /// Who.
+        /// The signer's key.
         signer: KeyId,
-        /// How many keys the host has.
+        /// Number of keys that the host has.
         keys: usize,
     },
     /// The signature is not the signer's.
     BadSignature {
-        /// Whose it claims to be.
+        /// The key that the seal claims to be signed by.
         signer: KeyId,
     },
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether an image is whole, and whose it is; and files that arrive in pieces, which must be whole, too ([`Arrival`]).
+//! Checks that an image is whole, and by which key it is signed; and files that arrive in pieces, which must be whole,
+//! too ([`Arrival`]).
 //!
 //! A *seal* stands behind an image in its file ([`layout`]): the image's length and SHA-256, and, where somebody has
 //! signed it, their Ed25519 public key and the signature over both. A host that is given keys takes only images that

@@ -95,7 +95,7 @@ fn what_is_forgotten_is_neither_delivered_nor_waited_for() {
     }
 }
 
-/// What can be done to a control block between two entries.
+/// Change to a control block between two entries.
 #[derive(Clone, Debug)]
 enum Step {
     Deliver(u8),
@@ -122,10 +122,10 @@ fn step() -> impl Strategy<Value = Step> {
 /// A control block, and what is expected of it.
 struct Model {
     control: Control,
-    /// What the next entry delivers.
+    /// The event that the next entry delivers.
     expected: EventInjection,
     is_wanted: bool,
-    /// What the CPU has last seen of the block.
+    /// The fields that the CPU has last read from the block.
     seen: (VirtualInterrupt, Misc1),
 }
 

@@ -207,7 +207,7 @@ pub struct EventInjection {
     pub has_error_code: bool,
     #[bits(19)]
     __: u32,
-    /// Whether there is an event at all.
+    /// True if there is an event.
     pub is_valid: bool,
     /// The error code.
     pub error_code: u32,

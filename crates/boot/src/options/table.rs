@@ -7,13 +7,13 @@ use super::wanted::Options;
 /// One option: everything that parsing, messages and documentation need.
 #[derive(Debug)]
 pub struct OptionSpec {
-    /// What stands before the `=`.
+    /// Name before the `=`.
     pub name: &'static str,
-    /// What may stand behind it, for people.
+    /// Accepted values after it, for people.
     pub accepted: &'static str,
     /// The value that stands for leaving the option out.
     pub default: &'static str,
-    /// What it does.
+    /// Effect, for people.
     pub what: &'static str,
     /// Values that are accepted.
     pub examples: &'static [&'static str],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the readers of several options share: numbers, and the refusal of a value.
+//! Parts that the readers of several options share: numbers, and the refusal of a value.
 
 use core::fmt;
 

@@ -41,7 +41,7 @@ impl Segment {
 
 pub(super) type Read = (ArrayVec<Segment, MAX_SEGMENTS>, NoteState);
 
-/// How far the note has been found.
+/// Progress of the search for the note.
 pub(super) enum NoteState {
     /// There is none in what has been read.
     Missing,

@@ -21,7 +21,7 @@ const FIRST_TRIAL_VERSION: u32 = 1;
 /// it. Images without one, as those of release 0.1.0, count as 0.
 pub const SECURITY_VERSION: u32 = 1;
 
-/// What an image states of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
+/// An image's note about itself. Behind it follow [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
 /// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
 /// later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,7 +46,7 @@ impl Note {
     }
 }
 
-/// What stands behind the note.
+/// The fields behind the note.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
     pub(super) build: ArrayString<BUILD_TEXT_BYTES>,
