@@ -22,7 +22,7 @@ use crate::relatives::{release, tell_relatives};
 use crate::state::State;
 use crate::tsc::Measurement;
 
-/// What a polled CPU does next.
+/// The next action of a polled CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
@@ -66,9 +66,9 @@ pub struct Follower<'a> {
     cell: &'a CpuCell,
     index: u32,
     step: Step,
-    /// What must be added to its clock to get the boot CPU's, where that could not be corrected.
+    /// Ticks to add to its clock to get the boot CPU's, where that could not be corrected.
     clock_offset: i64,
-    /// When it last answered a child, by its own clock.
+    /// Time of its last answer to a child, by its own clock.
     answered_at: Option<u64>,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Where the boot CPU waits for this one's every step, it is woken.
+    /// Reports the step; wakes the boot CPU where that waits for each of this one's steps.
     fn report(&self, station: &mut impl Station) {
         if self.crew.plan().policy == Policy::Serial {
             self.crew.rouse(0, station);

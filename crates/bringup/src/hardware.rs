@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What bring-up needs of the machine. The hypervisor implements it with instructions, `sim` with a model.
+//! The machine as bring-up uses it. The hypervisor implements it with instructions, `sim` with a model.
 
 /// A clock that counts ticks: the time stamp counter.
 pub trait Clock {

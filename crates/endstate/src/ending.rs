@@ -14,7 +14,7 @@ pub struct Ending {
     stopped: SharedSet,
 }
 
-/// What a CPU that has failed is to do.
+/// Role of a CPU that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It is the first: it reports, and ends the host.

@@ -5,7 +5,7 @@
 use crate::ending::Ending;
 use crate::set::CpuSet;
 
-/// What stopping takes of the hardware.
+/// The hardware as stopping uses it.
 pub trait Stopper {
     /// A clock, in ticks.
     fn now(&mut self) -> u64;
@@ -17,7 +17,7 @@ pub trait Stopper {
     fn nmi(&mut self, cpu: u32);
 }
 
-/// How long answers are waited for.
+/// Longest waits for answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Ticks for answers to the interrupt.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub looks: u64,
 }
 
-/// How each of the others was stopped. The three sets are disjoint.
+/// The way in which each of the others was stopped. The three sets are disjoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RollCall {
     /// By the interrupt, or on their own.

@@ -7,7 +7,7 @@ use crate::{Fault, Register, Tables};
 
 /// The whole table.
 pub const MINIMUM_BYTES: u32 = 56;
-/// Where the address is.
+/// Offset of the address in bytes.
 const BASE_ADDRESS: u32 = 40;
 
 /// Takes over what the table states. The timer's registers are always in memory.

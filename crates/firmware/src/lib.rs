@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host's firmware states of the machine: its ACPI tables, read as bytes.
+//! The machine as its firmware describes it: ACPI tables, read as bytes.
 //!
 //! A hypervisor wants few facts from ACPI (which CPUs, where the interrupt controllers and timers are, how to
 //! reset and power off) and wants them early, before it has a heap or a second stack. So the tables are read as data:

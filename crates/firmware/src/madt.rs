@@ -7,7 +7,7 @@
 use crate::table::{Signature, Table};
 use crate::{Cpu, Fault, IoApic, Override, Tables};
 
-/// Where the entries begin.
+/// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 44;
 /// From this revision on (ACPI 6.3) a flag states that a CPU can be enabled later; it was reserved before.
 const ONLINE_CAPABLE_SINCE: u8 = 5;

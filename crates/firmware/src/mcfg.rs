@@ -4,7 +4,7 @@
 use crate::table::{Signature, Table};
 use crate::{Ecam, Fault, Tables};
 
-/// Where the entries begin.
+/// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 44;
 const ENTRY_BYTES: u32 = 16;
 /// Configuration space of one bus: 32 devices of 8 functions of 4 KiB.

@@ -4,7 +4,7 @@
 use crate::table::{self, HEADER_BYTES, Signature, Table};
 use crate::{Error, Fault, MAX_TABLES, PhysicalMemory, Problem, Tables};
 
-/// What a root pointer begins with, always on a 16-byte boundary.
+/// Signature of a root pointer, always on a 16-byte boundary.
 const MAGIC: [u8; 8] = *b"RSD PTR ";
 /// Bytes that the first checksum covers, and all of an ACPI 1.0 root pointer.
 const FIRST_BYTES: u32 = 20;
@@ -12,7 +12,7 @@ const FIRST_BYTES: u32 = 20;
 const FULL_BYTES: u32 = 36;
 /// Bytes of the largest root pointer believed; later revisions may grow beyond [`FULL_BYTES`].
 const MAX_POINTER_BYTES: u32 = 256;
-/// Where the BIOS keeps the segment of its extended data area.
+/// Address at which the BIOS keeps the segment of its extended data area.
 const EBDA_SEGMENT: u64 = 0x40e;
 /// Bytes of the extended data area that are searched.
 const EBDA_BYTES: u64 = 1024;

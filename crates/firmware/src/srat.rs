@@ -7,7 +7,7 @@
 use crate::table::{Signature, Table};
 use crate::{Fault, MemoryAffinity, Tables};
 
-/// Where the entries begin.
+/// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 48;
 /// Bytes of the largest entry that is read.
 const ENTRY_BYTES: usize = 40;

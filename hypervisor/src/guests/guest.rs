@@ -84,11 +84,11 @@ pub struct Guest {
 /// The state of a guest, since when and why.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// What.
+    /// The state.
     pub state: VmState,
     /// Since when, in nanoseconds of the host's time.
     pub since_ns: u64,
-    /// Why, where there is more to report.
+    /// The reason, where there is more to report.
     pub reason: Option<String>,
 }
 

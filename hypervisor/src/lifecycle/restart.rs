@@ -64,7 +64,7 @@ pub struct Preparation {
 
 /// A restart that there cannot be; nothing has changed.
 pub struct Refused {
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
     /// The file that was to replace the image.
     pub source: Option<Source>,

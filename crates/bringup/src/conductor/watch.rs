@@ -16,7 +16,7 @@ use crate::state::{Phase, State};
 /// others have just written.
 const LOOKS: usize = 64;
 
-/// What is known about a CPU that is waited for.
+/// Last observation of a CPU that is waited for.
 #[derive(Clone, Copy)]
 struct Seen {
     awaited: Phase,
@@ -33,7 +33,7 @@ pub(super) struct Watch<'a> {
     newcomers: u32,
     dead: u32,
     next: usize,
-    /// When the next sample of those that are silent is due.
+    /// Time of the next sample of those that are silent.
     next_poll: u64,
     /// Settled CPUs seen in a row.
     final_clocks_in_a_row: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of the switch pages' pages is what.
+//! Layout of the switch pages: the use of each page.
 
 use ::update::trial::TAKEOVER_PAGE;
 use units::PAGE_BYTES;

@@ -48,7 +48,7 @@ pub struct Exception {
     pub vector: u8,
     /// Its error code; 0 where there is none.
     pub error_code: u64,
-    /// Where.
+    /// Its RIP.
     pub rip: u64,
     /// CR2.
     pub fault_address: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's machine is made of: the CPU that it sees, its clock, its performance counters.
+//! Configuration of a guest's machine: the CPU that it sees, its clock, its performance counters.
 
 use alloc::format;
 use alloc::string::String;

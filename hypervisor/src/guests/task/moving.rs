@@ -14,7 +14,7 @@ use super::Task;
 use crate::arch::cpu;
 
 impl Task {
-    /// Whose its block is.
+    /// Returns the owner of its block.
     pub fn owner(&self) -> Owner {
         Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
     }
@@ -55,8 +55,8 @@ impl Task {
         Ok(())
     }
 
-    /// Whether it would go on with what was saved: it is saved once more, into `scratch`, and compared. What the moment
-    /// decides is left out: its share of the CPU, and what its performance counters have counted.
+    /// Checks that it would go on with the saved state: it is saved once more, into `scratch`, and compared. State that
+    /// the moment decides is left out: its share of the CPU, and the counts of its performance counters.
     ///
     /// # Errors
     /// What is different.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why CPUs do not go on in the new image: the first problem, in words.
+//! The reason why CPUs do not go on in the new image: the first problem, as text.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -22,7 +22,7 @@ pub static EARLY: Once<Ring<'static>> = Once::new();
 /// A ring in frames.
 pub struct Placed {
     pub ring: Ring<'static>,
-    /// Where it is in physical memory.
+    /// Its physical range.
     pub range: PhysRange,
 }
 
@@ -40,7 +40,7 @@ pub fn clock() -> Clock {
     Clock { origin: timer::origin(), hz: timer::tsc_hz() }
 }
 
-/// How many CPUs may have a ring.
+/// Returns the greatest number of CPUs that may have a ring.
 pub fn count() -> usize {
     cpu_local::count() as usize
 }
