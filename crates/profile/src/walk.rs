@@ -34,7 +34,7 @@ fn is_link(at: u64, stack: &Range<u64>) -> bool {
     at.is_multiple_of(8) && stack.contains(&at) && stack.end - at >= LINK_BYTES
 }
 
-/// Where code was interrupted.
+/// Point at which code was interrupted.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupted<'a> {
     /// The address of the next instruction.

@@ -43,7 +43,7 @@ impl fmt::Display for TooSmall {
 
 impl core::error::Error for TooSmall {}
 
-/// Why another image's memory cannot be gone on with.
+/// The reason why another image's memory cannot be gone on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdoptError {
     /// It does not begin as a ring does.

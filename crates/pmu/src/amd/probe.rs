@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a CPU's counters do what CPUID promises: emulators and hypervisors below promise what they do not
-//! have.
+//! Test of a CPU's counters against CPUID: emulators and hypervisors below promise counters that they do not have.
 
 use super::description::{CYCLES, Description, GUEST_ONLY, HOST_ONLY};
 use super::number::GLOBAL_CONTROL;

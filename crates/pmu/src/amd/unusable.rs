@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why counters are not used.
+//! Reasons why counters are not used.
 
 use core::fmt;
 
-/// Why counters are not used.
+/// The reason why counters are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// It is nobody's CPU of whom this is known.
