@@ -32,7 +32,7 @@ pub(super) struct HostSetup {
     pub build: Build,
     /// The image in the bundle, for restarts and updates.
     pub image: Image,
-    /// Which one that is where it is the usual one.
+    /// The build that it is where it is the usual one.
     pub next_build: Build,
     /// The hypervisor's command line.
     pub options: String,

@@ -35,7 +35,7 @@ const INSTRUCTIONS: &str = "instructions";
 /// Updates of a real-time host, and of one whose instructions are counted.
 const UPDATES: usize = 100;
 const COUNTED_UPDATES: usize = 3;
-/// How often each way to fail is tried.
+/// Number of times that each way to fail is tried.
 const FAILURES: usize = 3;
 
 pub(super) static BENCH: Bench = Bench {
@@ -66,9 +66,9 @@ struct Blackouts {
     stated: Vec<f64>,
     /// As the guest sees them.
     seen: Vec<f64>,
-    /// How long the guest was away just before, without an update.
+    /// The guest's pause just before, without an update.
     rest: Vec<f64>,
-    /// How many updates were refused because a CPU waited too long.
+    /// Number of updates that were refused because a CPU waited too long.
     refused: usize,
 }
 

@@ -13,9 +13,9 @@ use wire::{EventKind, Refusal, RequestBody, UploadKind, VmInfo, VmState};
 
 use crate::transcript::Transcript;
 
-/// How long one boot may take from its start to the end of its test.
+/// Longest time for one boot from its start to the end of its test.
 pub const BOOT_LIMIT: Duration = Duration::from_secs(120);
-/// How often a state is asked for that is waited for.
+/// Interval at which a state is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running host. Dropping it ends the emulator.
@@ -23,7 +23,7 @@ pub struct Host {
     lab: Lab,
     /// All output so far.
     pub seen: Transcript,
-    /// Where the next [`Self::guest_says`] begins to look, by guest.
+    /// Start of the next [`Self::guest_says`], by guest.
     read: BTreeMap<String, usize>,
     /// Events that [`Self::event`] has found already.
     found: Vec<usize>,

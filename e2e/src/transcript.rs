@@ -18,13 +18,13 @@ const CONSOLE_LINES: usize = 15;
 pub struct Transcript {
     /// The host's log.
     pub host: Vec<String>,
-    /// What the emulator and the broker reported.
+    /// Messages of the emulator and the broker.
     pub notes: Vec<String>,
     /// Every event, in order.
     pub events: Vec<EventKind>,
     /// The host has answered.
     pub is_ready: bool,
-    /// How the machine ended.
+    /// The machine's end.
     pub ending: Option<Ending>,
     consoles: BTreeMap<String, Vec<u8>>,
 }

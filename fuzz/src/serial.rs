@@ -15,7 +15,7 @@ struct Liar<'a> {
     has_clock: bool,
     since_poll: usize,
     depth: usize,
-    /// What the scratch register keeps, if there is one.
+    /// Value of the scratch register, if there is one.
     scratch: Option<u8>,
 }
 

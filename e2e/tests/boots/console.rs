@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[
 const LINES: usize = 3600;
 /// Records of something else that may be lost with them at most, such as that a guest has started.
 const OTHERS: usize = 8;
-/// How its lines end.
+/// Ends of its lines.
 const ENDS: [&str; 6] = [
     "logical blocks: 1 GiB.",
     "mode sense: 73 00 10 08.",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who owns which memory: every policy, machines of many sizes and shapes, what guests leave behind.
+//! Ownership of memory: every policy, machines of many sizes and shapes, memory that guests leave behind.
 
 use std::ffi::OsString;
 use std::fs;
@@ -47,7 +47,7 @@ fn the_boot_stack_is_given_back() -> Result<()> {
     Ok(())
 }
 
-/// What is written of frames on a machine of 1 GiB, in bytes.
+/// Bytes written to frame records on a machine of 1 GiB.
 #[derive(Debug)]
 struct Written {
     at_boot: u64,

@@ -36,7 +36,7 @@ pub const GDB_RULES: &[Rule] = &[
 
 const A: &str = "a";
 const B: &str = "b";
-/// How long busy guests are watched; `bench guest-panic --minutes 60` watches them for an hour.
+/// Time for which busy guests are watched; `bench guest-panic --minutes 60` watches them for an hour.
 const BUSY_TIME: Duration = Duration::from_secs(10);
 const LONG_BUSY_TIME: Duration = Duration::from_secs(60);
 

@@ -82,7 +82,7 @@ fn two_guests_start_again(emulator: Emulator) -> Result<()> {
     host.powers_off()
 }
 
-/// How many restarts in a row, and how many in the long suite.
+/// Number of restarts in a row, and in the long suite.
 const RESTARTS: u64 = 8;
 const LONG_RESTARTS: u64 = 200;
 

@@ -215,7 +215,7 @@ fn guests_go_on(emulator: Emulator) -> Result<()> {
     host.powers_off()
 }
 
-/// How many updates in a row, and how many in the long suite.
+/// Number of updates in a row, and in the long suite.
 const UPDATES: u64 = 10;
 const LONG_UPDATES: u64 = 1000;
 
@@ -371,7 +371,7 @@ fn the_image_and_the_test_image_replace_each_other() -> Result<()> {
     host.powers_off()
 }
 
-/// What another image calls itself.
+/// Version that another image gives itself.
 const OTHER_VERSION: &str = "9.9.9";
 
 /// The image, which states in its note that it is of this version.

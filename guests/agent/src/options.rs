@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel command line asks of the agent: `agent=TASK,TASK,…`, each done in turn.
+//! The agent's tasks by the kernel command line: `agent=TASK,TASK,…`, each done in turn.
 //!
 //! | task | what happens |
 //! |---|---|
@@ -50,7 +50,7 @@ pub enum Task {
     Heartbeat {
         /// Time between lines.
         period: Duration,
-        /// How many; `None` is for ever.
+        /// Number of repetitions; `None` is for ever.
         count: Option<u64>,
     },
     /// Keep all CPUs busy with each other.

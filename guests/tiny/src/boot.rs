@@ -114,11 +114,11 @@ unsafe extern "C" {
     pub static mut tiny_page_pointers: [u64; 512];
     /// The tables below that one: entry N maps the 2 MiB at N × 2 MiB.
     pub static mut tiny_page_directories: [u64; 2048];
-    /// Where the linker script ends the program, its stack and tables included.
+    /// End of the program by the linker script, its stack and tables included.
     static tiny_image_end: u8;
 }
 
-/// Where the loader's information is.
+/// Address of the loader's information.
 static INFORMATION: AtomicU32 = AtomicU32::new(0);
 
 /// Keeps the address of the loader's information, before anybody asks for what is in it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens amid an update that has nothing to do with the new image: clients die, guests panic.
+//! Events amid an update that the new image has no part in: clients die, guests panic.
 
 use std::fs;
 use std::time::Duration;
@@ -25,7 +25,8 @@ pub const RULES: &[Rule] = &[
     ("a_guest_that_panics_at_any_moment_of_an_update_is_not_lost", guests_panic),
 ];
 
-/// When a client dies, in milliseconds after it has asked; and by a line of the host's, once that has been reported.
+/// Moments at which a client dies, in milliseconds after its request; and by a line of the host's, once that has been
+/// reported.
 const MOMENTS: &[Moment] = &[
     Moment::Said("whole ("),
     Moment::Later(100),

@@ -154,7 +154,7 @@ fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     Ok(())
 }
 
-/// How many rounds through all fault points until an NMI has come at each of them: as a rule one.
+/// Most rounds through all fault points until an NMI has come at each of them: as a rule one.
 const ROUNDS: usize = 5;
 
 /// The last CPU comes back at once, and brings the others back by an NMI each 500 us, while they wait at one point of

@@ -82,7 +82,7 @@ fn complaints(host: &Host) -> Vec<String> {
 }
 
 const BUSY: &str = "busy";
-/// What Linux counts stolen time in, and when it looks.
+/// Linux's unit of stolen time, and the interval at which it reads it.
 const TICK_MS: u64 = 10;
 
 /// A guest whose one CPU always wants to run, with a shell.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether registers hold what they should.
+//! Check that registers hold their values.
 
 use crate::state::State;
 use crate::wrong::Wrong;
