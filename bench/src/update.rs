@@ -3,7 +3,7 @@
 //!
 //! | variant | what |
 //! |---|---|
-//! | `2 CPUs` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and as the host states it |
+//! | `2 CPUs` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and by its report |
 //! | `icount, …` | in instructions, which repeat: from the first CPU that leaves its guests to the last one back |
 //! | `rolled back` | from the order to leave the guests to the last CPU back, when the new image fails |
 //! | `linux to linux` | what a host of stock Linux takes for kexec, at least: no guest and no state |

@@ -146,7 +146,7 @@ pub enum Command {
     Timeline(TimelineArgs),
     /// Describe a running host
     Info {
-        /// How it stands to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
+        /// Its exposure to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
         /// it
         #[arg(long)]
         vulnerabilities: bool,

@@ -118,7 +118,7 @@ fn resume(client: &mut Client, name: &str) -> Result<()> {
     }
 }
 
-/// A file that is not whole yet, under a name that states this. Dropped before it is complete, it is removed.
+/// A file that is not whole yet, under a name that says so. Dropped before it is complete, it is removed.
 struct Partial {
     path: PathBuf,
 }

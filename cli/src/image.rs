@@ -26,7 +26,7 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 pub struct Description {
     /// Its version.
     pub version: String,
-    /// Its build; empty if it states none.
+    /// Its build; empty if it gives none.
     pub build: String,
     /// Bytes of the file, without the seal.
     pub file_bytes: u64,
@@ -40,7 +40,7 @@ pub struct Description {
     pub formats: Vec<HandOver>,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
-    /// Its security version; 0 where it states none.
+    /// Its security version; 0 where it gives none.
     pub security_version: u32,
     /// The key that has signed it.
     pub signer: Option<String>,
@@ -92,7 +92,7 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The file's image with a new seal, signed where there is a key. An image that is not what its seal states is refused:
+/// The file's image with a new seal, signed where there is a key. An image that differs from its seal is refused:
 /// a signature would vouch for bytes that somebody or something has changed.
 pub fn seal_new(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     if let Ok((image, seal)) = Seal::split(file) {

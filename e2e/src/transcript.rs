@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything a host and its guests have reported.
+//! All output of a host and its guests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ const HOST_LINES: usize = 40;
 /// Lines shown of a guest's console.
 const CONSOLE_LINES: usize = 15;
 
-/// Everything a host and its guests have reported so far.
+/// All output of a host and its guests so far.
 #[derive(Debug, Default)]
 pub struct Transcript {
     /// The host's log.

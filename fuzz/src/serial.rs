@@ -57,7 +57,8 @@ impl Hardware for Liar<'_> {
     }
 }
 
-/// Whatever a UART states, finding it out, sending and receiving end, and no byte is written that it has no room for.
+/// Whatever a UART's registers read as, probing, sending and receiving end, and no byte is written that it has no room
+/// for.
 pub fn uart(data: &[u8]) {
     let mut input = Input(data);
     let (policy, has_clock) = (input.choose(&[Policy::Byte, Policy::Fifo]), input.bool());

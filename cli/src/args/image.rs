@@ -36,7 +36,7 @@ pub enum ImageCommand {
         /// Where to write it [default: the image's own file]
         #[arg(short, long)]
         output: Option<PathBuf>,
-        /// Sign the image even if it is not what its seal states
+        /// Sign the image even if it differs from its seal
         #[arg(long)]
         reseal: bool,
     },

@@ -151,7 +151,7 @@ impl BootInfo {
     }
 
     pub(crate) fn note(&mut self, note: Note) {
-        // Bounded on purpose: what comes after the first 16 states nothing new.
+        // Bounded on purpose: what comes after the first 16 says nothing new.
         let _ = self.notes.try_push(note);
     }
 }

@@ -3,7 +3,7 @@
 //! that the CPU itself can wait as it likes, and a model can step thousands of them.
 //!
 //! A CPU that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
-//! states this and looks once more; the CPU that changes what it waits for checks whether it sleeps, and wakes it. What
+//! says so and looks once more; the CPU that changes what it waits for checks whether it sleeps, and wakes it. What
 //! changes is: a permission, the partner's answer, and where parent and children stand.
 //!
 //! ```text
@@ -82,7 +82,7 @@ impl<'a> Follower<'a> {
         let cell = crew.cell(index).filter(|_| index != 0).ok_or(Refused::Unknown)?;
         let broadcast_at = crew.broadcast_at();
         if crew.plan().is_broadcast() && broadcast_at != 0 {
-            // Nobody kicked this one by name. If it has been given up meanwhile, the next step states this.
+            // Nobody kicked this one by name. If it has been given up meanwhile, the next step says so.
             cell.kick(broadcast_at);
         }
         cell.advance(State::Kicked, State::Alive, station.now()).map_err(Refused::NotExpected)?;
@@ -129,7 +129,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Nothing is to be done until somebody states this.
+    /// Nothing is to be done until somebody says so.
     fn nap(&self, station: &mut impl Station) -> Next {
         Next::Sleep { until: station.now().wrapping_add(self.crew.plan().limits.answer) }
     }

@@ -208,7 +208,7 @@ impl ParkSlot {
     /// Checks that the CPU with this identifier waits here, or is on its way from here.
     ///
     /// # Errors
-    /// [`SlotError`], which states what is wrong with the slot.
+    /// [`SlotError`], which says what is wrong with the slot.
     pub fn adopt(&self, apic_id: u32) -> Result<(), SlotError> {
         let state = self.state.load(Ordering::Acquire);
         let magic = self.magic.load(Ordering::Relaxed);

@@ -26,7 +26,7 @@ const FILE_SIZE_INDEX: usize = 6;
 /// The name's length, among the numbers.
 const NAME_SIZE_INDEX: usize = 11;
 
-/// One entry as the archive states it.
+/// One entry of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub name: &'a str,

@@ -15,7 +15,7 @@ pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
 pub const MANIFEST_VERSION: u16 = 5;
 
-/// Oldest version that is written and read: that of release 0.1.0. A manifest that states nothing newer is written in
+/// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// it, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
@@ -96,7 +96,7 @@ impl Manifest {
         self
     }
 
-    /// The oldest version that states all that this manifest states.
+    /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
         if self.added() == Added::default() { OLDEST_MANIFEST_VERSION } else { MANIFEST_VERSION }
     }
@@ -173,7 +173,7 @@ pub enum OnPanic {
     Stop,
     /// It starts again.
     Reset,
-    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator states how it goes
+    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes
     /// on.
     Dump,
     /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is

@@ -19,7 +19,7 @@ pub struct Ending {
 pub enum Role {
     /// It is the first: it reports, and ends the host.
     Owner,
-    /// It is the owner, and has failed again on the way: [`crate::Descent`] states what is left to do.
+    /// It is the owner, and has failed again on the way: [`crate::Descent`] says what is left to do.
     Again,
     /// Another one owns the end: it goes quiet, and the owner names it.
     Bystander {

@@ -39,7 +39,7 @@ pub struct RollCall {
     pub silent: CpuSet,
 }
 
-/// Stops `others` and waits for their answers ([`Ending::has_stopped`]), at most as long as `limits` states.
+/// Stops `others` and waits for their answers ([`Ending::has_stopped`]), at most as long as `limits` says.
 pub fn stop_others(ending: &Ending, others: CpuSet, stopper: &mut impl Stopper, limits: Limits) -> RollCall {
     let running = others.without(&ending.stopped());
     running.iter().for_each(|cpu| stopper.interrupt(cpu));

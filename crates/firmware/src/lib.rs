@@ -64,7 +64,7 @@ pub use tables::{Cpu, Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer,
 
 use table::Table;
 
-/// Fills `tables` with what the firmware states, beginning from a clean slate.
+/// Clears `tables` and fills it with the content of the firmware's tables.
 ///
 /// `rsdp` is the root pointer's physical address where the boot protocol gives one (PVH does). Without it, or where it
 /// is no valid root pointer, the areas of the PC are [searched](root::find).

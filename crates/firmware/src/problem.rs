@@ -65,14 +65,14 @@ pub enum Fault {
         /// Its address.
         address: u64,
     },
-    /// The table states it is shorter than what every one of its kind has.
+    /// The table's length is below the least for its kind.
     TooShort {
         /// Its length.
         bytes: u32,
         /// The least for its kind.
         needed: u32,
     },
-    /// The table states it is longer than is believed.
+    /// The table's length is above the most that is read.
     TooLong {
         /// Its length.
         bytes: u32,
@@ -96,7 +96,7 @@ pub enum Fault {
         /// Number of entries.
         count: u32,
     },
-    /// An entry runs past the table's end, or is too short for what it reports it is.
+    /// An entry runs past the table's end, or is too short for its type.
     TruncatedEntry {
         /// Offset in bytes.
         offset: u32,

@@ -182,7 +182,7 @@ pub struct Cpu {
     pub enabled: bool,
     /// It is not enabled, but the machine can enable it while running.
     pub online_capable: bool,
-    /// Its NUMA node; 0 where firmware reports of none.
+    /// Its NUMA node; 0 where firmware names none.
     pub node: u8,
 }
 

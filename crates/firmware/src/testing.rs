@@ -43,7 +43,7 @@ impl Machine {
         self.pieces.insert(RSDP, rsdp(2, 0, ROOT));
     }
 
-    /// Returns what [`discover`] states of it, by searching.
+    /// Returns the result of [`discover`], by searching.
     pub fn discover(&self) -> Result<Box<Tables>, Error> {
         self.discover_at(None)
     }

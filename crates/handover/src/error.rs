@@ -93,7 +93,7 @@ pub enum RecordError {
         /// The section's kind.
         kind: u32,
     },
-    /// The sections do not add up to what the header states.
+    /// The sections do not add up to the length in the header.
     BadCount,
     /// A section that this reader must know, and does not.
     UnknownSection(u32),
@@ -103,9 +103,9 @@ pub enum RecordError {
     Missing(Kind),
     /// Its content is impossible.
     BadSection(Kind),
-    /// A guest, its memory or a block states what cannot be.
+    /// A guest, its memory or a block has an impossible value.
     BadGuest {
-        /// The section that states this.
+        /// Its section.
         kind: Kind,
         /// The guest's number.
         guest: u32,

@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns what must hold whatever the rest states.
+    /// Checks the conditions that hold whatever the rest of the record.
     fn check(self) -> Result<Self, RecordError> {
         let slot = range(self.host.slot_start.get(), self.host.slot_bytes.get());
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));

@@ -11,6 +11,6 @@ pub enum Recovery {
         /// An error that was not recorded is as harmless as the one that was.
         survives_overflow: bool,
     },
-    /// Intel (MCG_CAP.MCG_SER_P): the status states what is to be done.
+    /// Intel (MCG_CAP.MCG_SER_P): the status says what is to be done.
     Flags,
 }

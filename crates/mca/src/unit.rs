@@ -45,7 +45,7 @@ pub struct Found {
     pub status: Status,
     /// Its address register, where that is valid; not of every bank is it a physical address.
     pub address: Option<u64>,
-    /// The memory that it is about, in whole pages, as far as the bank states it.
+    /// The memory that it is about, in whole pages, as far as the bank names it.
     pub memory: Option<PhysRange>,
     /// Its severity.
     pub severity: Severity,

@@ -43,7 +43,7 @@ pub trait Format {
     /// The entry at `level` (1 to 3) that maps a page at `frame`.
     fn page(frame: PhysAddr, flags: Flags, level: u8) -> u64;
 
-    /// Returns what an entry at `level` states.
+    /// Decodes an entry at `level`.
     fn decode(entry: u64, level: u8) -> Entry;
 
     /// The full address whose low 48 bits are `low`; an address for which this is not the identity is refused.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One function: what its header states (PCI Local Bus 3.0, chapter 6).
+//! One function: the content of its header (PCI Local Bus 3.0, chapter 6).
 
 use arrayvec::ArrayVec;
 

@@ -2,7 +2,7 @@
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
 //! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is reported to the
-//! bank, what is not is left out. Its time is the time that it has run: the caller states how long that is at each
+//! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each
 //! call, in ticks.
 
 mod amd;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!          ask            begin            (halts)
-//! Stays ────────► Asked ─────────► Going ──────────► its state states that it is offline; `forget`
+//! Stays ────────► Asked ─────────► Going ──────────► its state says that it is offline; `forget`
 //!   ▲               │ │ refuse       │ refuse
 //!   │   withdraw    │ ▼              ▼
 //!   └───────────────┘ Refused(why) ◄─┘

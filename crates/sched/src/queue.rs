@@ -129,7 +129,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Takes an entity out, whatever it does, and states where its time went. If it was running, pick next.
+    /// Takes an entity out, whatever it does, and says where its time went. If it was running, pick next.
     pub fn remove(&mut self, slot: usize, now: Ticks) -> Option<Times> {
         self.block(slot, now);
         let entity = self.entities.get_mut(slot)?.take()?;

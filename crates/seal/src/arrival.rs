@@ -2,7 +2,7 @@
 //! A file that arrives in pieces, over a line that may lose or repeat some.
 //!
 //! The sender names length and SHA-256 first. Pieces are taken in order; one that is there already, or that lies beyond
-//! the next, is passed over, and the sender reported where to go on: so it may send several before it hears of the
+//! the next, is passed over, and the sender learns where to go on: so it may send several before it hears of the
 //! first, and a client that comes back after a break finds what is there. The digest is computed as the bytes come,
 //! never over all of them at once.
 
@@ -61,7 +61,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
     }
 
-    /// Returns what was reported of it.
+    /// Returns the sender's statement about it.
     pub fn announced(&self) -> Announced<Kind> {
         self.announced
     }

@@ -6,7 +6,7 @@ use crate::key::PublicKey;
 use crate::layout::{Seal, SealedKind};
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// An image that is being hashed. The caller that steps it states where its bytes are, and how many may be taken at a
+/// An image that is being hashed. The caller that steps it says where its bytes are, and how many may be taken at a
 /// time.
 #[derive(Clone, Debug)]
 pub struct Check<E> {

@@ -19,7 +19,7 @@ pub enum SealError {
     Malformed(&'static str),
     /// The image is longer or shorter than its seal states.
     OtherLength {
-        /// Bytes as the seal states.
+        /// Bytes by the seal.
         stated_bytes: u64,
         /// Bytes that are there.
         present_bytes: u64,

@@ -27,7 +27,7 @@ pub struct Downgrade {
 
 impl Floor {
     /// The floor of a host whose image has the security version `own`. `allow_downgrade` is what
-    /// `[trust] allow_downgrade` states; where it states nothing, a host without keys permits a downgrade, and one with
+    /// `[trust] allow_downgrade` states; where it says nothing, a host without keys permits a downgrade, and one with
     /// keys does not.
     pub fn new(own: u32, allow_downgrade: Option<bool>, has_keys: bool) -> Self {
         Self { own, permits_downgrade: allow_downgrade.unwrap_or(!has_keys) }

@@ -121,7 +121,7 @@ impl Seal {
         Ok((image, seal))
     }
 
-    /// Returns what the image comes to, as the seal states.
+    /// Returns the image's digest in the seal.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The same check is made in the tool (`baton image verify`), when a host stages an image, and, with
-//! [`Verify::Sha256`], once more while guests stand still: [`Verify`] states when. SHA-256's rounds are behind
+//! [`Verify::Sha256`], once more while guests stand still: [`Verify`] says when. SHA-256's rounds are behind
 //! [`Compress`], so that a host that has instructions for them brings them along; [`Portable`] always works. The rest
 //! of SHA-256 is written once, here.
 //!

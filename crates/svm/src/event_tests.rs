@@ -17,7 +17,7 @@ fn interrupt(vector: u8) -> EventInjection {
     EventInjection::new().with_is_valid(true).with_kind(event_type::INTERRUPT).with_vector(vector)
 }
 
-/// The guest leaves without having executed anything but, if `info` states this, half a delivery.
+/// The guest leaves without having executed anything but, if `info` says so, half a delivery.
 fn leave(control: &mut Control, info: EventInjection) {
     control.exit_interrupt_info = info;
     control.clean = Clean::all();

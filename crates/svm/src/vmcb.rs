@@ -14,7 +14,7 @@ use crate::intercept::{Misc1, Misc2};
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(4096))]
 pub struct Vmcb {
-    /// Offset 000h: what the monitor asks for and is reported.
+    /// Offset 000h: the control area, with the host's settings and the CPU's exit information.
     pub control: Control,
     /// Offset 400h: the guest's state.
     pub save: Save,

@@ -155,7 +155,7 @@ fn set_up(hardware: &mut impl Hardware, rate: Rate) -> FifoDepth {
 /// Sends as many bytes as the FIFO should hold to ourselves: what comes back is what it holds. One byte goes first, to
 /// keep the shift register busy, which would take another; where giving takes longer than a byte does on the wire,
 /// those that left meanwhile made room for as many, and do not count. A UART that loops nothing back is believed. Also
-/// states whether bytes take the wire's time.
+/// says whether bytes take the wire's time.
 fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoDepth, bool) {
     let mut bytes = [0; MAX_DEPTH];
     let bytes = &mut bytes[..claimed.bytes()];

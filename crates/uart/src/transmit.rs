@@ -92,7 +92,7 @@ impl<H: Hardware> Uart<H> {
         self.offer_within(bytes, Patience::USUAL)
     }
 
-    /// Sends `bytes`, waiting for room at most as long as `patience` states. Returns how many it took: fewer than all
+    /// Sends `bytes`, waiting for room at most as long as `patience` says. Returns how many it took: fewer than all
     /// only if it is absent or dropped; those are counted.
     pub fn send(&mut self, bytes: &[u8], patience: Patience) -> usize {
         let mut sent = 0;

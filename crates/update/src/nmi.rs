@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NMIs that the update sends, as their handler reports them from others. An NMI has no sender: it may be the update's
-//! for as long as one that was sent can be on its way.
+//! NMIs that the update sends, and how their handler distinguishes them from others. An NMI has no sender: it may be
+//! the update's for as long as one that was sent can be on its way.
 //!
 //! The watchdog (`bringup::watchdog`) ends the new image's time on the leader where no other CPU can. Its NMI may come
 //! right before the CPU is lent: it is claimed then, and an image that hangs would have the CPU for ever. So each NMI

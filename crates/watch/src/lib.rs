@@ -3,7 +3,7 @@
 //!
 //! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a
 //! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a CPU
-//! that others could use, and states nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
+//! that others could use, and says nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
 //! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text

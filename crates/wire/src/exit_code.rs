@@ -14,7 +14,7 @@ pub const DEBUG_EXIT_PORT: u16 = 0xf4;
 pub enum ExitCode {
     /// Everything asked of it was done.
     Success = 0x10,
-    /// It could not do what was asked (a guest failed, the bundle is bad); the log reports why.
+    /// It could not do what was asked (a guest failed, the bundle is bad); the log has the reason.
     Failed = 0x11,
     /// It panicked; the log shows where.
     Panicked = 0x12,

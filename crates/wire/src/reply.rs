@@ -164,7 +164,7 @@ pub enum RefusalCode {
     Invalid,
     /// There is not enough of something (memory, CPUs).
     Exhausted,
-    /// The host could not do it; the log reports more.
+    /// The host could not do it; the log has more.
     Failed,
     /// The connection itself is in error (a broken frame, another version).
     Protocol,

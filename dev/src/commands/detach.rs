@@ -36,7 +36,7 @@ pub(super) fn run(args: &UpArgs) -> Result<u8> {
     let mut child = spawn(&log)?;
     match wait_for_answer(name, &mut child) {
         Ok(()) => {
-            println!("host {name:?} runs in the background; what it says goes to {}", log.display());
+            println!("host {name:?} runs in the background; its output goes to {}", log.display());
             Ok(DONE)
         }
         Err(error) => {

@@ -67,7 +67,7 @@ fn key(number: u8) -> SecretKey {
     SecretKey::from_seed([number; 32])
 }
 
-/// Restarts, and returns what the new image states of it.
+/// Restarts, and returns the new image's report.
 fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, body) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),
@@ -143,7 +143,7 @@ fn ends(policy: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// Returns where the self-test reports that it writes.
+/// Returns the address to which the self-test writes, by its report.
 fn stray_address(host: &Host) -> Result<String> {
     let word = "a stray write to the staged image at ";
     let found = host.seen.host.iter().find_map(|line| line.split_once(word));

@@ -295,7 +295,7 @@ fn gdb_finds_what_a_held_guest_maps() -> Result<()> {
     // Its loop is a PAUSE and a jump back to it.
     let is_loop = ["pause", "jmp"].iter().any(|instruction| said.contains(instruction));
     ensure!(is_loop && !said.contains("Cannot access"), "gdb does not find its loop:\n{said}");
-    // A guest that is held stays held until somebody states how it goes on.
+    // A guest that is held stays held until somebody says how it goes on.
     host.state(A, VmState::Hung)?;
     host.beats(B, 3)?;
     host.seen.no_heartbeat_is_missing(B)?;

@@ -47,7 +47,7 @@ pub const X2APIC_RULES: &[Rule] =
 const A: &str = "a";
 const B: &str = "b";
 
-/// Restarts, and returns what the new image states of it.
+/// Restarts, and returns the new image's report.
 fn restart(host: &mut Host) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),

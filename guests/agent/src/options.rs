@@ -14,7 +14,7 @@
 //! | `heartbeat:MS[:COUNT]` | a numbered line every so many milliseconds, COUNT times or for ever |
 //! | `stress:MS` | every CPU computes, interrupts the others, and wakes its neighbour, for so long |
 //! | `replug:TIMES` | every CPU but the first is taken offline and online, so many times, while others compute |
-//! | `steal` | states how long the machine's CPUs were others' |
+//! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `wait` | nothing, for ever |
 //!

@@ -31,7 +31,7 @@ struct Counts {
     wrong: AtomicU64,
 }
 
-/// Stresses every CPU for so long, and states what came of it.
+/// Stresses every CPU for so long, and says what came of it.
 pub fn run(time: Duration) {
     let cpus = match cpus() {
         Ok(cpus) => cpus,

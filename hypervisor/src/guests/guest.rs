@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: what the bundle states of each, what it does now, and the way its CPU and the control
+//! The guests of this host: the bundle's entry for each, its present state, and the way its CPU and the control
 //! channel reach each other.
 //!
 //! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the

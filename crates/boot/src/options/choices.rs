@@ -171,7 +171,7 @@ impl UpdateLimit {
 /// Guests that start with the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestStart {
-    /// Those that the bundle states should.
+    /// Those that the bundle marks for it.
     Auto,
     /// None: the operator starts them.
     None,

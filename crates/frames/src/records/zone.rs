@@ -60,7 +60,7 @@ pub struct Zone<'m> {
 }
 
 impl<'m> Zone<'m> {
-    /// The records for `range`, as many as its [`Shape`] states, what they hold being of no matter, and its blocks,
+    /// The records for `range`, as many as its [`Shape`] says, with any content, and its blocks,
     /// nothing of which is written; `None` if there are too few.
     pub fn new(range: PhysRange, node: Node, records: &'m [Record], blocks: &'m [Block]) -> Option<Self> {
         let shape = Shape::of(range);

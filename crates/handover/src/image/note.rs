@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The note by which an image states what it is.
+//! The note by which an image describes itself.
 
 use arrayvec::ArrayString;
 use zerocopy::little_endian::{U32, U64};
@@ -11,7 +11,7 @@ use crate::layout::{VERSION_TEXT_BYTES, unpadded};
 pub const NOTE_OWNER: &[u8] = b"Baton";
 /// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
-/// Bytes of the text behind the note that states which build an image is, padded with zeroes. Images of old may lack
+/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack
 /// it.
 pub const BUILD_TEXT_BYTES: usize = 24;
 /// The version that images know whose note names none.

@@ -15,7 +15,7 @@ plain! {
     pub struct Guest since 2 {
         /// Its name in the bundle.
         pub name: [u8; GUEST_NAME_BYTES] as "text",
-        /// A digest of what the bundle states of it: the new image must find the same.
+        /// A digest of its entry in the bundle: the new image must find the same.
         pub config_digest: U64 as "digest",
         /// Since when it has been in its state.
         pub since_ns: U64 as "ns of the host's time",
@@ -109,7 +109,7 @@ flags! {
         HAS_RUN = 0,
         /// Its vCPUs stand still.
         STANDS_STILL = 1,
-        /// It has reported that it panicked, and is not listened to when it states this again.
+        /// It has reported that it panicked, and is not listened to when it says so again.
         HAS_REPORTED = 2,
         /// Its vCPUs stand still for somebody who reads it, and go on once nobody does.
         IS_HELD = 3 since 4,

@@ -26,7 +26,7 @@ plain! {
 }
 
 impl Console {
-    /// The bytes of both ways, out of a block's tail; `None` if there are not as many as it reports.
+    /// The bytes of both ways, out of a block's tail; `None` if their number is not the stated one.
     pub fn split<'a>(&self, tail: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let (output, input) = tail.split_at_checked(self.output_bytes.get() as usize)?;
         (input.len() == self.input_bytes.get() as usize).then_some((output, input))

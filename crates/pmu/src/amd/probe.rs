@@ -11,7 +11,7 @@ use crate::{Counter, Event, Msrs};
 /// no guest's time from the host's; `wait` takes some microseconds.
 ///
 /// # Errors
-/// [`Unusable`] states what is wrong with it.
+/// [`Unusable`] says what is wrong with it.
 pub fn probe(msrs: &mut impl Msrs, description: &Description, wait: impl FnMut()) -> Result<(), Unusable> {
     let first = Counter::general(0);
     let (select, value) = (description.select(first), description.value(first));

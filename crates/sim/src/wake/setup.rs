@@ -78,7 +78,7 @@ impl Setup {
 pub struct Fared {
     /// Its state.
     pub state: State,
-    /// It takes work, whatever its state states.
+    /// It takes work, whatever its state.
     pub takes_work: bool,
     /// Result of its clock's synchronisation.
     pub sync: ClockSync,

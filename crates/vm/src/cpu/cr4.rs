@@ -15,7 +15,7 @@ pub enum Reason {
     Architecture,
     /// CPUID shows the feature where the host has it.
     Shown(&'static str),
-    /// CPUID hides the feature; what it changes is the guest's own, as this states.
+    /// CPUID hides the feature; what it changes is the guest's own, as this says.
     Harmless(&'static str),
     /// The feature is of another maker's or of no CPU that SVM is for: setting the bit is #GP.
     Reserved(&'static str),

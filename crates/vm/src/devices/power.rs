@@ -94,7 +94,7 @@ impl Power {
         }
     }
 
-    /// Writes a register; states what the guest wants by it.
+    /// Writes a register; says what the guest wants by it.
     pub fn write(&mut self, register: PowerRegister, value: u8) -> Option<PowerRequest> {
         match register {
             PowerRegister::SleepControl => self.write_sleep_control(value),

@@ -2,7 +2,7 @@
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
 //! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
-//! CPU. Nothing reports when one overflows, so the host's alarm is set for the earliest moment at which that can
+//! CPU. Nothing signals an overflow, so the host's alarm is set for the earliest moment at which that can
 //! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
 //! early, and is set again. A CPU's counters interrupt the host by themselves, which then looks as it does after
 //! an alarm.

@@ -186,7 +186,7 @@ pub enum VmState {
     Paused,
     /// It has ended, or was not started yet.
     Stopped,
-    /// It could not be started or go on; its reason states why.
+    /// It could not be started or go on; its reason says why.
     Failed,
     /// Its kernel has panicked, as it reported or as was seen from outside; its CPUs may still run.
     Panicked,

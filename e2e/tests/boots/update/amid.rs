@@ -59,7 +59,7 @@ fn clients_die_while_it_is_made() -> Result<()> {
         client.send(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
         match moment {
             Moment::Said(part) => {
-                // Where CPUs waited too long for cores, the new image states nothing.
+                // Where CPUs waited too long for cores, the new image says nothing.
                 host.wait(part, |seen| has_said(seen, heard, part) || has_said(seen, heard, TOO_LONG))?;
             }
             Moment::Later(ms) => host.listen(Duration::from_millis(*ms)),

@@ -131,7 +131,7 @@ fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the new image does in the blackout, the old one has the guests back, and states why.
+/// Whatever the new image does in the blackout, the old one has the guests back, and says why.
 fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
         let (mut host, free) = host_with(plan, fault)?;

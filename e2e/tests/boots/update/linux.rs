@@ -25,7 +25,7 @@ const NAME: &str = "eight";
 const CPUS: u32 = 8;
 const UPDATES: u64 = 3;
 
-/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel states nothing that it had not
+/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not
 /// reported before.
 fn eight_busy_cpus_notice_nothing() -> Result<()> {
     let guest = Guest { vcpus: CPUS, ..linux(NAME, Kernel::Default, "churn:500")? };

@@ -2,7 +2,7 @@
 //! The map from a port to the device that answers at it.
 //!
 //! Most ports are nobody's, and most accesses of a booting kernel go there. One load distinguishes those: a byte for
-//! each eight ports states where the claims on them begin.
+//! each eight ports says where the claims on them begin.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -43,7 +43,7 @@ impl Segment {
 /// The parts of an ELF file that a loader needs.
 pub(super) struct Elf {
     pub segments: Segments,
-    /// The entry point as the file states it; often a linear address.
+    /// The entry point in the file; often a linear address.
     pub entry: u64,
     pub pvh_entry: Option<u32>,
 }

@@ -101,7 +101,7 @@ pub fn copy(copied: &Copied, ring: &Ring<'_>) {
 }
 
 /// Writes a record into the calling CPU's ring. In any context: nothing here waits, allocates, or takes a lock.
-/// What a CPU without a ring states is gone: nobody writes another's.
+/// Records of a CPU without a ring are lost: no CPU writes another's ring.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {
