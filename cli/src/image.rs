@@ -244,8 +244,8 @@ mod tests {
             (spoilt, &open, "it is not what was sealed"),
             (sealed(test_image(5, 5, 9)), &open, "hand-over versions 5 to 9, and the host writes 3 to 4"),
             (sealed(test_image(5, 1, 2)), &open, "hand-over versions 1 to 2, and the host writes 3 to 4"),
-            (sealed(good.clone()), &host(&[key.public()], false), "nobody has signed it"),
-            (append(&good, Some(&other)), &host(&[key.public()], false), "whom this host does not trust"),
+            (sealed(good.clone()), &host(&[key.public()], false), "it is not signed"),
+            (append(&good, Some(&other)), &host(&[key.public()], false), "which this host does not trust"),
         ];
         for (file, host, expected) in cases {
             let refusal = refusal(&file, host, false);

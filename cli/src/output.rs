@@ -11,7 +11,7 @@ pub struct ReaderHasGone;
 
 impl fmt::Display for ReaderHasGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads the output any more")
+        f.write_str("the reader of the output is gone")
     }
 }
 

@@ -60,7 +60,7 @@ impl fmt::Display for ImageError {
                 write!(f, "it is cut off: {present_bytes} of {needed_bytes} bytes are there")
             }
             Self::BadSegment { address, reason } => write!(f, "its segment at {address:#x} {reason}"),
-            Self::TooLarge { bytes } => write!(f, "it wants {} of memory, more than an image may", ByteSize(*bytes)),
+            Self::TooLarge { bytes } => write!(f, "it needs {} of memory, more than an image may", ByteSize(*bytes)),
             Self::NoNote => f.write_str("it has no note of Baton's, so it cannot be entered from a running host"),
             Self::BadNote => f.write_str("its note of Baton's is too short"),
             Self::EntryOutside { address } => write!(f, "its entry {address:#x} is not in its code"),

@@ -95,9 +95,9 @@ impl fmt::Display for SealError {
             Self::OtherDigest { stated, computed } => {
                 write!(f, "it is not what was sealed: its SHA-256 begins with {}, not {}", head(computed), head(stated))
             }
-            Self::Unsigned { keys } => write!(f, "nobody has signed it, and this host trusts {}", Keys(*keys)),
+            Self::Unsigned { keys } => write!(f, "it is not signed, and this host trusts {}", Keys(*keys)),
             Self::Untrusted { signer, keys } => {
-                write!(f, "it is signed by {signer}, whom this host does not trust (it trusts {})", Keys(*keys))
+                write!(f, "it is signed by {signer}, which this host does not trust (it trusts {})", Keys(*keys))
             }
             Self::BadSignature { signer } => write!(f, "its signature is not that of {signer}"),
         }
@@ -106,7 +106,7 @@ impl fmt::Display for SealError {
 
 impl core::error::Error for SealError {}
 
-/// Enough of a digest to report it from others.
+/// Enough of a digest to distinguish it from others.
 fn head(digest: &Digest) -> Hexadecimal<4> {
     Hexadecimal("", [digest[0], digest[1], digest[2], digest[3]])
 }

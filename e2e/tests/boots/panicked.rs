@@ -180,7 +180,7 @@ fn a_panicked_guest_is_stopped_where_that_is_wanted() -> Result<()> {
     let mut host = beside_another(reports_and_spins(folder.path(), OnPanic::Stop)?)?;
     host.event(&EventKind::VmPanicked { name: named(A) })?;
     let reason = host.state(A, VmState::Stopped)?.reason.unwrap_or_default();
-    ensure!(reason == "stopped as on_panic says: its kernel has reported a panic", "{reason}");
+    ensure!(reason == "stopped by on_panic: its kernel has reported a panic", "{reason}");
     host.beats(B, 5)?;
     host.powers_off()
 }

@@ -98,6 +98,6 @@ fn why_back() -> String {
     let blamed = blackout.and_then(|blackout| blackout.blamed());
     let problem = update::take_problem()
         .or_else(|| blamed.map(|index| alloc::format!("CPU {index} waited too long for the others")));
-    let problem = problem.unwrap_or_else(|| "no CPU says why".to_string());
+    let problem = problem.unwrap_or_else(|| "no CPU gave a reason".to_string());
     alloc::format!("the update was rolled back after {us} us, and guests go on in the old image: {problem}{waits}")
 }

@@ -48,7 +48,7 @@ pub(super) fn finish(guest: &'static Guest, ending: Ending) {
         }
         Ending::Own(stop) => stop.to_string(),
         Ending::Stopped => "stopped by the operator".to_string(),
-        Ending::GivenUp => format!("stopped as on_panic says: {}", guest.status().reason.unwrap_or_default()),
+        Ending::GivenUp => format!("stopped by on_panic: {}", guest.status().reason.unwrap_or_default()),
     };
     guest.note_end(VmState::Stopped, Some(reason.clone()), EventKind::VmStopped { name, reason });
 }

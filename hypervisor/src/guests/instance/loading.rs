@@ -38,7 +38,7 @@ impl Instance {
         let node = ledger::guests::node_of(guest.home(), &FIRMWARE.lock());
         let memory = GuestRam::allocate(&ledger::guests::FRAME_SOURCE, config.memory_bytes, node).map_err(|short| {
             format!(
-                "it wants {} of memory, the host has {} in one piece: give it less or the host more",
+                "it needs {} of memory, the host has {} in one piece: give it less or the host more",
                 units::ByteSize(short.bytes),
                 units::ByteSize(short.largest_bytes)
             )

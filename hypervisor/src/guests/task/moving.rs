@@ -30,7 +30,10 @@ impl Task {
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         self.instance.machine.save_vcpu(&self.vcpu, &self.cpu, into);
         self.instance.machine.save_mail(self.index, into);
-        let used = self.vcpu.save_extended(&mut into.extended, tail).map_err(|_| "its registers find no room")?;
+        let used = self
+            .vcpu
+            .save_extended(&mut into.extended, tail)
+            .map_err(|_| "its registers do not fit into their block")?;
         into.turn = state::Turn {
             stolen_ticks: self.stolen_before.saturating_add(stolen_ticks).into(),
             left_at: cpu::tsc().into(),

@@ -36,7 +36,7 @@ pub fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
             let text = page.map_or(&[][..], |page| page.reason(&mut bytes));
             String::from_utf8_lossy(text).into_owned()
         }
-        Some(Return::Word(word, _)) => format!("it says {word}, which means nothing here"),
+        Some(Return::Word(word, _)) => format!("its word {word} is unknown here"),
         Some(Return::Exception(Exception { vector, error_code, rip, fault_address })) => {
             let name = exception_name(vector);
             format!(
