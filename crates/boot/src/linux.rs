@@ -124,8 +124,8 @@ pub fn parse(memory: &impl PhysicalMemory, address: PhysAddr) -> Result<BootInfo
     // Setup data holds more of the map only where `boot_params` are full of it.
     let missed = extra.unreadable.filter(|_| entries == MAXIMUM_MAP_ENTRIES);
     missed.into_iter().for_each(|at| info.note(Note::UnreadableSetupData { at }));
-    let told = u64_at(params, field::RSDP).filter(|rsdp| *rsdp != 0).map(PhysAddr);
-    info.rsdp = told.or_else(|| efi::rsdp(memory, params, extra.efi_tables));
+    let reported = u64_at(params, field::RSDP).filter(|rsdp| *rsdp != 0).map(PhysAddr);
+    info.rsdp = reported.or_else(|| efi::rsdp(memory, params, extra.efi_tables));
     read_command_line(memory, params, &mut info);
     take_bundle(params, &mut info);
     Ok(info)

@@ -18,7 +18,7 @@ use crate::cell::CpuCell;
 use crate::crew::{Crew, permission};
 use crate::hardware::Station;
 use crate::plan::Policy;
-use crate::relatives::{release, tell_relatives};
+use crate::relatives::{release, wake_relatives};
 use crate::state::State;
 use crate::tsc::Measurement;
 
@@ -176,7 +176,7 @@ impl<'a> Follower<'a> {
                 if self.crew.count_online(self.index) {
                     self.crew.rouse(0, station);
                 }
-                tell_relatives(&self.crew, self.index, station);
+                wake_relatives(&self.crew, self.index, station);
                 Next::Online
             }
             next => next,

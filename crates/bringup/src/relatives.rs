@@ -6,7 +6,7 @@ use crate::hardware::Wake;
 use crate::state::State;
 
 /// Where CPUs answer their children, wakes those that may wait for a step of this one: its parent and its children.
-pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
+pub(crate) fn wake_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     if crew.stays_to_answer() {
         let tree = crew.tree();
         tree.children(index).chain([tree.parent(index)]).filter(|&who| who != 0).for_each(|who| crew.rouse(who, by));

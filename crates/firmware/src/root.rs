@@ -40,8 +40,8 @@ pub fn find<'m>(
     rsdp: Option<u64>,
     tables: &mut Tables,
 ) -> Result<RootTable<'m>, Error> {
-    let told = rsdp.and_then(|address| valid_pointer(memory, address, tables));
-    let pointer = told.or_else(|| search(memory, tables)).ok_or(Error::NoRootPointer)?;
+    let reported = rsdp.and_then(|address| valid_pointer(memory, address, tables));
+    let pointer = reported.or_else(|| search(memory, tables)).ok_or(Error::NoRootPointer)?;
     let xsdt = RootTable::open(memory, pointer.xsdt, Signature::XSDT, 8);
     if let (Err(Problem { table, fault }), true) = (&xsdt, pointer.xsdt != 0) {
         tables.warn(*table, *fault);

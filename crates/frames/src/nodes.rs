@@ -50,10 +50,10 @@ impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TwoNodes { range, first, second } => {
-                write!(f, "memory {range} is said to be on nodes {first} and {second}: it counts as node {first}'s")
+                write!(f, "memory {range} is on nodes {first} and {second} by the SRAT: it counts as node {first}'s")
             }
             Self::NotInMap(NodeRange { range, node }) => {
-                write!(f, "memory {range}, said to be on node {node}, is not in the memory map: ignored")
+                write!(f, "memory {range}, on node {node} by the SRAT, is not in the memory map: ignored")
             }
             Self::OnNoNode(range) => write!(f, "memory {range} is on no node: it is used for want of nearer memory"),
             Self::NoRoom(NodeRange { range, node }) => {

@@ -121,14 +121,14 @@ impl fmt::Display for RecordError {
             Self::OtherVersion(version) => {
                 write!(f, "it has version {version}, and versions {OLDEST_VERSION} to {VERSION} are read")
             }
-            Self::BadLength(bytes) => write!(f, "it says that it has {bytes} bytes"),
+            Self::BadLength(bytes) => write!(f, "its length in the header, {bytes} bytes, is wrong"),
             Self::BadChecksum => f.write_str("its checksum is wrong"),
             Self::CutSection { kind } => write!(f, "section {kind} passes its end"),
-            Self::BadCount => f.write_str("it does not have as many sections as it says"),
+            Self::BadCount => f.write_str("its number of sections differs from its header"),
             Self::UnknownSection(kind) => write!(f, "section {kind} must be understood, and is not known"),
             Self::Duplicate(kind) => write!(f, "section {kind:?} is there twice"),
             Self::Missing(kind) => write!(f, "section {kind:?} is missing"),
-            Self::BadSection(kind) => write!(f, "section {kind:?} says what cannot be"),
+            Self::BadSection(kind) => write!(f, "section {kind:?} has an impossible value"),
             Self::BadGuest { kind, guest, reason } => write!(f, "section {kind:?}, guest {guest}: {reason}"),
         }
     }

@@ -102,7 +102,7 @@ impl fmt::Display for FilterError {
         match self {
             Self::UnknownPolicy => f.write_str("give all, lazy, or allow: and patterns"),
             Self::NothingAllowed => {
-                f.write_str("allow: wants patterns: a place 00:1f.3, vendor:device 8086:100e, class:0200")
+                f.write_str("allow: needs patterns: a place 00:1f.3, vendor:device 8086:100e, class:0200")
             }
             Self::BadPattern { number } => {
                 write!(f, "pattern {number} is none: give a place 00:1f.3, vendor:device 8086:100e or class:0200")

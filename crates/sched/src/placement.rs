@@ -20,7 +20,7 @@ pub struct NoRoom;
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no other CPU that is online has room for another vCPU")
+        f.write_str("no other CPU that is online can hold another vCPU")
     }
 }
 

@@ -47,8 +47,8 @@ pub enum Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::OtherGuests => "the bundle has other guests than the image before told of",
-            Self::OtherConfig => "the bundle says something else of it than the image before was told",
+            Self::OtherGuests => "the bundle has another number of guests than the old image",
+            Self::OtherConfig => "its entry in the bundle differs from the one that it was started from",
             Self::NoPolicy => "it has no policy",
             Self::NoVcpu => "a vCPU has no state",
             Self::NoDevices => "its devices have no state",

@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | [`order`] | the leader | the operator's order, from the request to its answer |
 //! | [`prepare`] | the leader | when the new image has the CPU to prepare itself, and when that has failed |
-//! | [`packed`] | the leader | whether guests still are what the new image was told |
+//! | [`packed`] | the leader | comparison of guests with the state that was packed for the new image |
 //! | [`drafts`] | the leader | guests' state saved once while they run |
 //! | [`outbound`] | each, in the old image | leaves its guests, saves them, lends the CPU to the new image, comes back |
 //! | [`blackout`] | all of the old image | which CPU has come, which is back |

@@ -124,7 +124,7 @@ impl Outbound {
                 (State::Stopped(platform.now() + platform.ticks(REMINDER_US)), Act::Continue)
             }
             State::Stopped(remind_at) => self.stopped(remind_at, blackout, words, platform),
-            State::Saved(is_saved) => self.tell_saved(is_saved, words, platform),
+            State::Saved(is_saved) => self.report_saved(is_saved, words, platform),
             State::Ready => self.ready(words, platform),
             State::Returned(back) => self.judge(back, words, platform),
             State::Back => {
@@ -156,7 +156,7 @@ impl Outbound {
         }
     }
 
-    fn tell_saved(&self, is_saved: bool, words: &Takeover, platform: &impl Platform) -> (State, Act) {
+    fn report_saved(&self, is_saved: bool, words: &Takeover, platform: &impl Platform) -> (State, Act) {
         platform.stamp(Stamp::Saved);
         match is_saved {
             true => words.has_saved(),

@@ -27,7 +27,7 @@ pub trait Mailboxes {
 /// The reason why a parked CPU is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut<E> {
-    /// This machine has no such CPU, or has it already, or its mailbox cannot be where the image before told.
+    /// This machine has no such CPU, or has it already, or its mailbox cannot be where the image before gave.
     Unknown,
     /// It does not wait at its mailbox.
     Absent(E),
@@ -40,7 +40,7 @@ pub struct OtherVersion(pub u32);
 /// By the place in `ids`, the APIC identifiers of this machine's CPUs: identifier and mailbox of each that is parked.
 pub type Parked<M> = Vec<Option<(u32, M)>>;
 
-/// Finds the parked CPUs. `leave_out` is told each that is not had, by its APIC identifier. `version`: of the mailboxes
+/// Finds the parked CPUs. `leave_out` gets each that is left out, by its APIC identifier. `version`: of the mailboxes
 /// that this image knows.
 ///
 /// # Errors

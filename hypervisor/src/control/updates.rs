@@ -58,7 +58,7 @@ impl UpdateOrders {
         self.0.may_depart(&Tsc, is_quiet)
     }
 
-    /// Opens the blackout, if every guest still is what the new image was told. `Err`: it is over, and this is the
+    /// Opens the blackout, if every guest still is as the new image knows it. `Err`: it is over, and this is the
     /// answer.
     pub fn open_blackout(&mut self) -> Result<(), Box<Response>> {
         match self.0.depart(|preparing| preparing.is_current()) {

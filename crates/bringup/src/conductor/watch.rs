@@ -9,7 +9,7 @@ use crate::cell::CpuCell;
 use crate::crew::{Crew, permission};
 use crate::hardware::Kick;
 use crate::plan::Policy;
-use crate::relatives::{release, tell_relatives};
+use crate::relatives::{release, wake_relatives};
 use crate::state::{Phase, State};
 
 /// CPUs checked per look: few, so that the CPU that asks for the time is not kept waiting by checks lines that
@@ -179,7 +179,7 @@ impl<'a> Watch<'a> {
         summary.dead.push((index, phase));
         self.crew.expect_no_more(index);
         hardware.given_up(index);
-        tell_relatives(&self.crew, index, hardware);
+        wake_relatives(&self.crew, index, hardware);
     }
 }
 

@@ -118,7 +118,7 @@ fn add_segment(
     }
     let is_high = linear.wrapping_sub(IMAGE_BASE) == address;
     if !is_high && linear != address {
-        return Err(bad("is linked elsewhere than images are"));
+        return Err(bad("is linked at another address than images are"));
     }
     let end = place.saturating_add(memory_bytes);
     if end > MAX_IMAGE_BYTES {

@@ -161,7 +161,7 @@ impl Mailbox {
             return refuse("mail.start", "a flag is unknown");
         }
         if !has_startup && start & (LATE_NMI | 0xff) != 0 {
-            return refuse("mail.start", "it tells of a start-up interrupt that is not there");
+            return refuse("mail.start", "it describes a start-up interrupt, and none is pending");
         }
         let lacks = |flag: u32, first: u32| more.flags.get() & flag != 0 && start & first == 0;
         if lacks(more_nmi::EARLY, EARLY_NMI) || lacks(more_nmi::LATE, LATE_NMI) {

@@ -64,10 +64,10 @@ impl Task {
     /// # Errors
     /// What is different.
     pub fn verify(&self, bytes: &[u8], scratch: &mut [u8]) -> Result<(), String> {
-        let told = |error: block::BlockError| error.to_string();
+        let text = |error: block::BlockError| error.to_string();
         self.save(scratch, VERSION, 0, false)?;
-        let (from, from_tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(told)?;
-        let (mut again, again_tail) = block::open::<state::Vcpu>(scratch, self.owner()).map_err(told)?;
+        let (from, from_tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(text)?;
+        let (mut again, again_tail) = block::open::<state::Vcpu>(scratch, self.owner()).map_err(text)?;
         (again.turn, again.pmu.values) = (from.turn, from.pmu.values);
         let differs = |field: &&Field| {
             let bytes = field.offset..field.offset + field.bytes;
