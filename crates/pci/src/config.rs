@@ -16,7 +16,7 @@ pub trait ConfigSpace {
     fn pause(&mut self);
 }
 
-/// What a look costs.
+/// Cost of accesses to registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Configuration registers read.

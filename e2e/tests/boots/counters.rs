@@ -44,10 +44,9 @@ pub const PERF_LONG_RULES: &[Rule] = &[
     ("linux_perf_watches_by_amds_registers", || perf_watches(Pmu::Amd)),
 ];
 
-/// How long Linux's perf may take: `perf top` reads its symbols by an emulated CPU, which others may want as
-/// well.
+/// Longest time for Linux's perf: `perf top` reads its symbols by an emulated CPU, which others may want as well.
 const PERF_LIMIT: Duration = Duration::from_secs(300);
-/// What a guest of ours writes to its debug-exit port when all was right.
+/// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
 
 fn counting(name: &str, pmu: Pmu, cmdline: &str) -> Result<Guest> {
@@ -106,7 +105,7 @@ fn what_a_guest_may_not_count_stands_still() -> Result<()> {
     host.powers_off()
 }
 
-/// What the guest reports of them by a line, and what is seen of them meanwhile.
+/// Compares the guest's own line about its counters with the view from outside.
 fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     const ALL_AGREE: &str = "overflows, all agree";
     let idle = tiny("idle", "keeper", "seed=1 do=fresh,stain,wait")?;

@@ -209,7 +209,8 @@ fn long_tests() -> Vec<Trial> {
     rules.chain(panicked::long_tests()).chain(stress::long_tests()).collect()
 }
 
-/// What a failure of concurrent CPUs may be. Nothing that can be seen from outside proves it, so the test has failed.
+/// Possible cause of a failure of concurrent CPUs. Nothing that can be seen from outside proves it, so the test has
+/// failed.
 const KNOWN_RACE: &str = "known race of the emulator: QEMU may have lost a flag of CPU 0 (see `Recipe::concurrent`); \
                           if the same boot fails with one thread for all CPUs, too, it is no race";
 

@@ -47,7 +47,7 @@ pub const X2APIC_LONG_RULES: &[Rule] =
 const A: &str = "a";
 const B: &str = "b";
 
-/// Restarts, and returns what the new image states of it.
+/// Restarts, and returns the new image's report.
 fn restart(host: &mut Host) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),
@@ -82,7 +82,7 @@ fn two_guests_start_again(emulator: Emulator) -> Result<()> {
     host.powers_off()
 }
 
-/// How many restarts in a row, and how many in the long suite.
+/// Number of restarts in a row, and in the long suite.
 const RESTARTS: u64 = 8;
 const LONG_RESTARTS: u64 = 200;
 
