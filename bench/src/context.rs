@@ -10,7 +10,7 @@ use baton::paths::{default_image, workspace};
 use indicatif::ProgressBar;
 use lab::default_qemu;
 
-/// Where set-up puts QEMU 10 where the distribution's own is older.
+/// Path of the QEMU 10 that set-up unpacks where the distribution's own is older.
 const QEMU_OF_SETUP: &str = "target/qemu-10/qemu-system-x86_64";
 /// The interval at which a spinner turns.
 const TICK: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub struct Context {
     pub minutes: u64,
     /// The sizes of machines to boot.
     pub sizes: Sizes,
-    /// Whether to measure what takes tens of minutes, too.
+    /// True if measurements that take tens of minutes are made, too.
     pub all: bool,
     progress: Option<ProgressBar>,
 }

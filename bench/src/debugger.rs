@@ -21,7 +21,7 @@ use thiserror::Error;
 #[cfg(test)]
 mod tests;
 
-/// How long the emulator may take to open its socket.
+/// Longest time for the emulator to open its socket.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time within which it answers an order.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

@@ -43,7 +43,7 @@ const ROW_OF_GOAL: [(&str, &str); 4] = [
     ("self_ipi_instructions", "self_ipi"),
 ];
 
-/// How the guest is run.
+/// Way in which the guest is run.
 struct Variant {
     name: &'static str,
     clock: Clock,

@@ -19,7 +19,7 @@ use super::report::{Figure, Goal, Report};
 use super::update::hosted::{Hosted, Setup};
 use super::{Bench, Context};
 
-/// How the new image fails, and when.
+/// Faults of the new image, and their steps.
 const FAULTS: [&str; 8] = [
     "panic:arrive",
     "exception:arrive",

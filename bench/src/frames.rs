@@ -5,7 +5,7 @@
 //! Hosts of 1 to 512 GiB boot one small guest by each policy in an emulator whose time stamp counter counts
 //! instructions; their memory is taken from the machine below only where it is touched. Each boots once, since
 //! instructions repeat. Where records would take more memory than this machine has, and for 12 TiB, a model computes
-//! the figures and states this.
+//! the figures and says so.
 
 mod boot;
 mod model;

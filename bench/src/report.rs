@@ -29,7 +29,7 @@ pub enum Style {
     Json,
 }
 
-/// Which side of a goal's limit is the good one.
+/// Good side of a goal's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The value may be as high as the limit.
@@ -45,7 +45,7 @@ pub struct Goal {
     pub id: &'static str,
     /// The limit, in `unit`.
     pub limit: f64,
-    /// Where the good side is.
+    /// The good side.
     pub direction: Direction,
     /// Of value and limit.
     pub unit: &'static str,
@@ -82,7 +82,7 @@ pub struct Figure {
     pub unit: &'static str,
     /// One value per run; the figure is their median.
     pub runs: Vec<f64>,
-    /// Whether a model computed it.
+    /// True if a model computed it.
     pub is_modelled: bool,
 }
 

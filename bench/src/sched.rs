@@ -30,7 +30,7 @@ const SAMPLES: u32 = 200;
 /// Seconds that each guest counts in: the first and the last may not be everybody's.
 const SECONDS: u32 = 2;
 const WEIGHTS: [(&str, u32); 4] = [("a", 1), ("b", 1), ("c", 2), ("d", 4)];
-/// How long one machine may take.
+/// Longest time for one machine.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 pub(super) static BENCH: Bench = Bench {

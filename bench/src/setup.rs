@@ -20,7 +20,7 @@ use super::context::Build;
 /// lab's: QEMU 10's emulated x2APIC ends the emulator with "Bad icount read".
 pub(super) const COUNT_INSTRUCTIONS: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"];
 
-/// A host to boot. A bench states what differs from [`HostSetup::new`].
+/// A host to boot. A bench says what differs from [`HostSetup::new`].
 #[derive(Clone, Debug)]
 pub(super) struct HostSetup {
     pub cpus: u32,
@@ -32,7 +32,7 @@ pub(super) struct HostSetup {
     pub build: Build,
     /// The image in the bundle, for restarts and updates.
     pub image: Image,
-    /// Which one that is where it is the usual one.
+    /// The build that it is where it is the usual one.
     pub next_build: Build,
     /// The hypervisor's command line.
     pub options: String,
@@ -105,7 +105,7 @@ pub(super) fn temporary_folder() -> Result<TempDir> {
     tempfile::tempdir().context("no temporary folder can be made")
 }
 
-/// A guest of one vCPU that starts with its host. A bench states what differs.
+/// A guest of one vCPU that starts with its host. A bench says what differs.
 pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
     Guest {
         name: name.to_owned(),

@@ -3,7 +3,7 @@
 //!
 //! | variant | what |
 //! |---|---|
-//! | `2 CPUs` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and as the host states it |
+//! | `2 CPUs` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and by its report |
 //! | `icount, …` | in instructions, which repeat: from the first CPU that leaves its guests to the last one back |
 //! | `rolled back` | from the order to leave the guests to the last CPU back, when the new image fails |
 //! | `linux to linux` | what a host of stock Linux takes for kexec, at least: no guest and no state |
@@ -35,7 +35,7 @@ const INSTRUCTIONS: &str = "instructions";
 /// Updates of a real-time host, and of one whose instructions are counted.
 const UPDATES: usize = 100;
 const COUNTED_UPDATES: usize = 3;
-/// How often each way to fail is tried.
+/// Number of times that each way to fail is tried.
 const FAILURES: usize = 3;
 
 pub(super) static BENCH: Bench = Bench {
@@ -66,9 +66,9 @@ struct Blackouts {
     stated: Vec<f64>,
     /// As the guest sees them.
     seen: Vec<f64>,
-    /// How long the guest was away just before, without an update.
+    /// The guest's pause just before, without an update.
     rest: Vec<f64>,
-    /// How many updates were refused because a CPU waited too long.
+    /// Number of updates that were refused because a CPU waited too long.
     refused: usize,
 }
 

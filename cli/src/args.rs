@@ -37,7 +37,7 @@ pub enum Command {
     Bundle {
         /// The host.toml
         config: PathBuf,
-        /// Where to write the bundle
+        /// The file to write the bundle to
         #[arg(short, long)]
         output: PathBuf,
         /// Sign it with the secret key in this file (`baton key new`): a running host with keys takes no other
@@ -146,7 +146,7 @@ pub enum Command {
     Timeline(TimelineArgs),
     /// Describe a running host
     Info {
-        /// How it stands to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
+        /// Its exposure to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
         /// it
         #[arg(long)]
         vulnerabilities: bool,

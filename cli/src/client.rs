@@ -23,7 +23,7 @@ mod upload;
 
 pub use profile::Taken;
 
-/// How long the host may take to answer.
+/// Longest time for the host to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Records asked for at a time.
 const PAGE_LIMIT: u16 = 256;

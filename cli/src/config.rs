@@ -30,7 +30,7 @@ pub struct Config {
     pub host: Host,
     /// The keys that sign images that may replace the host's; without any, unsigned images are accepted.
     pub trusted_keys: Vec<PublicKey>,
-    /// Whether the operator may go to images of a lower security version; not stated: only where no key is trusted.
+    /// True if the operator may go to images of a lower security version; not stated: only where no key is trusted.
     pub allow_downgrade: Option<bool>,
     /// The guests, in the file's order.
     pub guests: Vec<Guest>,
@@ -84,7 +84,7 @@ pub struct Guest {
     pub vcpus: u32,
     /// Its memory.
     pub memory: Size,
-    /// Whether it has the debug-exit port.
+    /// True if it has the debug-exit port.
     pub debug_exit: bool,
     /// Its share where several vCPUs run on one CPU.
     pub weight: u32,
@@ -96,11 +96,11 @@ pub struct Guest {
     pub pmu: Pmu,
     /// The events that they may count; none named: all.
     pub pmu_events: Option<Vec<PmuEvent>>,
-    /// Whether it starts with the host.
+    /// True if it starts with the host.
     pub autostart: bool,
 }
 
-/// Why a configuration cannot be used: everything that is wrong with it, in the file's order.
+/// The reason why a configuration cannot be used: every error in it, in the file's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The configuration file.

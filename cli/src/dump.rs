@@ -34,7 +34,7 @@ mod tests;
 
 use image::Image;
 
-/// How long the host holds a guest for us when we ask nothing any more: longer than we are ever silent, since we ask
+/// Time in ms for which the host holds a guest for us without a request: longer than we are ever silent, since we ask
 /// again after [`fetch::SILENCE`].
 const HOLD_MS: u32 = 15_000;
 /// The time limit for a guest's vCPUs to stop.
@@ -118,7 +118,7 @@ fn resume(client: &mut Client, name: &str) -> Result<()> {
     }
 }
 
-/// A file that is not whole yet, under a name that states this. Dropped before it is complete, it is removed.
+/// A file that is not whole yet, under a name that says so. Dropped before it is complete, it is removed.
 struct Partial {
     path: PathBuf,
 }

@@ -26,7 +26,7 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 pub struct Description {
     /// Its version.
     pub version: String,
-    /// Its build; empty if it states none.
+    /// Its build; empty if it gives none.
     pub build: String,
     /// Bytes of the file, without the seal.
     pub file_bytes: u64,
@@ -40,7 +40,7 @@ pub struct Description {
     pub formats: Vec<HandOver>,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
-    /// Its security version; 0 where it states none.
+    /// Its security version; 0 where it gives none.
     pub security_version: u32,
     /// The key that has signed it.
     pub signer: Option<String>,
@@ -92,7 +92,7 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The file's image with a new seal, signed where there is a key. An image that is not what its seal states is refused:
+/// The file's image with a new seal, signed where there is a key. An image that differs from its seal is refused:
 /// a signature would vouch for bytes that somebody or something has changed.
 pub fn seal_new(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     if let Ok((image, seal)) = Seal::split(file) {
@@ -244,8 +244,8 @@ mod tests {
             (spoilt, &open, "it is not what was sealed"),
             (sealed(test_image(5, 5, 9)), &open, "hand-over versions 5 to 9, and the host writes 3 to 4"),
             (sealed(test_image(5, 1, 2)), &open, "hand-over versions 1 to 2, and the host writes 3 to 4"),
-            (sealed(good.clone()), &host(&[key.public()], false), "nobody has signed it"),
-            (append(&good, Some(&other)), &host(&[key.public()], false), "whom this host does not trust"),
+            (sealed(good.clone()), &host(&[key.public()], false), "it is not signed"),
+            (append(&good, Some(&other)), &host(&[key.public()], false), "which this host does not trust"),
         ];
         for (file, host, expected) in cases {
             let refusal = refusal(&file, host, false);

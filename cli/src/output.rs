@@ -11,13 +11,13 @@ pub struct ReaderHasGone;
 
 impl fmt::Display for ReaderHasGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads the output any more")
+        f.write_str("the reader of the output is gone")
     }
 }
 
 impl Error for ReaderHasGone {}
 
-/// Standard output. An error states whether its reader has gone, so that it is not taken for another closed connection.
+/// Standard output. An error says whether its reader has gone, so that it is not taken for another closed connection.
 #[derive(Debug)]
 pub struct Output(Stdout);
 

@@ -28,7 +28,7 @@ impl Symbols {
         Ok(Self { loader: Loader::new(path).map_err(explain)?, build: build_of(path) })
     }
 
-    /// Returns what the linker calls the image, if it states this.
+    /// Returns what the linker calls the image, if it says so.
     pub fn build_id(&self) -> Option<&[u8; 20]> {
         self.build.as_ref()
     }

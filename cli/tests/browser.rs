@@ -15,7 +15,7 @@ use baton::timeline::{Picture, Run, Span, Track, page};
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// A browser on a crowded machine may take long; one that takes longer cannot run here.
 const LIMIT: Duration = Duration::from_secs(90);
-/// What the person at the browser does. Each line of what it sees is a key and a value.
+/// Script of the visitor at the browser. Each line of its output is a key and a value.
 const VISITOR: &str = include_str!("browser/visitor.js");
 
 fn span(name: &str, start_us: f64, length_us: f64) -> Span {

@@ -58,7 +58,7 @@ pub struct UpArgs {
 /// The lab machine.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LabArgs {
-    /// How the emulator runs instructions
+    /// The accelerator by which the emulator runs instructions
     #[arg(long, value_enum, default_value_t)]
     pub accel: Accelerator,
     /// The emulator [default: $BATON_QEMU, qemu-system-x86_64]
@@ -104,7 +104,7 @@ pub struct BenchArgs {
     /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
     #[arg(long)]
     pub image: Option<PathBuf>,
-    /// Seconds one machine may take
+    /// The time limit of one machine in seconds
     #[arg(long, default_value_t = 120)]
     pub timeout: u64,
     /// Minutes for which busy guests run under observation (guest-panic), or mutants are tried (structure)
@@ -113,7 +113,7 @@ pub struct BenchArgs {
     /// Run only the sizes (boot) or the policy (vpmu-precision) that goals need, or build nothing (structure)
     #[arg(long)]
     pub quick: bool,
-    /// Measure what takes tens of minutes, too: mutants (structure)
+    /// Make measurements that take tens of minutes, too: mutants (structure)
     #[arg(long)]
     pub all: bool,
     /// GiB of memory of the machines to boot, as 1,16 (boot)

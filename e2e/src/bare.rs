@@ -15,9 +15,9 @@ use wire::{HostInfo, Refusal, RefusalCode, RequestBody, Subscription, VmInfo};
 
 use crate::recipe::Recipe;
 
-/// How long QEMU may take to connect, and how long the host may take to boot.
+/// Longest time for QEMU to connect, and for the host to boot.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long the host may take to answer once it is up.
+/// Longest time for the host to answer once it is up.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// A running host and the only end of its control channel.
@@ -110,7 +110,7 @@ impl BareHost {
         bail!("the host refuses good questions as well")
     }
 
-    /// What is sent before the host has set its port up is lost: asks again until it answers.
+    /// Asks until the host answers: bytes that are sent before it has set its port up are lost.
     fn wait_for_answer(&mut self) -> Result<()> {
         let end = Instant::now() + START_LIMIT;
         while Instant::now() < end {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests of a few bytes, for what no other guest does.
 
-/// Where they are loaded.
+/// Load address of the code.
 const BASE: u32 = 0x10_0000;
 /// Bytes of the header in front of the code.
 const HEADER_BYTES: u32 = 32;

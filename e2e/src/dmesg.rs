@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What in a Linux guest's messages means that something is wrong with its machine.
+//! Messages of a Linux guest that mean a fault of its machine.
 
 /// Parts of lines that a healthy guest never prints.
 const SUSPICIOUS: [&str; 22] = [

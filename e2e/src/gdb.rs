@@ -11,7 +11,7 @@ pub fn is_here() -> bool {
     Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Returns what gdb reports to `commands` about a core file.
+/// Returns gdb's output for `commands` about a core file.
 pub fn ask(core: &Path, commands: &[&str]) -> Result<String> {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-core"]).arg(core);

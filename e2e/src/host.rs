@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running host: wait for what it reports, give it orders.
+//! A running host: wait for its output, give it orders.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use wire::{EventKind, Refusal, RequestBody, UploadKind, VmInfo, VmState};
 
 use crate::transcript::Transcript;
 
-/// How long one boot may take from its start to the end of its test.
+/// Longest time for one boot from its start to the end of its test.
 pub const BOOT_LIMIT: Duration = Duration::from_secs(120);
-/// How often a state is asked for that is waited for.
+/// Interval at which a state is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running host. Dropping it ends the emulator.
@@ -23,7 +23,7 @@ pub struct Host {
     lab: Lab,
     /// All output so far.
     pub seen: Transcript,
-    /// Where the next [`Self::guest_says`] begins to look, by guest.
+    /// Start of the next [`Self::guest_says`], by guest.
     read: BTreeMap<String, usize>,
     /// Events that [`Self::event`] has found already.
     found: Vec<usize>,
@@ -46,7 +46,7 @@ impl Host {
         self.limit = limit;
     }
 
-    /// Waits until `is_there` accepts what has been reported; `what` states what that is.
+    /// Waits until `is_there` accepts the output so far; `what` names the condition.
     pub fn wait(&mut self, what: &str, is_there: impl Fn(&Transcript) -> bool) -> Result<()> {
         while !is_there(&self.seen) {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -65,7 +65,7 @@ impl Host {
         self.deadline = Instant::now() + time;
     }
 
-    /// Takes down what is reported for so long.
+    /// Records the output for so long.
     pub fn listen(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while let Some(happening) = self.lab.next(end.saturating_duration_since(Instant::now())) {
@@ -148,13 +148,13 @@ impl Host {
         self.lab.dir().control_socket()
     }
 
-    /// One guest as the host reports of it.
+    /// One guest as the host reports it.
     pub fn vm(&mut self, name: &str) -> Result<VmInfo> {
         let vms = self.client()?.vms()?;
         vms.into_iter().find(|vm| vm.name == name).with_context(|| format!("{name} is not in the list"))
     }
 
-    /// Waits until a guest is in this state, and returns what the host reports of it.
+    /// Waits until a guest is in this state, and returns the host's report of it.
     pub fn state(&mut self, name: &str, state: VmState) -> Result<VmInfo> {
         loop {
             let vm = self.vm(name)?;
@@ -165,7 +165,7 @@ impl Host {
         }
     }
 
-    /// Takes down what is reported for a moment; an error once the boot has taken too long. For loops that ask again
+    /// Records the output for a moment; an error once the boot has taken too long. For loops that ask again
     /// and again.
     pub fn wait_a_moment(&mut self) -> Result<()> {
         ensure!(Instant::now() < self.deadline, "the boot has taken {:?}:\n{}", self.limit, self.seen);

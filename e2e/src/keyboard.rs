@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::recipe::Recipe;
 
-/// How long the next line may take.
+/// Longest time for the next line.
 const LINE_LIMIT: Duration = Duration::from_secs(60);
 
 /// A running host. Dropping it ends the emulator.

@@ -5,8 +5,8 @@
 //! |---|---|
 //! | [`place`] | what this machine has: emulators, kernels, guests |
 //! | [`recipe`] | a host and its guests, in a few words; made into a bundle and started |
-//! | [`host`] | a running host: wait for what it reports, give it orders; bounded in time |
-//! | [`transcript`] | everything a host and its guests have reported |
+//! | [`host`] | a running host: wait for its output, give it orders; bounded in time |
+//! | [`transcript`] | all output of a host and its guests |
 //! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
 //! | [`bare`] | a host without the broker, for those that speak no protocol |
 //! | [`gdb`], [`crash`] | what debuggers find in guests' core files |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine has to test with.
+//! Equipment of this machine for tests.
 
 use std::env;
 use std::path::PathBuf;

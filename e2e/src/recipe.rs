@@ -28,29 +28,29 @@ const CPU: &str = "max,-cx16";
 /// A host to start.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What plays the machine.
+    /// The emulator.
     pub emulator: Emulator,
-    /// How that runs instructions: one thread for all CPUs, unless [`Recipe::concurrent`].
+    /// Its accelerator: one thread for all CPUs, unless [`Recipe::concurrent`].
     pub accelerator: Accelerator,
     /// Its CPU, for `-cpu`.
     pub cpu: &'static str,
-    /// How many.
+    /// Number of CPUs.
     pub cpus: u32,
     /// Its memory.
     pub memory: Size,
     /// The host's command line; `panic=exit` is always there.
     pub options: String,
-    /// What the host does when no guest is left running.
+    /// The host's action when no guest is left running.
     pub when_done: WhenDone,
     /// The image that the machine boots.
     pub build: Build,
     /// The image for restarts and updates.
     pub image: Image,
-    /// Which one that is where it is the usual one.
+    /// The build that it is where it is the usual one.
     pub next_build: Build,
-    /// Who signs images.
+    /// Keys whose signatures on images the host accepts.
     pub trusted_keys: Vec<PublicKey>,
-    /// Whether the operator may go to images of a lower security version.
+    /// True if the operator may go to images of a lower security version.
     pub allow_downgrade: Option<bool>,
     /// Its guests.
     pub guests: Vec<Guest>,
@@ -58,7 +58,7 @@ pub struct Recipe {
     pub iommu: Iommu,
     /// The machine's PCI devices, each behind a root port of its own.
     pub pci_devices: Vec<Device>,
-    /// What the machine has beyond, as arguments for the emulator.
+    /// Further devices of the machine, as arguments for the emulator.
     pub devices: Vec<OsString>,
 }
 
@@ -136,7 +136,7 @@ impl Recipe {
         Self { next_build: Build::WithFaultPoints, ..self }
     }
 
-    /// When no guest is left running, the host powers off.
+    /// Makes the host power off when no guest is left running.
     pub fn powers_off(self) -> Self {
         Self { when_done: WhenDone::PowerOff, ..self }
     }

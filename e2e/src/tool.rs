@@ -35,7 +35,7 @@ pub struct Operator {
     build: Build,
 }
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Said {
     /// Its exit status.

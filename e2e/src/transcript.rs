@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything a host and its guests have reported.
+//! All output of a host and its guests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,18 +13,18 @@ const HOST_LINES: usize = 40;
 /// Lines shown of a guest's console.
 const CONSOLE_LINES: usize = 15;
 
-/// Everything a host and its guests have reported so far.
+/// All output of a host and its guests so far.
 #[derive(Debug, Default)]
 pub struct Transcript {
     /// The host's log.
     pub host: Vec<String>,
-    /// What the emulator and the broker reported.
+    /// Messages of the emulator and the broker.
     pub notes: Vec<String>,
     /// Every event, in order.
     pub events: Vec<EventKind>,
     /// The host has answered.
     pub is_ready: bool,
-    /// How the machine ended.
+    /// The machine's end.
     pub ending: Option<Ending>,
     consoles: BTreeMap<String, Vec<u8>>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the documents state is true: packages and dependencies as in the manifests, options as the host parses them,
+//! The documents' statements are true: packages and dependencies as in the manifests, options as the host parses them,
 //! configurations that the tool accepts, tests, files and headings that exist.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -41,7 +41,7 @@ const COINED: &[(&str, &str)] = &[
     ("switched off", "disabled, or powered off"),
 ];
 
-/// Where one of these words stands all the same.
+/// An exception: a place in which one of these words is right.
 struct Allowed {
     words: &'static [&'static str],
     /// The beginning of a path, or the end of one that begins with `*`.
@@ -145,7 +145,7 @@ impl Allowed {
     }
 }
 
-/// What a text has of these words, by line; marks the exceptions that were needed.
+/// Returns the coined words of a text, by line; marks the exceptions that were needed.
 fn coined(path: &Path, text: &str, needed: &mut [bool]) -> Vec<String> {
     let path = path.to_string_lossy();
     let mut complaints = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a loader, firmware and the image before leave in memory: by PVH, Multiboot2 and the Linux boot protocol, the
+//! Memory as a loader, firmware and the image before leave it: by PVH, Multiboot2 and the Linux boot protocol, the
 //! command line's options, ACPI tables, the hand-over record; and the image that is to replace the running one.
 
 use boot::{Options, PhysicalMemory, pvh::MAGIC};
@@ -32,7 +32,7 @@ pub fn pvh(data: &[u8]) {
     read(MAGIC, memory, address);
 }
 
-/// What a loader left for a protocol; what is made of it can be believed.
+/// Reads a loader's memory by a protocol, and checks the result.
 fn read(protocol: u32, memory: Vec<u8>, address: u64) {
     match boot::loader::parse(&Memory(memory), protocol, PhysAddr(address)) {
         Ok(info) => {

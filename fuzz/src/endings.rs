@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host finds that comes up after another's end, and what a host hears that has ended.
+//! Input of a host that comes up after another's end, and of a host that has ended.
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use endstate::epitaph::{EPITAPH_BYTES, Epitaph};
@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::messages::stuffed;
 
 const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
-/// Where an epitaph's text begins (the table in `endstate::epitaph`).
+/// Offset of an epitaph's text in bytes (the table in `endstate::epitaph`).
 const TEXT: usize = 416;
 /// Bytes of its header before the registers, of which the first 16 are given.
 const HEADER: usize = 48;

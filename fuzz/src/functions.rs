@@ -9,7 +9,7 @@ use crate::input::Input;
 /// Most steps a walk takes: each place once, and the asks of the few functions that are there.
 const MOST_STEPS: usize = 256 * 32 * 8 + 40_000;
 
-/// What is read comes from the input while there is some, and is nobody's after that.
+/// Configuration space whose reads return the input while there is some, and all ones after that.
 struct Liar<'a> {
     input: Input<'a>,
     accesses: u32,

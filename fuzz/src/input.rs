@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes as a source of decisions.
 
-/// What is left of an input. Past its end everything is zero, so that every input means something.
+/// The rest of an input. Past its end everything is zero, so that every input means something.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a>(pub &'a [u8]);
 

@@ -13,7 +13,7 @@ use crate::input::Input;
 
 const MEMORY_BYTES: usize = 0x1_0000;
 
-/// Registers that answer with what the input states.
+/// Registers that answer with the input's bytes.
 struct Registers<'a, 'b>(&'b mut Input<'a>);
 
 impl MemoryBus for Registers<'_, '_> {

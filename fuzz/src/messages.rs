@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes in on the wire.
+//! Messages that arrive on the wire.
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use wire::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, VERSION, encode};
@@ -35,7 +35,7 @@ pub fn wire(data: &[u8]) {
     assert_eq!(received, [Ok(frame)]);
 }
 
-/// What has been understood can be reported again, and means the same.
+/// A message that has been decoded can be encoded again, and means the same.
 fn check(result: Result<Frame<'static>, FrameError>) {
     let frame = match result {
         Ok(frame) => frame,

@@ -15,7 +15,7 @@ struct Liar<'a> {
     has_clock: bool,
     since_poll: usize,
     depth: usize,
-    /// What the scratch register keeps, if there is one.
+    /// Value of the scratch register, if there is one.
     scratch: Option<u8>,
 }
 
@@ -57,7 +57,8 @@ impl Hardware for Liar<'_> {
     }
 }
 
-/// Whatever a UART states, finding it out, sending and receiving end, and no byte is written that it has no room for.
+/// Whatever a UART's registers read as, probing, sending and receiving end, and no byte is written that it has no room
+/// for.
 pub fn uart(data: &[u8]) {
     let mut input = Input(data);
     let (policy, has_clock) = (input.choose(&[Policy::Byte, Policy::Fifo]), input.bool());

@@ -19,9 +19,9 @@ use super::router::{ClientId, Router};
 #[cfg(test)]
 mod tests;
 
-/// How often a host that has not answered yet is greeted.
+/// Interval of greetings to a host that has not answered yet.
 const GREETING_INTERVAL: Duration = Duration::from_millis(250);
-/// How long clients may take to receive what is left for them once the host is gone.
+/// Longest time for clients to receive their last messages once the host is gone.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// The maximum number of clients.
 const MAX_CLIENTS: usize = 64;

@@ -38,7 +38,7 @@ pub fn needed_option() -> String {
     format!("pci=allow:{}", places.collect::<Vec<_>>().join(","))
 }
 
-/// Returns device and function on a bus. Each function of a device states that there are several.
+/// Returns device and function on a bus. Each function of a device says that there are several.
 fn at(number: u32) -> String {
     format!("addr={:x}.{},multifunction=on", number / 8, number % 8)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a lab machine ended.
+//! The end of a lab machine.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 
 use wire::exit_code::ExitCode;
 
-/// How a lab machine ended.
+/// The end of a lab machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The host reported success.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a lab machine can run on KVM. Without this check the emulator ends in an assertion of its own, or Baton
-//! finds no SVM.
+//! Checks whether a lab machine can run on KVM. Without this check the emulator ends in an assertion of its own, or
+//! Baton finds no SVM.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;

@@ -159,7 +159,7 @@ impl Lab {
                 break;
             }
         }
-        bail!("the lab had not the wanted event within {timeout:?}; its events were {seen:#?}")
+        bail!("the wanted event did not come within {timeout:?}; its events were {seen:#?}")
     }
 
     /// Returns a new client of the control channel.

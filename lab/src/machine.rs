@@ -13,7 +13,7 @@ use wire::exit_code::DEBUG_EXIT_PORT;
 
 use super::Hardware;
 
-/// How the emulator runs the machine's instructions.
+/// The emulator's way to run the machine's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Accelerator {
     /// By translation: works everywhere, and emulates AMD SVM.
@@ -31,7 +31,7 @@ pub enum Accelerator {
 pub struct Machine {
     /// The emulator.
     pub qemu: PathBuf,
-    /// How it runs instructions.
+    /// Accelerator that runs instructions.
     pub accelerator: Accelerator,
     /// The number of its CPUs.
     pub cpus: u32,

@@ -20,7 +20,7 @@ pub enum Source {
 /// A line of output, or the unfinished one when the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When its end arrived, since the process was started.
+    /// Time of its end since the process was started.
     pub at: Duration,
     /// The stream that it came from.
     pub source: Source,

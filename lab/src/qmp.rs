@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-/// How long the emulator may take to open its monitor.
+/// Longest time for the emulator to open its monitor.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time within which the emulator answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

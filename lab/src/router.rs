@@ -35,7 +35,7 @@ pub(super) struct Client {
     subscription: Subscription,
     /// The bytes to send to it.
     pub outbox: Outbox,
-    /// Whether it is dropped once its outbox is empty.
+    /// True if it is dropped once its outbox is empty.
     pub is_leaving: bool,
 }
 

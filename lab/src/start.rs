@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::{Happening, Line, Process, Source, What};
 
-/// How long the emulator may take to open the control channel.
+/// Longest time for the emulator to open the control channel.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts the emulator; its lines become happenings.

@@ -13,7 +13,7 @@ use wire::exit_code::ExitCode;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the kernel is loaded.
+/// Load address of the kernel.
 const BASE: u32 = 0x10_0000;
 /// Bytes of the Multiboot header with its address fields (Multiboot 0.6.96, section 3.1.1).
 const HEADER_BYTES: u32 = 32;

@@ -23,7 +23,7 @@ const GUEST_MEMORY: Size = Size::mebibytes(16);
 pub(super) struct Boot {
     pub size_gib: u64,
     pub options: String,
-    /// Whether records that were deferred are waited for.
+    /// True if the bench waits for records that were deferred.
     pub waits: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a bzImage is entered in 64-bit mode (Linux boot protocol, "64-bit boot protocol": 0x200 behind the load
+//! Entry address of a bzImage in 64-bit mode (Linux boot protocol, "64-bit boot protocol": 0x200 behind the load
 //! address).
 
 use std::fs;
@@ -21,7 +21,7 @@ const ENTRY_64: u64 = 0x200;
 /// Linear addresses of the kernel's 64-bit entry, mapped one to one when it gets there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entries {
-    /// Where a loader by the 16-bit protocol (the emulator's own) puts it.
+    /// Its load address with a loader by the 16-bit protocol (the emulator's own).
     pub direct: u64,
     /// At the preferred address, where Baton loads it.
     pub preferred: u64,

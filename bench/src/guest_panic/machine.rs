@@ -19,7 +19,7 @@ use crate::setup::{HostSetup, guest, temporary_folder};
 
 /// Memory of the machine beyond its guests'.
 const HOST_MEMORY: Size = Size::mebibytes(256);
-/// How long one piece of following lasts.
+/// Duration of one piece of following.
 const PIECE: Duration = Duration::from_secs(10);
 
 /// The machine and its output.

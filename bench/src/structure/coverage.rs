@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Context, Found, PROTOCOL, PROTOCOL_FOLDER, left_out};
 
-/// Where profiles are written.
+/// Folder into which profiles are written.
 const FOLDER: &str = "target/coverage";
 /// The compiler with instrumentation.
 const COMPILER: &str = "scripts/lib/instrumented-rustc.sh";

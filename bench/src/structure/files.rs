@@ -45,7 +45,7 @@ pub fn long_files(root: &Path) -> Result<Vec<(PathBuf, usize)>> {
     Ok(long)
 }
 
-/// Whether a file holds only tests: it is below a folder `tests`, or named after them.
+/// Returns true if a file holds only tests: it is below a folder `tests`, or named after them.
 fn is_test(file: &Path) -> bool {
     let is_in_tests = file.components().any(|part| part.as_os_str() == "tests");
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

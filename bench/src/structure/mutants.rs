@@ -16,11 +16,11 @@ use anyhow::{Context as _, Result, bail};
 use super::files::rust_files;
 use super::{Context, Found, PROTOCOL, PROTOCOL_FOLDER, left_out};
 
-/// Where results are kept.
+/// Folder in which results are kept.
 const FOLDER: &str = "target/mutants";
 /// The parts that mutants are tried in.
 const PARTS: usize = 8;
-/// What cargo-mutants calls its folder.
+/// Name of cargo-mutants' folder.
 const OUTPUT: &str = "mutants.out";
 /// A part's results once it was tried to its end.
 const TRIED_FOLDER: &str = "tried";

@@ -25,7 +25,8 @@ const LINE: &str = "keeper: watch: ";
 const LINES: usize = 2;
 /// The line of a guest before it sleeps.
 const GOING: &str = "keeper: wait: going";
-/// Why an update is refused where the emulator's threads wait for cores: one of the CPUs came too late.
+/// The reason for which an update is refused where the emulator's threads wait for cores: one of the CPUs came too
+/// late.
 const TOO_LONG: &str = "waited too long";
 
 /// A machine and its guests.

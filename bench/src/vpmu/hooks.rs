@@ -35,7 +35,7 @@ const SWITCHES: usize = 5;
 const MOST_STEPS: usize = 20_000;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where the hooks begin.
+/// Addresses of the hooks.
 struct Hooks {
     close: u64,
     open: u64,

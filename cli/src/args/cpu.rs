@@ -8,11 +8,11 @@ use super::Format;
 /// A command for CPUs.
 #[derive(Debug, Subcommand)]
 pub enum CpuCommand {
-    /// List them, with the vCPUs that run on them
+    /// List the CPUs, with the vCPUs that run on them
     List(Format),
-    /// Take one offline: its vCPUs move to others
+    /// Take a CPU offline: its vCPUs move to others
     Offline(CpuOrder),
-    /// Bring one online: vCPUs that belong there move back
+    /// Bring a CPU online: vCPUs that belong there move back
     Online(CpuOrder),
 }
 

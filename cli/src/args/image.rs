@@ -11,14 +11,14 @@ use super::Format;
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs)]
 pub enum ImageCommand {
-    /// Show version, build, size, hand-over versions, SHA-256 and signature
+    /// Show an image's version, build, size, hand-over versions, SHA-256 and signature
     Info {
         /// The image's file
         image: PathBuf,
         #[command(flatten)]
         format: Format,
     },
-    /// Check it against its seal and its signature
+    /// Check an image against its seal and its signature
     Verify {
         /// The image's file
         image: PathBuf,
@@ -26,34 +26,34 @@ pub enum ImageCommand {
         #[arg(long)]
         key: Vec<String>,
     },
-    /// Seal it with a signature; a seal that it has is replaced
+    /// Sign an image: it gets a signed seal in place of the one that it has
     Sign {
         /// The image's file
         image: PathBuf,
         /// The file with the secret key (`baton key new`)
         #[arg(long)]
         key: PathBuf,
-        /// Where to write it [default: the image's own file]
+        /// The file to write it to [default: the image's own file]
         #[arg(short, long)]
         output: Option<PathBuf>,
-        /// Sign the image even if it is not what its seal states
+        /// Sign the image even if it differs from its seal
         #[arg(long)]
         reseal: bool,
     },
-    /// A file that loaders take for a Linux kernel, with the bundle as its initial RAM disk: for kexec, GRUB, iPXE
+    /// Write a file that loaders take for a Linux kernel, with the bundle as initial RAM disk: for kexec, GRUB, iPXE
     Linux {
-        /// Where to write it
+        /// The file to write it to
         #[arg(short, long)]
         output: PathBuf,
         /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
         #[arg(long)]
         image: Option<PathBuf>,
     },
-    /// A disc that boots by itself, on BIOS and UEFI
+    /// Write a disc that boots by itself, on BIOS and UEFI
     Iso {
         /// The bundle, as `baton bundle` makes it
         bundle: PathBuf,
-        /// Where to write it
+        /// The file to write it to
         #[arg(short, long)]
         output: PathBuf,
         /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
@@ -68,12 +68,12 @@ pub enum ImageCommand {
 /// A command for keys.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Make one: the secret key in FILE, readable only by its owner, the public key in FILE.pub
+    /// Make a key pair: the secret key in FILE, readable only by its owner, the public key in FILE.pub
     New {
         /// The file
         file: PathBuf,
     },
-    /// Print the public key of a file with either
+    /// Print the public key of a key pair, from either file
     Show {
         /// The file
         file: PathBuf,

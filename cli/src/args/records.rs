@@ -26,7 +26,7 @@ pub struct LogArgs {
 pub struct RecordArgs {
     #[command(flatten)]
     pub target: Target,
-    /// Follow new ones as they come
+    /// Continue with new ones as they come
     #[arg(short, long)]
     pub follow: bool,
     #[command(flatten)]

@@ -10,19 +10,19 @@ use super::Format;
 /// A command for virtual machines.
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
-    /// List them
+    /// List the virtual machines
     List(Format),
-    /// Start a stopped one
+    /// Start a stopped machine
     Start(VmOrder),
-    /// Stop one at once, as if its power were cut
+    /// Stop a machine at once, as if its power were cut
     Stop(VmOrder),
-    /// Halt one where it is
+    /// Pause a machine: its vCPUs halt where they are
     Pause(VmOrder),
-    /// Let a paused one go on
+    /// Resume a paused machine
     Resume(VmOrder),
-    /// Start one again
+    /// Reset a machine: it starts again from its kernel
     Reset(VmOrder),
-    /// Write one's memory and registers to a core file for gdb and crash; one that runs is paused meanwhile
+    /// Write a machine's memory and registers to a core file for gdb and crash; a running one pauses meanwhile
     Dump {
         /// The virtual machine
         vm: String,
@@ -30,7 +30,7 @@ pub enum VmCommand {
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
-    /// Show the exits and performance counters of one's vCPUs while it runs
+    /// Show the exits and performance counters of a machine's vCPUs while it runs
     Perf {
         /// The virtual machine
         vm: String,
@@ -41,7 +41,7 @@ pub enum VmCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Connect to one's console (Ctrl-] leaves it)
+    /// Connect to a machine's console (Ctrl-] leaves it)
     Console {
         /// The virtual machine
         vm: String,

@@ -49,7 +49,7 @@ impl Client {
             }
             ensure!(
                 Instant::now() < end,
-                "nobody has checked {whose} for {TIMEOUT:?}; `baton cpu list` shows where it is"
+                "no CPU has sampled {whose} for {TIMEOUT:?}; `baton cpu list` shows where it is"
             );
             thread::sleep(INTERVAL);
         }

@@ -33,7 +33,7 @@ fn table(functions: &[PciFunction]) -> Table {
     for function in functions {
         let (id, class) = (id(function), class(function));
         let PciCost { accesses, ticks } = function.cost;
-        table.add_row([place(function), id, class, accesses.to_string(), ticks.to_string(), says(function)]);
+        table.add_row([place(function), id, class, accesses.to_string(), ticks.to_string(), remarks(function)]);
     }
     for column in table.column_iter_mut().skip(3).take(2) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -56,7 +56,7 @@ fn class(function: &PciFunction) -> String {
 }
 
 /// Formats a function's bridge, ranges, known capabilities and problems.
-fn says(function: &PciFunction) -> String {
+fn remarks(function: &PciFunction) -> String {
     let bridge = function.bus_behind.map(|bus| format!("bridge to bus {bus:02x}"));
     let ranges = function.ranges.iter().map(range);
     let names = [(0x05, "MSI"), (0x11, "MSI-X"), (0x10, "Express")];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest maps, as its own page tables state (AMD APM vol. 2, section 5.3), read from the image of its memory.
+//! A guest's mappings by its own page tables (AMD APM vol. 2, section 5.3), read from the image of its memory.
 //!
 //! The tables are the guest's: they may lead anywhere, and round in circles. So the depth is the CPU's, what lies
 //! outside memory is skipped, and the number of tables and of runs is bounded. The upper half comes first: that is

@@ -15,7 +15,7 @@ fn image() -> Image {
     Image::new(tempfile::tempfile().expect("a file"), elf::data_offset(2), &RANGES).expect("an image")
 }
 
-/// Registers whose every word reports where it belongs, paging in 64-bit mode at 0x1000.
+/// Registers whose every word names its place, paging in 64-bit mode at 0x1000.
 fn registers() -> VcpuRegisters {
     let mut registers = VcpuRegisters {
         rip: 0xffff_ffff_8100_1234,

@@ -15,12 +15,12 @@ const SECTORS_AT: usize = 0x1f1;
 const PARAGRAPHS_AT: usize = 0x1f4;
 const MAGIC_AT: usize = 0x202;
 const PARAGRAPH_BYTES: usize = 16;
-/// Where the ELF file's first segment lies.
+/// Address of the ELF file's first segment.
 const LINKED_AT: u64 = 2 << 20;
 /// More than any image has.
 const MAXIMUM_BYTES: u64 = 64 << 20;
 
-/// Why a file cannot be made into a bzImage.
+/// The reason why a file cannot be made into a bzImage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LinuxImageError {
     /// It is no image, or a damaged one.

@@ -15,14 +15,14 @@ const LEAST_SHARE: f64 = 0.005;
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 const LONGEST: usize = 10;
 
-/// Which of a run's tracks have their bars drawn, and of which the longest spans are named.
+/// Choice of a run's tracks: those whose bars are drawn, and those of which the longest spans are named.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// Whether a track's bars are drawn.
+    /// Returns true if a track's bars are drawn.
     pub draws: fn(&str) -> bool,
-    /// Whether a track's spans may be among the longest.
+    /// Returns true if a track's spans may be among the longest.
     pub lists: fn(&str) -> bool,
-    /// What the longest are the longest of.
+    /// Heading of the longest spans: the set that they are the longest of.
     pub listed: &'static str,
 }
 

@@ -20,7 +20,7 @@ const MOST_LINES: usize = 1_000_000;
 /// Characters of a line that are shown.
 const SHOWN_CHARACTERS: usize = 120;
 
-/// Why a text is no boot log.
+/// The reason why a text is no boot log.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum DmesgError {
     /// No or nearly no line has a time.

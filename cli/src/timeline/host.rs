@@ -74,7 +74,7 @@ pub fn blackout_of(run: &Run) -> Option<Run> {
     })
 }
 
-/// When a run begins, and which image's it is.
+/// Start of a run, and its image.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     at_us: f64,

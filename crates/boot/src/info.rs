@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every boot protocol reports, in neutral terms.
+//! The boot information in terms of no boot protocol.
 
 use core::fmt;
 
@@ -43,9 +43,9 @@ impl fmt::Display for Protocol {
 /// A file that the loader put into memory: the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Where it lies; never empty. The frames it touches must be reserved.
+    /// Its range; never empty. The frames it touches must be reserved.
     pub range: PhysRange,
-    /// What the loader states about it; often nothing.
+    /// Its command line, by the loader; often empty.
     pub command_line: ArrayString<MODULE_COMMAND_LINE_BYTES>,
 }
 
@@ -56,32 +56,32 @@ pub enum Note {
     AbsurdRegions(usize),
     /// This module is empty or passes the end of physical memory.
     AbsurdModule {
-        /// Which, from 0.
+        /// Number of the module, from 0.
         index: u32,
     },
     /// This module's entry in the module list cannot be read.
     UnreadableModule {
-        /// Which, from 0.
+        /// Number of the module, from 0.
         index: u32,
     },
     /// More modules than [`MAXIMUM_MODULES`].
     TooManyModules {
-        /// How many there are.
+        /// Number of modules.
         count: u32,
     },
     /// The chain of Linux setup data cannot be followed to its end.
     UnreadableSetupData {
-        /// Where it breaks off.
+        /// Address at which it breaks off.
         at: PhysAddr,
     },
     /// The command line (or, with an index, a module's) is longer than is kept.
     CommandLineCut {
-        /// Whose, if a module's.
+        /// Number of the module, if it is a module's.
         module: Option<u32>,
     },
     /// The command line (or, with an index, a module's) lies where nothing can be read.
     CommandLineUnreadable {
-        /// Whose, if a module's.
+        /// Number of the module, if it is a module's.
         module: Option<u32>,
     },
 }
@@ -112,18 +112,18 @@ impl fmt::Display for Note {
     }
 }
 
-/// What the loader passed to us.
+/// The information that the boot loader has passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootInfo {
     /// Its source.
     pub protocol: Protocol,
-    /// What memory there is. What the image, the modules and the tables occupy is not taken out.
+    /// The machine's memory map, with the ranges of the image, the modules and the tables still in it.
     pub memory_map: MemoryMap,
     /// Files in memory.
     pub modules: ArrayVec<Module, MAXIMUM_MODULES>,
     /// Our command line; see [`crate::options`].
     pub command_line: ArrayString<COMMAND_LINE_BYTES>,
-    /// Where the ACPI tables start (RSDP), if the loader states it.
+    /// Address of the ACPI tables' root (RSDP), if the loader gives it.
     pub rsdp: Option<PhysAddr>,
     notes: ArrayVec<Note, MAXIMUM_NOTES>,
 }
@@ -151,7 +151,7 @@ impl BootInfo {
     }
 
     pub(crate) fn note(&mut self, note: Note) {
-        // Bounded on purpose: what comes after the first 16 states nothing new.
+        // Bounded on purpose: what comes after the first 16 says nothing new.
         let _ = self.notes.try_push(note);
     }
 }

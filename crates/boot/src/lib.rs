@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the boot loader passed to us: memory map, modules, command line and its typed options.
+//! The information that the boot loader has passed: memory map, modules, command line and its typed options.
 //!
 //! Each boot protocol has a module that turns its structures into one neutral [`BootInfo`]; nothing behind it knows
 //! which protocol it was: PVH ([`pvh`]), Multiboot2 ([`multiboot2`]), the Linux boot protocol ([`linux`]). [`loader`]

@@ -20,7 +20,7 @@ use crate::physical::{PhysicalMemory, Terminated, terminated, u32_at, u64_at, wi
 
 mod efi;
 
-/// What the setup header begins with: "HdrS".
+/// Magic number at the start of the setup header: "HdrS".
 pub const MAGIC: u32 = 0x5372_6448;
 
 const BOOT_PARAMS_BYTES: usize = 4096;
@@ -124,8 +124,8 @@ pub fn parse(memory: &impl PhysicalMemory, address: PhysAddr) -> Result<BootInfo
     // Setup data holds more of the map only where `boot_params` are full of it.
     let missed = extra.unreadable.filter(|_| entries == MAXIMUM_MAP_ENTRIES);
     missed.into_iter().for_each(|at| info.note(Note::UnreadableSetupData { at }));
-    let told = u64_at(params, field::RSDP).filter(|rsdp| *rsdp != 0).map(PhysAddr);
-    info.rsdp = told.or_else(|| efi::rsdp(memory, params, extra.efi_tables));
+    let reported = u64_at(params, field::RSDP).filter(|rsdp| *rsdp != 0).map(PhysAddr);
+    info.rsdp = reported.or_else(|| efi::rsdp(memory, params, extra.efi_tables));
     read_command_line(memory, params, &mut info);
     take_bundle(params, &mut info);
     Ok(info)
@@ -139,12 +139,12 @@ fn add_entries(builder: &mut MapBuilder, entries: &[u8]) -> Result<(), TooManyRe
     Ok(())
 }
 
-/// What setup data reported beside more of the memory map.
+/// The content of setup data beside more of the memory map.
 #[derive(Default)]
 struct Extra {
-    /// Where EFI's configuration tables are, if the loader states it.
+    /// Address of EFI's configuration tables, if the loader gives it.
     efi_tables: Option<PhysAddr>,
-    /// Where the chain could not be followed.
+    /// Address at which the chain could not be followed.
     unreadable: Option<PhysAddr>,
 }
 
@@ -174,7 +174,7 @@ fn follow_setup_data(
     Ok(extra)
 }
 
-/// Where the next one is, the type, the content; of types that nobody here knows, none.
+/// Returns the next entry's address, the type, and the content; none for unknown types.
 fn read_setup_data(memory: &impl PhysicalMemory, at: PhysAddr) -> Option<(u64, u32, &[u8])> {
     let head = memory.bytes(at, SETUP_DATA_BYTES)?;
     let (next, kind, bytes) = (u64_at(head, 0)?, u32_at(head, 8)?, u32_at(head, 12)?);

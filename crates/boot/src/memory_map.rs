@@ -13,7 +13,7 @@ use units::{PAGE_BYTES, PHYSICAL_LIMIT, PhysAddr, PhysRange};
 /// Entries that are taken in, and regions that come out, at most.
 pub const MAXIMUM_REGIONS: usize = 128;
 
-/// What a region may be used for (ACPI 6.5, section 15.1), the least restrictive first.
+/// Permitted use of a region (ACPI 6.5, section 15.1), the least restrictive first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RegionKind {
     /// Memory for any use.
@@ -88,9 +88,9 @@ impl fmt::Display for RegionKind {
 /// Whole pages of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where.
+    /// Range of the region.
     pub range: PhysRange,
-    /// What for.
+    /// Permitted use.
     pub kind: RegionKind,
 }
 

@@ -19,7 +19,7 @@ use crate::info::{BootInfo, MAXIMUM_MODULES, Module, Note, Protocol};
 use crate::memory_map::{MapBuilder, MemoryMap, RegionKind, TooManyRegions};
 use crate::physical::{PhysicalMemory, Terminated, text_within, u32_at, u64_at};
 
-/// What a loader has in EAX at entry.
+/// A loader's magic number in EAX at entry.
 pub const MAGIC: u32 = 0x36d7_6289;
 
 const HEADER_BYTES: usize = 8;
@@ -45,14 +45,14 @@ pub enum Multiboot2Error {
     Unreadable(PhysAddr),
     /// The information has no size that it can have.
     BadSize {
-        /// What it reports.
+        /// Size in bytes that it gives.
         bytes: u32,
     },
     /// A tag is shorter than its own header, or goes beyond the information.
     BadTag {
         /// Its type.
         kind: u32,
-        /// Where it is in the information.
+        /// Offset in the information, in bytes.
         offset: usize,
     },
     /// EFI's boot services still run.

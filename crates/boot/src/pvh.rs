@@ -31,9 +31,9 @@ const MAXIMUM_MAP_ENTRIES: u32 = 4096;
 pub enum PvhError {
     /// The start info cannot be read.
     StartInfoUnreadable(PhysAddr),
-    /// What lies where the start info should begins differently.
+    /// The start info begins with another magic number.
     BadMagic {
-        /// With what.
+        /// The number found.
         found: u32,
     },
     /// The loader speaks version 0, or gave an empty map.
@@ -43,9 +43,9 @@ pub enum PvhError {
     },
     /// The memory map cannot be read.
     MemoryMapUnreadable {
-        /// Where it should lie.
+        /// Address that the start info gives.
         address: PhysAddr,
-        /// How many entries it should have.
+        /// Number of entries that the start info gives.
         entries: u32,
     },
     /// See [`TooManyRegions`].

@@ -81,7 +81,7 @@ impl SelfTests {
         &self.0
     }
 
-    /// Whether this one is asked for.
+    /// Returns true if the operator asks for this one.
     pub fn contains(&self, test: SelfTest) -> bool {
         self.0.contains(&test)
     }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the boot CPU and another one share about it: where it stands, and when it got there.
+//! State that the boot CPU and another one share about the other: its step, and the time of each.
 
 use crate::state::{Phase, State};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new, fence};
 use crate::tsc::Exchange;
 
-/// When a CPU got where, in ticks of the boot CPU's clock as far as the difference is known. 0 is "not
-/// yet".
+/// Times of a CPU's steps, in ticks of the boot CPU's clock as far as the difference is known. 0 is "not yet".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// It was ordered to start.
@@ -23,7 +22,7 @@ pub struct Stamps {
     pub dead: u64,
 }
 
-/// How a CPU's clock was determined.
+/// Way in which a CPU's clock was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncOutcome {
     /// Not yet.
@@ -45,15 +44,15 @@ impl SyncOutcome {
         [Self::Pending, Self::Skipped, Self::Agrees, Self::Corrected, Self::Differs, Self::Unmeasured];
 }
 
-/// What is known about a CPU's clock.
+/// Result of a CPU's clock synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSync {
-    /// How it was determined.
+    /// Way in which it was determined.
     pub outcome: SyncOutcome,
-    /// How many ticks it was behind the boot CPU's; with [`SyncOutcome::Differs`], how many it is.
+    /// Ticks by which it was behind the boot CPU's; with [`SyncOutcome::Differs`], by which it is.
     pub skew: i64,
-    /// How wrong that can be: half the quickest round trip. Along a chain of CPUs that asked each other these add
-    /// up.
+    /// Greatest error of that in ticks: half the quickest round trip. Along a chain of CPUs that asked each other these
+    /// add up.
     pub error: u64,
 }
 

@@ -44,7 +44,7 @@ pub struct BringUp<'a> {
     summary: Summary,
     /// The first batch is kicked but for its start-up interrupts, which are due then.
     startup_due: Option<u64>,
-    /// How many will have gone online before the batch: one that was seen online may be counted a moment later.
+    /// CPUs that will have gone online before the batch: one that was seen online may be counted a moment later.
     online_before: u32,
     /// Of the batch: those that were not online already.
     newcomers: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all CPUs share during bring-up. Everything in it is either constant or atomic, and starts as zero bytes.
+//! State that all CPUs share during bring-up. Everything in it is either constant or atomic, and starts as zero bytes.
 
 use core::fmt;
 
@@ -17,21 +17,21 @@ pub const GROUP_CPUS: usize = 64;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Shared {
-    /// How far all may go.
+    /// The last step that all may take.
     permitted: AtomicU32,
-    /// When everybody was kicked by one interrupt.
+    /// Time at which all were kicked by one interrupt.
     kicked_at: AtomicU64,
 }
 
-/// What [`GROUP_CPUS`] neighbours report to the boot CPU.
+/// Reports of [`GROUP_CPUS`] neighbours to the boot CPU.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Group {
-    /// How many have arrived.
+    /// Number of CPUs that have arrived.
     online: AtomicU32,
-    /// How many of them make the boot CPU look.
+    /// Number of arrivals at which the boot CPU checks.
     expected: AtomicU32,
-    /// Who asks it for the time, a bit each.
+    /// CPUs that ask it for the time, a bit each.
     asking: AtomicU64,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Crew<'a> {
         })
     }
 
-    /// What this CPU waits for may have changed: wakes it if it sleeps.
+    /// Wakes the CPU if it sleeps: its condition may have changed.
     pub(crate) fn rouse(&self, index: u32, by: &mut impl Wake) {
         if self.cell(index).is_some_and(CpuCell::must_be_woken) {
             by.wake(index);

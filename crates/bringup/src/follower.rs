@@ -3,7 +3,7 @@
 //! that the CPU itself can wait as it likes, and a model can step thousands of them.
 //!
 //! A CPU that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
-//! states this and looks once more; the CPU that changes what it waits for checks whether it sleeps, and wakes it. What
+//! says so and looks once more; the CPU that changes what it waits for checks whether it sleeps, and wakes it. What
 //! changes is: a permission, the partner's answer, and where parent and children stand.
 //!
 //! ```text
@@ -18,11 +18,11 @@ use crate::cell::CpuCell;
 use crate::crew::{Crew, permission};
 use crate::hardware::Station;
 use crate::plan::Policy;
-use crate::relatives::{release, tell_relatives};
+use crate::relatives::{release, wake_relatives};
 use crate::state::State;
 use crate::tsc::Measurement;
 
-/// What a polled CPU does next.
+/// The next action of a polled CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Pause, and poll again: a partner is about to answer or to ask.
@@ -66,9 +66,9 @@ pub struct Follower<'a> {
     cell: &'a CpuCell,
     index: u32,
     step: Step,
-    /// What must be added to its clock to get the boot CPU's, where that could not be corrected.
+    /// Ticks to add to its clock to get the boot CPU's, where that could not be corrected.
     clock_offset: i64,
-    /// When it last answered a child, by its own clock.
+    /// Time of its last answer to a child, by its own clock.
     answered_at: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Follower<'a> {
         let cell = crew.cell(index).filter(|_| index != 0).ok_or(Refused::Unknown)?;
         let broadcast_at = crew.broadcast_at();
         if crew.plan().is_broadcast() && broadcast_at != 0 {
-            // Nobody kicked this one by name. If it has been given up meanwhile, the next step states this.
+            // Nobody kicked this one by name. If it has been given up meanwhile, the next step says so.
             cell.kick(broadcast_at);
         }
         cell.advance(State::Kicked, State::Alive, station.now()).map_err(Refused::NotExpected)?;
@@ -129,7 +129,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Nothing is to be done until somebody states this.
+    /// Nothing is to be done until somebody says so.
     fn nap(&self, station: &mut impl Station) -> Next {
         Next::Sleep { until: station.now().wrapping_add(self.crew.plan().limits.answer) }
     }
@@ -155,7 +155,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Where the boot CPU waits for this one's every step, it is woken.
+    /// Reports the step; wakes the boot CPU where that waits for each of this one's steps.
     fn report(&self, station: &mut impl Station) {
         if self.crew.plan().policy == Policy::Serial {
             self.crew.rouse(0, station);
@@ -176,7 +176,7 @@ impl<'a> Follower<'a> {
                 if self.crew.count_online(self.index) {
                     self.crew.rouse(0, station);
                 }
-                tell_relatives(&self.crew, self.index, station);
+                wake_relatives(&self.crew, self.index, station);
                 Next::Online
             }
             next => next,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What bring-up needs of the machine. The hypervisor implements it with instructions, `sim` with a model.
+//! The machine as bring-up uses it. The hypervisor implements it with instructions, `sim` with a model.
 
 /// A clock that counts ticks: the time stamp counter.
 pub trait Clock {
@@ -59,7 +59,7 @@ pub trait Kick: Wake {
 
 /// A woken CPU's means.
 pub trait Station: Wake {
-    /// `IA32_TSC_ADJUST` (MSR 3Bh), where CPUID leaf 7 EBX bit 1 states that it exists.
+    /// `IA32_TSC_ADJUST` (MSR 3Bh), where CPUID leaf 7 EBX bit 1 says that it exists.
     fn tsc_adjust(&mut self) -> Option<u64>;
 
     /// Writes it. Called only where [`tsc_adjust`](Self::tsc_adjust) gave a value.

@@ -54,7 +54,7 @@ pub mod word {
     pub const CONDEMNED: u32 = 5;
 }
 
-/// Where a released CPU goes on.
+/// Entry point of a released CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Address of its first instruction.
@@ -65,12 +65,12 @@ pub struct Entry {
     pub argument: u64,
 }
 
-/// Why a slot cannot be used.
+/// The reason why a slot cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotError {
     /// The bytes are no slot.
     BadMagic {
-        /// What they begin with.
+        /// Magic number found.
         found: u64,
     },
     /// Another version of Baton parked the CPU.
@@ -108,7 +108,7 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// What a parked CPU finds in its mailbox.
+/// Message that a parked CPU finds in its mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mail {
     /// Nothing: wait on.
@@ -205,10 +205,10 @@ impl ParkSlot {
         }
     }
 
-    /// Whether the CPU with this identifier waits here, or is on its way from here.
+    /// Checks that the CPU with this identifier waits here, or is on its way from here.
     ///
     /// # Errors
-    /// [`SlotError`], which states what is wrong with the slot.
+    /// [`SlotError`], which says what is wrong with the slot.
     pub fn adopt(&self, apic_id: u32) -> Result<(), SlotError> {
         let state = self.state.load(Ordering::Acquire);
         let magic = self.magic.load(Ordering::Relaxed);

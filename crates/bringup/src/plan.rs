@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is decided before the first CPU is kicked.
+//! Decisions before the first CPU is kicked.
 
 use crate::startup::{Limits, Reach};
 use crate::tsc::SyncPlan;
 
-/// How CPUs are brought up.
+/// Way in which CPUs are brought up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// One after the other, each waited for four times: the baseline.
@@ -25,20 +25,20 @@ impl Policy {
     }
 }
 
-/// What is decided before the first kick.
+/// Decisions before the first kick.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How many at once, and woken how.
+    /// Number of CPUs at once, and way to wake them.
     pub policy: Policy,
-    /// Whether one interrupt may wake all. Used by [`Policy::Parallel`] only.
+    /// CPUs that one interrupt wakes. Used by [`Policy::Parallel`] only.
     pub reach: Reach,
     /// The page below 1 MiB, divided by 4,096, where CPUs start.
     pub startup_page: u8,
-    /// How long what may take.
+    /// Limits of the waits.
     pub limits: Limits,
-    /// How clocks are determined.
+    /// Way in which clocks are determined.
     pub sync: SyncPlan,
-    /// When INIT was sent to all others already, where that has been done. Concerns broadcasts only.
+    /// Time of an INIT to all others, where one was sent already. Concerns broadcasts only.
     pub reset_at: Option<u64>,
 }
 

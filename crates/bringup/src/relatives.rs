@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CPUs do for those beside them in the tree.
+//! Services of CPUs for their neighbours in the tree.
 
 use crate::crew::Crew;
 use crate::hardware::Wake;
 use crate::state::State;
 
-/// Where CPUs answer their children, those that may wait for a step of this one look: its parent and its children.
-pub(crate) fn tell_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
+/// Where CPUs answer their children, wakes those that may wait for a step of this one: its parent and its children.
+pub(crate) fn wake_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     if crew.stays_to_answer() {
         let tree = crew.tree();
         tree.children(index).chain([tree.parent(index)]).filter(|&who| who != 0).for_each(|who| crew.rouse(who, by));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long what may take: the delays that CPUs need between INIT and start-up interrupt, and the limits of every
-//! wait. All in ticks of the time stamp counter; nothing waits without a limit.
+//! Limits and delays: the delays that CPUs need between INIT and start-up interrupt, and the limits of every wait. All
+//! in ticks of the time stamp counter; nothing waits without a limit.
 
 use crate::state::Phase;
 
-/// Who made the CPU (CPUID leaf 0).
+/// Vendor of the CPU (CPUID leaf 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     /// `GenuineIntel`.
@@ -50,7 +50,7 @@ pub const fn after_init_us(vendor: Vendor, family: u32) -> u64 {
     }
 }
 
-/// Whether one interrupt may wake all.
+/// The CPUs that one interrupt wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Each gets its own INIT and start-up interrupt.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU is, and what it may become.
+//! State of a CPU, and its transitions.
 
 use core::fmt;
 
@@ -32,7 +32,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Where a CPU stands.
+/// State of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// Nobody has woken it.

@@ -8,12 +8,12 @@ pub const FAN_OUT: u32 = 8;
 /// The tree of CPUs `0..count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub count: u32,
 }
 
 impl Tree {
-    /// Whose child this is; the root is its own parent.
+    /// Returns the parent; the root is its own.
     pub const fn parent(self, index: u32) -> u32 {
         index.saturating_sub(1) / FAN_OUT
     }

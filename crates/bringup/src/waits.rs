@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the boot CPU stood waiting for, CPU by CPU.
+//! The boot CPU's waits, CPU by CPU.
 //!
 //! The boot CPU waits for all at once, so its time must be shared out: it counts as waiting for the CPUs in
 //! their order, for each through its four phases, and what has happened by the time it comes to it costs nothing. Where

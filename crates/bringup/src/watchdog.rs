@@ -20,7 +20,7 @@ pub trait Registers {
     fn write(&self, offset: u32, value: u32);
 }
 
-/// Which timer, and the input that it is wired to.
+/// The timer, and the input that it is wired to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchdog {
     timer: u32,

@@ -26,12 +26,12 @@ const FILE_SIZE_INDEX: usize = 6;
 /// The name's length, among the numbers.
 const NAME_SIZE_INDEX: usize = 11;
 
-/// One entry as the archive states it.
+/// One entry of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub name: &'a str,
     pub content: &'a [u8],
-    /// Where its header begins.
+    /// Offset of its header in bytes.
     pub offset_bytes: usize,
 }
 

@@ -10,7 +10,7 @@ const POLYNOMIAL: u32 = 0xedb8_8320;
 /// Bytes at a time.
 const STRIDE: usize = 8;
 
-/// What a byte contributes that so many bytes follow.
+/// Contribution of a byte to the sum, by the number of bytes that follow it.
 type Tables = [[u32; 256]; STRIDE];
 
 /// CRC-32 of a file's bytes, as [`crate::FileRecord::crc32`] states it.

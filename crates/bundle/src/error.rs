@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a bundle.
+//! Errors of a bundle.
 
 use alloc::string::String;
 use core::fmt;
@@ -11,9 +11,9 @@ use crate::manifest::{MANIFEST_VERSION, OLDEST_MANIFEST_VERSION, limits};
 pub struct BundleError {
     /// The entry it is about; empty while no name could be read.
     pub entry: String,
-    /// Where the entry begins, in bytes from the start of the bundle.
+    /// Offset of the entry, in bytes from the start of the bundle.
     pub offset_bytes: usize,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: Problem,
 }
 
@@ -26,10 +26,10 @@ pub enum HeaderField {
     FileSize,
 }
 
-/// What is wrong.
+/// The problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Where an entry should begin there is something else.
+    /// There is no entry at an offset at which one should begin.
     NoArchive,
     /// The bundle ends within the entry.
     Truncated {
@@ -51,9 +51,9 @@ pub enum Problem {
     },
     /// The bytes are not those that were written.
     BadChecksum {
-        /// What the manifest states.
+        /// Checksum in the manifest.
         stated: u32,
-        /// What the bytes come to.
+        /// Checksum of the bytes.
         computed: u32,
     },
     /// The manifest is whole and yet cannot be decoded.
@@ -72,9 +72,9 @@ pub enum Problem {
     FileTooLong,
     /// A guest's setting is not possible.
     BadGuest {
-        /// Which guest.
+        /// Name of the guest.
         guest: String,
-        /// What is wrong with it and what is possible.
+        /// The reason, and the possible values.
         reason: &'static str,
     },
 }

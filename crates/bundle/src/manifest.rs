@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host is to run: host.toml in compiled form.
+//! The host's manifest: host.toml in compiled form.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,11 +15,11 @@ pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
 pub const MANIFEST_VERSION: u16 = 5;
 
-/// Oldest version that is written and read: that of release 0.1.0. A manifest that states nothing newer is written in
+/// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// it, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
-/// How much a bundle may hold.
+/// Limits on the content of a bundle.
 pub mod limits {
     /// Guests.
     pub const GUESTS: usize = 64;
@@ -53,7 +53,7 @@ pub mod limits {
     pub const MANIFEST_BYTES: usize = 1 << 20;
 }
 
-/// What to run and from which files.
+/// The guests of a host, and the files that they start from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The host's own settings.
@@ -67,19 +67,19 @@ pub struct Manifest {
 /// The host's own settings. (What must be known before the bundle is read stands on the host's command line.)
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostConfig {
-    /// What happens when no guest is left running.
+    /// The host's action when no guest is left running.
     pub when_done: WhenDone,
     /// The entry that holds Baton's own image, by which a restart replaces the running one. Without it none is
     /// possible.
     pub image: Option<String>,
     /// Ed25519 public keys. Where there are any, only images that one of them has signed replace the running one.
     pub trusted_keys: Vec<[u8; 32]>,
-    /// Whether the operator may go to images of a lower security version; `None`: only where there are no keys.
+    /// True if the operator may go to images of a lower security version; `None`: only where there are no keys.
     #[serde(skip)]
     pub allow_downgrade: Option<bool>,
 }
 
-/// What version 5 adds, behind the [`Manifest`].
+/// The fields that version 5 adds, behind the [`Manifest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Added {
     /// [`HostConfig::allow_downgrade`].
@@ -96,13 +96,13 @@ impl Manifest {
         self
     }
 
-    /// The oldest version that states all that this manifest states.
+    /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
         if self.added() == Added::default() { OLDEST_MANIFEST_VERSION } else { MANIFEST_VERSION }
     }
 }
 
-/// What the host does when no guest is left running.
+/// The host's action when no guest is left running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenDone {
@@ -137,7 +137,7 @@ pub struct GuestConfig {
     pub devices: Devices,
     /// Its vCPUs' share where several have one CPU, from 1 to [`limits::WEIGHT_MOST`]; 100 is usual.
     pub weight: u32,
-    /// What becomes of it when its kernel has panicked or hangs.
+    /// The host's action when its kernel has panicked or hangs.
     pub on_panic: OnPanic,
     /// Seconds with interrupts off after which a vCPU that spins counts as hung; 0: none does.
     pub hung_s: u32,
@@ -145,7 +145,7 @@ pub struct GuestConfig {
     pub pmu: Pmu,
     /// The events that they may count; `None`: all.
     pub pmu_events: Option<Vec<PmuEvent>>,
-    /// Whether it starts with the host, without waiting for `baton vm start`.
+    /// True if it starts with the host, without a `baton vm start`.
     pub autostart: bool,
 }
 
@@ -161,18 +161,19 @@ impl GuestConfig {
     }
 }
 
-/// What becomes of a guest whose kernel has panicked or hangs.
+/// The host's action on a guest whose kernel has panicked or hangs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnPanic {
-    /// What spins gets a sliver of time, so that the guest can still reboot itself, and its neighbours the rest.
+    /// A spinning vCPU gets a small share of the CPU, so that the guest can still reboot itself, and its neighbours the
+    /// rest.
     #[default]
     Throttle,
     /// It is stopped, as if its power were cut.
     Stop,
     /// It starts again.
     Reset,
-    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator states how it goes
+    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes
     /// on.
     Dump,
     /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is

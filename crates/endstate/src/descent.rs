@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// What the owner does, in this order.
+/// Steps of the owner, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Step {
@@ -15,9 +15,9 @@ pub enum Step {
     Report,
     /// The epitaph is written.
     Epitaph,
-    /// What the log holds back is printed.
+    /// The log's unprinted records are printed.
     Flush,
-    /// What waits for the control channel is sent.
+    /// Messages that wait for the control channel are sent.
     LastWords,
     /// The monitor of this machine is notified.
     Notify,
@@ -53,15 +53,15 @@ impl Step {
 /// its time and an emulated CPU may wait for a core.
 const MOST_FOUND: u32 = 3;
 
-/// How far the owner is.
+/// The owner's progress.
 pub struct Descent {
     step: AtomicU32,
-    /// How often the watchdog has found it in this step.
+    /// Number of watchdog expiries in this step.
     found: AtomicU32,
     falls: AtomicU32,
 }
 
-/// What a failure within the end leads to.
+/// Consequence of a failure within the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fall {
     /// The step that failed.

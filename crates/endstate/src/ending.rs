@@ -14,12 +14,12 @@ pub struct Ending {
     stopped: SharedSet,
 }
 
-/// What a CPU that has failed is to do.
+/// Role of a CPU that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It is the first: it reports, and ends the host.
     Owner,
-    /// It is the owner, and has failed again on the way: [`crate::Descent`] states what is left to do.
+    /// It is the owner, and has failed again on the way: [`crate::Descent`] says what is left to do.
     Again,
     /// Another one owns the end: it goes quiet, and the owner names it.
     Bystander {

@@ -13,7 +13,7 @@ const MOST_ROUNDS: u32 = 64;
 
 /// The channel on which they go out. Nothing here may allocate, or wait for a lock or for the line without a limit.
 pub trait Outlet {
-    /// Whether somebody has said what is to be sent.
+    /// Returns true if a client has subscribed.
     fn has_subscriber(&self) -> bool;
     /// Sends events and consoles from now on as if somebody had subscribed to them: a client that is about to do so has
     /// opened the line.
@@ -22,7 +22,7 @@ pub trait Outlet {
     fn retry(&mut self);
     /// Queues what is new, as far as there is room.
     fn gather(&mut self);
-    /// Whether nothing is queued.
+    /// Returns true if nothing is queued.
     fn is_empty(&self) -> bool;
     /// Gives the UART all that is queued, with the patience of last words. Returns whether it has taken all of it.
     fn send(&mut self) -> bool;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows the report, and what a CPU does that has nothing left to do.
+//! The action after the report, and the idle state of a CPU that has nothing left to do.
 
-/// What follows the report of the host's end.
+/// The action after the report of the host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The owner spins in delays, interrupts on: the baseline, what Linux does.
@@ -17,7 +17,7 @@ pub enum Action {
     Exit,
 }
 
-/// How a CPU passes the time until the next interrupt.
+/// Idle state of a CPU until the next interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// It delays.
@@ -27,7 +27,7 @@ pub enum Rest {
 }
 
 impl Action {
-    /// How the owner rests, or another CPU. Only the owner ever spins: the CPU that it stopped halts.
+    /// Returns the idle state of the owner or of another CPU. Only the owner ever spins: the CPU that it stopped halts.
     pub fn rest(self, is_owner: bool) -> Rest {
         if self == Self::Spin && is_owner { Rest::Spin } else { Rest::Halt }
     }

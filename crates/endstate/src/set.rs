@@ -107,7 +107,7 @@ impl SharedSet {
         }
     }
 
-    /// Who is in now.
+    /// Returns the members of the set.
     pub(crate) fn get(&self) -> CpuSet {
         CpuSet { words: core::array::from_fn(|at| self.words[at].load(Ordering::Acquire)) }
     }

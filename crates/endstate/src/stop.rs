@@ -5,7 +5,7 @@
 use crate::ending::Ending;
 use crate::set::CpuSet;
 
-/// What stopping takes of the hardware.
+/// The hardware as stopping uses it.
 pub trait Stopper {
     /// A clock, in ticks.
     fn now(&mut self) -> u64;
@@ -17,18 +17,18 @@ pub trait Stopper {
     fn nmi(&mut self, cpu: u32);
 }
 
-/// How long answers are waited for.
+/// Longest waits for answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Ticks for answers to the interrupt.
     pub interrupt_ticks: u64,
     /// Ticks for answers to the NMI.
     pub nmi_ticks: u64,
-    /// Checks the clock that either wait may take, for a clock that stands still.
+    /// Polls of the clock that either wait may take, for a clock that stands still.
     pub looks: u64,
 }
 
-/// How each of the others was stopped. The three sets are disjoint.
+/// The way in which each of the others was stopped. The three sets are disjoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RollCall {
     /// By the interrupt, or on their own.
@@ -39,7 +39,7 @@ pub struct RollCall {
     pub silent: CpuSet,
 }
 
-/// Stops `others` and waits for their answers ([`Ending::has_stopped`]), at most as long as `limits` states.
+/// Stops `others` and waits for their answers ([`Ending::has_stopped`]), at most as long as `limits` says.
 pub fn stop_others(ending: &Ending, others: CpuSet, stopper: &mut impl Stopper, limits: Limits) -> RollCall {
     let running = others.without(&ending.stopped());
     running.iter().for_each(|cpu| stopper.interrupt(cpu));

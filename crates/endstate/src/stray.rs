@@ -27,7 +27,7 @@ const WRITABLE: u8 = 0x0f;
 /// A port that no device answers at.
 const ABSENT: u8 = 0xff;
 
-/// Who has raised an NMI, as far as the chipset reports it.
+/// Source of an NMI, as far as the chipset reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NmiSource {
     /// A PCI function, by SERR#.
@@ -74,7 +74,7 @@ impl NmiSource {
     }
 }
 
-/// What has come of one kind that no one claims. Any CPU counts, in any context.
+/// Events of one kind that no handler claims. Any CPU counts, in any context.
 #[derive(Debug)]
 pub struct Strays {
     count: AtomicU64,
@@ -89,9 +89,9 @@ pub struct Strays {
 /// One that is to be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// How many there have been, this one included.
+    /// Number of events, this one included.
     pub count: u64,
-    /// How many of them came after the last line of the log and are in none.
+    /// Number of events after the last line of the log, which no line counts.
     pub silent: u64,
 }
 

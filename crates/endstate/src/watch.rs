@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the owner still listens to: the time until the reboot, and keys on the console.
+//! Inputs of the owner: the time until the reboot, and keys on the console.
 
 use crate::rest::Action;
 
 /// The keys, for people.
 pub const HELP: &str = "keys: b reboot now, l print the log again, r registers, h help";
 
-/// What is to be done.
+/// A command to the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The machine is reset.

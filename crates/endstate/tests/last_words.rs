@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest wrote last on its way to the reader, on a model of the channel: rings, a bounded queue, a UART with a
-//! FIFO that may have been given up, and a line that takes its time. Then the machine goes, and all that has not
+//! The last output of a guest on its way to the reader, on a model of the channel: rings, a bounded queue, a UART with
+//! a FIFO that may have been given up, and a line that takes its time. Then the machine goes, and all that has not
 //! reached the line is lost.
 
 use endstate::last_words::{Outlet, send_last_words};
@@ -107,7 +107,7 @@ impl Outlet for Machine {
     }
 }
 
-/// How release 0.1.0 ended: what was subscribed to was queued once and given to the UART.
+/// The end of release 0.1.0: subscribed messages were queued once and given to the UART.
 fn end_of_release_0_1_0(machine: &mut Machine) {
     machine.gather();
     machine.send();

@@ -4,7 +4,7 @@
 use endstate::{Action, Command, CpuSet, Ending, Limits, Rest, Role, Stopper, Watch, pvpanic_event, stop_others};
 use proptest::prelude::*;
 
-/// What a modelled CPU answers to.
+/// Signals that a modelled CPU answers to.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     /// An interrupt, after so many ticks.
@@ -21,7 +21,7 @@ struct Model<'a> {
     ending: &'a Ending,
     manners: &'a [Manner],
     now: u64,
-    /// When who will stop.
+    /// Times at which CPUs will stop.
     due: Vec<(u64, u32)>,
     interrupted: Vec<u32>,
     woken: Vec<u32>,

@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 use crate::table::Signature;
 use crate::{PhysicalMemory, Unreadable, madt};
 
-/// What is wrong with the table.
+/// Damage to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// It is not there.

@@ -62,13 +62,13 @@ fn read_power_management(table: &Table<'_>, flags: u32, tables: &mut Tables) {
     tables.acpi_enable = smi_command(table, tables);
 }
 
-/// Where a power management register's port may be reported.
+/// Fields of the table that may give a power management register's port.
 struct Block {
     register: Register,
     port_at: u32,
     generic_at: u32,
-    /// Where the table states how many bytes the register has, and how many it must have. Fewer mean that it is not
-    /// there.
+    /// Offset of the register's length in bytes, and the length that it must have. A shorter one means that the
+    /// register is absent.
     bytes_at: u32,
     bytes: u16,
 }

@@ -7,10 +7,10 @@ use crate::{Fault, Register, Tables};
 
 /// The whole table.
 pub const MINIMUM_BYTES: u32 = 56;
-/// Where the address is.
+/// Offset of the address in bytes.
 const BASE_ADDRESS: u32 = 40;
 
-/// Takes over what the table states. The timer's registers are always in memory.
+/// Adopts the table's content. The timer's registers are always in memory.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let place = GenericAddress::at(table, BASE_ADDRESS).unwrap_or(GenericAddress { space: 0, address: 0 });
     if place.space == GenericAddress::MEMORY && place.address != 0 {

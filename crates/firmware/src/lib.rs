@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host's firmware states of the machine: its ACPI tables, read as bytes.
+//! The machine as its firmware describes it: ACPI tables, read as bytes.
 //!
 //! A hypervisor wants few facts from ACPI (which CPUs, where the interrupt controllers and timers are, how to
 //! reset and power off) and wants them early, before it has a heap or a second stack. So the tables are read as data:
@@ -66,7 +66,7 @@ pub use tables::{Cpu, Ecam, IoApic, Location, MemoryAffinity, Override, PmTimer,
 
 use table::Table;
 
-/// Fills `tables` with what the firmware states, beginning from a clean slate.
+/// Clears `tables` and fills it with the content of the firmware's tables.
 ///
 /// `rsdp` is the root pointer's physical address where the boot protocol gives one (PVH does). Without it, or where it
 /// is no valid root pointer, the areas of the PC are [searched](root::find).

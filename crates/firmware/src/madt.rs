@@ -7,14 +7,14 @@
 use crate::table::{Signature, Table};
 use crate::{Cpu, Fault, IoApic, Override, Tables};
 
-/// Where the entries begin.
+/// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 44;
-/// From this revision on (ACPI 6.3) a flag states that a CPU can be enabled later; it was reserved before.
+/// From this revision on (ACPI 6.3) a flag says that a CPU can be enabled later; it was reserved before.
 const ONLINE_CAPABLE_SINCE: u8 = 5;
 /// Bytes of the largest entry that is read.
 const ENTRY_BYTES: usize = 16;
 
-/// Takes over what the table states.
+/// Adopts the table's content.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     tables.local_apic_address = table.u32(36).map_or(tables.local_apic_address, u64::from);
     tables.has_8259 = table.u32(40).is_none_or(|flags| flags & 1 != 0);

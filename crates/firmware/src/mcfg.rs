@@ -4,13 +4,13 @@
 use crate::table::{Signature, Table};
 use crate::{Ecam, Fault, Tables};
 
-/// Where the entries begin.
+/// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 44;
 const ENTRY_BYTES: u32 = 16;
 /// Configuration space of one bus: 32 devices of 8 functions of 4 KiB.
 const BUS_BYTES: u64 = 1 << 20;
 
-/// Takes over what the table states. The walk ends where the list is full.
+/// Adopts the table's content. The walk ends where the list is full.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     for offset in (MINIMUM_BYTES..table.bytes()).step_by(ENTRY_BYTES as usize) {
         let result =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the machine is powered off and reset (ACPI 6.5, sections 4.8.3, 4.8.3.6 and 4.8.3.7).
+//! Power-off and reset of the machine (ACPI 6.5, sections 4.8.3, 4.8.3.6 and 4.8.3.7).
 //!
 //! Only the registers' order and values are decided here; the caller reaches them through [`Machine`]. Nothing
 //! allocates, and every wait has a limit: this also runs when the host has failed.
@@ -18,9 +18,9 @@ const REDUCED_ENABLE: u32 = 1 << 5;
 const REDUCED_TYPE: u32 = 7 << REDUCED_TYPE_SHIFT;
 /// Sleep status (table 4.25): written as one, it is cleared.
 const WAKE_STATUS: u32 = 1 << 7;
-/// How long firmware may take to hand the registers over.
+/// Longest time in ms for firmware to hand the registers over.
 const ENABLE_LIMIT_MS: u32 = 3000;
-/// How long a machine may take to react before the next way is tried.
+/// Time in ms for a machine to react before the next way is tried.
 const REACTION_MS: u32 = 100;
 /// The reset control register that PCs have had since the PIIX: a system reset, then the edge that carries it out.
 const RESET_CONTROL: u16 = 0xcf9;
@@ -41,7 +41,7 @@ pub trait Machine {
     fn wait(&mut self);
 }
 
-/// What the tables state of power: a copy, for when nothing may be locked.
+/// The tables' power settings: a copy, for when nothing may be locked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Power {
     enable: Option<SmiCommand>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with firmware's tables, and what it costs.
+//! Problems of firmware's tables, and their consequences.
 
 use core::fmt;
 
@@ -36,7 +36,7 @@ impl core::error::Error for Error {}
 pub struct Problem {
     /// The table.
     pub table: Signature,
-    /// What was wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -50,29 +50,29 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was wrong. Offsets are in bytes from the table's first.
+/// A fault. Offsets are in bytes from the table's first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No other table points to one.
     Missing,
     /// There is no readable memory at this physical address.
     Unreadable {
-        /// Where.
+        /// Its address.
         address: u64,
     },
     /// Something else is at the table's physical address.
     WrongSignature {
-        /// Where.
+        /// Its address.
         address: u64,
     },
-    /// The table states it is shorter than what every one of its kind has.
+    /// The table's length is below the least for its kind.
     TooShort {
         /// Its length.
         bytes: u32,
         /// The least for its kind.
         needed: u32,
     },
-    /// The table states it is longer than is believed.
+    /// The table's length is above the most that is read.
     TooLong {
         /// Its length.
         bytes: u32,
@@ -81,14 +81,14 @@ pub enum Fault {
     },
     /// The bytes do not add up to zero.
     BadChecksum {
-        /// What they add up to.
+        /// Sum of its bytes.
         sum: u8,
     },
     /// Its revision is 0, which no specification knows; it is read as the first.
     NoRevision,
     /// There was one already; this one is ignored.
     Repeated {
-        /// Where this one is.
+        /// Address of this one.
         address: u64,
     },
     /// Another table, which no machine has beside this one, is there, too.
@@ -98,22 +98,22 @@ pub enum Fault {
     },
     /// Only the first [`MAX_TABLES`] entries of the root table are checked.
     TooManyTables {
-        /// How many there are.
+        /// Number of entries.
         count: u32,
     },
-    /// An entry runs past the table's end, or is too short for what it reports it is.
+    /// An entry runs past the table's end, or is too short for its type.
     TruncatedEntry {
-        /// Where it begins.
+        /// Offset in bytes.
         offset: u32,
     },
     /// An entry holds values that cannot be; it is ignored.
     BadEntry {
-        /// Where it begins.
+        /// Offset in bytes.
         offset: u32,
     },
     /// The list for this entry is full; it is ignored.
     NoRoom {
-        /// Where the entry begins.
+        /// Offset of the entry in bytes.
         offset: u32,
     },
     /// Two usable CPUs have the same APIC identifier; the second is ignored.
@@ -128,7 +128,7 @@ pub enum Fault {
     },
     /// A register is where it cannot be used; it counts as absent.
     UnusableRegister {
-        /// Which one.
+        /// The register.
         register: Register,
         /// Its address space (ACPI 6.5, section 5.2.3.2).
         space: u8,

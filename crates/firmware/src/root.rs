@@ -4,7 +4,7 @@
 use crate::table::{self, HEADER_BYTES, Signature, Table};
 use crate::{Error, Fault, MAX_TABLES, PhysicalMemory, Problem, Tables};
 
-/// What a root pointer begins with, always on a 16-byte boundary.
+/// Signature of a root pointer, always on a 16-byte boundary.
 const MAGIC: [u8; 8] = *b"RSD PTR ";
 /// Bytes that the first checksum covers, and all of an ACPI 1.0 root pointer.
 const FIRST_BYTES: u32 = 20;
@@ -12,7 +12,7 @@ const FIRST_BYTES: u32 = 20;
 const FULL_BYTES: u32 = 36;
 /// Bytes of the largest root pointer believed; later revisions may grow beyond [`FULL_BYTES`].
 const MAX_POINTER_BYTES: u32 = 256;
-/// Where the BIOS keeps the segment of its extended data area.
+/// Address at which the BIOS keeps the segment of its extended data area.
 const EBDA_SEGMENT: u64 = 0x40e;
 /// Bytes of the extended data area that are searched.
 const EBDA_BYTES: u64 = 1024;
@@ -40,8 +40,8 @@ pub fn find<'m>(
     rsdp: Option<u64>,
     tables: &mut Tables,
 ) -> Result<RootTable<'m>, Error> {
-    let told = rsdp.and_then(|address| valid_pointer(memory, address, tables));
-    let pointer = told.or_else(|| search(memory, tables)).ok_or(Error::NoRootPointer)?;
+    let reported = rsdp.and_then(|address| valid_pointer(memory, address, tables));
+    let pointer = reported.or_else(|| search(memory, tables)).ok_or(Error::NoRootPointer)?;
     let xsdt = RootTable::open(memory, pointer.xsdt, Signature::XSDT, 8);
     if let (Err(Problem { table, fault }), true) = (&xsdt, pointer.xsdt != 0) {
         tables.warn(*table, *fault);

@@ -7,7 +7,7 @@
 use crate::table::{Signature, Table};
 use crate::{Fault, MemoryAffinity, Tables};
 
-/// Where the entries begin.
+/// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 48;
 /// Bytes of the largest entry that is read.
 const ENTRY_BYTES: usize = 40;
@@ -15,7 +15,7 @@ const ENABLED: u32 = 1;
 const HOT_PLUGGABLE: u32 = 2;
 const NON_VOLATILE: u32 = 4;
 
-/// Takes over what the table states. After the MADT: nodes are noted with the CPUs it names.
+/// Adopts the table's content. After the MADT: nodes are noted with the CPUs it names.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let mut offset = MINIMUM_BYTES;
     while offset < table.bytes() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What firmware's tables say, in the hypervisor's own terms.
+//! Content of firmware's tables, in the hypervisor's own terms.
 
 use arrayvec::ArrayVec;
 
@@ -34,7 +34,7 @@ pub struct Tables {
     pub io_apics: ArrayVec<IoApic, MAX_IO_APICS>,
     /// ISA interrupts that are not wired one to one, active high and edge triggered.
     pub overrides: ArrayVec<Override, MAX_OVERRIDES>,
-    /// Whether there are two 8259s that must be masked. True without a MADT: masking ports with nothing behind is
+    /// True if there are two 8259s that must be masked. True without a MADT: masking ports with nothing behind is
     /// harmless.
     pub has_8259: bool,
     /// Physical address of the high precision event timer's registers.
@@ -54,22 +54,22 @@ pub struct Tables {
     pub sleep_control: Option<Location>,
     /// Its sleep status register, 8 bits.
     pub sleep_status: Option<Location>,
-    /// What makes firmware hand the power management registers over, on machines where it has them after boot (SCI_EN
-    /// in PM1a control is clear): without it a write of SLP_TYP may do nothing.
+    /// The command by which firmware hands the power management registers over, on machines where it has them after
+    /// boot (SCI_EN in PM1a control is clear): without it a write of SLP_TYP may do nothing.
     pub acpi_enable: Option<SmiCommand>,
-    /// What resets the machine.
+    /// The register that resets the machine.
     pub reset_register: Option<ResetRegister>,
     /// PCI Express configuration space.
     pub mcfg: ArrayVec<Ecam, MAX_ECAMS>,
     /// The proximity domain of each NUMA node, by the node's number.
     pub proximity_domains: ArrayVec<u32, MAX_NODES>,
-    /// Which memory is on which node.
+    /// Memory of each node.
     pub memory_affinities: ArrayVec<MemoryAffinity, MAX_MEMORY_AFFINITIES>,
     /// Physical address of the table of AMD's IOMMUs (IVRS), whose header and checksum are right.
     pub ivrs: Option<u64>,
     /// Physical address of the table of Intel's IOMMUs (DMAR), likewise.
     pub dmar: Option<u64>,
-    /// What was wrong.
+    /// Problems found.
     pub warnings: ArrayVec<Problem, MAX_WARNINGS>,
     /// Problems that [`Tables::warnings`] had no room for.
     pub warnings_dropped: u32,
@@ -190,7 +190,7 @@ pub struct Cpu {
     pub enabled: bool,
     /// It is not enabled, but the machine can enable it while running.
     pub online_capable: bool,
-    /// Its NUMA node; 0 where firmware reports of none.
+    /// Its NUMA node; 0 where firmware names none.
     pub node: u8,
 }
 
@@ -199,7 +199,7 @@ pub struct Cpu {
 pub struct MemoryAffinity {
     /// Physical address of the first byte.
     pub base: u64,
-    /// How many; `base + bytes` does not overflow.
+    /// Length in bytes; `base + bytes` does not overflow.
     pub bytes: u64,
     /// The node's number, an index of [`Tables::proximity_domains`].
     pub node: u8,
@@ -218,7 +218,7 @@ pub struct IoApic {
     pub gsi_base: u32,
 }
 
-/// Where an ISA interrupt really arrives (section 5.2.12.5).
+/// Redirection of an ISA interrupt (section 5.2.12.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The ISA interrupt, 0 to 15.
@@ -249,16 +249,16 @@ pub struct SmiCommand {
     pub value: u8,
 }
 
-/// What resets the machine: an 8-bit write (section 4.8.3.6).
+/// The write that resets the machine: 8 bits (section 4.8.3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetRegister {
-    /// Where to.
+    /// The register.
     pub location: Location,
     /// Of what.
     pub value: u8,
 }
 
-/// Where a register is.
+/// Place of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A physical address.

@@ -8,9 +8,9 @@ use std::vec::Vec;
 
 use crate::{Error, PhysicalMemory, Tables, Unreadable, discover};
 
-/// Where [`Machine::with_tables`] puts the root pointer.
+/// Address at which [`Machine::with_tables`] puts the root pointer.
 pub const RSDP: u64 = 0xf_5320;
-/// Where it puts the root table; the others follow, a page or more apart.
+/// Address at which it puts the root table; the others follow, a page or more apart.
 pub const ROOT: u64 = 0x7ffe_0000;
 
 /// Memory that is there only where something was put.
@@ -43,7 +43,7 @@ impl Machine {
         self.pieces.insert(RSDP, rsdp(2, 0, ROOT));
     }
 
-    /// Returns what [`discover`] states of it, by searching.
+    /// Returns the result of [`discover`], by searching.
     pub fn discover(&self) -> Result<Box<Tables>, Error> {
         self.discover_at(None)
     }

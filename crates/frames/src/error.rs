@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a request was refused, one type per request.
+//! Reasons for a refusal, one type per request.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use crate::range::FrameRange;
 /// Memory has become too scattered to keep count of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyExtents {
-    /// How many extents there may be.
+    /// Greatest number of extents.
     pub most: usize,
 }
 
@@ -45,13 +45,13 @@ impl fmt::Display for AddError {
 /// No extent holds what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// How many bytes were wanted in one piece.
+    /// Bytes that were wanted in one piece.
     pub bytes: u64,
-    /// How they were to be aligned.
+    /// Alignment that was wanted.
     pub alignment: PageSize,
     /// Below which address, if that mattered.
     pub limit: Option<PhysAddr>,
-    /// How many bytes are free in all.
+    /// Bytes that are free in all.
     pub free_bytes: u64,
     /// The largest extent, aligned or not.
     pub largest_bytes: u64,
@@ -94,11 +94,11 @@ impl fmt::Display for ClaimError {
 pub struct FreeError {
     /// The memory, still owned.
     pub range: FrameRange,
-    /// Why.
+    /// The reason.
     pub reason: FreeReason,
 }
 
-/// Why memory could not be freed.
+/// The reason why memory could not be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeReason {
     /// This part is free already: it had two owners, or was freed twice.

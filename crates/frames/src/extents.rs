@@ -129,7 +129,7 @@ impl<'m> Extents<'m> {
         Ok(())
     }
 
-    /// Whether there is room for one extent more.
+    /// Checks that there is space for one more extent.
     pub(crate) fn has_room(&self) -> Result<(), TooManyExtents> {
         if self.count < self.slots.len() { Ok(()) } else { Err(self.full()) }
     }

@@ -11,9 +11,9 @@ use crate::records::Records;
 /// Memory below this is used last: CPUs start there.
 pub(crate) const LOW_MEMORY_END: PhysAddr = PhysAddr(MIB);
 
-/// How many pieces free memory may be in.
+/// Greatest number of extents of free memory.
 pub const MAXIMUM_EXTENTS: usize = 512;
-/// How many pieces each of the smaller sets may be in.
+/// Greatest number of extents of each of the smaller sets.
 pub(crate) const FEW_EXTENTS: usize = 128;
 const LARGE_SETS: usize = 2;
 const SMALL_SETS: usize = 7;
@@ -28,9 +28,9 @@ pub const LEDGER_BYTES: u64 = LEDGER_SLOTS as u64 * EXTENT_BYTES;
 pub struct Frames<'m> {
     /// All memory ever added: what may be freed.
     pub(crate) memory: Extents<'m>,
-    /// What nobody owns and anybody may have.
+    /// Free memory.
     pub(crate) free: Extents<'m>,
-    /// What was set aside for guests.
+    /// Memory that is set aside for guests.
     pub(crate) huge: Extents<'m>,
     /// The part of that which nobody owns.
     pub(crate) huge_free: Extents<'m>,
@@ -38,11 +38,11 @@ pub struct Frames<'m> {
     pub(crate) clean: Extents<'m>,
     /// Free memory that guests have left.
     pub(crate) tainted: Extents<'m>,
-    /// What guests own.
+    /// Memory that guests own.
     pub(crate) guests: Extents<'m>,
     /// Memory that must not be used.
     pub(crate) retired: Extents<'m>,
-    /// What is being scrubbed: nobody's, but not to be had at this moment.
+    /// Memory that is being scrubbed: it has no owner, but cannot be allocated at this moment.
     pub(crate) scrubbing: Extents<'m>,
     pub(crate) nodes: NodeMap,
     pub(crate) records: Option<&'m Records<'m>>,
@@ -94,7 +94,7 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// Which memory is on which node. Before anything is allocated for guests.
+    /// Sets the memory of each node. Before anything is allocated for guests.
     pub fn set_nodes(&mut self, nodes: NodeMap) {
         self.nodes = nodes;
     }

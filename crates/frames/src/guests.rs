@@ -20,9 +20,9 @@ const SCARCE_MEMORY_END: PhysAddr = PhysAddr(4 * GIB);
 /// Memory for a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct GuestFrames {
-    /// What it owns from now on.
+    /// Range that the guest owns from now on.
     pub range: FrameRange,
-    /// What of it may hold something: to be cleared before the guest sees it. The rest holds zeros.
+    /// The parts of it that may not be zero: to be cleared before the guest sees them.
     pub dirty: ArrayVec<PhysRange, MAXIMUM_DIRTY_PARTS>,
 }
 
@@ -31,9 +31,9 @@ pub struct GuestFrames {
 pub struct HugeShortage {
     /// Of this size.
     pub size: PageSize,
-    /// How many were wanted.
+    /// Number of frames that were wanted.
     pub wanted: u64,
-    /// How many there are.
+    /// Number of frames that are reserved.
     pub reserved: u64,
 }
 

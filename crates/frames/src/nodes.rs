@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which memory is on which NUMA node, as far as firmware and the memory map agree.
+//! Memory of each NUMA node, as far as firmware and the memory map agree.
 
 use core::fmt;
 
@@ -16,7 +16,7 @@ pub const MAXIMUM_CONTRADICTIONS: usize = 8;
 /// Memory that is on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRange {
-    /// Where.
+    /// Range of the memory.
     pub range: PhysRange,
     /// On which node.
     pub node: Node,
@@ -26,16 +26,16 @@ pub struct NodeRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeMap(ArrayVec<NodeRange, MAXIMUM_NODE_RANGES>);
 
-/// What firmware states of nodes that cannot be, or that the memory map denies.
+/// A statement of firmware about nodes that is impossible, or that the memory map contradicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
     /// Two nodes claim this memory; it stays with the first.
     TwoNodes {
-        /// Where.
+        /// Range of the memory.
         range: PhysRange,
         /// Its owner.
         first: Node,
-        /// Who does not get it.
+        /// The node that does not get it.
         second: Node,
     },
     /// A node's memory of which the memory map knows nothing.
@@ -50,10 +50,10 @@ impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TwoNodes { range, first, second } => {
-                write!(f, "memory {range} is said to be on nodes {first} and {second}: it counts as node {first}'s")
+                write!(f, "memory {range} is on nodes {first} and {second} by the SRAT: it counts as node {first}'s")
             }
             Self::NotInMap(NodeRange { range, node }) => {
-                write!(f, "memory {range}, said to be on node {node}, is not in the memory map: ignored")
+                write!(f, "memory {range}, on node {node} by the SRAT, is not in the memory map: ignored")
             }
             Self::OnNoNode(range) => write!(f, "memory {range} is on no node: it is used for want of nearer memory"),
             Self::NoRoom(NodeRange { range, node }) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The owner of a frame: by the ledger, and as its record states where there is one.
+//! The owner of a frame: by the ledger, and as its record says where there is one.
 
 use units::{PAGE_BYTES, PhysAddr, PhysRange};
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a request could go, and what that would cost.
+//! Possible places of an allocation, and their cost.
 
 use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 
 /// A place for a request. The smallest is the best: the field order is the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// How far from the memory wanted, as the caller counts: 0 is there.
+    /// Distance from the memory that was wanted, as the caller counts: 0 is there.
     pub(crate) distance: u8,
     /// Whole 1 GiB frames broken or used up.
     pub(crate) gigabytes_lost: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Place {
     pub(crate) megabytes_lost: u64,
     /// Bytes that would have to be cleared, where the caller counts them.
     pub(crate) dirty_bytes: u64,
-    /// How large an extent is cut into.
+    /// Size in bytes of the extent that is cut.
     pub(crate) extent_bytes: u64,
     /// The place itself, so that the lower of two equals is taken and no two places are equal.
     pub(crate) range: PhysRange,

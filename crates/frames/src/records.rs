@@ -45,7 +45,7 @@ pub struct Records<'m> {
     written: Counter,
 }
 
-/// Whether there is more to write.
+/// Progress of writing the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Call again.

@@ -60,7 +60,7 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// What is known of a frame.
+/// The model's knowledge of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Truth {
     state: FrameState,

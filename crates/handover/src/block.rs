@@ -19,14 +19,14 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 use crate::state::{BlockHeader, BlockKind, BlockState};
 use crate::{OLDEST_VERSION, VERSION};
 
-/// What blocks begin with.
+/// Magic number at the start of a block.
 pub const MAGIC: [u8; 8] = *b"BatnBlok";
 /// Bytes before a block's tail.
 pub const HEAD_BYTES: usize = 4096;
 const HEADER_BYTES: usize = size_of::<BlockHeader>();
 const WORD_BYTES: usize = 8;
 
-/// Whose a block is.
+/// Owner of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The guest's number; 0 for the host's.
@@ -35,7 +35,7 @@ pub struct Owner {
     pub vcpu: u32,
 }
 
-/// Why a block cannot be used.
+/// The reason why a block cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockError {
     /// The memory for it is too small: bytes that it takes.
@@ -160,7 +160,7 @@ pub fn open<T: BlockState>(bytes: &[u8], owner: Owner) -> Result<(T, &[u8]), Blo
     Ok((T::read_in(version, state).ok_or(small)?, tail))
 }
 
-/// Whose block this is and what it holds, by its own account.
+/// Returns the kind and the owner of a block, as its header gives them.
 pub fn identify(bytes: &[u8]) -> Option<(BlockKind, Owner)> {
     let (header, _) = BlockHeader::ref_from_prefix(bytes).ok()?;
     let owner = Owner { guest: header.guest.get(), vcpu: header.vcpu.get() };

@@ -35,7 +35,7 @@ fn what_was_put_into_a_block_is_found() {
     assert_eq!(identify(&bytes), Some((BlockKind::Console, OWNER)));
 }
 
-/// When this fails, the bytes of blocks have changed: see `tests/schema.rs`.
+/// A failure means that the bytes of blocks have changed: see `tests/schema.rs`.
 #[test]
 fn blocks_have_the_bytes_that_they_always_had() {
     const GOLDEN: &[(u32, u32)] = &[(3, 1_565_467_562), (4, 1_683_985_938)];

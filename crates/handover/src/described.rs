@@ -45,7 +45,7 @@ pub struct Field {
     pub name: &'static str,
     /// Its type. Numbers are little endian.
     pub type_name: &'static str,
-    /// What it counts or is.
+    /// Its unit, or its kind where it has none.
     pub unit: &'static str,
     /// The first version that has it.
     pub since: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an image or a record is refused.
+//! Reasons why an image or a record is refused.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use units::ByteSize;
 
 use crate::layout::{Kind, OLDEST_VERSION, VERSION};
 
-/// Why an image cannot replace the running one. Nothing has stopped or changed.
+/// The reason why an image cannot replace the running one. Nothing has stopped or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageError {
     /// No ELF file, or one that is damaged: what.
@@ -25,7 +25,7 @@ pub enum ImageError {
     BadSegment {
         /// Its physical address in the file.
         address: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// Larger than a slot.
@@ -39,7 +39,7 @@ pub enum ImageError {
     BadNote,
     /// Its warm entry is not in its code.
     EntryOutside {
-        /// Where it would be entered.
+        /// Entry address.
         address: u64,
     },
     /// It does not read what this image writes.
@@ -60,7 +60,7 @@ impl fmt::Display for ImageError {
                 write!(f, "it is cut off: {present_bytes} of {needed_bytes} bytes are there")
             }
             Self::BadSegment { address, reason } => write!(f, "its segment at {address:#x} {reason}"),
-            Self::TooLarge { bytes } => write!(f, "it wants {} of memory, more than an image may", ByteSize(*bytes)),
+            Self::TooLarge { bytes } => write!(f, "it needs {} of memory, more than an image may", ByteSize(*bytes)),
             Self::NoNote => f.write_str("it has no note of Baton's, so it cannot be entered from a running host"),
             Self::BadNote => f.write_str("its note of Baton's is too short"),
             Self::EntryOutside { address } => write!(f, "its entry {address:#x} is not in its code"),
@@ -77,7 +77,7 @@ impl fmt::Display for ImageError {
 
 impl core::error::Error for ImageError {}
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// It does not begin as records do.
@@ -93,7 +93,7 @@ pub enum RecordError {
         /// The section's kind.
         kind: u32,
     },
-    /// The sections do not add up to what the header states.
+    /// The sections do not add up to the length in the header.
     BadCount,
     /// A section that this reader must know, and does not.
     UnknownSection(u32),
@@ -103,13 +103,13 @@ pub enum RecordError {
     Missing(Kind),
     /// Its content is impossible.
     BadSection(Kind),
-    /// A guest, its memory or a block states what cannot be.
+    /// A guest, its memory or a block has an impossible value.
     BadGuest {
-        /// The section that states this.
+        /// Its section.
         kind: Kind,
         /// The guest's number.
         guest: u32,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
 }
@@ -121,14 +121,14 @@ impl fmt::Display for RecordError {
             Self::OtherVersion(version) => {
                 write!(f, "it has version {version}, and versions {OLDEST_VERSION} to {VERSION} are read")
             }
-            Self::BadLength(bytes) => write!(f, "it says that it has {bytes} bytes"),
+            Self::BadLength(bytes) => write!(f, "its length in the header, {bytes} bytes, is wrong"),
             Self::BadChecksum => f.write_str("its checksum is wrong"),
             Self::CutSection { kind } => write!(f, "section {kind} passes its end"),
-            Self::BadCount => f.write_str("it does not have as many sections as it says"),
+            Self::BadCount => f.write_str("its number of sections differs from its header"),
             Self::UnknownSection(kind) => write!(f, "section {kind} must be understood, and is not known"),
             Self::Duplicate(kind) => write!(f, "section {kind:?} is there twice"),
             Self::Missing(kind) => write!(f, "section {kind:?} is missing"),
-            Self::BadSection(kind) => write!(f, "section {kind:?} says what cannot be"),
+            Self::BadSection(kind) => write!(f, "section {kind:?} has an impossible value"),
             Self::BadGuest { kind, guest, reason } => write!(f, "section {kind:?}, guest {guest}: {reason}"),
         }
     }

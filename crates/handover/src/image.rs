@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image of Baton as the running one sees it: an ELF file that states in a note how it is entered from a running
+//! An image of Baton as the running one sees it: an ELF file whose note says how it is entered from a running
 //! host, and which hand-over versions it reads.
 //!
 //! Images are linked at one virtual address, [`IMAGE_BASE`] plus 2 MiB, and can lie at any physical one: in a slot that
@@ -24,7 +24,7 @@ use crate::version::{OLDEST_VERSION, VERSION};
 pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
 pub use self::note::{BUILD_TEXT_BYTES, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
 
-/// An image that can replace the running one: what its file states, without the file.
+/// An image that can replace the running one: its file's description, without the file.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// By rising place in the file, where no two share a byte.
@@ -44,7 +44,7 @@ impl Image {
         image.check_versions().map(|()| image)
     }
 
-    /// Whether there is a hand-over version that it reads and that is written here.
+    /// Checks that the image reads a hand-over version that is written here.
     ///
     /// # Errors
     /// There is none.
@@ -98,7 +98,7 @@ impl Image {
         Ok(Self { segments, note, said, memory_bytes })
     }
 
-    /// Returns what it reports of itself.
+    /// Returns its note about itself.
     pub fn note(&self) -> &Note {
         &self.note
     }
@@ -114,7 +114,7 @@ impl Image {
         self.said.trial_version
     }
 
-    /// Its [`SECURITY_VERSION`]; 0 where it states none.
+    /// Its [`SECURITY_VERSION`]; 0 where it gives none.
     pub fn security_version(&self) -> u32 {
         self.said.security_version
     }
@@ -124,7 +124,7 @@ impl Image {
         self.memory_bytes
     }
 
-    /// Returns which build it is, in its maker's words; empty where it states none.
+    /// Returns which build it is, in its maker's words; empty where it gives none.
     pub fn build(&self) -> &str {
         &self.said.build
     }

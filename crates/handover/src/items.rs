@@ -23,7 +23,7 @@ impl<'a, T: Described> Items<'a, T> {
         (each > 0 && bytes.len().is_multiple_of(each)).then_some(Self { bytes, version, holds: PhantomData })
     }
 
-    /// How many.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.bytes.len() / T::bytes_in(self.version).max(1)
     }

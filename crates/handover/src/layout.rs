@@ -16,7 +16,7 @@ pub use self::presence::Presence;
 pub use self::text::{padded, unpadded};
 pub use crate::version::{OLDEST_VERSION, VERSION};
 
-/// What records begin with.
+/// Magic number at the start of a record.
 pub const MAGIC: [u8; 8] = *b"BatnHand";
 /// Section flag: a reader that does not know this section refuses the record.
 pub const REQUIRED: u32 = 1;
@@ -34,7 +34,7 @@ plain! {
         pub magic: [u8; 8] as "text",
         /// The writer's [`VERSION`].
         pub version: U32 as "number",
-        /// How many sections follow.
+        /// Number of sections.
         pub sections: U32 as "count",
         /// Bytes of the whole record, this header included.
         pub bytes: U64 as "bytes",
@@ -44,7 +44,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// What stands before each section's payload.
+    /// Header of each section, before its payload.
     pub struct SectionHeader since 1 {
         /// A [`Kind`]'s number.
         pub kind: U32 as "number",
@@ -89,7 +89,7 @@ plain! {
         pub start: U64 as "physical address",
         /// Its length.
         pub bytes: U64 as "bytes",
-        /// What the loader reported about it.
+        /// The module's command line, by the boot loader.
         pub line: [u8; MODULE_LINE_BYTES] as "text",
     }
 
@@ -142,7 +142,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// When the host got how far, in ticks of the time stamp counter.
+    /// Times of the host's steps, in ticks of the time stamp counter.
     pub struct Stamps since 1 {
         /// The restart was asked for.
         pub asked: U64 as "ticks",
@@ -168,7 +168,7 @@ plain! {
         pub events: U64 as "count",
     }
 
-    /// How the new image was checked.
+    /// The check of the new image.
     pub struct Checked since 2 {
         /// A [`CheckPolicy`]'s number.
         pub policy: U32 as "number",
@@ -193,7 +193,7 @@ plain! {
         pub bytes: U64 as "bytes",
     }
 
-    /// Where one CPU's part of the old image's log lies: a ring that describes itself (`klog::layout`).
+    /// Range of one CPU's part of the old image's log: a ring that describes itself (`klog::layout`).
     pub struct LogRing since 1 {
         /// Physical address of the first byte.
         pub start: U64 as "physical address",
@@ -209,7 +209,7 @@ plain! {
 }
 
 numbered! {
-    /// What a section holds.
+    /// Kind of a section.
     pub enum Kind since 1 {
         /// One [`Host`].
         Host = 1,
@@ -219,7 +219,7 @@ numbered! {
         Modules = 3,
         /// The host's command line: UTF-8.
         CommandLine = 4,
-        /// Where the ACPI tables start (RSDP): eight bytes, or none.
+        /// Address of the ACPI tables' root (RSDP): eight bytes, or none.
         Firmware = 5,
         /// One [`Clock`].
         Clock = 6,
@@ -243,7 +243,7 @@ numbered! {
         Blocks = 15 since 2,
         /// One [`Checked`]; may be passed over.
         Checked = 20 since 2,
-        /// Which build the image is that hands over, as its note states it: UTF-8; may be passed over.
+        /// Build of the image that hands over, by its note: UTF-8; a reader may skip it.
         Build = 30 since 4,
         /// [`Retired`] memory, at most [`MAX_RETIRED`] pieces; may be passed over.
         Retired = 31 since 4,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one image of Baton passes to the next.
+//! The state that one image of Baton hands over to the next.
 //!
 //! Two images, perhaps of different versions, meet at four places, and all four are described here:
 //!
@@ -22,7 +22,7 @@
 //! - A structure may grow at its end with a version; the fields that are missing are zero, and zero means what was so
 //!   before. What has been handed over once never moves or changes its meaning within a version.
 //! - Sections can be added without a new version as long as a reader may pass over them ([`layout::REQUIRED`] not set).
-//!   A reader refuses a required section that it does not know: what it reports must not be lost.
+//!   A reader refuses a required section that it does not know: its content must not be lost.
 //!
 //! What is read is untrusted input, though the image before wrote it: what does not check is refused with the reason,
 //! and nothing here panics on anything.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How structures that are handed over are written down: once, with what each field is, its unit, and the version since
-//! which it is there. The bytes and their description ([`crate::schema`]) come from the same lines.
+//! Declaration of the structures that are handed over: one list of each field, its meaning, its unit, and the version
+//! since which it exists. The bytes and their description ([`crate::schema`]) come from the same lines.
 
 /// Structures of plain bytes: `pub field: Type as "unit" since version`, where a field without `since` is as old as its
 /// structure.

@@ -34,7 +34,7 @@ pub struct Record<'a> {
     pub modules: Items<'a, Module>,
     /// The host's command line.
     pub command_line: &'a str,
-    /// Where the ACPI tables start.
+    /// Address of the ACPI tables' root (RSDP).
     pub rsdp: Option<PhysAddr>,
     /// The clock.
     pub clock: Clock,
@@ -54,13 +54,13 @@ pub struct Record<'a> {
     pub guests: Items<'a, Guest>,
     /// Memory of guests, by rising address.
     pub guest_memory: Items<'a, GuestMemory>,
-    /// Where the state is that is written after the record.
+    /// Blocks of the state that is written after the record.
     pub blocks: Items<'a, BlockPlace>,
     /// The version that it is written in.
     pub version: u32,
-    /// How the new image was checked.
+    /// The check of the new image.
     pub checked: Option<Checked>,
-    /// Which build the image is that hands over; empty where it states none.
+    /// Build of the image that hands over; empty where its note gives none.
     pub build: &'a str,
     /// Memory that machine checks have found damaged.
     pub retired: Items<'a, Retired>,
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns what must hold whatever the rest states.
+    /// Checks the conditions that hold whatever the rest of the record.
     fn check(self) -> Result<Self, RecordError> {
         let slot = range(self.host.slot_start.get(), self.host.slot_bytes.get());
         let is_slot = slot.is_some_and(|slot| slot.is_aligned(SLOT_ALIGNMENT));

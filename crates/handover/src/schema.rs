@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record and its blocks hold, as a table: what `baton image info` prints, and what a test compares with the
+//! The content of a record and its blocks as a table: `baton image info` prints it, and a test compares it with the
 //! files in `schema/`, so that the format cannot change without a version.
 
 use core::fmt;
@@ -15,21 +15,21 @@ use crate::version::{OLDEST_VERSION, VERSION};
 
 pub use crate::described::{Described, Field, Numbers, Plain};
 
-/// What a part of the format is.
+/// Role of a part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A section of the record: any number of the structure, or one.
     Section(Kind),
     /// A block beside the record.
     Block(BlockKind),
-    /// What stands inside of others.
+    /// A part of other structures.
     Piece,
 }
 
 /// One structure of the format.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
-    /// What it is for.
+    /// Its role.
     pub part: Part,
     /// Its name.
     pub name: &'static str,
@@ -99,7 +99,7 @@ pub struct DeviceFormat {
     pub kind: DeviceKind,
     /// The newest version of its state.
     pub version: u32,
-    /// What the state consists of, in order.
+    /// The structures of the state, in order.
     pub pieces: &'static [Structure],
 }
 
@@ -107,7 +107,7 @@ const fn device(kind: DeviceKind, pieces: &'static [Structure]) -> DeviceFormat 
     DeviceFormat { kind, version: 1, pieces }
 }
 
-/// What the states of devices hold.
+/// Formats of the states of devices.
 pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::Com1, &[structure::<state::Serial>(Part::Piece)]),
     device(DeviceKind::Cmos, &[structure::<state::Cmos>(Part::Piece)]),
@@ -119,7 +119,7 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::PlainFunction, &[structure::<state::PciFunction>(Part::Piece)]),
 ];
 
-/// What follows the registers of a PCI function that has MSI-X, before its device's own state.
+/// The entries behind the registers of a PCI function that has MSI-X, before its device's own state.
 pub const MSIX: Structure = structure::<state::MsixEntry>(Part::Piece);
 
 /// All enumerations and flags.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What blocks hold: the state of guests, byte for byte. `vm` and `svm` fill these and read them, with checks.
+//! The content of blocks: the state of guests, byte for byte. `vm` and `svm` fill these and read them, with checks.
 //!
 //! | block | how many | written | behind the structure |
 //! |---|---|---|---|
@@ -29,7 +29,7 @@ use crate::described::Described;
 use crate::macros::{numbered, plain};
 
 plain! {
-    /// What a block begins with.
+    /// Header of a block.
     pub struct BlockHeader since 2 {
         /// [`crate::block::MAGIC`].
         pub magic: [u8; 8] as "text",
@@ -49,7 +49,7 @@ plain! {
 }
 
 numbered! {
-    /// What a block holds.
+    /// Kind of a block's content.
     pub enum BlockKind since 2 {
         /// A [`Policy`].
         Policy = 1,
@@ -66,7 +66,7 @@ numbered! {
 
 /// A structure that is a block's.
 pub trait BlockState: Described {
-    /// Which block's.
+    /// Kind of the block.
     const KIND: BlockKind;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From ticks to nanoseconds. Records keep ticks: writing one must not divide.
 
-/// How ticks become time.
+/// Conversion of ticks to time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// Ticks at time 0.

@@ -16,14 +16,14 @@ pub struct Foreign<'a> {
     data: &'a [[u8; 8]],
 }
 
-/// Why memory is no ring.
+/// The reason why memory is no ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignError {
     /// It does not begin as a ring does: nobody has logged there, or it has been used for something else since.
     NoRing,
     /// A ring of another version.
     Version {
-        /// Which.
+        /// The version found.
         version: u16,
     },
     /// Its header speaks of more than there is, or of places outside.
@@ -49,7 +49,7 @@ impl fmt::Display for ForeignError {
 impl core::error::Error for ForeignError {}
 
 impl<'a> Foreign<'a> {
-    /// How far its readers go: there is nobody who would complete a record.
+    /// Reach of its readers: no writer is left that would complete a record.
     pub const REACH: Reach = Reach::Everything;
 
     /// The ring that `bytes` begin with.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is where in a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that
-//! is given the frames can read it.
+//! Layout of a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that is given
+//! the frames can read it.
 //!
 //! | word | what |
 //! |---|---|
@@ -58,7 +58,7 @@ pub(crate) const fn identity(cpu: u32) -> u64 {
     VERSION | (HEADER_WORDS as u64) << 16 | (cpu as u64) << 32
 }
 
-/// Where a record is or will be: its number and its first word. One word of memory, so that both change at once.
+/// Place of a record, written or not: its number and its first word. One word of memory, so that both change at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Number of the record, from 0. 40 bits: a million records a second for 12 days, every second.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How important a record is.
+//! Level of a record.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,9 +12,9 @@ pub enum Level {
     Error = 1,
     /// Something is not as it should be, and work goes on.
     Warn = 2,
-    /// What an operator wants to know.
+    /// For operators.
     Info = 3,
-    /// What a developer wants to know.
+    /// For developers.
     Debug = 4,
     /// Everything.
     Trace = 5,

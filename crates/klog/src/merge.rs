@@ -4,7 +4,7 @@
 use crate::reader::{Cursor, Memory, Peek, Reach, Step};
 use crate::record::Copied;
 
-/// Where a reader keeps its cursor of each ring: in an array, on the heap, or in memory of each CPU.
+/// Memory for a reader's cursors, one for each ring: an array, the heap, or memory of each CPU.
 pub trait Cursors {
     /// The cursor in ring `number`; `None` for the number of rings and all above it.
     fn get(&self, number: usize) -> Option<Cursor>;
@@ -35,7 +35,7 @@ pub struct Merge<C: Cursors> {
     cursors: C,
 }
 
-/// What [`Merge::next`] found, and in which ring.
+/// Result of [`Merge::next`], and its ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// A record, copied out.
@@ -47,7 +47,7 @@ pub enum Merged {
     Lost {
         /// Number of the ring.
         ring: usize,
-        /// How many.
+        /// Number of records.
         records: u64,
     },
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How records get out of a ring: copied first, believed afterwards.
+//! Reading records from a ring: copied first, validated afterwards.
 //!
 //! A reader takes nothing from the writer, not even its time: it copies the record at its cursor, and then looks
 //! whether the tail has passed that place meanwhile. If so the copy is worthless, and what lies between the cursor and
@@ -29,7 +29,7 @@ pub trait Memory {
         (self.header(HEADER_IDENTITY) >> 32) as u32
     }
 
-    /// How its ticks become time.
+    /// Returns the conversion of its ticks to time.
     fn clock(&self) -> Clock {
         Clock { origin: self.header(HEADER_CLOCK_ORIGIN), hz: self.header(HEADER_CLOCK_HZ) }
     }
@@ -57,7 +57,7 @@ impl Memory for Ring<'_> {
     }
 }
 
-/// How far a reader goes.
+/// The last record that a reader goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Up to the first record that may not be complete: for a host that lives.
@@ -66,11 +66,11 @@ pub enum Reach {
     Everything,
 }
 
-/// Where a reader stands in one ring: the record it wants next.
+/// Position of a reader in one ring: the record that it reads next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(Place);
 
-/// What [`Cursor::next`] found.
+/// Result of [`Cursor::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A record, copied out.
@@ -81,7 +81,7 @@ pub enum Step {
     Nothing,
 }
 
-/// What [`Cursor::peek`] found.
+/// Result of [`Cursor::peek`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peek {
     /// Something that comes before any record: a loss.

@@ -16,15 +16,15 @@ use crate::text::{LARGEST_BYTES, whole_characters};
 pub struct Record<'a> {
     /// Counts its CPU's records from 0, without gaps, also across those that were overwritten.
     pub sequence: u64,
-    /// When, in nanoseconds of the writer's clock.
+    /// Time in nanoseconds of the writer's clock.
     pub time_ns: u64,
-    /// Which CPU wrote it.
+    /// Number of the CPU that wrote it.
     pub cpu: u32,
-    /// How important it is.
+    /// Its level.
     pub level: Level,
-    /// Which part of the system wrote it.
+    /// Part of the system that wrote it.
     pub module: &'a str,
-    /// What it reports.
+    /// Its message.
     pub text: &'a str,
 }
 

@@ -54,7 +54,7 @@ impl<const BYTES: usize> Text<BYTES> {
         self.cut
     }
 
-    /// What was cut ends in `…`.
+    /// Ends text that was cut with `…`.
     pub(crate) fn mark(&mut self) {
         let text = whole_characters(&self.bytes[self.module_bytes..self.used]);
         self.used = self.module_bytes + floor_boundary(text, self.limit() - self.module_bytes - MARK.len()).len();

@@ -13,7 +13,7 @@ use klog::{
 };
 use proptest::prelude::*;
 
-/// What a reader and a writer may do, in any order.
+/// Action of a reader or a writer, in any order.
 #[derive(Clone, Debug)]
 enum Act {
     Write(Level, String, String),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a #MC means: which guests go on, and which do not.
+//! Judgement of a #MC: the guests that go on, and those that do not.
 
 use core::fmt;
 
@@ -24,7 +24,7 @@ pub enum Context {
     Guest,
 }
 
-/// What a #MC was about.
+/// The cause of a #MC, and its consequences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// Errors that were not corrected, and that are survived.
@@ -33,10 +33,10 @@ pub struct Judgement {
     pub ends_interrupted_guest: bool,
 }
 
-/// Why the host must end.
+/// The reason why the host must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fatal {
-    /// Why.
+    /// The reason.
     pub why: Why,
     /// The error, where one is known.
     pub found: Option<Found>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CPUs do about errors that they cannot correct.
+//! Reaction of CPUs to errors that they cannot correct.
 
-/// How errors that were not corrected are contained.
+/// Way in which uncorrected errors are contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Not at all.
@@ -11,6 +11,6 @@ pub enum Recovery {
         /// An error that was not recorded is as harmless as the one that was.
         survives_overflow: bool,
     },
-    /// Intel (MCG_CAP.MCG_SER_P): the status states what is to be done.
+    /// Intel (MCG_CAP.MCG_SER_P): the status says what is to be done.
     Flags,
 }

@@ -9,7 +9,7 @@ pub trait Registers {
     fn write(&mut self, register: u32, value: u64);
 }
 
-/// How many banks there are, and what they can do.
+/// Number of banks, and their features.
 pub(crate) const MCG_CAP: u32 = 0x179;
 /// State of the interrupted context; zero while no #MC is handled.
 pub const MCG_STATUS: u32 = 0x17a;

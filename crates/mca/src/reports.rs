@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often corrected errors become an event: a bank that is never silent must not push everything else out of the
+//! Rate limit of events about corrected errors: a bank that is never silent must not push everything else out of the
 //! log.
 
 /// Banks that are kept apart; those beyond share the last place.
 const BANKS: usize = 64;
 
-/// What one CPU's polls have found in each bank.
+/// Findings of one CPU's polls, by bank.
 #[derive(Debug)]
 pub struct Reports {
     /// Polls from one report of a bank to the next.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How bad an error is.
+//! Severity of an error.
 
 use crate::recovery::Recovery;
 use crate::status::Status;
 use crate::why::Why;
 
-/// How bad the error in a bank is.
+/// Severity of the error in a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The hardware has corrected it.

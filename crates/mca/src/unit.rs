@@ -45,9 +45,9 @@ pub struct Found {
     pub status: Status,
     /// Its address register, where that is valid; not of every bank is it a physical address.
     pub address: Option<u64>,
-    /// The memory that it is about, in whole pages, as far as the bank states it.
+    /// The memory that it is about, in whole pages, as far as the bank names it.
     pub memory: Option<PhysRange>,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
 }
 
@@ -76,7 +76,7 @@ impl Unit {
         self.banks
     }
 
-    /// How errors are contained.
+    /// Returns the way in which errors are contained.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }

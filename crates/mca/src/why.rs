@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a machine check ends the host.
+//! Reasons for which a machine check ends the host.
 
 use core::fmt;
 
-/// Why the host cannot go on.
+/// The reason why the host cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// MCi_STATUS.PCC: the CPU's own state may be corrupt.
@@ -18,7 +18,7 @@ pub enum Why {
     HostUsedIt,
     /// The host was interrupted where it cannot go on.
     NotRestartable,
-    /// A guest cannot go on, and no bank states why.
+    /// A guest cannot go on, and no bank says why.
     Unexplained,
     /// More errors at once than are survived.
     TooMany,

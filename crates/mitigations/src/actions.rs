@@ -4,7 +4,7 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// What the hypervisor does. By moment: once on each CPU, when a CPU changes guests, at each entry, after each
+    /// The hypervisor's measures. By moment: once on each CPU, when a CPU changes guests, at each entry, after each
     /// exit.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Actions: u32 {
@@ -20,7 +20,7 @@ bitflags! {
         const IBRS = 1 << 4;
         /// After each exit: SPEC_CTRL.IBRS is written again, because it must not stay set.
         const IBRS_AT_EXIT = 1 << 5;
-        /// When a CPU changes from one guest to another: IBPB.
+        /// IBPB when a CPU changes from one guest to another.
         const IBPB_BETWEEN_GUESTS = 1 << 6;
         /// After each exit: IBPB.
         const IBPB_AT_EXIT = 1 << 7;

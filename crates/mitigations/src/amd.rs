@@ -7,11 +7,11 @@ use crate::{Actions, Cpu, microcode};
 
 /// One vulnerability on CPUs of one vendor.
 pub struct Column {
-    /// Whether this CPU has it.
+    /// Returns true if this CPU has it.
     pub affects: fn(&Cpu) -> bool,
-    /// What is to be done on a CPU that has it.
+    /// Returns the measures for a CPU that has it.
     pub needs: fn(&Cpu) -> Actions,
-    /// What the result is, with all that is done on the CPU.
+    /// Returns the status, with all measures that are taken on the CPU.
     pub reports: fn(&Cpu, Actions) -> Status,
 }
 

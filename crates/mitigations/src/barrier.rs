@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which guest a CPU ran last: a barrier is needed when another one follows.
+//! The guest that a CPU ran last: a barrier is needed when another one follows.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -57,7 +57,7 @@ pub struct Cpu {
     pub model: u32,
     /// Microcode revision (MSR 8Bh); 0 if unknown.
     pub microcode: u32,
-    /// A hypervisor or an emulator is below: its microcode revision states nothing.
+    /// A hypervisor or an emulator is below: its microcode revision says nothing.
     pub is_virtual: bool,
     /// CPUID 8000_0008h EBX.
     pub sizes_ebx: u32,
@@ -216,7 +216,7 @@ impl Cpu {
 
 /// 8000_0008h EBX: features that are a bit of SPEC_CTRL.
 const SPEC_CTRL_FEATURES: u32 = 1 << 14 | 1 << 15 | 1 << 24 | 1 << 28;
-/// The same, and what states more about them.
+/// The same, and the registers that say more about them.
 const SPEC_CTRL_ALL: u32 = SPEC_CTRL_FEATURES | 1 << 16 | 1 << 17 | 1 << 18 | 1 << 19;
 
 /// Family and model of CPUID leaf 1 EAX (AMD APM vol. 3, E.3.2).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests may be shown of the CPU they run on: what works, and nothing that only claims to.
+//! Speculation features of the CPU as guests see them: those that work, and none that only claims to.
 
 use crate::{Assessment, amd};
 

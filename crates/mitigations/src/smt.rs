@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which threads of a core run guests. Two threads share the core's caches, predictors and ports: a guest on one can
-//! measure what runs on the other, and no flush at a switch helps.
+//! Choice of the threads of a core that run guests. Two threads share the core's caches, predictors and ports: a guest
+//! on one can measure the other, and no flush at a switch helps.
 
 use core::str::FromStr;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a host stands to a vulnerability.
+//! Status of a host with respect to a vulnerability.
 
 use core::fmt;
 
-/// How a host stands to one vulnerability. [`fmt::Display`] writes it as Linux does.
+/// Status of a host with respect to one vulnerability. [`fmt::Display`] writes it as Linux does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The CPU does not have it.

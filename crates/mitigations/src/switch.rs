@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which world switch a vCPU needs. The choice is made when a vCPU is loaded and when its SPEC_CTRL changes, so that no
-//! exit branches on it.
+//! Choice of a vCPU's world switch. It is made when a vCPU is loaded and when its SPEC_CTRL changes, so that no exit
+//! branches on it.
 
 use crate::Actions;
 
-/// What follows an exit before the first branch of the host.
+/// Measures between an exit and the first branch of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
@@ -21,7 +21,7 @@ pub enum Exit {
 /// A world switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What follows the exit.
+    /// Measures after the exit.
     pub exit: Exit,
     /// SPEC_CTRL is written before the entry and after the exit.
     pub exchanges_spec_ctrl: bool,
@@ -56,7 +56,7 @@ impl Variant {
     }
 }
 
-/// What [`Exit::Cleared`] is there for.
+/// Measures that [`Exit::Cleared`] is there for.
 const PER_SWITCH: Actions = Actions::CLEAR_REGISTERS.union(Actions::CLEAR_BUFFERS).union(Actions::CLEAR_DIVIDER);
 
 /// SPEC_CTRL while a guest runs that has set it to `guest`: IBRS that may stay set stays set, as where the CPU

@@ -12,7 +12,7 @@ use crate::{Actions, Cpu, Vendor};
 pub struct Row {
     /// Linux's name of its file.
     pub name: &'static str,
-    /// Where its facts come from.
+    /// Source of its facts.
     pub source: &'static str,
     pub(crate) amd: &'static Column,
 }
@@ -77,14 +77,14 @@ impl FromStr for Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownValue;
 
-/// How a host stands to all of them.
+/// Status of a host with respect to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assessment {
     /// The CPU.
     pub cpu: Cpu,
     /// By row of [`TABLE`].
     pub statuses: [Status; ROWS],
-    /// What is done.
+    /// Measures that are taken.
     pub actions: Actions,
 }
 

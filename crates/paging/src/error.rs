@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a request was refused.
+//! Reasons for a refusal.
 
 use core::fmt;
 
@@ -25,16 +25,16 @@ pub enum MapError {
     },
     /// The range leaves the 48 bits that four levels translate.
     NotCanonical {
-        /// Where the range starts.
+        /// First address of the range.
         address: u64,
-        /// How many bytes it wanted.
+        /// Length of the range in bytes.
         bytes: u64,
     },
     /// The physical end passes 52 bits.
     BeyondPhysical {
-        /// Where the physical range starts.
+        /// First address of the physical range.
         phys: PhysAddr,
-        /// How many bytes it wanted.
+        /// Length of the range in bytes.
         bytes: u64,
     },
     /// No frame was left for a table.

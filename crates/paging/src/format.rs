@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an entry looks like: bits, and which addresses there are.
+//! Format of an entry: bits, and the valid addresses.
 
 use bitflags::bitflags;
 use units::PhysAddr;
 
 bitflags! {
-    /// What a mapping allows. Present it is by being mapped; readable, too.
+    /// Accesses that a mapping permits. A mapped page is present, and readable.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
     pub struct Flags: u64 {
         /// May be written.
@@ -34,8 +34,8 @@ pub enum Entry {
     Page(PhysAddr, Flags),
 }
 
-/// How entries are encoded and addresses counted. `level` is 1 for the entries that map 4 KiB, 2 for 2 MiB, 3 for 1
-/// GiB, 4 for the root's. An all-zero entry is absent in every format.
+/// Encoding of entries, and width of addresses. `level` is 1 for the entries that map 4 KiB, 2 for 2 MiB, 3 for 1 GiB,
+/// 4 for the root's. An all-zero entry is absent in every format.
 pub trait Format {
     /// The entry at `level` (2 to 4) that points to `table`, restricting nothing: the page's own entry decides.
     fn table(table: PhysAddr, level: u8) -> u64;
@@ -43,7 +43,7 @@ pub trait Format {
     /// The entry at `level` (1 to 3) that maps a page at `frame`.
     fn page(frame: PhysAddr, flags: Flags, level: u8) -> u64;
 
-    /// Returns what an entry at `level` states.
+    /// Decodes an entry at `level`.
     fn decode(entry: u64, level: u8) -> Entry;
 
     /// The full address whose low 48 bits are `low`; an address for which this is not the identity is refused.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found in the tables.
+//! A mapping as it is read from the tables.
 
 use units::{PageSize, PhysAddr};
 
@@ -10,10 +10,10 @@ use crate::format::Flags;
 pub struct Mapping {
     /// The address that is translated; from [`crate::Tables::translate`], the one asked for.
     pub address: u64,
-    /// What it translates to.
+    /// The translated address.
     pub phys: PhysAddr,
-    /// What the page allows.
+    /// Permitted accesses.
     pub flags: Flags,
-    /// How large the page is.
+    /// Size of the page.
     pub size: PageSize,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a function is, and how its registers are reached.
+//! Addresses of functions, and access to their registers.
 
 use core::fmt;
 use core::str::FromStr;
@@ -122,22 +122,22 @@ impl EcamRange {
     }
 }
 
-/// How to reach a register.
+/// Way to reach a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Four bytes in memory.
     Memory {
         /// The range that shows them, by its place in the list.
         range: usize,
-        /// Where, counted from the range's first bus.
+        /// Offset in bytes from the range's first bus.
         offset: u64,
     },
     /// This word to port 0xcf8, the register at port 0xcfc.
     Ports(u32),
 }
 
-/// How to reach the four bytes at `register` (rounded down to a multiple of four) of a function: through memory where a
-/// range shows it, else through the ports; `None` where neither does.
+/// Returns the way to reach the four bytes at `register` (rounded down to a multiple of four) of a function: through
+/// memory where a range shows it, else through the ports; `None` where neither does.
 pub fn route(ranges: &[EcamRange], place: Bdf, register: u16) -> Option<Route> {
     let register = register & !3;
     if register >= FUNCTION_BYTES {

@@ -18,7 +18,7 @@ const PORT_KIND_BITS: u32 = 0b11;
 const MEMORY_KIND_BITS: u32 = 0b1111;
 const PREFETCHABLE: u32 = 0b1000;
 
-/// Where a range lies.
+/// Address space of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Ports.
@@ -38,7 +38,7 @@ pub enum Space {
 /// An address range that a function answers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// Which of the six registers it begins in.
+    /// Index of its first register among the six.
     pub index: u8,
     /// Ports or memory.
     pub space: Space,

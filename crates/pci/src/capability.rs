@@ -17,7 +17,8 @@ pub struct Capability {
     pub id: u8,
     /// Its first register.
     pub register: u8,
-    /// What stands beside identifier and pointer in that register; what it means depends on the capability.
+    /// Bytes 2 and 3 of the capability's register, beside identifier and pointer; their meaning depends on the
+    /// capability.
     pub flags: u16,
 }
 

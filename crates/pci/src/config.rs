@@ -27,7 +27,7 @@ pub trait ConfigWrite: ConfigSpace {
     fn write32(&mut self, place: Bdf, register: u16, value: u32);
 }
 
-/// What a look costs.
+/// Cost of accesses to registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Configuration registers read.

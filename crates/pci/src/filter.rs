@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which functions are probed, and when: `all`, `lazy`, or `allow:` and patterns separated by commas.
+//! Choice of the functions that are probed, and of the time: `all`, `lazy`, or `allow:` and patterns separated by
+//! commas.
 //!
 //! | pattern | names |
 //! |---|---|
@@ -18,7 +19,7 @@ use crate::{Bdf, Identity};
 /// Patterns that one filter holds.
 pub const MAX_PATTERNS: usize = 16;
 
-/// Which functions are probed, and when.
+/// The functions that are probed, and the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// All, before guests run.
@@ -80,7 +81,7 @@ impl Pattern {
     }
 }
 
-/// Why a filter cannot be read.
+/// Errors of a filter's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterError {
     /// Neither `all`, nor `lazy`, nor `allow:`.
@@ -101,7 +102,7 @@ impl fmt::Display for FilterError {
         match self {
             Self::UnknownPolicy => f.write_str("give all, lazy, or allow: and patterns"),
             Self::NothingAllowed => {
-                f.write_str("allow: wants patterns: a place 00:1f.3, vendor:device 8086:100e, class:0200")
+                f.write_str("allow: needs patterns: a place 00:1f.3, vendor:device 8086:100e, class:0200")
             }
             Self::BadPattern { number } => {
                 write!(f, "pattern {number} is none: give a place 00:1f.3, vendor:device 8086:100e or class:0200")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One function: what its header states (PCI Local Bus 3.0, chapter 6).
+//! One function: the content of its header (PCI Local Bus 3.0, chapter 6).
 
 use arrayvec::ArrayVec;
 
@@ -20,7 +20,7 @@ const HAS_CAPABILITIES: u32 = 1 << 20;
 /// The vendor identifier of a function that is there but not ready (PCI Express Base 5.0, section 2.3.2).
 const NOT_READY: u16 = 0x0001;
 
-/// Who made a function, and what it does.
+/// Maker of a function, and its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor identifier.
@@ -37,7 +37,7 @@ pub struct Identity {
     pub revision: u8,
 }
 
-/// What kind of header a function has, and what only that kind reports.
+/// Type of a function's header, and the registers of that type alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A device.
@@ -59,31 +59,31 @@ pub enum Kind {
 /// A function that was probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Where it is.
+    /// Its address.
     pub place: Bdf,
-    /// Who made it, what it does.
+    /// Its maker and class.
     pub identity: Identity,
-    /// What its header reports.
+    /// Its header's type and content.
     pub kind: Kind,
-    /// What it can.
+    /// Its capabilities.
     pub capabilities: ArrayVec<Capability, MAX_CAPABILITIES>,
-    /// What is wrong with it.
+    /// Its problems.
     pub problems: Problems,
-    /// What it cost to find all this out.
+    /// Cost of probing it.
     pub cost: Cost,
 }
 
-/// What a first sample of a place shows.
+/// Result of the first read at an address.
 pub(crate) enum Sight {
-    /// Nobody is there.
+    /// No function.
     Nobody,
-    /// Somebody, who is to be asked again.
+    /// A function that is to be asked again.
     NotReady,
     /// A function.
     Somebody(Glance),
 }
 
-/// What a first sample of a function shows.
+/// The first registers of a function.
 pub(crate) struct Glance {
     pub(crate) identity: Identity,
     /// Header type, without the bit for several functions; absurd where there is a problem.
@@ -100,7 +100,7 @@ impl Glance {
     }
 }
 
-/// Who is there: one access where nobody is, three where somebody is.
+/// Returns what is at an address: one access where no function is, three where one is.
 pub(crate) fn glance(registers: &mut Registers<'_>) -> Sight {
     let first = registers.read(IDENTITY);
     let (vendor, device) = (first as u16, (first >> 16) as u16);

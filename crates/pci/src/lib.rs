@@ -11,7 +11,7 @@
 //! | `lazy` | nothing | every function, one at a time, by a CPU that has nothing else to do |
 //!
 //! [`Scan`] does the work in steps of one function, so that the caller is never away for long. Every access goes
-//! through [`ConfigSpace`] and is counted: a [`Function`] states what it cost to find out.
+//! through [`ConfigSpace`] and is counted: a [`Function`] says what it cost to find out.
 //!
 //! What a function reports is untrusted input: capability lists that loop, bridges that lead back, functions that never
 //! answer or vanish while they are read leave a [`Problem`] and cost a bounded number of accesses.

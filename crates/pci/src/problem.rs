@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a function.
+//! Problems of a function.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 
 const MAX_PROBLEMS: usize = 4;
 
-/// What is wrong with a function. It costs what the function would have reported.
+/// A problem of a function. The registers that it concerns are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It was not ready for a millisecond.
@@ -16,17 +16,17 @@ pub enum Problem {
     Vanished,
     /// Its list of capabilities comes back to this register.
     CapabilityLoop {
-        /// Where it was before.
+        /// Register of its first occurrence.
         register: u8,
     },
     /// Its list of capabilities leads into the header.
     StrayCapability {
-        /// Where to.
+        /// Register to which it points.
         register: u8,
     },
     /// A range of 64 bits begins in the last register.
     HalfRange {
-        /// Which register.
+        /// Index of the register.
         index: u8,
     },
     /// A bridge to a bus that was met before, or to its own.

@@ -17,7 +17,7 @@ use crate::function::{self, Function, Glance, Kind, Sight};
 use crate::problem::Problem;
 use crate::{Bdf, Filter};
 
-/// How a walk stands after a step.
+/// Result of a step of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to check.
@@ -26,8 +26,8 @@ pub enum Step {
     Done,
 }
 
-/// How often a function that is not ready is asked: with pauses of a microsecond, a millisecond. Firmware has waited
-/// before.
+/// Number of times that a function which is not ready is asked: with pauses of a microsecond, a millisecond. Firmware
+/// has waited before.
 const MAX_ASKS: u32 = 1000;
 
 /// A walk under way.
@@ -43,7 +43,7 @@ pub struct Scan {
     links: Buses,
     /// The place to check next, where that is decided.
     next: Option<Bdf>,
-    /// How often the function there has reported that it is not ready, and what that has cost.
+    /// Number of replies of the function there that it is not ready, and their cost.
     asked: u32,
     waited: Cost,
     cost: Cost,

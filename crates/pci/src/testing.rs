@@ -10,7 +10,7 @@ use crate::{Bdf, ConfigSpace, ConfigWrite};
 #[derive(Clone, Debug)]
 pub struct Chip {
     pub words: [u32; 64],
-    /// How often it reports that it is not ready.
+    /// Number of replies that it is not ready.
     pub not_ready: u32,
     /// After so many accesses it is gone.
     pub vanishes_after: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the rest needs of a CPU's counters.
+//! A CPU's counters as the rest of the crate uses them.
 
 use crate::vendor::Vendor;
 use crate::{Counter, CounterSet, Event, Width};
@@ -13,7 +13,7 @@ pub trait Backend {
         false
     }
 
-    /// Whose numbers it knows events by that only one vendor has; none: it counts no such events.
+    /// Returns the vendor whose numbers it knows for events that only one vendor has; none: it counts no such events.
     fn vendor(&self) -> Option<Vendor> {
         None
     }

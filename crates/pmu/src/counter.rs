@@ -6,7 +6,7 @@
 pub struct Counter(u8);
 
 impl Counter {
-    /// Where counters of fixed purpose begin: as in Intel's global registers.
+    /// Number of the first fixed-function counter: as in Intel's global registers.
     pub const FIRST_FIXED: u8 = 32;
 
     /// A general one; numbers are below 32.
@@ -108,12 +108,12 @@ impl Iterator for CounterSet {
     }
 }
 
-/// How many bits a counter has: it overflows from all ones to zero.
+/// Number of bits of a counter: it overflows from all ones to zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width(u8);
 
 impl Width {
-    /// What CPUs have today, and what guests are shown.
+    /// Width of today's CPUs, and of the counters that guests see.
     pub const USUAL: Self = Self(48);
 
     /// A width from 1 to 63 bits; others become the nearest.

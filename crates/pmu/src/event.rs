@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be counted, in no vendor's words where both have it.
+//! Events, in no vendor's terms where both have them.
 
-/// What is counted.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Cycles of the CPU while it is not halted.
@@ -48,7 +48,7 @@ impl Modes {
     }
 }
 
-/// What is counted of each occurrence: all of it, unless stated otherwise.
+/// The part of each occurrence that is counted: all of it, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Shape {
     /// Only where it begins.
@@ -62,11 +62,11 @@ pub struct Shape {
 /// An event: what is counted, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What.
+    /// Its kind.
     pub what: What,
     /// In which modes.
     pub modes: Modes,
-    /// How.
+    /// Its filter.
     pub shape: Shape,
 }
 
@@ -83,7 +83,7 @@ pub mod select {
 
     /// Bits 0–7, and with AMD 32–35 above them: the event.
     pub const EVENT: u64 = 0xff;
-    /// Where the mode bits are.
+    /// Position of the mode bits.
     pub const MODES_SHIFT: u32 = 16;
     /// Only where it begins.
     pub const EDGE: u64 = 1 << 18;
@@ -93,7 +93,7 @@ pub mod select {
     pub const ENABLE: u64 = 1 << 22;
     /// The threshold counts the other way.
     pub const INVERT: u64 = 1 << 23;
-    /// Where the threshold is.
+    /// Position of the threshold.
     pub const THRESHOLD_SHIFT: u32 = 24;
     const UNIT_SHIFT: u32 = 8;
     const HIGH_EVENT_SHIFT: u32 = 32;

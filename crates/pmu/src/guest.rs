@@ -2,7 +2,7 @@
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
 //! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is reported to the
-//! bank, what is not is left out. Its time is the time that it has run: the caller states how long that is at each
+//! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each
 //! call, in ticks.
 
 mod amd;
@@ -35,12 +35,12 @@ pub use shown::{Counts, View};
 pub use crate::refused::Refused;
 pub use crate::vendor::Vendor;
 
-/// What a guest is given.
+/// Configuration of a guest's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Whose registers.
+    /// Vendor of the registers.
     pub vendor: Vendor,
-    /// What a change costs.
+    /// Treatment of events at a change of a setting.
     pub policy: Policy,
     /// Events that may be counted.
     pub filter: Filter,
@@ -61,7 +61,7 @@ pub struct VirtualPmu<B> {
     debug_control: u64,
     /// An overflow has come whose interrupt has not been raised.
     interrupts: bool,
-    /// How often each slot has overflowed: for an observer outside the guest.
+    /// Number of overflows of each slot: for an observer outside the guest.
     overflows: [u64; SLOTS],
 }
 
@@ -89,7 +89,7 @@ impl<B: Backend> VirtualPmu<B> {
         Config { vendor: self.vendor, policy: self.bank.policy(), filter: self.filter }
     }
 
-    /// Whose registers they are.
+    /// Returns the vendor of the registers.
     pub fn vendor(&self) -> Vendor {
         self.vendor
     }

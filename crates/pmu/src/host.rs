@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host counts with: `soft`, or the counters of its CPUs. One type for both, so that what stands on it is
-//! there once.
+//! The host's counters: `soft`, or the counters of its CPUs. One type for both, so that the code above exists once.
 
 use crate::amd::{Amd, Description, Side};
 use crate::soft::Soft;
 use crate::vendor::Vendor;
 use crate::{Backend, Counter, CounterSet, Event, Msrs, Width};
 
-/// What the operator wants guests' events counted with.
+/// The operator's choice of the counters for guests' events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
     /// The guest's own time.
@@ -52,7 +51,7 @@ impl Msrs for Registers {
     }
 }
 
-/// Where a guest's counters come from.
+/// Source of a guest's counters.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// From nowhere: see [`crate::soft`].

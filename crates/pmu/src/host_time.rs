@@ -17,7 +17,7 @@ const IDLE_SLOTS: u16 = 1 << IDLE;
 #[derive(Debug)]
 pub struct HostCounters(Bank<MachineCounters>);
 
-/// What they say. Like a guest's they are 48 bits wide.
+/// Values of the host's counters. Like a guest's they are 48 bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCounts {
     /// Cycles in which the host executed.

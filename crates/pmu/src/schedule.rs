@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which event gets which counter, where not every counter can count every event; and whose turn it is where there are
-//! more events than counters.
+//! Schedule of events on counters, where not every counter can count every event; and their turns where there are more
+//! events than counters.
 
 use crate::{Counter, CounterSet};
 
@@ -38,7 +38,7 @@ fn place<const N: usize>(
     false
 }
 
-/// Whose turn it is where there are more events than counters: events take turns at being first.
+/// Turns of events where there are more of them than counters: events take turns at being first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rotation {
     first: usize,

@@ -7,7 +7,7 @@
 use crate::event::{Modes, Shape, What};
 use crate::{Backend, Counter, CounterSet, Event, Width};
 
-/// How many counters there are; each can count whatever can be counted.
+/// Number of counters; each can count any event.
 pub const COUNTERS: usize = 12;
 /// Places for them: so many that the number of any counter there is becomes one without a division.
 const PLACES: usize = COUNTERS.next_power_of_two();
@@ -18,10 +18,10 @@ pub struct Soft {
     /// Ticks that the guest has run.
     now: u64,
     counting: u16,
-    /// Where it counts: the value less the ticks at which it was started.
+    /// Values of the counters, each less the ticks at which it was started while it counts.
     values: [u64; PLACES],
     overflowed: u16,
-    /// When the first of those that count overflows, in ticks.
+    /// Time of the next overflow of those that count, in ticks.
     next: u64,
 }
 
@@ -170,7 +170,7 @@ impl Backend for Soft {
         }
     }
 
-    /// What has overflowed is taken as it does: only what counts can.
+    /// Returns the counters that overflow until `ticks`: only those that count can.
     #[inline(always)]
     fn overflows_until(&mut self, ticks: u64, of: CounterSet) -> CounterSet {
         self.now = ticks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose counters they are.
+//! Vendor of counters.
 
-/// Whose registers a guest sees.
+/// Vendor of the registers that a guest sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     /// Architectural performance monitoring, version 2.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a CPU's handler finds its memory, and whether it may still be using what was taken from it.
+//! Place of the memory for a CPU's handler, and a guard for memory that was taken from it while it may still be in use.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU32, Ordering};
 #[derive(Debug)]
 #[repr(C)]
 pub struct Ring<const WORDS: usize> {
-    /// How many words have been written, and read.
+    /// Number of words that have been written, and read.
     written: AtomicU32,
     read: AtomicU32,
     lost: AtomicU32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a sample is, in words of 32 bits.
+//! Format of a sample, in words of 32 bits.
 //!
 //! The first word's two lowest bits state what it is of; the rest is a number: the guest's, or how many words follow.
 //! These are addresses in the image's code, from its beginning, the instruction's first, then return addresses, nearest
@@ -15,7 +15,7 @@ const GUEST: u32 = 1;
 const HOST: u32 = 2;
 const KIND_BITS: u32 = 2;
 
-/// What a CPU was at.
+/// Activity of a CPU at a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sample<'a> {
     /// It had nothing to do.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who takes a profile. There is one at a time, and it ends by itself where nobody asks for its samples any more.
+//! Owner of a profile. There is one profile at a time, and it ends by itself when no client asks for its samples any
+//! more.
 
 /// The most samples of each CPU in a second.
 pub const MOST_HZ: u32 = 1000;

@@ -34,7 +34,7 @@ fn is_link(at: u64, stack: &Range<u64>) -> bool {
     at.is_multiple_of(8) && stack.contains(&at) && stack.end - at >= LINK_BYTES
 }
 
-/// Where code was interrupted.
+/// Point at which code was interrupted.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupted<'a> {
     /// The address of the next instruction.
@@ -69,8 +69,8 @@ pub fn frames(
 }
 
 /// Returns how far above the stack pointer the return address is, where the chain does not know the caller yet, or not
-/// any more: at a function's first two instructions and at its last, reported by the code's bytes from there on (`push
-/// rbp`, `mov rbp, rsp`, `ret`).
+/// any more: at a function's first two instructions and at its last, recognised by the code's bytes from there on
+/// (`push rbp`, `mov rbp, rsp`, `ret`).
 fn caller_above(code: &[u8]) -> Option<u64> {
     match code {
         [0x55 | 0xc3, ..] => Some(0),

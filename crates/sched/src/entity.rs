@@ -4,7 +4,7 @@
 use crate::pace::Ticks;
 use crate::weight::Weight;
 
-/// What an entity does.
+/// State of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It waits for something and wants no CPU.
@@ -15,7 +15,7 @@ pub enum State {
     Running,
 }
 
-/// Where an entity's time went; together the time since it was inserted.
+/// Use of an entity's time; together the time since it was inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Times {
     /// It had the CPU.
@@ -33,7 +33,7 @@ pub(crate) type VirtualTime = u64;
 #[derive(Clone, Debug)]
 pub(crate) struct Entity {
     pub(crate) weight: Weight,
-    /// What is left of virtual time after the point, in units of 2^-32: however often time is booked, none is lost.
+    /// The fraction of virtual time beyond whole units, in units of 2^-32: however often time is booked, none is lost.
     fraction: u32,
     /// 2^32 / weight: a multiplication charges the entity, not a division.
     inverse_weight: u64,

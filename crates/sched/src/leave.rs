@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a CPU is asked to leave, and how that ends: the operator's side gives up waiting at the moment at which
-//! the CPU may begin to go, and one of them wins.
+//! A CPU's way offline: the operator's side gives up waiting at the moment at which the CPU may begin to go, and one of
+//! them wins.
 //!
 //! ```text
 //!          ask            begin            (halts)
-//! Stays ────────► Asked ─────────► Going ──────────► its state states that it is offline; `forget`
+//! Stays ────────► Asked ─────────► Going ──────────► its state says that it is offline; `forget`
 //!   ▲               │ │ refuse       │ refuse
 //!   │   withdraw    │ ▼              ▼
 //!   └───────────────┘ Refused(why) ◄─┘
@@ -19,7 +19,7 @@ const ASKED: u32 = 1;
 const GOING: u32 = 2;
 const NO_ROOM: u32 = 3;
 
-/// How far a CPU has come on its way out.
+/// A CPU's progress on its way offline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
     /// Nobody wants it to go.
@@ -99,7 +99,7 @@ pub struct Patience {
     has_seen_it_going: bool,
 }
 
-/// What the operator knows of the order.
+/// The operator's view of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing yet: look again when something happens, at [`Patience::deadline`] at the latest.

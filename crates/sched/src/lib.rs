@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which vCPU a CPU runs next, and for how long; on which CPU it is at all.
+//! The choice of the vCPU that a CPU runs next, of its time, and of the CPU that a vCPU is on.
 //!
 //! Every CPU has a [`RunQueue`] of its own, which nobody else touches: there is no global queue and no lock. The
 //! queue only decides; switching, alarms and messages between CPUs are the caller's.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long things last: constants in milliseconds, and the same in ticks of the caller's clock.
+//! Durations: constants in milliseconds, and the same in ticks of the caller's clock.
 
 use crate::weight::Weight;
 
@@ -7,7 +7,7 @@ use crate::weight::Weight;
 pub const PERIOD_MS: u64 = 6;
 /// No slice is shorter: a switch costs the caches more than the instructions it takes.
 pub const LEAST_SLICE_MS: u64 = 1;
-/// How much running a sleeper can have saved up when it wakes.
+/// Most virtual time in ms that a sleeper keeps as its credit when it wakes.
 pub const SLEEPER_CREDIT_MS: u64 = 3;
 /// A sleeper that wakes takes the CPU at once if it could run for this long before the running one is due again.
 pub const WAKE_MARGIN_MS: u64 = 1;

@@ -3,14 +3,14 @@
 
 use core::fmt;
 
-/// What a CPU holds and can still take.
+/// Load of a CPU, and its free capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Its number.
     pub cpu: u32,
     /// The weights of all that is there.
     pub weight: u32,
-    /// How many more it can hold.
+    /// Number of further vCPUs that it can hold.
     pub free: u32,
 }
 
@@ -20,7 +20,7 @@ pub struct NoRoom;
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no other CPU that is online has room for another vCPU")
+        f.write_str("no other CPU that is online can hold another vCPU")
     }
 }
 

@@ -29,7 +29,7 @@ pub struct RunQueue<const N: usize> {
     /// One bit per runnable entity; not the running one's.
     waiting: u64,
     running: Option<usize>,
-    /// When the running one's slice ends; `None` while nobody else is runnable.
+    /// End of the running entity's slice; `None` while no other is runnable.
     slice_end: Option<Ticks>,
     /// The running one is to make way although its slice is not over.
     preempt: bool,
@@ -49,11 +49,11 @@ pub struct RunQueue<const N: usize> {
 pub struct Choice {
     /// The entity.
     pub slot: usize,
-    /// When to call [`RunQueue::pick`] again at the latest; `None`: nobody else is waiting.
+    /// Latest time of the next call of [`RunQueue::pick`]; `None`: no other entity waits.
     pub slice_end: Option<Ticks>,
 }
 
-/// What the caller has to do after a wake.
+/// The caller's duty after a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Wakeup {
@@ -63,14 +63,14 @@ pub enum Wakeup {
     PickNow,
 }
 
-/// Why an entity was not inserted.
+/// The reason why an entity was not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertError {
     /// The queue does not have this slot.
     NoSuchSlot {
         /// The slot asked for.
         slot: usize,
-        /// How many there are.
+        /// Number of slots.
         slots: usize,
     },
     /// There is an entity in this slot.
@@ -129,7 +129,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Takes an entity out, whatever it does, and states where its time went. If it was running, pick next.
+    /// Takes an entity out, whatever it does, and says where its time went. If it was running, pick next.
     pub fn remove(&mut self, slot: usize, now: Ticks) -> Option<Times> {
         self.block(slot, now);
         let entity = self.entities.get_mut(slot)?.take()?;

@@ -13,7 +13,7 @@
 
 use crate::pace::Ticks;
 
-/// How a sliver of time is cut.
+/// Division of a throttled share into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sliver {
     /// One millisecond of every hundred: for an entity that waits for nothing.
@@ -32,7 +32,7 @@ impl Sliver {
     }
 }
 
-/// How much of its sliver an entity has used.
+/// Use of its share by a throttled entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttle {
     ticks_per_ms: u64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How large a share of the CPU an entity gets.
+//! An entity's share of the CPU.
 
 use core::fmt;
 use core::num::NonZeroU16;
 
-/// How large a share an entity gets: twice the weight, twice the time.
+/// Weight of an entity: twice the weight, twice the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(NonZeroU16);
 
@@ -39,7 +39,7 @@ impl Default for Weight {
 /// A weight that is too small or too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeightError {
-    /// What was asked for.
+    /// The weight that was asked for.
     pub weight: u32,
 }
 

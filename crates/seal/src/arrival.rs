@@ -2,7 +2,7 @@
 //! A file that arrives in pieces, over a line that may lose or repeat some.
 //!
 //! The sender names length and SHA-256 first. Pieces are taken in order; one that is there already, or that lies beyond
-//! the next, is passed over, and the sender reported where to go on: so it may send several before it hears of the
+//! the next, is passed over, and the sender learns where to go on: so it may send several before it hears of the
 //! first, and a client that comes back after a break finds what is there. The digest is computed as the bytes come,
 //! never over all of them at once.
 
@@ -11,10 +11,10 @@ use core::fmt;
 use crate::layout::SEAL_BYTES;
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// What a sender states of a file before it sends it.
+/// A sender's statement about a file before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announced<Kind> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its length.
     pub bytes: u64,
@@ -30,12 +30,12 @@ pub struct Arrival<E, Kind> {
     hash: Option<Sha256<E>>,
     /// Of all but the last [`SEAL_BYTES`], once that is there.
     content: Option<Digest>,
-    /// When the last piece came, in whatever unit of time the caller has.
+    /// Time of the last piece, in the caller's unit of time.
     touched: u64,
     patience: u64,
 }
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalError {
     /// The next piece goes beyond the announced end.
@@ -61,7 +61,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
     }
 
-    /// Returns what was reported of it.
+    /// Returns the sender's statement about it.
     pub fn announced(&self) -> Announced<Kind> {
         self.announced
     }

@@ -6,7 +6,7 @@ use crate::key::PublicKey;
 use crate::layout::{Seal, SealedKind};
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// An image that is being hashed. The caller that steps it states where its bytes are, and how many may be taken at a
+/// An image that is being hashed. The caller that steps it says where its bytes are, and how many may be taken at a
 /// time.
 #[derive(Clone, Debug)]
 pub struct Check<E> {
@@ -23,7 +23,7 @@ pub enum Trust<'a> {
     Keys(&'a [PublicKey]),
 }
 
-/// Who vouches for an image that is whole.
+/// Origin of an image that is whole: its signer, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody has signed it.
@@ -59,14 +59,14 @@ impl<E: Compress> Check<E> {
         self.hash.bytes() == self.image_bytes
     }
 
-    /// What was taken comes to this.
+    /// Returns the digest of the bytes so far.
     pub fn digest(self) -> Digest {
         self.hash.finish()
     }
 }
 
 impl Seal {
-    /// Whether an image of this digest is the one that was sealed, whichever CPU has.
+    /// Compares an image's digest, whichever CPU computed it, with the sealed one.
     ///
     /// # Errors
     /// It is another.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an image is not trusted.
+//! Reasons why an image is not trusted.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use crate::key::KeyId;
 use crate::sha256::Digest;
 use crate::version::SEAL_VERSION;
 
-/// Why an image is not trusted.
+/// The reason why an image is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
     /// It has no seal.
@@ -19,33 +19,33 @@ pub enum SealError {
     Malformed(&'static str),
     /// The image is longer or shorter than its seal states.
     OtherLength {
-        /// Bytes as the seal states.
+        /// Bytes by the seal.
         stated_bytes: u64,
         /// Bytes that are there.
         present_bytes: u64,
     },
     /// The image is another one than was sealed.
     OtherDigest {
-        /// What the seal states.
+        /// Digest in the seal.
         stated: Digest,
-        /// What the bytes come to.
+        /// Digest of the bytes.
         computed: Digest,
     },
     /// Nobody has signed it, and the host wants one of its keys.
     Unsigned {
-        /// How many keys the host has.
+        /// Number of keys that the host has.
         keys: usize,
     },
     /// Signed by somebody else.
     Untrusted {
-        /// Who.
+        /// The signer's key.
         signer: KeyId,
-        /// How many keys the host has.
+        /// Number of keys that the host has.
         keys: usize,
     },
     /// The signature is not the signer's.
     BadSignature {
-        /// Whose it claims to be.
+        /// The key that the seal claims to be signed by.
         signer: KeyId,
     },
 }
@@ -95,9 +95,9 @@ impl fmt::Display for SealError {
             Self::OtherDigest { stated, computed } => {
                 write!(f, "it is not what was sealed: its SHA-256 begins with {}, not {}", head(computed), head(stated))
             }
-            Self::Unsigned { keys } => write!(f, "nobody has signed it, and this host trusts {}", Keys(*keys)),
+            Self::Unsigned { keys } => write!(f, "it is not signed, and this host trusts {}", Keys(*keys)),
             Self::Untrusted { signer, keys } => {
-                write!(f, "it is signed by {signer}, whom this host does not trust (it trusts {})", Keys(*keys))
+                write!(f, "it is signed by {signer}, which this host does not trust (it trusts {})", Keys(*keys))
             }
             Self::BadSignature { signer } => write!(f, "its signature is not that of {signer}"),
         }
@@ -106,7 +106,7 @@ impl fmt::Display for SealError {
 
 impl core::error::Error for SealError {}
 
-/// Enough of a digest to report it from others.
+/// Enough of a digest to distinguish it from others.
 fn head(digest: &Digest) -> Hexadecimal<4> {
     Hexadecimal("", [digest[0], digest[1], digest[2], digest[3]])
 }

@@ -7,12 +7,12 @@
 
 use core::fmt;
 
-/// What a host demands of the next image's security version.
+/// Lower limit on the next image's security version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor {
     /// The running image's security version.
     pub own: u32,
-    /// Whether the host's policy permits lower ones where the operator asks for it.
+    /// True if the host's policy permits lower ones where the operator asks for it.
     pub permits_downgrade: bool,
 }
 
@@ -27,13 +27,13 @@ pub struct Downgrade {
 
 impl Floor {
     /// The floor of a host whose image has the security version `own`. `allow_downgrade` is what
-    /// `[trust] allow_downgrade` states; where it states nothing, a host without keys permits a downgrade, and one with
+    /// `[trust] allow_downgrade` states; where it says nothing, a host without keys permits a downgrade, and one with
     /// keys does not.
     pub fn new(own: u32, allow_downgrade: Option<bool>, has_keys: bool) -> Self {
         Self { own, permits_downgrade: allow_downgrade.unwrap_or(!has_keys) }
     }
 
-    /// Whether an image of this security version may replace the running one; `is_asked`: the operator asks for a
+    /// Checks that an image of this security version may replace the running one; `is_asked`: the operator asks for a
     /// downgrade.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Floor {
         if is_admitted { Ok(()) } else { Err(Downgrade { image, floor: self }) }
     }
 
-    /// Whether an image of this security version is refused whatever the operator asks for.
+    /// Checks that an image of this security version is not refused even where the operator asks for a downgrade.
     ///
     /// # Errors
     /// The image is too old.

@@ -68,7 +68,7 @@ impl SecretKey {
         PublicKey(SigningKey::from_bytes(&self.0).verifying_key().to_bytes())
     }
 
-    /// How it is written down.
+    /// Returns its text form.
     pub fn text(&self) -> impl fmt::Display + use<> {
         Hexadecimal(SECRET_PREFIX, self.0)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a text is no key.
+//! Reasons why a text is no key.
 
 use core::fmt;
 
-/// Why a text is no key.
+/// The reason why a text is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
     /// It does not begin as public keys do.
@@ -12,7 +12,7 @@ pub enum KeyError {
     NoSecretPrefix,
     /// It is a secret key where a public one is wanted.
     Secret,
-    /// What follows is not 64 hexadecimal digits.
+    /// The rest is not 64 hexadecimal digits.
     BadDigits,
     /// The bytes are no key of Ed25519, or one that anybody can sign for.
     Weak,

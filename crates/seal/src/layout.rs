@@ -30,7 +30,8 @@ const STATEMENT_BYTES: usize = size_of::<Magic>() + 4 + 8 + 32;
 /// The last bytes of a sealed file.
 type Magic = [u8; 8];
 
-/// What a seal stands behind. The signature covers it, so that a signed file of one kind never passes for the other.
+/// Kind of the file that a seal is appended to. The signature covers it, so that a signed file of one kind never passes
+/// for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedKind {
     /// An image of Baton.
@@ -48,7 +49,7 @@ impl SealedKind {
     }
 }
 
-/// What stands behind an image or a bundle.
+/// The seal at the end of an image or a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Seal {
@@ -59,7 +60,7 @@ pub struct Seal {
     end: End,
 }
 
-/// How every version's seal ends.
+/// The end of every version's seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct End {
@@ -120,12 +121,12 @@ impl Seal {
         Ok((image, seal))
     }
 
-    /// Returns what the image comes to, as the seal states.
+    /// Returns the image's digest in the seal.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// Who has signed, as the seal states.
+    /// Returns the signer, as the seal names it.
     pub fn signer(&self) -> Option<PublicKey> {
         (self.signer != [0; 32]).then_some(PublicKey::from_bytes(self.signer))
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether an image is whole, and whose it is; and files that arrive in pieces, which must be whole, too ([`Arrival`]).
+//! Checks that an image is whole, and by which key it is signed; and files that arrive in pieces, which must be whole,
+//! too ([`Arrival`]).
 //!
 //! A *seal* stands behind an image in its file ([`layout`]): the image's length and SHA-256, and, where somebody has
 //! signed it, their Ed25519 public key and the signature over both. A host that is given keys takes only images that
@@ -13,7 +14,7 @@
 //! ```
 //!
 //! The same check is made in the tool (`baton image verify`), when a host stages an image, and, with
-//! [`Verify::Sha256`], once more while guests stand still: [`Verify`] states when. SHA-256's rounds are behind
+//! [`Verify::Sha256`], once more while guests stand still: [`Verify`] says when. SHA-256's rounds are behind
 //! [`Compress`], so that a host that has instructions for them brings them along; [`Portable`] always works. The rest
 //! of SHA-256 is written once, here.
 //!

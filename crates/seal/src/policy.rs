@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When an image is checked.
+//! Time of an image's check.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// When an image that is to replace the running one is checked.
+/// Time at which an image that is to replace the running one is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// When it is staged, and once more in the restart's blackout, because what was staged may have been written to
-    /// since: the baseline, and what kexec's purgatory does.
+    /// When it is staged, and once more in the restart's blackout, because the staged bytes may have been written to
+    /// since: the baseline, and the way of kexec's purgatory.
     Sha256,
-    /// When it is staged, once the frames it lies in can be written no more; nothing is left to do in the blackout.
+    /// When it is staged, once its frames are write-protected; nothing is left to do in the blackout.
     #[default]
     Early,
     /// Never.

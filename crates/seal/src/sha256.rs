@@ -3,9 +3,9 @@
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 64;
-/// What the rounds take at a time.
+/// Input of one compression.
 pub type Block = [u8; BLOCK_BYTES];
-/// What a SHA-256 comes to.
+/// A SHA-256 digest.
 pub type Digest = [u8; 32];
 
 /// FIPS 180-4, section 5.3.3.

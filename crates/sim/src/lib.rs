@@ -3,7 +3,7 @@
 //!
 //! A model runs the real mechanism (the code of `bringup`, `pmu` or `uart`, word for word) against hardware that exists
 //! only as numbers: how long a CPU takes to wake or a byte to leave, what an access costs, who never answers.
-//! Every number states where it comes from: measured in public, or assumed and why. What is modelled is called so
+//! Every number says where it comes from: measured in public, or assumed and why. What is modelled is called so
 //! wherever it is shown.
 
 pub mod pmu;

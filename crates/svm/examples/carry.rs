@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What it takes to carry a vCPU and its guest's devices from one image to the next, without the machine:
-//! so many times one step, for a counter of instructions (`docs/bench.md`, "Live update").
+//! Cost of handing a vCPU and its guest's devices from one image to the next, without the machine: one step, repeated a
+//! given number of times, for a counter of instructions (`docs/bench.md`, "Live update").
 //!
 //! `carry STEP TIMES`, where the step is `nothing`, `save`, `restore`, `save-devices` or `restore-devices`.
 

@@ -52,7 +52,7 @@ pub mod number {
     pub const INVALID_32: u64 = u32::MAX as u64;
 }
 
-/// What the exit recorded in `control` means, on a CPU with these features.
+/// Decodes the exit recorded in `control`, on a CPU with these features.
 pub fn decode(control: &Control, features: &Features) -> Exit {
     match control.exit_code {
         number::CPUID => Exit::Cpuid,

@@ -17,7 +17,7 @@ fn interrupt(vector: u8) -> EventInjection {
     EventInjection::new().with_is_valid(true).with_kind(event_type::INTERRUPT).with_vector(vector)
 }
 
-/// The guest leaves without having executed anything but, if `info` states this, half a delivery.
+/// The guest leaves without having executed anything but, if `info` says so, half a delivery.
 fn leave(control: &mut Control, info: EventInjection) {
     control.exit_interrupt_info = info;
     control.clean = Clean::all();
@@ -95,7 +95,7 @@ fn what_is_forgotten_is_neither_delivered_nor_waited_for() {
     }
 }
 
-/// What can be done to a control block between two entries.
+/// Change to a control block between two entries.
 #[derive(Clone, Debug)]
 enum Step {
     Deliver(u8),
@@ -122,10 +122,10 @@ fn step() -> impl Strategy<Value = Step> {
 /// A control block, and what is expected of it.
 struct Model {
     control: Control,
-    /// What the next entry delivers.
+    /// The event that the next entry delivers.
     expected: EventInjection,
     is_wanted: bool,
-    /// What the CPU has last seen of the block.
+    /// The fields that the CPU has last read from the block.
     seen: (VirtualInterrupt, Misc1),
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU's SVM can do.
+//! Features of a CPU's SVM.
 
-/// What this CPU's SVM can do (CPUID Fn8000_000A EDX).
+/// Features of this CPU's SVM (CPUID Fn8000_000A EDX).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Address space identifiers, 0 excluded; at least 1.

@@ -60,9 +60,9 @@ bitflags! {
     }
 }
 
-/// What every guest leaves for, beside [`vm::vcpu::Exceptions::ALWAYS`]. Nothing else is intercepted: control
-/// registers, descriptor tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the
-/// guest. PAUSE is intercepted where the CPU counts them, IRET while an NMI is handled.
+/// Intercepts of every guest, beside [`vm::vcpu::Exceptions::ALWAYS`]. Nothing else is intercepted: control registers,
+/// descriptor tables, the time stamp counter (but see [`CLOCK_READS`]) and page invalidation belong to the guest. PAUSE
+/// is intercepted where the CPU counts them, IRET while an NMI is handled.
 pub const MISC1: Misc1 = Misc1::INTR
     .union(Misc1::NMI)
     .union(Misc1::SMI)
@@ -81,5 +81,5 @@ pub const MISC1: Misc1 = Misc1::INTR
 /// See [`MISC1`].
 pub const MISC2: Misc2 = Misc2::all().difference(CLOCK_READS.1);
 
-/// What a guest leaves for when it is to be seen where it reads its time stamp counter.
+/// Intercepts of a guest whose reads of its time stamp counter are watched.
 pub const CLOCK_READS: (Misc1, Misc2) = (Misc1::RDTSC, Misc2::RDTSCP);

@@ -27,7 +27,7 @@ pub fn fill_msr_map(map: &mut [u8], owned: &[u32]) {
     }
 }
 
-/// What passes without an exit.
+/// Accesses that pass without an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// Writes. Reads still leave the guest.

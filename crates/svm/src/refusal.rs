@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why VMRUN refuses a control block (exit code VMEXIT_INVALID): the first of its consistency checks that the block
-//! fails (section 15.5.1, "Canonicalization and Consistency Checks"; sections 15.20 and 15.25.4).
+//! The reason why VMRUN refuses a control block (exit code VMEXIT_INVALID): the first of its consistency checks that
+//! the block fails (section 15.5.1, "Canonicalization and Consistency Checks"; sections 15.20 and 15.25.4).
 
 use vm::cpu::msr::check_pat;
 use vm::vcpu::{cr0, cr4, efer};

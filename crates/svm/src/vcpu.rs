@@ -68,7 +68,7 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         &self.vmcb
     }
 
-    /// How the control block is held.
+    /// Returns the holder of the control block.
     pub fn holder(&self) -> &B {
         &self.vmcb
     }

@@ -14,7 +14,7 @@ use crate::intercept::{Misc1, Misc2};
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(4096))]
 pub struct Vmcb {
-    /// Offset 000h: what the monitor asks for and is reported.
+    /// Offset 000h: the control area, with the host's settings and the CPU's exit information.
     pub control: Control,
     /// Offset 400h: the guest's state.
     pub save: Save,
@@ -207,7 +207,7 @@ pub struct EventInjection {
     pub has_error_code: bool,
     #[bits(19)]
     __: u32,
-    /// Whether there is an event at all.
+    /// True if there is an event.
     pub is_valid: bool,
     /// The error code.
     pub error_code: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is where in a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that
-//! is given the frames can go on in it.
+//! Layout of a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that is given
+//! the frames can go on in it.
 //!
 //! | word | what |
 //! |---|---|
@@ -43,7 +43,7 @@ pub(crate) const fn identity(cpu: u32) -> u64 {
     VERSION | (HEADER_WORDS as u64) << 16 | (cpu as u64) << 32
 }
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Something happened.
@@ -69,13 +69,13 @@ impl Kind {
 /// A record as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// When, in ticks of the CPU's time stamp counter.
+    /// Time in ticks of the CPU's time stamp counter.
     pub ticks: u64,
     /// A [`Name`](crate::Name)'s number; one that this release does not know, perhaps.
     pub name: u16,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What the name states it is ([`Argument`](crate::Argument)).
+    /// Its argument; the name gives the meaning ([`Argument`](crate::Argument)).
     pub argument: u32,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where time went: spans and instants with stamps of the time stamp counter, in a bounded ring for each CPU.
+//! Timelines: spans and instants with stamps of the time stamp counter, in a bounded ring for each CPU.
 //!
 //! ```text
 //!  cpu 0: task, interrupt, NMI ──▶ Ring ─┐

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What spans and instants are called. A number is never given another meaning, and a new name never an old number, so
-//! that rings outlive the release that wrote them.
+//! Names of spans and instants. A number is never given another meaning, and a new name never an old number, so that
+//! rings outlive the release that wrote them.
 
-/// What a record's argument is.
+/// Meaning of a record's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// Nothing: it is 0.
@@ -11,15 +11,15 @@ pub enum Argument {
     Cpu,
     /// A guest's place in the bundle.
     Guest,
-    /// Which image since the machine was powered on.
+    /// Number of the image since the machine was powered on.
     Generation,
-    /// How many.
+    /// A number of things.
     Count,
 }
 
 macro_rules! names {
     ($($number:literal $name:ident($argument:ident) $text:literal,)*) => {
-        /// What a span or an instant is called.
+        /// Name of a span or an instant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
         pub enum Name { $(#[doc = $text] $name = $number,)* }

@@ -18,7 +18,7 @@ use crate::layout::*;
 use crate::name::Name;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Checks a record that somebody is just writing, before it counts as lost.
+/// Reads of a record that is just being written, before it counts as lost.
 const ATTEMPTS: usize = if cfg!(test) { 1 } else { 4 };
 
 /// A CPU's ring, over memory that it describes itself. See the module's documentation.
@@ -43,7 +43,7 @@ impl fmt::Display for TooSmall {
 
 impl core::error::Error for TooSmall {}
 
-/// Why another image's memory cannot be gone on with.
+/// The reason why another image's memory cannot be gone on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdoptError {
     /// It does not begin as a ring does.

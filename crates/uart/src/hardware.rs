@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a UART is reached through.
+//! Access to a UART's registers.
 
 use crate::register::Register;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a UART is sent to, and when one that stood still is checked again.
+//! Health of a UART: in use, or dropped because it stood still, until it is checked again.
 
 use crate::hardware::Hardware;
 
-/// How long a UART that is dropped is left alone.
+/// Time in ns for which a dropped UART is left alone.
 const RETRY_NS: u64 = 1_000_000_000;
 /// The same in calls, while there is no clock.
 const RETRY_CALLS: u32 = 64;
 
-/// Whether it is sent to.
+/// Health of a UART.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     /// Nobody answered, or nobody was asked yet.

@@ -20,7 +20,7 @@ const FIRST: u8 = b'!';
 /// A wait for the wire lasts at most so many times what the wire needs.
 const WIRE_TIMES: u64 = 4;
 
-/// What a transmitter takes at once.
+/// Number of bytes that a transmitter takes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FifoDepth {
     /// A holding register: 8250, 16450, and the 16550 whose FIFO loses bytes.
@@ -51,9 +51,9 @@ impl fmt::Display for FifoDepth {
 /// A UART that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What its transmitter takes at once, as counted.
+    /// Number of bytes that its transmitter takes at once, as counted.
     pub depth: FifoDepth,
-    /// Whether bytes leave it in the wire's time, as far as is known. An emulator's leave at once.
+    /// True if bytes leave it in the wire's time, as far as is known. An emulator's leave at once.
     pub is_paced: bool,
     /// Its line's speed.
     pub rate: Rate,
@@ -71,7 +71,7 @@ impl fmt::Display for Absent {
 
 impl core::error::Error for Absent {}
 
-/// Who is at the other end of the line.
+/// The other end of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// One that only reads: the FIFO is counted, and what arrives meanwhile is lost.
@@ -155,7 +155,7 @@ fn set_up(hardware: &mut impl Hardware, rate: Rate) -> FifoDepth {
 /// Sends as many bytes as the FIFO should hold to ourselves: what comes back is what it holds. One byte goes first, to
 /// keep the shift register busy, which would take another; where giving takes longer than a byte does on the wire,
 /// those that left meanwhile made room for as many, and do not count. A UART that loops nothing back is believed. Also
-/// states whether bytes take the wire's time.
+/// says whether bytes take the wire's time.
 fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoDepth, bool) {
     let mut bytes = [0; MAX_DEPTH];
     let bytes = &mut bytes[..claimed.bytes()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast a line is.
+//! Rate of a line.
 
 /// The fastest a 16550 on a PC's clock of 1.8432 MHz can be, in bits per second.
 pub const FASTEST_BAUD: u32 = 115_200;

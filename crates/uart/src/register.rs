@@ -26,7 +26,7 @@ pub enum Register {
 }
 
 bitflags! {
-    /// What a UART interrupts for (section 8.7).
+    /// Causes of a UART's interrupts (section 8.7).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Interrupts: u8 {
         /// Bytes have arrived.
@@ -35,10 +35,10 @@ bitflags! {
         const TRANSMITTER_EMPTY = 1 << 1;
     }
 
-    /// What is pending, and which FIFO there is (section 8.6).
+    /// The pending interrupt, and the FIFO's presence (section 8.6).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Identification: u8 {
-        /// Why it interrupts.
+        /// Cause of the interrupt.
         const CAUSE = 0b1111;
         /// The receiver has as many bytes as it interrupts at.
         const RECEIVED = 0b0100;
@@ -83,11 +83,11 @@ bitflags! {
         const REQUEST = 1 << 1;
         /// On a PC: the interrupt leaves the UART.
         const INTERRUPT_GATE = 1 << 3;
-        /// What is sent is received; the line stays silent.
+        /// Loopback: sent bytes are received; the line stays silent.
         const LOOPBACK = 1 << 4;
     }
 
-    /// How the line stands (section 8.4).
+    /// Status of the line (section 8.4).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct LineStatus: u8 {
         /// A byte has been received.
@@ -99,5 +99,5 @@ bitflags! {
     }
 }
 
-/// What nobody drives reads as ones.
+/// Value of a read that no device drives.
 pub(crate) const FLOATING: u8 = 0xff;

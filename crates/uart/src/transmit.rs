@@ -9,7 +9,7 @@ use crate::rate::Rate;
 use crate::register::{FLOATING, Identification, Interrupts, LineStatus, Register};
 use crate::wait::Wait;
 
-/// What every receiver that interrupts has at least ([`crate::FifoControl::TRIGGER_14`]; with 64 bytes it is 56).
+/// Space that every receiver that interrupts has at least ([`crate::FifoControl::TRIGGER_14`]; with 64 bytes it is 56).
 const TRIGGER_BYTES: usize = 14;
 /// Calls without a look after which a clock that stands still is not believed any longer.
 const MOST_CALLS_UNSEEN: u32 = 1 << 20;
@@ -23,7 +23,7 @@ pub struct Uart<H> {
     health: Health,
     /// Bytes that may be written without another look.
     credit: usize,
-    /// When the transmitter can be empty at the earliest.
+    /// Earliest time at which the transmitter can be empty.
     empty_at_ns: Option<u64>,
     /// Calls since the last look.
     unseen: u32,
@@ -92,7 +92,7 @@ impl<H: Hardware> Uart<H> {
         self.offer_within(bytes, Patience::USUAL)
     }
 
-    /// Sends `bytes`, waiting for room at most as long as `patience` states. Returns how many it took: fewer than all
+    /// Sends `bytes`, waiting for room at most as long as `patience` says. Returns how many it took: fewer than all
     /// only if it is absent or dropped; those are counted.
     pub fn send(&mut self, bytes: &[u8], patience: Patience) -> usize {
         let mut sent = 0;
@@ -163,8 +163,8 @@ impl<H: Hardware> Uart<H> {
         self.empty_at_ns = None;
     }
 
-    /// Whether it was dropped or not, it is sent to again as to one that lives: what follows are last words, which
-    /// are not given up because it stood still a moment ago.
+    /// Sends again to a UART as to one that works, dropped or not: last words follow, which are not given up because it
+    /// stood still a moment ago.
     pub fn retry(&mut self) {
         if self.health != Health::Absent {
             (self.health, self.wait, self.empty_at_ns) = (Health::Alive, None, None);

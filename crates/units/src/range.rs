@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ranges of physical addresses. A range states where; who owns it is `frames`' business.
+//! Ranges of physical addresses. A range says where; who owns it is `frames`' business.
 
 use core::fmt;
 

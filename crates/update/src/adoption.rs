@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How an image on trial makes guests ready that the old image runs: what must hold of each before anything of it is
-//! built, and which CPU restores what.
+//! Adoption: an image on trial makes guests ready that the old image runs. The conditions that each guest meets before
+//! anything of it is built, and the CPU that restores each vCPU and device.
 //!
 //! ```text
 //! for each guest   same in the bundle ─▶ status ─ has it run? ─▶ plan ─▶ build ─▶ paused, held ─▶ slots of its CPUs
@@ -29,7 +29,7 @@ pub struct Known<'a> {
     pub digest: u64,
 }
 
-/// Why a guest cannot be handed over, as far as the hand-over block shows it.
+/// The reason why a guest cannot be handed over, as far as the hand-over block shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// The bundle has another number of guests.
@@ -47,8 +47,8 @@ pub enum Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::OtherGuests => "the bundle has other guests than the image before told of",
-            Self::OtherConfig => "the bundle says something else of it than the image before was told",
+            Self::OtherGuests => "the bundle has another number of guests than the old image",
+            Self::OtherConfig => "its entry in the bundle differs from the one that it was started from",
             Self::NoPolicy => "it has no policy",
             Self::NoVcpu => "a vCPU has no state",
             Self::NoDevices => "its devices have no state",
@@ -104,10 +104,10 @@ pub trait Builder: Sized {
     type Run: Clone;
     /// A vCPU.
     type Vcpu;
-    /// Why something cannot be built.
+    /// The error of a build.
     type Error: From<Mismatch>;
 
-    /// How many guests the bundle has.
+    /// The number of guests in the bundle.
     fn guests(&self) -> usize;
     /// A guest of the bundle.
     fn known(&self, guest: usize) -> Known<'_>;
@@ -135,7 +135,7 @@ pub trait Builder: Sized {
 pub struct Refused<E> {
     /// Its place in the bundle; `None`: the bundle has other guests.
     pub guest: Option<usize>,
-    /// Why.
+    /// The reason.
     pub problem: E,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the CPUs of the old image share in the blackout, beside the [words](crate::takeover) that both images see:
-//! which CPU has come, and which is back.
+//! State that the CPUs of the old image share in the blackout, beside the [words](crate::takeover) that both images
+//! see: the CPUs that have arrived, and those that are back.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::platform::{Cpu, Platform};
 use crate::takeover::Takeover;
 
-/// How long after the order to return the first NMI is sent to CPUs that have not, and each one after it.
+/// Time in µs from the order to return to the first NMI to CPUs that have not, and between further NMIs.
 pub const NMI_INTERVAL_US: u64 = 500;
 
 /// One blackout. It ends when it is dropped, once all CPUs are back, or with the old image.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU between two images has loaded from its page: GDT, TSS, and the registers by which it finds both.
+//! Descriptors that a CPU between two images has loaded from its page: GDT, TSS, and the registers (GDTR, IDTR) by
+//! which it finds them.
 //!
 //! No mask holds back an NMI or a machine check. So whatever IDT is loaded, the stacks that its gates name are in the
 //! loaded TSS. While the page's TSS is loaded, that is the page's to ensure, for both IDTs
@@ -22,7 +23,7 @@ const TSS_LIMIT: u64 = 103;
 const TSS_TYPE: u64 = 0x89;
 const IDT_BYTES: u64 = 256 * 16;
 
-/// Where the CPU sees its page and the IDT that belongs to it, and the first entries of the page's GDT.
+/// Addresses at which the CPU sees its page and the IDT that belongs to it, and the first entries of the page's GDT.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
     /// The page.

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use crate::platform::{Cpu, Platform};
 
-/// How often CPUs that have not saved are interrupted again.
+/// Interval in µs at which CPUs that have not saved are interrupted again.
 const REMINDER_US: u64 = 1_000;
 
-/// What has come of each CPU's draft, with problems `E`.
+/// The outcome of each CPU's draft, with problems `E`.
 #[derive(Debug)]
 pub struct Drafts<E> {
     all: Vec<(Cpu, Option<Result<(), E>>)>,

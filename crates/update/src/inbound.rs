@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU does in the new image until all CPUs have restored their guests, or go back.
+//! The steps of a CPU in the new image until all CPUs have restored their guests, or go back.
 //!
 //! ```text
 //! Arrived ─Restore▶ Restoring ─▶ Restored ─▶ Waiting ─ all ──▶ TakeOver
@@ -12,7 +12,7 @@ use crate::platform::Platform;
 use crate::takeover::{Takeover, Verdict};
 use crate::trial::Stamp;
 
-/// What the caller does next.
+/// The caller's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Restores all that this CPU carries, then calls [`Inbound::restored`]; or gives the CPU up.

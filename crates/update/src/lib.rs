@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the image is replaced while the machine runs: what both images agree on, and what each CPU does when.
+//! The protocol by which the image is replaced while the machine runs: the formats that both images agree on, and the
+//! order of each CPU's steps.
 //!
 //! ```text
 //!           request ─▶ stage ─▶ prepare in slices, rehearse ─▶ blackout ─▶ settle ─▶ answer
@@ -18,7 +19,7 @@
 //! |---|---|---|
 //! | [`order`] | the leader | the operator's order, from the request to its answer |
 //! | [`prepare`] | the leader | when the new image has the CPU to prepare itself, and when that has failed |
-//! | [`packed`] | the leader | whether guests still are what the new image was told |
+//! | [`packed`] | the leader | comparison of guests with the state that was packed for the new image |
 //! | [`drafts`] | the leader | guests' state saved once while they run |
 //! | [`outbound`] | each, in the old image | leaves its guests, saves them, lends the CPU to the new image, comes back |
 //! | [`blackout`] | all of the old image | which CPU has come, which is back |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NMIs that the update sends, as their handler reports them from others. An NMI has no sender: it may be the update's
-//! for as long as one that was sent can be on its way.
+//! NMIs that the update sends, and how their handler distinguishes them from others. An NMI has no sender: it may be
+//! the update's for as long as one that was sent can be on its way.
 //!
 //! The watchdog (`bringup::watchdog`) ends the new image's time on the leader where no other CPU can. Its NMI may come
 //! right before the CPU is lent: it is claimed then, and an image that hangs would have the CPU for ever. So each NMI
@@ -13,7 +13,7 @@ use crate::platform::Clock;
 /// An NMI may come so long after it was sent: a CPU of an emulator waits for a core meanwhile.
 const LATEST_US: u64 = 1_000_000;
 
-/// What may come.
+/// The NMIs that may arrive.
 #[derive(Debug)]
 pub struct ExpectedNmis {
     /// Until when an NMI may be one that this image has sent.
@@ -22,7 +22,7 @@ pub struct ExpectedNmis {
     armed_us: AtomicU64,
 }
 
-/// What the handler of an NMI does.
+/// The actions of an NMI's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// It may be one that this image has sent: nobody else need search for its cause.

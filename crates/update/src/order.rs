@@ -14,9 +14,9 @@ use core::mem;
 
 use crate::platform::Clock;
 
-/// How long a prepared update waits for the control channel to have nothing left to send.
+/// Longest time in µs for which a prepared update waits until the control channel has sent everything.
 const QUIET_LIMIT_US: u64 = 200_000;
-/// How often it is polled where nothing else states when.
+/// Interval in µs at which it is polled where nothing else sets one.
 const POLL_US: u64 = 1_000;
 
 /// An order by the request `R`, with the preparation `P`.
@@ -31,7 +31,7 @@ pub enum Order<R, P> {
         request: R,
         /// Nothing is to be replaced.
         is_dry_run: bool,
-        /// How far it is.
+        /// The preparation's state.
         preparation: P,
     },
     /// It has, and the blackout begins at this time at the latest.
@@ -50,7 +50,7 @@ pub enum Order<R, P> {
     },
 }
 
-/// How far a preparation is.
+/// The preparation's progress.
 #[derive(Debug)]
 pub enum Progress<P, F> {
     /// It goes on.
@@ -61,7 +61,7 @@ pub enum Progress<P, F> {
     Failed(F),
 }
 
-/// How an order ended in the old image.
+/// The outcome of an order in the old image.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End<P, F> {
     /// A dry run was prepared.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU of the old image does in the blackout.
+//! The steps of a CPU of the old image in the blackout.
 //!
 //! ```text
 //! Begun ─LeaveGuests▶ Left ─▶ Stopped ─ all ─Save▶ Saving ─▶ Saved ─▶ Ready ─ all ─Lend▶ Away ⇄ Returned
@@ -17,13 +17,14 @@ use crate::platform::{Platform, Problem};
 use crate::takeover::{Takeover, Verdict, Way};
 use crate::trial::Stamp;
 
-/// How often CPUs that have not come are interrupted again. QEMU's emulator can lose an interrupt: VMRUN with a virtual
-/// interrupt changes the CPU's pending requests there without the lock under which other CPUs add to them.
+/// Interval in µs at which CPUs that have not arrived are interrupted again. QEMU's emulator can lose an interrupt:
+/// VMRUN with a virtual interrupt changes the CPU's pending requests there without the lock under which other CPUs add
+/// to them.
 const REMINDER_US: u64 = 1_000;
 /// After so many NMIs a CPU is lost, and the host with it: its guests can neither go on nor be left.
 const MOST_NMIS: u32 = 2_000;
 
-/// What the caller does next.
+/// The caller's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing: asks for the next act.
@@ -44,7 +45,7 @@ pub enum Act {
     Done,
 }
 
-/// Why the new image no longer has the CPU.
+/// The reason why the new image no longer has the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
     /// An NMI: another CPU or the watchdog has sent it.
@@ -78,7 +79,7 @@ enum State {
     Returned(Back),
     Back,
     Home,
-    /// When NMIs are sent next, and how many have been.
+    /// The time of the next NMIs, and the number already sent.
     Fetching(u64, u32),
     Done,
 }
@@ -123,7 +124,7 @@ impl Outbound {
                 (State::Stopped(platform.now() + platform.ticks(REMINDER_US)), Act::Continue)
             }
             State::Stopped(remind_at) => self.stopped(remind_at, blackout, words, platform),
-            State::Saved(is_saved) => self.tell_saved(is_saved, words, platform),
+            State::Saved(is_saved) => self.report_saved(is_saved, words, platform),
             State::Ready => self.ready(words, platform),
             State::Returned(back) => self.judge(back, words, platform),
             State::Back => {
@@ -155,7 +156,7 @@ impl Outbound {
         }
     }
 
-    fn tell_saved(&self, is_saved: bool, words: &Takeover, platform: &impl Platform) -> (State, Act) {
+    fn report_saved(&self, is_saved: bool, words: &Takeover, platform: &impl Platform) -> (State, Act) {
         platform.stamp(Stamp::Saved);
         match is_saved {
             true => words.has_saved(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether guests still are what the new image was told of them when they were packed: else the update is refused.
+//! Comparison of guests with the state in which they were packed for the new image: an update is refused if one has
+//! changed.
 
 use handover::layout::guests::{Guest, guest_flag};
 
@@ -42,8 +43,8 @@ fn run_flags(run: Option<Run>) -> u32 {
 }
 
 impl Now {
-    /// Whether nothing of it has changed since it was packed. That a reader has come or gone is no change: its run
-    /// stands still, or does not.
+    /// Returns true if nothing of the guest has changed since it was packed. A reader that has come or gone is no
+    /// change: its run stands still, or does not.
     #[must_use]
     pub fn is_as(&self, packed: &Guest) -> bool {
         let flags = packed.flags.get() & !guest_flag::IS_HELD;

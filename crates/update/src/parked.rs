@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPUs a new image has from their mailboxes after a warm restart: those that the image before has parked, that
-//! are this machine's, and that do wait there. Any other one is left out, or is started by INIT.
+//! Selection of the CPUs that a new image takes from their mailboxes after a warm restart: those that the image before
+//! has parked, that belong to this machine, and that wait there. Any other CPU is left out, or is started by INIT.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use handover::record::Record;
 pub trait Mailboxes {
     /// One of them.
     type Mailbox: Copy;
-    /// Why a CPU cannot be had from one.
+    /// The reason why a CPU cannot be taken from its mailbox.
     type Error;
 
     /// The mailbox at this physical address, if one can be there.
@@ -24,23 +24,23 @@ pub trait Mailboxes {
     fn check(&self, mailbox: Self::Mailbox, apic_id: u32) -> Result<(), Self::Error>;
 }
 
-/// Why a parked CPU is left out.
+/// The reason why a parked CPU is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut<E> {
-    /// This machine has no such CPU, or has it already, or its mailbox cannot be where the image before told.
+    /// This machine has no such CPU, or has it already, or its mailbox cannot be where the image before gave.
     Unknown,
     /// It does not wait at its mailbox.
     Absent(E),
 }
 
-/// Why no CPU is had from its mailbox: the version of the mailboxes is not this image's.
+/// The version of the mailboxes, which is not this image's: no CPU is taken from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherVersion(pub u32);
 
 /// By the place in `ids`, the APIC identifiers of this machine's CPUs: identifier and mailbox of each that is parked.
 pub type Parked<M> = Vec<Option<(u32, M)>>;
 
-/// Finds the parked CPUs. `leave_out` is told each that is not had, by its APIC identifier. `version`: of the mailboxes
+/// Finds the parked CPUs. `leave_out` gets each that is left out, by its APIC identifier. `version`: of the mailboxes
 /// that this image knows.
 ///
 /// # Errors

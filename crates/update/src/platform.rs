@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the protocol needs of the machine, as the CPU that runs it has it: the hypervisor implements it with a few
-//! instructions each, tests with simulated CPUs.
+//! The machine as the protocol sees it, on the CPU that runs it: the hypervisor implements it with a few instructions
+//! each, tests with simulated CPUs.
 //!
 //! What takes longer (to save guests, to lend the CPU to the new image) is no call: the state machines ask for it by
 //! the act that they return, and are given the result. So a test can stop a CPU before, amid and after each of them.
@@ -16,7 +16,7 @@ pub struct Cpu {
     pub apic_id: u32,
 }
 
-/// Why a CPU does not go on in the new image, as far as this crate knows.
+/// The reason why a CPU does not go on in the new image, as far as this crate knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// An NMI has ended the new image's time on this CPU before anything was decided: it hangs, or has waited too long.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the new image prepares itself: it has the leader's CPU for a slice at a time, and guests have it in between.
+//! The new image's preparation: it runs on the leader's CPU for a slice at a time, and guests run in between.
 //!
 //! ```text
 //! drafts missing ─ all saved ─▶ slice ⇄ pause ─▶ prepared
@@ -13,17 +13,17 @@ use crate::platform::Clock;
 
 /// The longest slice: guests on this CPU wait for so long.
 pub const SLICE_US: u64 = 250;
-/// How long guests have the CPU before the next one.
+/// Time in µs for which guests run before the next slice.
 const PAUSE_US: u64 = 250;
 /// All slices together: many times what they take, in an emulator too.
 pub const LIMIT_US: u64 = 10_000_000;
-/// How long CPUs may take to save their drafts. On a crowded emulator one may wait for a core.
+/// Longest time in µs for all CPUs to save their drafts. On a crowded emulator one may wait for a core.
 const DRAFTS_LIMIT_US: u64 = 2_000_000;
 /// An image that the watchdog finds so often in a row with interrupts masked hangs. Once is no proof: the emulator may
 /// have kept the CPU away while interrupts were masked for a moment.
 const MOST_WATCHDOGS: u32 = 2;
 
-/// What has come of the drafts.
+/// The state of the drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drafts {
     /// A CPU has not saved yet.
@@ -36,7 +36,7 @@ pub enum Drafts {
     Saved,
 }
 
-/// What the caller does in this turn.
+/// The caller's action in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum Turn {
     Failed(Failure),
 }
 
-/// How a slice ended.
+/// The end of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceEnd {
     /// An interrupt of the old image.
@@ -63,7 +63,7 @@ pub enum SliceEnd {
     Failed,
 }
 
-/// Where the preparation stands after a slice.
+/// The preparation's state after a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There is more to do.
@@ -74,7 +74,7 @@ pub enum Progress {
     Failed(Failure),
 }
 
-/// Why there is no update.
+/// The reason why there is no update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A CPU does not save its guests.

@@ -13,10 +13,10 @@ use alloc::vec::Vec;
 
 use handover::layout::Purpose;
 
-/// What becomes free, in this order.
+/// The purposes whose memory is freed, in this order.
 const PURPOSES: [Purpose; 4] = [Purpose::SwitchPages, Purpose::Log, Purpose::Blocks, Purpose::Record];
 
-/// What the caller does next.
+/// The caller's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Copies what the image before has logged.
@@ -27,7 +27,7 @@ pub enum Act {
     Free(Purpose),
 }
 
-/// How far it is.
+/// The release's progress.
 #[derive(Debug)]
 pub struct Release {
     left_behind: Vec<u32>,

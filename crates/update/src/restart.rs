@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the leader leaves the old image in a warm restart: all other CPUs park first, and guests end where they are.
+//! The leader's way out of the old image in a warm restart: all other CPUs park first, and guests end where they are.
 //!
 //! ```text
 //! PrintLog ─▶ StopGuests ─▶ Park ─▶ each other CPU parks, or is lost at the deadline ─▶ ResetAbsent
@@ -12,13 +12,13 @@
 
 use crate::platform::{Cpu, Platform};
 
-/// How long CPUs may take to park. They do so at their next exit; but an emulator on a crowded machine may keep one
-/// from running for seconds, and nobody waits this long unless one is dead.
+/// Longest time in µs for CPUs to park. They do so at their next exit; but an emulator on a crowded machine may keep
+/// one from running for seconds, and the full time passes only if one is dead.
 const PARK_LIMIT_US: u64 = 5_000_000;
-/// How often a CPU that has not parked is interrupted again.
+/// Interval in µs at which a CPU that has not parked is interrupted again.
 const REMINDER_US: u64 = 1_000;
 
-/// What the caller does next. There is no way back from [`Act::StopGuests`] on.
+/// The caller's next action. There is no way back from [`Act::StopGuests`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Prints the log while guests run on other CPUs, so that little is left for later.
@@ -45,7 +45,7 @@ pub enum Act {
     Leave,
 }
 
-/// How far it is.
+/// The departure's progress.
 #[derive(Debug)]
 pub struct Departure {
     state: State,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image that has taken over still has to do while its guests run: a step at a time on the leader, so that the
-//! guests there wait for none of them long. The request is answered by the last one.
+//! The work that is left to an image that has taken over while its guests run: one step at a time on the leader, so
+//! that the guests there wait for none of them long. The last step answers the request.
 
 use crate::platform::Clock;
 
-/// How long guests have the CPU before the next step.
+/// Time in µs for which guests run before the next step.
 const PAUSE_US: u64 = 200;
-/// How long CPUs may take to report that they are back with their guests: until then the switch page is theirs, too.
-/// On an emulator one may wait for a core.
+/// Longest time in µs for CPUs to report that they are back with their guests: until then the switch page is theirs,
+/// too. On an emulator one may wait for a core.
 const ENTER_LIMIT_US: u64 = 2_000_000;
 
 /// A step.
@@ -29,7 +29,7 @@ pub enum Step {
     Control,
 }
 
-/// How far it is.
+/// The progress of these steps.
 #[derive(Debug)]
 pub struct Settling {
     next_step: u64,

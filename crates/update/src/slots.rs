@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU restores in the new image: vCPUs, and devices of guests whose home it is. It does so three times.
+//! The slots that a CPU restores in the new image, in three passes: vCPUs, and devices of guests whose home it is.
 //!
 //! | when | from | then |
 //! |---|---|---|
@@ -22,9 +22,9 @@ pub enum Slot<T, D> {
     Devices(D, BlockPlace),
 }
 
-/// How things are restored.
+/// The operations by which slots are restored.
 pub trait Restorer<T, D> {
-    /// What cannot be.
+    /// The error of a slot that cannot be restored.
     type Error;
 
     /// Restores a vCPU.

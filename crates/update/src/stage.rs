@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a restart or an update needs before anything stops, so that it is refused while guests run: memory, and a
-//! hand-over block that everything fits into.
+//! The checks of a restart or an update before anything stops, so that it is refused while guests run: enough memory,
+//! and a hand-over block that everything fits into.
 
 /// For whom a new image prepares itself while the old one owns the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ impl Needs {
     }
 }
 
-/// How many mailboxes the switch pages need for CPUs with these numbers: one for each number, since a CPU finds its own
-/// by that.
+/// Returns the number of mailboxes that the switch pages need for CPUs with these numbers: one for each number up to
+/// the highest, since a CPU finds its own by its number.
 pub fn mailboxes(cpus: impl Iterator<Item = u32>) -> usize {
     cpus.map(|index| index as usize + 1).max().unwrap_or(1)
 }
 
-/// Whether a hand-over block of `bytes` still fits into `most` when it is written for good. It may grow by `growth`
-/// until then: memory may be found damaged.
+/// Returns true if a hand-over block of `bytes` still fits into `most` when its final version is written. It may grow
+/// by `growth` until then: memory may be found damaged.
 #[must_use]
 pub fn will_fit(bytes: usize, growth: usize, most: usize) -> bool {
     bytes.saturating_add(growth) <= most

@@ -15,7 +15,7 @@
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
 
-/// What has been decided.
+/// The decision about the takeover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing yet.
@@ -26,7 +26,7 @@ pub enum Verdict {
     RolledBack,
 }
 
-/// How a CPU of the old image goes on.
+/// The way of a CPU of the old image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// It waits: not all are as far.
@@ -54,12 +54,12 @@ pub struct Takeover {
     back: AtomicU32,
     /// Number of the CPU that rolled back, plus one.
     blamed: AtomicU32,
-    /// Returns when patience ends, in ticks.
+    /// End of the CPUs' patience, in ticks.
     deadline: AtomicU64,
 }
 
 impl Takeover {
-    /// Where the word is that decides, for code that cannot call this crate.
+    /// Offset in bytes of the word with the decision, for code that cannot call this crate.
     pub const VERDICT_OFFSET: usize = core::mem::offset_of!(Self, verdict);
 
     const_new! {

@@ -30,7 +30,7 @@ fn nobody_saves_before_all_have_stopped_and_what_they_left_is_seen() {
     });
 }
 
-/// What each makes of the verdict when it has been decided is the same for all.
+/// Every CPU draws the same conclusion from the verdict.
 #[test]
 fn all_go_or_all_go_back() {
     loom::model(|| {

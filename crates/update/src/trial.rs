@@ -38,7 +38,7 @@ pub const SPEAK_VECTOR: u8 = 0x20;
 /// The most bytes of a new image's reason to give up.
 pub const REASON_BYTES: usize = 256;
 
-/// What a new image states, in RDI.
+/// Words by which a new image speaks to the old one, in RDI.
 pub mod word {
     /// It has prepared everything.
     pub const PREPARED: u64 = 1;
@@ -79,7 +79,7 @@ pub enum Stamp {
 
 /// Room for as many stamps, and for a number behind them.
 pub const STAMPS: usize = 8;
-/// That number: ticks for which the new image had this CPU to prepare itself.
+/// Index of the ticks for which the new image had this CPU to prepare itself.
 pub const BUSY_TICKS: usize = 7;
 
 /// One image's share of a CPU while the other has it.
@@ -96,7 +96,7 @@ pub struct Context {
     pub gs_base: AtomicU64,
 }
 
-/// Why the CPU came back.
+/// The reason why the CPU came back to the old image.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cause {
@@ -104,7 +104,7 @@ pub struct Cause {
     pub vector: AtomicU64,
     /// Its error code; 0 where there is none.
     pub error_code: AtomicU64,
-    /// Where the new image was.
+    /// The new image's RIP.
     pub rip: AtomicU64,
     /// CR2.
     pub fault_address: AtomicU64,
@@ -148,11 +148,11 @@ pub struct TrialPage {
     pub old: Context,
     /// The new one.
     pub new: Context,
-    /// Why the CPU came back.
+    /// The reason why the CPU came back.
     pub cause: Cause,
-    /// Where the new image begins, and later where it goes on.
+    /// The new image's first registers, and later those with which it goes on.
     pub first: FirstFrame,
-    /// When the CPU got how far, by [`Stamp`].
+    /// Times of the CPU's steps in ticks, by [`Stamp`].
     pub stamps: [AtomicU64; STAMPS],
     /// Bytes of the reason.
     pub reason_bytes: AtomicU64,
@@ -166,7 +166,7 @@ pub struct TrialPage {
     pub wait_step: AtomicU64,
     /// Until an NMI or a machine check interrupts it, or for so many ticks.
     pub wait_ticks: AtomicU64,
-    /// How often it has waited.
+    /// The number of its waits.
     pub waits: AtomicU64,
     /// NMIs and machine checks that interrupted the CPU on its way.
     pub hits: AtomicU64,

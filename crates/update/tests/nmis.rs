@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which NMIs an image claims, in virtual time.
+//! The NMIs that an image claims, in virtual time.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is needed before anything stops.
+//! The checks before anything stops.
 
 use update::stage::{Needs, common_trial_version, mailboxes, will_fit};
 use update::trial::VERSION;

@@ -26,7 +26,7 @@ impl fmt::Display for Gpa {
     }
 }
 
-/// How wide one access to a port or a register is.
+/// Width of one access to a port or a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessSize {
     /// 8 bits.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest is shown of its CPU: CPUID, MSRs, control registers, clocks.
+//! The CPU as its guest sees it: CPUID, MSRs, control registers, clocks.
 
 pub mod cpuid;
 pub mod cr4;

@@ -27,7 +27,7 @@ pub mod serial;
 pub struct StateError {
     /// The device and the field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -45,7 +45,7 @@ pub struct GeneralProtection;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct GuestTsc(pub u64);
 
-/// How an interrupt message is to be delivered (Intel SDM vol. 3, section 11.6.1; AMD APM vol. 2, section 16.5).
+/// Delivery mode of an interrupt message (Intel SDM vol. 3, section 11.6.1; AMD APM vol. 2, section 16.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryMode {
     /// To the CPUs named, by vector.
@@ -80,7 +80,7 @@ impl DeliveryMode {
     }
 }
 
-/// Which local APICs a message is for.
+/// The local APICs that a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The one with this identifier (all ones: every one).
@@ -100,7 +100,7 @@ pub enum Destination {
 pub struct InterruptMessage {
     /// For whom.
     pub destination: Destination,
-    /// How.
+    /// Delivery mode.
     pub mode: DeliveryMode,
     /// The vector (its meaning depends on the mode).
     pub vector: u8,

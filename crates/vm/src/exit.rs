@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a CPU left its guest, in no vendor's words.
+//! Exits of a CPU from its guest, in vendor-neutral terms.
 //!
 //! One place per extension decodes into this enum (for SVM: the `svm` crate); one `match` answers it.
 
 use crate::addr::{AccessSize, Gpa};
 use crate::vcpu::{Exception, Gpr};
 
-/// Why the CPU left the guest.
+/// The reason why the CPU left the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The guest executed CPUID.
@@ -78,13 +78,13 @@ pub struct PortAccess {
     pub port: u16,
     /// Bytes per transfer; never [`AccessSize::Qword`].
     pub size: AccessSize,
-    /// Whether the guest reads from the port.
+    /// True if the guest reads from the port.
     pub is_in: bool,
     /// INS or OUTS: the data is in memory.
     pub is_string: bool,
     /// REP prefix: RCX transfers.
     pub is_rep: bool,
-    /// Where execution goes on.
+    /// The address at which execution goes on.
     pub next_rip: u64,
 }
 
@@ -93,13 +93,13 @@ pub struct PortAccess {
 pub struct MemoryFault {
     /// The address touched (the page is exact, the offset within it too).
     pub gpa: Gpa,
-    /// What the guest wanted.
+    /// The guest's access.
     pub access: MemoryAccess,
-    /// Whether the fault came while the CPU walked the guest's own page tables.
+    /// True if the fault came while the CPU walked the guest's own page tables.
     pub during_walk: bool,
 }
 
-/// What the guest wanted of an address.
+/// Kind of a guest's access to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryAccess {
     /// Data read.

@@ -68,10 +68,10 @@ pub use others::Others;
 pub use outcome::{Fault, Outcome, Stop};
 pub use saved::{Full, check_area, note_initial_x87};
 
-/// When the next counter overflows: none does.
+/// The next overflow's time if there is none.
 const NEVER: u64 = u64::MAX;
 
-/// What the vCPUs of one guest share.
+/// State that the vCPUs of one guest share.
 pub struct Machine<M> {
     memory: M,
     cpuid: CpuidTable,
@@ -81,7 +81,7 @@ pub struct Machine<M> {
     bus: Bus,
     /// One per vCPU; the index is its APIC identifier.
     mailboxes: Vec<Mailbox>,
-    /// Whether MISC_ENABLE is there, which is Intel's.
+    /// True if MISC_ENABLE exists, which is Intel's.
     has_misc_enable: bool,
     /// vCPUs that an interrupt from inside the guest can reach.
     alive: AtomicUsize,
@@ -91,21 +91,21 @@ pub struct Machine<M> {
     lfence_serializes: bool,
 }
 
-/// What a machine is made of.
+/// The parameters of a machine.
 pub struct MachineConfig {
     /// vCPUs; their APIC identifiers count from 0.
     pub vcpus: u32,
-    /// What CPUID reports.
+    /// The CPUID table.
     pub cpuid: CpuidTable,
-    /// How fast the time stamp counter runs.
+    /// Rate of the time stamp counter.
     pub scale: TscScale,
     /// Wall clock at the guest's time 0, in nanoseconds since 1970.
     pub boot_unix_ns: u64,
-    /// Whether there is a debug-exit port.
+    /// True if there is a debug-exit port.
     pub has_debug_exit: bool,
 }
 
-/// What a switch has to do about a vCPU's performance counters: nothing for a vCPU that has none or uses none.
+/// The work of a switch about a vCPU's performance counters: nothing for a vCPU that has none or uses none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct CountersSwitch {
     /// They are to be opened when it is switched in.
@@ -114,13 +114,13 @@ struct CountersSwitch {
     closes: bool,
 }
 
-/// What belongs to one vCPU beside its architectural state.
+/// State of one vCPU beside its architectural state.
 pub struct Cpu {
     lapic: Lapic,
     msrs: PlainMsrs,
     clock: VcpuClock,
     steal: StealTime,
-    /// Where the guest checks whether it must write EOI.
+    /// The flag by which the guest learns that it need not write EOI.
     eoi_flag: SharedArea,
     /// The flag is set: the interrupt in service may end without an exit.
     eoi_flag_is_set: bool,
@@ -132,9 +132,9 @@ pub struct Cpu {
     tsc_at_start: u64,
     /// Added to the host's time stamp counter.
     tsc_offset: u64,
-    /// What the host's alarm was last set to.
+    /// The last setting of the host's alarm.
     alarm: Option<u64>,
-    /// Where the guest was seen reading its time stamp counter.
+    /// The address at which the guest last read its time stamp counter.
     clock_read_at: Option<u64>,
     /// Instructions on device registers that it has used lately.
     recent: Recent,
@@ -143,11 +143,11 @@ pub struct Cpu {
     exits: Arc<ExitStatistics>,
     /// Its performance counters, if it has any.
     pmu: Option<VcpuCounters>,
-    /// Whether any of them counts.
+    /// True if any of them counts.
     counts: bool,
-    /// Whether a switch concerns them.
+    /// True if a switch concerns them.
     counters_switch: CountersSwitch,
-    /// When the next of them overflows, in ticks of the guest's own time (see `counting`).
+    /// Time of the next overflow, in ticks of the guest's own time (see `counting`).
     overflow_at: u64,
     /// The same at the earliest, on the host's time stamp counter.
     overflow_alarm: Option<u64>,
@@ -171,7 +171,7 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
-    /// Whether LFENCE serializes on the host, as the guest's DE_CFG states. It does unless this is called.
+    /// Sets whether LFENCE serializes on the host, as the guest's DE_CFG shows it. It does unless this is called.
     pub fn set_lfence_serializes(&mut self, holds: bool) {
         self.lfence_serializes = holds;
     }

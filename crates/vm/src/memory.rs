@@ -11,9 +11,9 @@ use crate::addr::{AccessSize, Gpa};
 /// The range `[gpa, gpa + bytes)` is not all guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
-    /// Where the access began.
+    /// First address of the access.
     pub gpa: Gpa,
-    /// How many bytes it wanted.
+    /// Length of the access in bytes.
     pub bytes: usize,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest finds of its machine: where everything is, the ACPI tables, and how its kernel is put into memory.
+//! The machine that a guest finds: its memory layout, the ACPI tables, and its kernel's load into memory.
 
 pub mod acpi;
 pub mod layout;

@@ -67,9 +67,9 @@ pub trait VcpuState {
     fn kernel_gs_base(&self) -> u64;
     /// Current privilege level, 0–3.
     fn cpl(&self) -> u8;
-    /// Where the exiting instruction ends, where the CPU states this (next-RIP save).
+    /// Returns the end of the exiting instruction, where the CPU provides it (next-RIP save).
     fn next_rip(&self) -> Option<u64>;
-    /// Instruction bytes at RIP as the CPU fetched them (decode assists); empty where it states none.
+    /// Instruction bytes at RIP as the CPU fetched them (decode assists); empty where it gives none.
     fn instruction_bytes(&self) -> &[u8];
     /// Puts an event into the guest at its next entry. #DB clears DR7.GD, as its delivery does. One at a time: the
     /// caller has checked [`Self::event_pending`].
@@ -89,7 +89,7 @@ pub trait VcpuState {
     fn set_task_priority(&mut self, priority: u8);
     /// The external interrupt that waits for the next entry, which does not deliver it any more.
     fn withdraw_interrupt(&mut self) -> Option<u8>;
-    /// Returns why the CPU has refused to enter the guest, as far as its state reports.
+    /// Returns why the CPU has refused to enter the guest, as far as its state shows it.
     fn refusal(&self) -> Option<&'static str>;
     /// Drops an exception, software interrupt or NMI that waits for the next entry. Returns whether it was an NMI.
     fn drop_event(&mut self) -> bool;

@@ -4,7 +4,7 @@
 /// A pause that ends by itself. Times are ticks of any clock that only rises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
-    /// When it ends, and how long a renewal lasts.
+    /// Its end, and the duration of a renewal.
     running: Option<(u64, u64)>,
 }
 

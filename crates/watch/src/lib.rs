@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a guest's kernel has panicked or hangs, as seen from outside.
+//! Detection from outside that a guest's kernel has panicked or hangs.
 //!
 //! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a
 //! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a CPU
-//! that others could use, and states nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
+//! that others could use, and says nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
 //! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text
@@ -50,13 +50,13 @@ pub use sample::{CODE_BYTES, Circumstances, LOOP_BYTES, STACK_BYTES, Sample, Sig
 
 use streak::Streak;
 
-/// How often a vCPU that never waits is checked, in milliseconds.
+/// Interval in milliseconds at which a vCPU that never waits is sampled.
 pub const SAMPLE_MS: u64 = 80;
 /// So many signs of a kind are enough.
 pub const ENOUGH: u32 = 5;
-/// How often wrong guesses double [`ENOUGH`].
+/// Number of wrong guesses that each double [`ENOUGH`]; further ones do not.
 pub const MOST_DOUBT: u32 = 6;
-/// What is the matter with a vCPU.
+/// Diagnosis of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
     /// Its kernel has panicked: it only waits for the time to pass, and nothing else in its guest can run.
@@ -65,7 +65,7 @@ pub enum Diagnosis {
     Hung,
 }
 
-/// What a sample leads to.
+/// Result of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// Nothing.
@@ -82,7 +82,7 @@ pub enum Finding {
 #[derive(Clone, Debug)]
 pub struct Watch {
     ticks_per_ms: u64,
-    /// How long interrupts may be off, in ticks; `None`: for ever.
+    /// Longest time in ticks for which interrupts may be off; `None`: for ever.
     hung_after: Option<u64>,
     next: Option<u64>,
     streak: Option<Streak>,
@@ -168,7 +168,7 @@ impl Watch {
         was_wrong
     }
 
-    /// What was found of a CPU that has not moved since still depends on what is around it.
+    /// Returns true if the diagnosis of a CPU that has not moved since still holds in the present circumstances.
     fn still_holds(&self, diagnosis: Diagnosis, around: Circumstances) -> bool {
         match diagnosis {
             Diagnosis::Panicked => around.has_reported || !around.others_can_run,

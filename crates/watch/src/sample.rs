@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is seen of a vCPU from outside.
+//! Samples of a vCPU, taken from outside.
 
 /// The size of a delay loop's code, its calls not counted.
 pub const LOOP_BYTES: u64 = 256;
-/// How far code may reach that spins in more than one function.
+/// Longest range of code in bytes of a loop over more than one function.
 pub const CODE_BYTES: u64 = 4096;
-/// How far stack pointers may be apart that belong to one call of a loop.
+/// Greatest distance in bytes of stack pointers that belong to one call of a loop.
 pub const STACK_BYTES: u64 = 512;
 
 /// One sample of a vCPU, between two stretches of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When, in ticks of the caller's clock.
+    /// Time in ticks of the caller's clock.
     pub now: u64,
     /// The instruction pointer, linear.
     pub rip: u64,
@@ -29,11 +29,11 @@ pub struct Sample {
     pub halts: u64,
     /// Anything that differs if a general purpose register does.
     pub registers: u64,
-    /// Where the first instruction after the last sample was that read the time stamp counter, if one did.
+    /// Address of the first instruction after the last sample that read the time stamp counter, if one did.
     pub clock_read_at: Option<u64>,
 }
 
-/// What the rest of the guest does.
+/// State of the rest of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Circumstances {
     /// The guest has reported itself that it panicked.
@@ -44,7 +44,7 @@ pub struct Circumstances {
     pub others_halted_for_good: bool,
 }
 
-/// What two successive samples have in common.
+/// Comparison of two successive samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// One delay loop that reads the clock.

@@ -6,7 +6,8 @@ use crate::sample::{Sample, Sign};
 /// Samples that may belong to one spin.
 #[derive(Clone, Debug)]
 pub(crate) struct Streak {
-    /// What the next one is compared with. The place stays the first one's, so that a walk through code is no streak.
+    /// The sample that the next one is compared with. Its place stays the first one's, so that a walk through code is
+    /// no streak.
     anchor: Sample,
     pub(crate) clock_loops: u32,
     pub(crate) stands_still: u32,

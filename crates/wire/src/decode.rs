@@ -11,17 +11,17 @@ use crate::{Frame, MAX_FRAME_BYTES, Request, VERSION};
 /// The shortest frame, unstuffed: version, one byte of message, checksum.
 const MIN_BODY_BYTES: usize = 1 + 1 + CHECKSUM_BYTES;
 
-/// What came between two delimiters is no message.
+/// The reason why the bytes between two delimiters are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// The bytes are not stuffed as frames are: noise, or another protocol.
     Garbage {
-        /// How many bytes there were.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The frame is shorter than any frame, or the stream ended within it.
     Truncated {
-        /// How many bytes there were.
+        /// Number of bytes.
         bytes: usize,
     },
     /// No delimiter came within [`MAX_FRAME_BYTES`].

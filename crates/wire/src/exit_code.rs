@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a host in the lab reports to its emulator how it ended.
+//! Exit codes: the report of a host in the lab to its emulator about its end.
 //!
 //! QEMU's `isa-debug-exit` device ends the emulator with status `(value << 1) | 1` once `value` is written to its port.
 //! Host and lab share the values here. A status that is none of these is the emulator's own: 0 for a machine that
@@ -8,13 +8,13 @@
 /// The I/O port of the device, four bytes wide.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
 
-/// How a host ended.
+/// The host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ExitCode {
     /// Everything asked of it was done.
     Success = 0x10,
-    /// It could not do what was asked (a guest failed, the bundle is bad); the log reports why.
+    /// It could not do what was asked (a guest failed, the bundle is bad); the log has the reason.
     Failed = 0x11,
     /// It panicked; the log shows where.
     Panicked = 0x12,

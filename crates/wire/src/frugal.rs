@@ -33,13 +33,13 @@ mod variant {
 /// A question, as far as it is understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What its answer must carry.
+    /// Identifier that the answer carries.
     pub id: u32,
-    /// What is asked.
+    /// The request's body.
     pub asked: Asked,
 }
 
-/// What is asked.
+/// The body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// [`crate::RequestBody::Info`].
@@ -118,7 +118,7 @@ fn asked(body: u32, rest: &[u8]) -> Result<Asked, FrameError> {
     }
 }
 
-/// What [`crate::HostInfo`] reports, borrowed; its fields in its order.
+/// Content of [`crate::HostInfo`], borrowed; its fields in its order.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[allow(missing_docs, reason = "they are HostInfo's")]
 pub struct BorrowedInfo<'a> {
@@ -163,9 +163,9 @@ pub enum Reply<'a> {
     Refused {
         /// For programs.
         code: RefusalCode,
-        /// What is wrong, for people.
+        /// The reason, for people.
         reason: &'a str,
-        /// What to do about it.
+        /// The remedy, for people.
         hint: &'a str,
     },
 }

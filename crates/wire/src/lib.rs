@@ -2,7 +2,7 @@
 //! Messages between the baton tool and the hypervisor.
 //!
 //! Both sides speak over a stream of bytes that may lose, add or garble some (a serial port; in the lab a Unix socket).
-//! So every message travels in a frame that states where it ends, which version of this page it follows and whether it
+//! So every message travels in a frame that says where it ends, which version of this page it follows and whether it
 //! arrived whole; a receiver that lost its place finds it again at the next delimiter.
 //!
 //! # A frame

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host answers.
+//! The host's replies.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -37,11 +37,11 @@ pub use update::{MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 pub struct Response {
     /// The request's number.
     pub id: u32,
-    /// What came of it.
+    /// The result.
     pub result: Result<ReplyBody, Refusal>,
 }
 
-/// What was asked for.
+/// The body of a successful reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyBody {
@@ -53,7 +53,7 @@ pub enum ReplyBody {
     Vms {
         /// A page of them, in the bundle's order.
         vms: Vec<VmInfo>,
-        /// Where the next page begins; `None` after the last one.
+        /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },
     /// To [`crate::RequestBody::VmLayout`]: where there is memory, by rising address.
@@ -63,11 +63,11 @@ pub enum ReplyBody {
     /// To [`crate::RequestBody::VmMemory`]. What lies before `gpa` and what lies between the last byte and `next_gpa`
     /// is zero.
     Memory {
-        /// Where the bytes begin.
+        /// Guest-physical address of the first byte.
         gpa: u64,
         /// At most [`MAX_MEMORY_BYTES`]; may be none.
         bytes: Vec<u8>,
-        /// How often they stand there, one behind the other.
+        /// Number of repetitions of the bytes, one behind the other.
         times: u32,
         /// Ask from here on; the end asked for if there is no more.
         next_gpa: u64,
@@ -90,17 +90,17 @@ pub enum ReplyBody {
     Cpus {
         /// A page of them, by number.
         cpus: Vec<CpuInfo>,
-        /// Where the next page begins; `None` after the last one.
+        /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },
     /// To [`crate::RequestBody::Epitaph`].
     Epitaph {
         /// A page of its lines: why, registers, backtrace, the end of the log. Empty where there is no epitaph.
         lines: Vec<String>,
-        /// Where the next page begins; `None` after the last one.
+        /// First line of the next page; `None` after the last one.
         next_line: Option<u32>,
-        /// Where an image replaced the one before without firmware: what the log holds from before this time
-        /// ([`crate::LogRecord::time_ns`]) was reported before this image.
+        /// Where an image replaced the one before without firmware: its start in nanoseconds. Records of the log from
+        /// before it ([`crate::LogRecord::time_ns`]) are of the images before.
         log_until_ns: Option<u64>,
     },
     /// To [`crate::RequestBody::Restart`], from the new image.
@@ -109,11 +109,11 @@ pub enum ReplyBody {
     Timeline(TimelinePage),
     /// To [`crate::RequestBody::PciList`].
     PciFunctions {
-        /// How far the host is.
+        /// Progress of the survey.
         survey: PciSurvey,
         /// A page of them, in the order in which they were found.
         functions: Vec<PciFunction>,
-        /// Where the next page begins; `None` after the last one.
+        /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },
     /// To [`crate::RequestBody::UploadBegin`] and [`crate::RequestBody::UploadData`].
@@ -125,7 +125,7 @@ pub enum ReplyBody {
     Updated(UpdateReport),
     /// To [`crate::RequestBody::VmPerf`].
     Perf {
-        /// When it was asked for, in nanoseconds since the host started: what is older was taken for somebody before.
+        /// Time of the request, in nanoseconds since the host started: older figures were taken for another request.
         asked_ns: u64,
         /// The latest figures that have been taken; `None` where there are none yet.
         latest: Option<Box<VcpuPerf>>,
@@ -134,7 +134,7 @@ pub enum ReplyBody {
     Profile(ProfilePage),
     /// To [`crate::RequestBody::CpuPerf`].
     CpuPerf {
-        /// When it was asked for, in nanoseconds since the host started: what is older was taken for somebody before.
+        /// Time of the request, in nanoseconds since the host started: older figures were taken for another request.
         asked_ns: u64,
         /// The latest figures that have been taken; `None` where there are none yet.
         latest: Option<CpuPerf>,
@@ -145,14 +145,14 @@ pub enum ReplyBody {
     Iommus(Vec<IommuUnit>),
 }
 
-/// Why a request was not carried out; nothing has changed.
+/// The reason why a request was not carried out; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// For programs.
     pub code: RefusalCode,
-    /// What is wrong, for people. At most [`crate::MAX_REASON_BYTES`].
+    /// The reason, for people. At most [`crate::MAX_REASON_BYTES`].
     pub reason: String,
-    /// What to do about it; may be empty. At most [`crate::MAX_REASON_BYTES`].
+    /// The remedy, for people; may be empty. At most [`crate::MAX_REASON_BYTES`].
     pub hint: String,
 }
 
@@ -168,7 +168,7 @@ pub enum RefusalCode {
     Invalid,
     /// There is not enough of something (memory, CPUs).
     Exhausted,
-    /// The host could not do it; the log reports more.
+    /// The host could not do it; the log has more.
     Failed,
     /// The connection itself is in error (a broken frame, another version).
     Protocol,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tool asks of the host.
+//! The tool's requests to the host.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,77 +13,77 @@ use crate::TimelinePlace;
 pub struct Request {
     /// Chosen by the sender; comes back in [`crate::Response::id`].
     pub id: u32,
-    /// What is asked.
+    /// The request.
     pub body: RequestBody,
 }
 
-/// What may be asked. Virtual machines are named as the bundle names them.
+/// A request. Virtual machines have their names in the bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestBody {
-    /// What host is this? Answered by [`crate::ReplyBody::Info`].
+    /// The host's identity. Answered by [`crate::ReplyBody::Info`].
     Info,
-    /// Which virtual machines are there? Answered by [`crate::ReplyBody::Vms`].
+    /// The virtual machines. Answered by [`crate::ReplyBody::Vms`].
     VmList {
         /// The first one wanted, counted from 0 in the bundle's order.
         from_index: u32,
     },
     /// Start a stopped machine from its kernel.
     VmStart {
-        /// Which.
+        /// Name of the machine.
         name: String,
     },
     /// Stop a machine at once, as if its power were cut.
     VmStop {
-        /// Which.
+        /// Name of the machine.
         name: String,
     },
     /// Halt a machine's CPUs where they are.
     VmPause {
-        /// Which.
+        /// Name of the machine.
         name: String,
     },
     /// Let a paused machine go on.
     VmResume {
-        /// Which.
+        /// Name of the machine.
         name: String,
     },
     /// Start a machine again from its kernel, whatever it does now.
     VmReset {
-        /// Which.
+        /// Name of the machine.
         name: String,
     },
     /// A paused machine's memory as it lies in its address space. Answered by [`crate::ReplyBody::Layout`].
     VmLayout {
-        /// Which.
+        /// Name of the machine.
         name: String,
     },
     /// The registers of a paused machine's CPU. Answered by [`crate::ReplyBody::Registers`].
     VmRegisters {
-        /// Which.
+        /// Name of the machine.
         name: String,
-        /// Which CPU.
+        /// Number of the vCPU.
         vcpu: u32,
     },
     /// A piece of a paused machine's memory. Answered by [`crate::ReplyBody::Memory`].
     VmMemory {
-        /// Which.
+        /// Name of the machine.
         name: String,
-        /// Where to begin, as the machine addresses it.
+        /// Guest-physical address of the first byte.
         from_gpa: u64,
-        /// Where to end.
+        /// Guest-physical end address.
         to_gpa: u64,
     },
     /// Type on a machine's console.
     ConsoleInput {
-        /// Which.
+        /// Name of the machine.
         name: String,
         /// At most [`crate::MAX_CONSOLE_BYTES`].
         bytes: Vec<u8>,
     },
     /// Records of the log. Answered by [`crate::ReplyBody::Log`].
     Log {
-        /// Where to begin, as [`crate::ReplyBody::Log`] reported; 0 is the oldest record there is.
+        /// First record, as [`crate::ReplyBody::Log`] reported; 0 is the oldest record there is.
         from_sequence: u64,
         /// The most records wanted; fewer come where they would not fit a frame.
         limit: u16,
@@ -99,22 +99,22 @@ pub enum RequestBody {
     Subscribe(Subscription),
     /// Stop every machine and power the host off.
     PowerOff,
-    /// Which CPUs has the host? Answered by [`crate::ReplyBody::Cpus`].
+    /// The host's CPUs. Answered by [`crate::ReplyBody::Cpus`].
     CpuList {
         /// The first one wanted, by number.
         from_index: u32,
     },
     /// Use a CPU no more: its vCPUs move to others, then it halts. Answered once that is done.
     CpuOffline {
-        /// Which, by number.
+        /// Number of the CPU.
         index: u32,
     },
     /// Use a CPU (again): vCPUs that belong there move back. Answered once it takes work.
     CpuOnline {
-        /// Which, by number.
+        /// Number of the CPU.
         index: u32,
     },
-    /// What the host before this one left in memory when it ended, or was replaced. Answered by
+    /// The log that the host before this one left in memory when it ended, or was replaced. Answered by
     /// [`crate::ReplyBody::Epitaph`].
     Epitaph {
         /// The first line wanted, counted from 0.
@@ -123,12 +123,12 @@ pub enum RequestBody {
     /// Replace the running image by the one in the bundle, without firmware; machines start again. Answered by the new
     /// image, with [`crate::ReplyBody::Restarted`]; a refusal comes from the old one, which runs on.
     Restart,
-    /// Where time went. Answered by [`crate::ReplyBody::Timeline`].
+    /// The host's timeline. Answered by [`crate::ReplyBody::Timeline`].
     Timeline {
-        /// Where to begin; as [`crate::TimelinePage::next`] reported.
+        /// First record; as [`crate::TimelinePage::next`] reported.
         from: TimelinePlace,
     },
-    /// Which PCI functions has the host, as far as they are probed? Answered by [`crate::ReplyBody::PciFunctions`].
+    /// The host's PCI functions, as far as they are probed. Answered by [`crate::ReplyBody::PciFunctions`].
     PciList {
         /// The first one wanted, in the order in which they were found.
         from_index: u32,
@@ -136,7 +136,7 @@ pub enum RequestBody {
     /// Set memory aside for a file that is about to be sent, or go on with the same file where it was left. Answered by
     /// [`crate::ReplyBody::Received`]. A file that is not gone on with for ten seconds is forgotten, whole or not.
     UploadBegin {
-        /// What it is.
+        /// Kind of the file.
         kind: UploadKind,
         /// Its length.
         bytes: u64,
@@ -146,7 +146,7 @@ pub enum RequestBody {
     /// The file's next bytes. Answered by [`crate::ReplyBody::Received`]; bytes that are not the next ones are passed
     /// over.
     UploadData {
-        /// Where in the file they belong.
+        /// Their offset in the file, in bytes.
         offset: u64,
         /// At most [`crate::MAX_UPLOAD_BYTES`].
         bytes: Vec<u8>,
@@ -167,9 +167,9 @@ pub enum RequestBody {
     /// Have the figures of a machine's CPU taken, where it is, without stopping it. Answered at once by
     /// [`crate::ReplyBody::Perf`], with what there is: ask again until that is new enough.
     VmPerf {
-        /// Which.
+        /// Name of the machine.
         name: String,
-        /// Which CPU.
+        /// Number of the vCPU.
         vcpu: u32,
     },
     /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that
@@ -177,7 +177,7 @@ pub enum RequestBody {
     ProfileBegin {
         /// The client that takes it: a number of the sender's choice.
         by: u32,
-        /// Checks each CPU in a second; fewer are taken where that is too many.
+        /// Samples of each CPU per second; fewer are taken where that is too many.
         hz: u32,
     },
     /// Samples that have been taken. Answered by [`crate::ReplyBody::Profile`].
@@ -191,7 +191,7 @@ pub enum RequestBody {
     /// [`crate::ReplyBody::CpuPerf`], with what there is: ask again until that is new enough. They are begun with the
     /// first question, and end after five seconds without one.
     CpuPerf {
-        /// Which, by number.
+        /// Number of the CPU.
         index: u32,
     },
     /// The next order to restart or to update, if it comes within ten seconds, may go to an image of a lower security
@@ -201,18 +201,18 @@ pub enum RequestBody {
     /// by itself once its layout, registers and memory have not been asked for so long. A client that pauses or resumes
     /// it meanwhile decides from then on.
     VmHold {
-        /// Which.
+        /// Name of the machine.
         name: String,
         /// Milliseconds without a question after which it goes on: at most [`crate::MAX_HOLD_MS`].
         ms: u32,
     },
-    /// How the host stands to speculation vulnerabilities. Answered by [`crate::ReplyBody::Vulnerabilities`].
+    /// The host's exposure to speculation vulnerabilities. Answered by [`crate::ReplyBody::Vulnerabilities`].
     Vulnerabilities,
     /// Which IOMMUs has the host, and do they isolate? Answered by [`crate::ReplyBody::Iommus`].
     Iommus,
 }
 
-/// Which image is to replace the running one.
+/// The image that is to replace the running one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpdateBy {
@@ -225,7 +225,7 @@ pub enum UpdateBy {
     Previous,
 }
 
-/// What a file is that is sent to the host.
+/// Kind of a file that is sent to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UploadKind {
@@ -235,13 +235,13 @@ pub enum UploadKind {
     Image,
 }
 
-/// What is sent unasked.
+/// Choice of the messages that the host sends unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
     /// Log records.
     pub log: bool,
     /// Events.
     pub events: bool,
-    /// What every machine writes to its console.
+    /// True for the console output of every machine.
     pub consoles: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host sends unasked to the subscriber.
+//! Messages that the host sends unasked to the subscriber.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -17,9 +17,9 @@ pub enum Stream<'a> {
     Event(Cow<'a, Event>),
     /// A machine wrote to its console.
     Console {
-        /// Which machine.
+        /// Name of the machine.
         name: Cow<'a, str>,
-        /// What it wrote: at most [`crate::MAX_CONSOLE_BYTES`], in order, cut anywhere.
+        /// Its output: at most [`crate::MAX_CONSOLE_BYTES`], in order, cut anywhere.
         bytes: Cow<'a, [u8]>,
     },
 }
@@ -29,20 +29,20 @@ pub enum Stream<'a> {
 pub struct LogRecord<'a> {
     /// Counted from 0 by each CPU; a hole means that records were overwritten before they were read.
     pub sequence: u64,
-    /// When, in nanoseconds since the host started.
+    /// Time in nanoseconds since the host started.
     pub time_ns: u64,
     /// The CPU that logged it.
     #[serde(rename = "processor")]
     pub cpu: u32,
-    /// How grave it is.
+    /// Its level.
     pub level: Level,
     /// The part of the host that logged it.
     pub module: Cow<'a, str>,
-    /// What it reports, without line end; at most [`crate::MAX_TEXT_BYTES`].
+    /// Its message, without line end; at most [`crate::MAX_TEXT_BYTES`].
     pub text: Cow<'a, str>,
 }
 
-/// How grave a log record is.
+/// Level of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -71,13 +71,13 @@ impl fmt::Display for Level {
 pub struct Event {
     /// Counted from 0; a hole means that events were overwritten before they were read.
     pub sequence: u64,
-    /// When, in nanoseconds since the host started.
+    /// Time in nanoseconds since the host started.
     pub time_ns: u64,
-    /// What happened.
+    /// The event.
     pub kind: EventKind,
 }
 
-/// What happened. `name` is the virtual machine.
+/// An event. `name` is the virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -120,7 +120,7 @@ pub enum EventKind {
     HostRestarts { generation: u64 },
     /// An image has taken over from the one before, machines running.
     HostUpdated { generation: u64 },
-    /// Which image took the place of which: version and build of each.
+    /// An image took the place of another one: version and build of each.
     ImageReplaced { old: String, new: String },
     /// The hardware has reported an error on `cpu`: in how many polls of this bank since the last report.
     HardwareError { cpu: u32, bank: u32, status: u64, address: Option<u64>, is_corrected: bool, polls: u16 },

@@ -18,11 +18,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::DONE;
 use crate::args::UpArgs;
 
-/// How long a host may take to answer.
+/// Longest time for a host to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// The interval between two requests to it.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// How long the background part may take to be gone once it has closed a connection.
+/// Longest time for the background part to end once it has closed a connection.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
 /// Lines of the log in the error for a host that does not answer.
 const TAIL_LINES: usize = 20;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &UpArgs) -> Result<u8> {
     let mut child = spawn(&log)?;
     match wait_for_answer(name, &mut child) {
         Ok(()) => {
-            println!("host {name:?} runs in the background; what it says goes to {}", log.display());
+            println!("host {name:?} runs in the background; its output goes to {}", log.display());
             Ok(DONE)
         }
         Err(error) => {

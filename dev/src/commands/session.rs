@@ -35,7 +35,7 @@ pub(super) struct Session {
     signal: Arc<AtomicBool>,
 }
 
-/// How a session ended.
+/// The outcome of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The machine ended.

@@ -29,7 +29,7 @@ struct Host {
     wire: UnixStream,
     behaviour: String,
     sequence: u64,
-    /// Whether the guest is held for a reader.
+    /// True while the guest is held for a reader.
     is_held: bool,
 }
 

@@ -47,7 +47,7 @@ impl Tree {
         names(text).filter(|name| self.is_path(name) && !self.0.contains(*name) && !is_short(name)).collect()
     }
 
-    /// Whether a name is meant to be a path: by its kind, or because it begins with a folder of the repository.
+    /// Returns true if a name is meant to be a path: by its kind, or because it begins with a folder of the repository.
     fn is_path(&self, name: &str) -> bool {
         let first = name.split_once('/').map(|(first, _)| first);
         KINDS.iter().any(|kind| name.ends_with(kind)) || first.is_some_and(|first| self.0.contains(first))

@@ -23,7 +23,7 @@ pub fn calls(text: &str) -> Vec<Call> {
     table_rows(text).filter_map(call).collect()
 }
 
-/// What is wrong with the walks; `read` returns the text of a file.
+/// Returns the errors of the walks; `read` returns the text of a file.
 pub fn problems(calls: &[Call], read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let (mut problems, mut callers) = (Vec::new(), Vec::<&Call>::new());
     for call in calls {
@@ -61,8 +61,8 @@ fn defines(text: &str, call: &Call) -> bool {
     if call.file.ends_with(".S") { text.contains(&call.function) } else { starts.iter().any(|it| text.contains(it)) }
 }
 
-/// Whether a text names a function other than to define it. A longer name that begins with it counts: it may be an
-/// alias.
+/// Returns true if a text names a function other than to define it. A longer name that begins with it counts: it may be
+/// an alias.
 fn calls_it(text: &str, function: &str) -> bool {
     let uses = |at: usize| {
         let before = &text[..at];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles and options that are not as they should be: the host states this in one line with a hint, stays, and runs
+//! Bundles and options that are not as they should be: the host says so in one line with a hint, stays, and runs
 //! what it can.
 
 use std::fs;
@@ -29,7 +29,7 @@ pub const RULES: &[Rule] = &[
 const GOOD: &str = "good";
 const BAD: &str = "bad";
 
-/// The one line that states what is wrong has all of `parts`, the host is up and runs nothing.
+/// The one line that says what is wrong has all of `parts`, the host is up and runs nothing.
 fn is_refused(mut host: Host, parts: &[&str]) -> Result<()> {
     host.is_up()?;
     host.says(parts)?;

@@ -54,7 +54,7 @@ fn an_absent_x2apic_is_done_without() -> Result<()> {
     Ok(())
 }
 
-/// The rate is that of a machine with an HPET, guests go on over an update, and the log states what nothing watches
+/// The rate is that of a machine with an HPET, guests go on over an update, and the log says what nothing watches
 /// then.
 fn without_an_hpet() -> Result<()> {
     const NOTHING_WATCHES: [&str; 2] = ["update: nothing watches the new image while", "no HPET timer"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What docs/conformance.md states is as on hardware: the same small guest under Baton and on the bare machine, line by
-//! line.
+//! Test of docs/conformance.md's statements "as on hardware": the same small guest under Baton and on the bare machine,
+//! line by line.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -19,11 +19,11 @@ pub const RULES: &[Rule] =
     &[("a_guest_finds_a_cpu_and_an_apic_as_the_bare_machine_has_them", as_the_bare_machine_has_them)];
 
 const GUEST: &str = "conform";
-/// What a guest of ours writes to its debug-exit port when all was right, and QEMU's exit status for it.
+/// Code that a test guest writes to its debug-exit port on success, and QEMU's exit status for it.
 const RIGHT: u32 = 0x10;
 const RIGHT_STATUS: i32 = 33;
 const BARE_LIMIT: Duration = Duration::from_secs(60);
-/// Checks that there are at least.
+/// The lowest number of checks.
 const CHECKS: usize = 20;
 
 fn as_the_bare_machine_has_them() -> Result<()> {

@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[
 const LINES: usize = 3600;
 /// Records of something else that may be lost with them at most, such as that a guest has started.
 const OTHERS: usize = 8;
-/// How its lines end.
+/// Ends of its lines.
 const ENDS: [&str; 6] = [
     "logical blocks: 1 GiB.",
     "mode sense: 73 00 10 08.",
@@ -73,7 +73,7 @@ fn whole(line: &str) -> Option<usize> {
     (number < LINES && is_whole).then_some(number)
 }
 
-/// Records that the console reports were lost: each such line reports how many.
+/// Records that the console reports as lost: each such line gives their number.
 fn lost(lines: &[String]) -> usize {
     let told = lines.iter().filter(|line| line.contains(" lost") && !line.contains("storm: storm "));
     told.filter_map(|line| line.split(' ').find_map(|word| word.parse::<usize>().ok())).sum()

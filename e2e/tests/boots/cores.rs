@@ -19,7 +19,8 @@ pub const CRASH_LONG_RULES: &[Rule] =
 /// Tens of MiB come over a serial line.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// That it finds no task but the idle one is crash 8.0.2's limit on this kernel, not the file's: gdb finds them.
+/// The test accepts that crash 8.0.2 finds no task of this kernel but the idle one: that is crash's limit, not the
+/// file's, since gdb finds them.
 fn crash_finds_symbols_log_and_memory() -> Result<()> {
     let guest = linux("debian", Kernel::V6_1, "wait")?;
     let cmdline = format!("{} nokaslr", guest.cmdline);

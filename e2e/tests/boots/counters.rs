@@ -44,10 +44,9 @@ pub const PERF_LONG_RULES: &[Rule] = &[
     ("linux_perf_watches_by_amds_registers", || perf_watches(Pmu::Amd)),
 ];
 
-/// How long Linux's perf may take: `perf top` reads its symbols by an emulated CPU, which others may want as
-/// well.
+/// Longest time for Linux's perf: `perf top` reads its symbols by an emulated CPU, which others may want as well.
 const PERF_LIMIT: Duration = Duration::from_secs(300);
-/// What a guest of ours writes to its debug-exit port when all was right.
+/// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
 
 fn counting(name: &str, pmu: Pmu, cmdline: &str) -> Result<Guest> {
@@ -106,7 +105,7 @@ fn what_a_guest_may_not_count_stands_still() -> Result<()> {
     host.powers_off()
 }
 
-/// What the guest reports of them by a line, and what is seen of them meanwhile.
+/// Compares the guest's own line about its counters with the view from outside.
 fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     const ALL_AGREE: &str = "overflows, all agree";
     let idle = tiny("idle", "keeper", "seed=1 do=fresh,stain,wait")?;
@@ -165,7 +164,9 @@ fn perf_counts_and_records(pmu: Pmu, driver: &str) -> Result<()> {
     };
     let (samples, half, third, fifth) = (met("samples")?, met("half")?, met("third")?, met("fifth")?);
     let program = half + third + fifth;
-    ensure!(program <= samples && program * 10 >= samples * 8 && program > 50, "{lines:#?}");
+    // The rest is the guest's kernel. Its timer ticks by the wall clock: where the emulator gets a fifth of a core, they
+    // take a quarter of what it executes. Samples at wrong places would be spread over the kernel.
+    ensure!(program <= samples && program * 2 > samples && program > 50, "{lines:#?}");
     // A share of N samples is off by its standard deviation, at most 1/(2 sqrt N); four of these, and what the clock of
     // the program itself allows.
     let tolerance = 2.0 / (program as f64).sqrt() + 0.02;

@@ -14,7 +14,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 const GOOD: &str = "good";
-/// What a guest of ours writes to its debug-exit port when all was right.
+/// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
 
 fn crowd(name: &str, cmdline: &str) -> Result<Guest> {

@@ -23,7 +23,7 @@ pub const RULES: &[Rule] = &[
 
 /// The guest that behaves.
 const GOOD: &str = "good";
-/// What a guest of ours writes to its debug-exit port when all was right.
+/// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
 
 /// A Linux guest on the first CPU, hostile ones each on another.
@@ -89,7 +89,7 @@ const DEATHS: [(&str, &str); 5] = [
     ("hlt-cli", "halted with interrupts off"),
 ];
 const SPINS: &str = "hang-cli";
-/// What comes of these is the CPU's choice: QEMU's stays at an instruction that sets reserved bits of CR4.
+/// Tests whose outcome is the CPU's choice: QEMU's stays at an instruction that sets reserved bits of CR4.
 const ANYTHING: [&str; 2] = ["noise", "cr4-junk"];
 /// An endless debug exception.
 const LOOPS: &str = "debug-loop";

@@ -67,7 +67,7 @@ fn key(number: u8) -> SecretKey {
     SecretKey::from_seed([number; 32])
 }
 
-/// Restarts, and returns what the new image states of it.
+/// Restarts, and returns the new image's report.
 fn restart(host: &mut Host, body: RequestBody) -> Result<RestartReport> {
     match host.client()?.request_within(BOOT_LIMIT, body) {
         Ok(ReplyBody::Restarted(report)) => Ok(report),
@@ -143,7 +143,7 @@ fn ends(policy: &str) -> Result<Host> {
     Ok(host)
 }
 
-/// Returns where the self-test reports that it writes.
+/// Returns the address to which the self-test writes, by its report.
 fn stray_address(host: &Host) -> Result<String> {
     let word = "a stray write to the staged image at ";
     let found = host.seen.host.iter().find_map(|line| line.split_once(word));
@@ -219,7 +219,7 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     is_fresh(&mut host, A)?;
     let free = free_once_stable(&mut host)?;
     let image = small_image::good();
-    is_refused(&mut host, &sealed(image.clone()), &["nobody has signed it", "trusts 1 key", "[trust] keys"])?;
+    is_refused(&mut host, &sealed(image.clone()), &["it is not signed", "trusts 1 key", "[trust] keys"])?;
     let other = seal_new(&image, Some(&key(2)))?;
     is_refused(&mut host, &other, &["it is signed by", "does not trust", "[trust] keys"])?;
     let mut forged = seal_new(&image, Some(&key(1)))?;
@@ -235,7 +235,7 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     let small = folder.path().join("small.elf");
     fs::write(&small, sealed(image))?;
     let bundle = Recipe { image: baton::config::Image::File(small), ..busy(A)? }.bundle()?;
-    for (bundle, reason) in [(bundle.clone(), "nobody has signed it"), (signed(bundle, &key(2)), "does not trust")] {
+    for (bundle, reason) in [(bundle.clone(), "it is not signed"), (signed(bundle, &key(2)), "does not trust")] {
         upload(&mut host, UploadKind::Bundle, &bundle)?;
         let refusal = host.refusal(RequestBody::RestartUploaded)?;
         ensure!(refusal.reason.contains(reason) && refusal.hint.contains("--sign"), "{refusal:?}");
@@ -343,7 +343,7 @@ fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
         host.listen(Duration::from_millis(500));
     }
     ensure!(since.elapsed() > Duration::from_secs(5), "it was forgotten too soon");
-    host.says(&["upload", "forgotten"])?;
+    host.says(&["upload", "dropped"])?;
     let Refusal { reason, .. } = host.refusal(piece(2 * MAX_UPLOAD_BYTES as u64))?;
     ensure!(reason.contains("no file is being sent"), "{reason}");
     // One that is not what was announced is given up at its end.
@@ -400,7 +400,7 @@ fn the_tool_signs_sends_and_restarts() -> Result<()> {
     );
     fs::write(folder.join("small.elf"), small_image::good())?;
     let unsigned = operator.says(&["restart", "--image", "small.elf"])?;
-    ensure!(unsigned.status == Some(1) && unsigned.err.contains("nobody has signed it"), "{unsigned:?}");
+    ensure!(unsigned.status == Some(1) && unsigned.err.contains("it is not signed"), "{unsigned:?}");
     let key = ["--sign", "release.key"];
     operator.says(&["bundle", "signed.toml", "-o", "unsigned.cpio"])?.well()?;
     let unsigned = operator.says(&["restart", "unsigned.cpio"])?;

@@ -18,9 +18,9 @@ pub const RULES: &[Rule] = &[
     ("a_guest_that_is_reset_finds_nothing_of_its_own", a_guest_that_is_reset_finds_nothing_of_its_own),
 ];
 
-/// What a guest of ours writes to its debug-exit port when all was right.
+/// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
-/// How often guests follow each other.
+/// Number of times that guests follow each other.
 const TURNS: usize = 4;
 
 fn keeper(name: &str, seed: u32, ways: &str) -> Result<Guest> {

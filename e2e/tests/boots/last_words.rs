@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests have written and what has happened reaches the reader, however the host ends.
+//! The output of guests and the host's events reach the reader, however the host ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -23,11 +23,11 @@ pub const RULES: &[Rule] = &[
 pub const LONG_RULES: &[Rule] = &[("two_thousand_hosts_under_load_lose_no_last_words", two_thousand_hosts)];
 
 const GUEST: &str = "a";
-/// How long a host may take for anything.
+/// Longest time for any step of a host.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Hosts that run at a time.
 const AT_A_TIME: usize = 4;
-/// How many hosts are tried, and in the long suite.
+/// Number of hosts that are tried, and in the long suite.
 const RUNS: u64 = 12;
 const LONG_RUNS: u64 = 2000;
 
@@ -58,7 +58,7 @@ fn has_written(host: &mut BareHost) -> Result<()> {
     Ok(())
 }
 
-/// What was sent unasked until the host answered, or closed the line, or reported nothing for a while.
+/// Messages that were sent unasked until the host answered, closed the line, or was silent for a while.
 #[derive(Debug, Default)]
 struct Heard {
     console: String,

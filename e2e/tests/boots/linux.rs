@@ -12,7 +12,7 @@ use lab::Ending;
 use libtest_mimic::Trial;
 use wire::ApicMode;
 
-/// How far a guest's clock may run from ours while it is watched, in seconds: it is read when its line arrives.
+/// Greatest difference in seconds of a guest's clock from ours while it is watched: it is read when its line arrives.
 const CLOCK_TOLERANCE_SECONDS: f64 = 0.5;
 
 /// Every kernel on every emulator and kind of host APIC that this machine has, and what one of them is enough for.

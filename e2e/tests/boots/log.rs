@@ -23,7 +23,7 @@ pub const RULES: &[Rule] = &[
 
 const CPUS: u32 = 4;
 const GUEST: &str = "guest";
-/// How long a follower may wait for a record.
+/// Longest wait of a follower for a record.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The whole log, as `baton log` reads it.

@@ -165,7 +165,6 @@ fn trials() -> Vec<Trial> {
         ("restart", restart::RULES),
         ("stress", stress::RULES),
         ("images", images::RULES),
-        ("restart", if Emulator::Ten.is_here() { restart::X2APIC_RULES } else { &[] }),
         ("timeline", timeline::RULES),
         ("profile", profile::RULES),
         ("profile", profile::command::RULES),
@@ -211,6 +210,7 @@ fn long_tests() -> Vec<Trial> {
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
+        ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),
         ("faults", update::faults::LONG_RULES),
     ];
@@ -220,7 +220,8 @@ fn long_tests() -> Vec<Trial> {
     rules.chain(panicked::long_tests()).chain(stress::long_tests()).collect()
 }
 
-/// What a failure of concurrent CPUs may be. Nothing that can be seen from outside proves it, so the test has failed.
+/// Possible cause of a failure of concurrent CPUs. Nothing that can be seen from outside proves it, so the test has
+/// failed.
 const KNOWN_RACE: &str = "known race of the emulator: QEMU may have lost a flag of CPU 0 (see `Recipe::concurrent`); \
                           if the same boot fails with one thread for all CPUs, too, it is no race";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who owns which memory: every policy, machines of many sizes and shapes, what guests leave behind.
+//! Ownership of memory: every policy, machines of many sizes and shapes, memory that guests leave behind.
 
 use std::ffi::OsString;
 use std::fs;
@@ -47,7 +47,7 @@ fn the_boot_stack_is_given_back() -> Result<()> {
     Ok(())
 }
 
-/// What is written of frames on a machine of 1 GiB, in bytes.
+/// Bytes written to frame records on a machine of 1 GiB.
 #[derive(Debug)]
 struct Written {
     at_boot: u64,
@@ -172,8 +172,8 @@ fn a_contradictory_table_of_nodes_is_named() -> Result<()> {
     fs::write(&file, [&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &entries.concat()].concat())?;
     let table = format!("sig=SRAT,rev=3,data={}", file.display());
     let mut host = recipe("")?.with(["-acpitable".into(), table.into()]).start()?;
-    host.says(&["NUMA nodes: memory", "is said to be on nodes 0 and 1: it counts as node 0's"])?;
-    host.says(&["said to be on node 1, is not in the memory map: ignored"])?;
+    host.says(&["NUMA nodes: memory", "is on nodes 0 and 1 by the SRAT: it counts as node 0's"])?;
+    host.says(&["on node 1 by the SRAT, is not in the memory map: ignored"])?;
     host.says(&["is on no node"])?;
     ends_well(&mut host)
 }

@@ -117,7 +117,7 @@ fn grub_starts_it_on_uefi() -> Result<()> {
     runs_its_guest(&mut host, "Multiboot2", "0x200000")
 }
 
-/// The image states that it lies where it likes from 2 MiB on; here it reports, from 64 MiB on.
+/// The image's header permits any address from 2 MiB on; here, from 64 MiB on.
 fn grub_may_put_it_elsewhere() -> Result<()> {
     const RELOCATABLE: [u8; 12] = [10, 0, 1, 0, 24, 0, 0, 0, 0, 0, 0x20, 0];
     let mut image = fs::read(built("baton.elf")?)?;

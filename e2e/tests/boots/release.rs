@@ -28,7 +28,7 @@ pub const LONG_RULES: &[Rule] = &[("guests_go_on_from_0_1_0_to_this_image_and_ba
 const RELEASE: &str = "0.1.0";
 /// The status of `scripts/release.sh` where the clone lacks the release's commit.
 const NO_COMMIT: i32 = 3;
-/// How long one thing may take that is waited for.
+/// Longest wait.
 const LIMIT: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(200);
 /// The new image's answer to the order is out after so long.
@@ -60,7 +60,7 @@ vcpus = 2
 memory = "256MiB"
 "#;
 
-/// Who operates the host.
+/// The tool that operates the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
     /// The release's own.

@@ -117,7 +117,7 @@ fn is_starved(error: &anyhow::Error) -> bool {
 /// Updates while guests compare their counters.
 const COUNTED_UPDATES: u32 = 5;
 
-/// Updates, and returns what the new image states of it.
+/// Updates, and returns the new image's report.
 pub(super) fn update(host: &mut Host) -> Result<UpdateReport> {
     update_by(host, UpdateBy::Bundle)
 }
@@ -215,7 +215,7 @@ fn guests_go_on(emulator: Emulator) -> Result<()> {
     host.powers_off()
 }
 
-/// How many updates in a row, and how many in the long suite.
+/// Number of updates in a row, and in the long suite.
 const UPDATES: u64 = 10;
 const LONG_UPDATES: u64 = 1000;
 
@@ -336,7 +336,7 @@ fn a_cpu_that_was_offlined_comes_back() -> Result<()> {
 }
 
 /// By a copy of its file, however it came: the first image's is in the bundle, the second one's was sent and calls
-/// itself another version. A dry run states which one would be gone back to.
+/// itself another version. A dry run says which one would be gone back to.
 fn the_image_before_can_be_gone_back_to() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
@@ -371,7 +371,7 @@ fn the_image_and_the_test_image_replace_each_other() -> Result<()> {
     host.powers_off()
 }
 
-/// What another image calls itself.
+/// Version that another image gives itself.
 const OTHER_VERSION: &str = "9.9.9";
 
 /// The image, which states in its note that it is of this version.

@@ -7,7 +7,7 @@ use std::hint::{black_box, spin_loop};
 use std::thread::{self, sleep, yield_now};
 use std::time::{Duration, Instant};
 
-/// Checks the clock between two yields.
+/// Polls of the clock between two yields.
 const LOOKS: u32 = 10_000;
 /// Bytes that the memory thread writes at a time.
 const PIECE_BYTES: usize = 1 << 20;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Words that one thread writes and reads back in a round: 64 KiB.
 const WORDS: usize = (64 << 10) / 8;
 
-/// What all threads share.
+/// State that all threads share.
 struct Watched {
     start: Instant,
     /// The latest time that anyone has read, in nanoseconds since the start.

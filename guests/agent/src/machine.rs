@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What machine this is, as the kernel reports it.
+//! Identity of the machine, as the kernel reports it.
 
 use rustix::system::{Uname, uname};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel command line asks of the agent: `agent=TASK,TASK,…`, each done in turn.
+//! The agent's tasks by the kernel command line: `agent=TASK,TASK,…`, each done in turn.
 //!
 //! | task | what happens |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `heartbeat:MS[:COUNT]` | a numbered line every so many milliseconds, COUNT times or for ever |
 //! | `stress:MS` | every CPU computes, interrupts the others, and wakes its neighbour, for so long |
 //! | `replug:TIMES` | every CPU but the first is taken offline and online, so many times, while others compute |
-//! | `steal` | states how long the machine's CPUs were others' |
+//! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `wait` | nothing, for ever |
 //!
@@ -53,7 +53,7 @@ pub enum Task {
     Heartbeat {
         /// Time between lines.
         period: Duration,
-        /// How many; `None` is for ever.
+        /// Number of repetitions; `None` is for ever.
         count: Option<u64>,
     },
     /// Keep all CPUs busy with each other.

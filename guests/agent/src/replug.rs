@@ -10,7 +10,7 @@ use std::thread;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Takes each CPU but the first away and gives it back, so many times over, and states what came of it.
+/// Takes each CPU but the first away and gives it back, so many times over, and says what came of it.
 pub fn run(times: u64) {
     let cpus = match stress::cpus() {
         Ok(cpus) => cpus,

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread waits for the ball before it counts as lost: a starved CPU is slow, but not that slow.
+/// Time for which a thread waits for the ball before it counts as lost: a starved CPU is slow, but not that slow.
 const BALL_LOST_AFTER: Duration = Duration::from_secs(30);
-/// How often it checks whether all is over meanwhile.
+/// Interval at which it checks meanwhile whether all is over.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What all threads count.
+/// Counts of all threads.
 #[derive(Default)]
 struct Counts {
     rounds: AtomicU64,
@@ -31,7 +31,7 @@ struct Counts {
     wrong: AtomicU64,
 }
 
-/// Stresses every CPU for so long, and states what came of it.
+/// Stresses every CPU for so long, and says what came of it.
 pub fn run(time: Duration) {
     let cpus = match cpus() {
         Ok(cpus) => cpus,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What process 1 asks of the kernel: file systems, and the end.
+//! Requests of process 1 to the kernel: file systems, and the end.
 
 use crate::say;
 use rustix::fs::sync;

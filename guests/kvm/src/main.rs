@@ -20,7 +20,7 @@ const MODULES: [&str; 3] = ["irqbypass", "kvm", "kvm-amd"];
 /// As much as the guest has that Baton starts in the same bench.
 const MEMORY_BYTES: usize = 4 << 20;
 const PAGE_BYTES: usize = 4096;
-/// Where the guest's code lies, and what it is: `out 0xf4, al`.
+/// Address of the guest's code: `out 0xf4, al`.
 const CODE_AT: usize = 0x1000;
 const CODE: [u8; 2] = [0xe6, PORT];
 const PORT: u8 = 0xf4;

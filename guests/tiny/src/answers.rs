@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came, and whether it is what should have come.
+//! Answers, compared with the expected ones.
 
 use core::fmt;
 

@@ -53,7 +53,7 @@ unsafe extern "C" {
 /// The stack pointer of the attempt under way; 0 without one.
 static RECOVERY: AtomicU64 = AtomicU64::new(0);
 
-/// What an attempt ended with.
+/// The exception that ended an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
     /// Its vector.

@@ -114,11 +114,11 @@ unsafe extern "C" {
     pub static mut tiny_page_pointers: [u64; 512];
     /// The tables below that one: entry N maps the 2 MiB at N × 2 MiB.
     pub static mut tiny_page_directories: [u64; 2048];
-    /// Where the linker script ends the program, its stack and tables included.
+    /// End of the program by the linker script, its stack and tables included.
     static tiny_image_end: u8;
 }
 
-/// Where the loader's information is.
+/// Address of the loader's information.
 static INFORMATION: AtomicU32 = AtomicU32::new(0);
 
 /// Keeps the address of the loader's information, before anybody asks for what is in it.
@@ -126,7 +126,7 @@ pub fn install(information: u32) {
     INFORMATION.store(information, Ordering::Relaxed);
 }
 
-/// A field of the information, if its flag states that it is there.
+/// A field of the information, if its flag says that it is there.
 fn field(flag: u32, offset: usize) -> Option<u32> {
     let information = INFORMATION.load(Ordering::Relaxed) as usize;
     let field = |offset: usize| (information + offset) as *const u32;
@@ -148,7 +148,7 @@ pub fn free_memory() -> Range<u64> {
 pub fn command_line() -> &'static str {
     let Some(address) = field(2, 16) else { return "" };
     let text = address as usize as *const u8;
-    // SAFETY: flag 2 states that a zero-terminated text is at the address; no more than 4 KiB from there are checked,
+    // SAFETY: flag 2 says that a zero-terminated text is at the address; no more than 4 KiB from there are checked,
     // all mapped, and nothing writes there after the loader.
     let bytes = unsafe { slice::from_raw_parts(text, COMMAND_LINE_LIMIT) };
     let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(0);

@@ -9,10 +9,10 @@ pub const COM1: u16 = 0x3f8;
 /// The line status register's port.
 pub const LINE_STATUS: u16 = COM1 + 5;
 const TRANSMITTER_HOLDING_REGISTER_EMPTY: u8 = 1 << 5;
-/// How often the status is asked before a byte is sent all the same: a console that is stuck must not stop the guest.
+/// Polls of the status before a byte is sent all the same: a console that is stuck must not stop the guest.
 const PATIENCE: u32 = 100_000;
 
-/// Where `print!` writes.
+/// Console that `print!` writes to.
 pub struct Console;
 
 impl fmt::Write for Console {

@@ -17,7 +17,7 @@ pub const MASKED: u32 = 1 << 16;
 /// The local vector: an NMI comes.
 pub const NMI: u32 = 4 << 8;
 
-/// Whose registers.
+/// Vendor of the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Intel's, version 2.

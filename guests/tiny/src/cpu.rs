@@ -2,7 +2,7 @@
 //! The instructions the guests are made of.
 //!
 //! These are safe functions although they can bring the guest down: that is for the guest to decide. The one thing they
-//! must not do is break what the compiler takes for granted, and each block states why it does not.
+//! must not do is break what the compiler takes for granted, and each block says why it does not.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid_count, _rdtsc};

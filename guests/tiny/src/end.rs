@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a tiny guest ends, by whichever way its machine has.
+//! End of a tiny guest, by whichever way its machine has.
 //!
 //! First the debug-exit port, with a code that reports how it went; then power-off through the ACPI sleep control
 //! register (ACPI 6.5, section 4.8.3.7); then sleep for good. QEMU's isa-debug-exit turns code N into exit status
@@ -7,7 +7,7 @@
 
 use crate::cpu::{halt_for_good, outb, outl};
 
-/// How it went.
+/// Outcome of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything was as it should be: debug-exit code 0x10 (QEMU's status 33).

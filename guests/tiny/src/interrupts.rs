@@ -4,7 +4,7 @@
 //! Interrupts (vectors 32 and up, and NMI) are counted and acknowledged. An exception ends the attempt it happened in
 //! ([`attempt`]); outside an attempt it is reported, and ends the guest.
 //!
-//! Every vector's stub is one CALL, 16 bytes from the next: the address it pushes reports the vector.
+//! Every vector's stub is one CALL, 16 bytes from the next: the address it pushes identifies the vector.
 
 use crate::attempt::{self, Exception};
 use crate::cpu::outb;

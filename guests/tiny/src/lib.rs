@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tiny guests share: a Multiboot entry into 64-bit mode, a console, exceptions that can be survived, an end.
+//! Shared parts of the tiny guests: a Multiboot entry into 64-bit mode, a console, exceptions that can be survived, an
+//! end.
 //!
 //! A tiny guest is one CPU (more if it wakes them: [`smp`]), all memory below 4 GiB mapped one to one, and a
 //! `main` that gets the command line and returns a [`Verdict`]. It shares no code with Baton, not even register

@@ -22,7 +22,7 @@ const START_PAGE: u64 = 0x3000;
 const STACK_BYTES: usize = 16 * 1024;
 /// The interrupt that ends a CPU's sleep.
 const WAKE_VECTOR: u8 = 0x30;
-/// How long to wait for another CPU, in looks.
+/// Longest wait for another CPU, in polls.
 pub const PATIENCE: u32 = 50_000_000;
 
 global_asm!(
@@ -90,9 +90,9 @@ unsafe extern "C" {
 struct Stacks([[u8; STACK_BYTES]; MOST]);
 static mut STACKS: Stacks = Stacks([[0; STACK_BYTES]; MOST]);
 
-/// What each CPU is to do: the address of a `fn(usize)`, or 0.
+/// Work of each CPU: the address of a `fn(usize)`, or 0.
 static WORK: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// How often each has started.
+/// Number of starts of each.
 static STARTS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 
 /// The number of the calling CPU, by the stack it is on.

@@ -48,7 +48,7 @@ unsafe extern "C" {
     fn tiny_user_rdpmc(counter: u32, stack: u64) -> !;
 }
 
-/// What was read.
+/// Value that was read.
 static VALUE: AtomicU64 = AtomicU64::new(0);
 
 #[repr(C, align(16))]

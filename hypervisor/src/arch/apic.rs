@@ -126,8 +126,8 @@ pub fn mask_timer() {
     write(number::LVT_TIMER, LVT_MASKED);
 }
 
-/// Whether an overflow of the calling CPU's performance counters interrupts it. AMD's entry stays as it is when
-/// it does.
+/// Sets whether an overflow of the calling CPU's performance counters interrupts it. AMD's entry stays as it is when it
+/// does.
 pub fn let_counters_interrupt(is_let: bool) {
     write(number::LVT_COUNTERS, u32::from(vector::COUNTERS) | if is_let { 0 } else { LVT_MASKED });
 }

@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::address::{percpu_boot, percpu_end, percpu_start};
 use super::memory;
 
-/// What assembly code finds in each area, at its beginning.
+/// Head of each area, which assembly code reads.
 #[repr(C)]
 pub struct Head {
     /// The area's own address.
@@ -130,7 +130,7 @@ pub fn add_areas(others: u32) -> bool {
     true
 }
 
-/// How many CPUs have an area: only the boot CPU, or all that the machine has.
+/// Returns the number of CPUs that have an area: only the boot CPU, or all that the machine has.
 pub fn count() -> u32 {
     OTHERS.load(Ordering::Acquire) + 1
 }

@@ -31,7 +31,7 @@ pub struct FrameSource {
 pub struct Slot {
     /// The guest's address of it.
     pub gpa: u64,
-    /// Where it is.
+    /// Physical address.
     pub physical: u64,
     /// Its size.
     pub bytes: u64,

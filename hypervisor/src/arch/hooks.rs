@@ -25,8 +25,8 @@ pub struct Hooks {
     /// Stops the calling CPU, which was interrupted by [`vector::STOP`](super::trap::vector::STOP) or an NMI after the
     /// end of the host had begun. Returns on the CPU that owns the end, and on a CPU that has stopped already.
     pub stop_cpu: fn(&mut TrapFrame),
-    /// Whether an NMI is one that the log's self-test or an update has caused. Runs in the NMI's handler: it takes no
-    /// lock.
+    /// Returns true if an NMI is one that the log's self-test or an update has caused. Runs in the NMI's handler: it
+    /// takes no lock.
     pub claims_nmi: fn() -> bool,
     /// Handles [`vector::LOG_SELF_TEST`](super::trap::vector::LOG_SELF_TEST).
     #[cfg(feature = "faults")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the image lies: linked at one virtual address, it runs from whichever physical one it was put to.
+//! The image's place: linked at one virtual address, it runs from any physical one.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,9 +9,9 @@ use units::{PhysAddr, PhysRange};
 
 use super::address::{IMAGE, boot_stack_end, boot_stack_start, image_end, image_start};
 
-/// How far the image lies from where it is linked: its slot's address less 2 MiB.
+/// Distance in bytes of the image from its link address: its slot's address less 2 MiB.
 static MOVED_BY: AtomicU64 = AtomicU64::new(0);
-/// Whether [`MOVED_BY`] is known.
+/// True once [`MOVED_BY`] is known.
 static IS_PLACED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that the image lies in the slot at this address.
@@ -20,7 +20,7 @@ pub fn place(slot: PhysAddr) {
     IS_PLACED.store(true, Ordering::Relaxed);
 }
 
-/// Whether it is known where the image lies. An image that replaces another one reads that in the record, which the
+/// Returns true once the image's place is known. An image that replaces another one reads it in the record, which the
 /// other one has put beside it.
 pub fn is_placed() -> bool {
     IS_PLACED.load(Ordering::Relaxed)

@@ -36,7 +36,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Checks every CPU that is online, from now on. `None`: there is no memory. For the boot CPU, where
+    /// Samples every CPU that is online, from now on. `None`: there is no memory. For the boot CPU, where
     /// a watchdog is prepared.
     pub fn begin(period_us: u64) -> Option<Self> {
         let mut cpus = 0;
@@ -55,7 +55,7 @@ impl Sampling {
         Some(this)
     }
 
-    /// Checks nobody any more. What has been taken can still be reported.
+    /// Stops sampling. Samples that have been taken can still be reported.
     pub fn end(&self) {
         if PERIOD_US.swap(0, Ordering::AcqRel) != 0 {
             watchdog::disarm();

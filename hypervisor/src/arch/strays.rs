@@ -10,9 +10,9 @@ use super::percpu::my_number;
 use super::trap::vector;
 use super::{cpu, nmi, timer};
 
-/// Whether the host is up. Before that, an interrupt can be one that a local APIC still held from the software that had
-/// the machine before: an operating system that left by kexec masks its devices, but does not empty its APICs (Intel
-/// SDM vol. 3, section 11.8.4, "IRR").
+/// True once the host is up. Before that, an interrupt can be one that a local APIC still held from the software that
+/// had the machine before: an operating system that left by kexec masks its devices, but does not empty its APICs
+/// (Intel SDM vol. 3, section 11.8.4, "IRR").
 static IS_UP: AtomicBool = AtomicBool::new(false);
 
 /// One line of a kind for so long.

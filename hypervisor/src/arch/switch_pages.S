@@ -185,7 +185,7 @@ switch_there:
     iretq
 
 // Every trap while the new image has the CPU, but for NMI and machine check. Its gates name a stack that ends where the
-// new image's registers are kept in the page: so they are pushed right there, and RSP reports where the page is.
+// new image's registers are kept in the page: so they are pushed right there, and RSP gives the page's address.
 switch_trap:
     push_registers
     cld                         // whatever it was at, the old image's code expects this

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why guests cannot run, or one more cannot, whatever the vendor's extension ([`super::virt`]).
+//! Reasons why guests cannot run, or one more cannot, whatever the vendor's extension ([`super::virt`]).
 
 use core::fmt;
 

@@ -146,7 +146,7 @@ impl ImageOrders {
     pub fn poll(&mut self) -> Option<Outcome> {
         let now = cpu::tsc();
         if self.upload.as_ref().is_some_and(|upload| upload.abandoned_at() <= now) {
-            log::warn!("upload: nobody goes on with it; it is forgotten");
+            log::warn!("upload: no more of it came for 10 s; it is dropped");
             self.upload = None;
         }
         let job = self.job.as_mut().filter(|job| job.due <= now)?;

@@ -33,12 +33,12 @@ const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
 /// The frames that wait, and the positions of the streams.
 pub struct Outgoing {
     subscription: Subscription,
-    /// Somebody has reported what is wanted.
+    /// A client has subscribed.
     is_asked: bool,
     log: Follower,
     next_event: u64,
     queue: Queue,
-    /// The time at which to search for guests' output although nobody has reported any.
+    /// The time at which to check for guests' output although no CPU has reported any.
     check_again: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Outgoing {
         (self.subscription, self.is_asked) = (subscription, true);
     }
 
-    /// Sends a response; one that is too long for a frame becomes a refusal that states this.
+    /// Sends a response; one that is too long for a frame becomes a refusal that says so.
     pub fn respond(&mut self, response: Response) {
         let id = response.id;
         if self.queue.push(&Frame::Response(response)).is_err() {

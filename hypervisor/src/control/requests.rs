@@ -242,7 +242,7 @@ fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     }
     let times: Vec<u64> = found.iter().map(|(ticks, _)| *ticks).collect();
     let mut records: Vec<LogRecord<'static>> = page::fill(found.into_iter().map(|(_, record)| record), most);
-    // The first that is left out states where the next page begins; those of its time are left out with it.
+    // The first that is left out says where the next page begins; those of its time are left out with it.
     let next_sequence = match times.get(records.len()) {
         Some(&left_out) if times.first() != Some(&left_out) => {
             records.truncate(times.partition_point(|&ticks| ticks < left_out));

@@ -58,7 +58,7 @@ impl UpdateOrders {
         self.0.may_depart(&Tsc, is_quiet)
     }
 
-    /// Opens the blackout, if every guest still is what the new image was told. `Err`: it is over, and this is the
+    /// Opens the blackout, if every guest still is as the new image knows it. `Err`: it is over, and this is the
     /// answer.
     pub fn open_blackout(&mut self) -> Result<(), Box<Response>> {
         match self.0.depart(|preparing| preparing.is_current()) {
@@ -98,6 +98,6 @@ fn why_back() -> String {
     let blamed = blackout.and_then(|blackout| blackout.blamed());
     let problem = update::take_problem()
         .or_else(|| blamed.map(|index| alloc::format!("CPU {index} waited too long for the others")));
-    let problem = problem.unwrap_or_else(|| "no CPU says why".to_string());
+    let problem = problem.unwrap_or_else(|| "no CPU gave a reason".to_string());
     alloc::format!("the update was rolled back after {us} us, and guests go on in the old image: {problem}{waits}")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: what the bundle states of each, what it does now, and the way its CPU and the control
+//! The guests of this host: the bundle's entry for each, its present state, and the way its CPU and the control
 //! channel reach each other.
 //!
 //! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
@@ -84,11 +84,11 @@ pub struct Guest {
 /// The state of a guest, since when and why.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// What.
+    /// The state.
     pub state: VmState,
     /// Since when, in nanoseconds of the host's time.
     pub since_ns: u64,
-    /// Why, where there is more to report.
+    /// The reason, where there is more to report.
     pub reason: Option<String>,
 }
 

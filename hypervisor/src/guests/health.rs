@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a guest's kernel is, as it reports itself and as it is seen from outside.
+//! Health of a guest's kernel, as the kernel reports it and as it appears from outside.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -23,7 +23,7 @@ use crate::guests::guest::Guest;
 
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance {
-    /// Which guest.
+    /// The guest.
     pub guest: &'static Guest,
     /// Its machine.
     pub machine: Machine<GuestRam>,

@@ -67,7 +67,7 @@ pub fn let_the_idle_probe() {
 }
 
 /// For a CPU that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
-/// states whether.
+/// says whether.
 pub fn step_while_idle() -> bool {
     if !IS_FOR_IDLE.load(Ordering::Relaxed) || !GUESTS.get().is_none_or(is_nobody_waiting) {
         return false;

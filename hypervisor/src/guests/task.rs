@@ -139,7 +139,7 @@ impl Task {
         self.vcpu.depart();
     }
 
-    /// Whether it is on no CPU.
+    /// Returns true if it is on no CPU.
     pub fn is_nowhere(&self) -> bool {
         self.vcpu.is_nowhere()
     }

@@ -28,7 +28,7 @@ fn measure_clock() {
     let pm_timer = tables.pm_timer.map(|timer| Reference::PmTimer(timer.port));
     match timer::calibrate(hpet.or(pm_timer)) {
         Ok((hz, source)) => log::info!("clock: TSC at {}.{:03} MHz, {source}", hz / 1_000_000, hz / 1000 % 1000),
-        Err(_) => panic!("no clock: neither CPUID nor HPET nor PM timer tells how fast the TSC runs"),
+        Err(_) => panic!("no clock: neither CPUID nor HPET nor PM timer gives the rate of the TSC"),
     }
     console::log::set_clock();
     clock::start();

@@ -25,12 +25,12 @@ pub fn self_tests() -> Option<&'static SelfTests> {
     SELF_TESTS.get()
 }
 
-/// Whether this self-test is asked for.
+/// Returns true if this self-test is asked for.
 pub fn is_asked_for(test: SelfTest) -> bool {
     self_tests().is_some_and(|tests| tests.contains(test))
 }
 
-/// Whether this self-test is asked for, and this image is the host's image number `generation`.
+/// Returns true if this self-test is asked for, and this image is the host's image number `generation`.
 pub fn is_asked_for_in(generation: u64, test: SelfTest) -> bool {
     inherited::generation() == generation && is_asked_for(test)
 }

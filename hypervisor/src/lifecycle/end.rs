@@ -26,7 +26,7 @@ use crate::lifecycle::shutdown;
 
 /// The time that the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
-/// Checks the clock while waiting: what passes on a clock that stands still.
+/// Polls of the clock while waiting: the limit on a clock that stands still.
 const LOOKS: u64 = 200_000_000;
 /// The watchdog checks the owner so often. The longest step prints 64 KiB, six seconds of a line's time.
 const STEP_LOOK_US: u64 = 2_500_000;

@@ -120,7 +120,7 @@ fn to_test(step: Step) -> Option<EndStep> {
     })
 }
 
-/// Whether the calling CPU, which has this number, does not park in the first restart: the last one.
+/// Returns true if the calling CPU, which has this number, does not park in the first restart: the last one.
 pub fn is_unresponsive_at_parking(index: u32) -> bool {
     cpus::online().last() == Some(&index) && is_asked_for_in(1, SelfTest::UnresponsiveAtParking)
 }

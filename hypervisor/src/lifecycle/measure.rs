@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host measures of itself for the benches (`measure=`). It is in the image that operators run, so that the
-//! figures are that image's.
+//! The host's measurements of itself for the benches (`measure=`). They are in the image that operators run, so that
+//! the figures are that image's.
 
 mod hashing;
 mod logging;

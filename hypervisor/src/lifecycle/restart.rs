@@ -64,7 +64,7 @@ pub struct Preparation {
 
 /// A restart that there cannot be; nothing has changed.
 pub struct Refused {
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
     /// The file that was to replace the image.
     pub source: Option<Source>,
@@ -144,8 +144,8 @@ impl Restart {
         self.staged.hand_over.generation
     }
 
-    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and reports how the
-    /// conversation stands.
+    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and returns
+    /// the state of the conversation.
     pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
         leaving::leave(self.staged, self.reason, self.asked, last_words)
     }

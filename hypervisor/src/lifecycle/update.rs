@@ -12,7 +12,7 @@
 //! | [`hand_over_state`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`departing`] | old | a CPU leaves its guests, saves them, and goes |
-//! | [`preparing`] | old | slices, limits, what the new image states or does wrong |
+//! | [`preparing`] | old | slices, limits, the new image's words and faults |
 //! | [`blackout`] | old | what all CPUs share while they stop, save and go, or stay |
 //! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
 //! | [`problem`] | old | the first problem of a CPU, in words |

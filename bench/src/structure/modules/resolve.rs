@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which file a path leads to: through re-exports, to where the item is defined.
+//! Resolution of a path to a file: through re-exports, to the item's definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,8 +143,8 @@ impl Crate {
         found
     }
 
-    /// Who may define a name that is neither written nor imported in the module: modules of which it re-exports all; if
-    /// those do not, a macro of its own.
+    /// Returns the possible definers of a name that is neither written nor imported in the module: modules of which it
+    /// re-exports all; if those do not, a macro of its own.
     fn definers(&self, module: usize, name: &str, steps: usize) -> impl Iterator<Item = usize> {
         let mut definers = self.globs(module, steps + 1);
         definers.retain(|definer| self.modules[*definer].scanned.definitions.contains(name));

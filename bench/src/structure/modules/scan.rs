@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one source text imports, defines and names, as far as the image is built from it: what is built only for tests
-//! or for documentation is left out.
+//! Imports, definitions and names of one source text, as far as the image is built from it: parts that are built only
+//! for tests or for documentation are left out.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the check takes for an import, and for a cycle, in crates of a few lines.
+//! Imports and cycles as the check finds them, in crates of a few lines.
 
 use super::cycles::cycles;
 use super::resolve::{Crate, Sources};

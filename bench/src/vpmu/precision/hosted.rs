@@ -21,7 +21,7 @@ const PERIOD: u64 = 1_000_000;
 const GUEST_MEMORY: Size = Size::mebibytes(384);
 /// Memory of the machine beyond its guests': for the host, the next one beside it, and the bundle.
 const HOST_MEMORY: Size = Size::mebibytes(384);
-/// How long one machine may take.
+/// Longest time for one machine.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// The profile begins, the program is over, the guest is done.
 const BEGINS: &str = "perf: record: begins";
@@ -34,7 +34,7 @@ pub(super) struct Setup {
     pub tasks: &'static str,
     pub computes_ms: u64,
     pub policy: &'static str,
-    /// How often the host is replaced while the guests are profiled.
+    /// Number of updates of the host while the guests are profiled.
     pub updates: usize,
 }
 

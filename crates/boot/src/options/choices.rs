@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use super::word::UnknownValue;
 
-/// How much log is kept.
+/// Size of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBuffer {
     /// The boot CPU's, which logs most, in KiB.
@@ -29,7 +29,7 @@ impl LogBuffer {
     }
 }
 
-/// Where the log is printed.
+/// Output of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Console {
     /// Nowhere; it is still kept and can be read through the control channel.
@@ -38,12 +38,12 @@ pub enum Console {
     Serial {
         /// Bits per second; divides 115,200.
         baud: u32,
-        /// How the bytes get there.
+        /// Way in which the bytes are transmitted.
         transmit: Transmit,
     },
 }
 
-/// How a serial port is given bytes.
+/// Way in which a serial port is given bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transmit {
     /// One after the other, each waited for: the baseline.
@@ -52,7 +52,7 @@ pub enum Transmit {
     Fifo,
 }
 
-/// How the local APIC is driven.
+/// Mode of the local APIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApicMode {
     /// x2APIC where there is one.
@@ -63,7 +63,7 @@ pub enum ApicMode {
     X2Apic,
 }
 
-/// What follows a panic of the host, after its report.
+/// Action after a panic of the host and its report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicAction {
     /// The CPU that failed spins in delays: the baseline.
@@ -79,7 +79,7 @@ pub enum PanicAction {
     Exit,
 }
 
-/// How the other CPUs are brought up.
+/// Way in which the other CPUs are brought up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Smp {
     /// One after the other, each waited for: the baseline.
@@ -103,12 +103,12 @@ impl FromStr for Smp {
     }
 }
 
-/// When the other CPUs are ordered to start. Serially, each is when it is waited for.
+/// Time at which the other CPUs are ordered to start. Serially, each is ordered right before the wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KickTime {
     /// As soon as they can be: they wake while the boot goes on.
     Early,
-    /// When nothing is left to do but wait for them: the baseline.
+    /// Once nothing is left to do but wait for them: the baseline.
     Late,
 }
 
@@ -124,7 +124,7 @@ impl FromStr for KickTime {
     }
 }
 
-/// What is done to make sure that all time stamp counters agree.
+/// Way in which all time stamp counters are made to agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TscSync {
     /// They are compared unless that is proven needless.
@@ -148,7 +148,7 @@ impl FromStr for TscSync {
     }
 }
 
-/// How long guests may stand still in an update before it is rolled back.
+/// The longest blackout of an update before it is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateLimit {
     /// 5 ms; 2 s where a hypervisor or an emulator is below, which may keep a CPU away for that long.
@@ -168,10 +168,10 @@ impl UpdateLimit {
     }
 }
 
-/// Which guests start with the host.
+/// Guests that start with the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestStart {
-    /// Those that the bundle states should.
+    /// Those that the bundle marks for it.
     Auto,
     /// None: the operator starts them.
     None,

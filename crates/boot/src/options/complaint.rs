@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a command line.
+//! Errors of a command line.
 
 use core::fmt;
 

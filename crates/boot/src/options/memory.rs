@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the operator wants of memory: `frames`, `hvo`, `huge-frames`, `bad-memory`.
+//! The operator's choices for memory: `frames`, `hvo`, `huge-frames`, `bad-memory`.
 
 use core::str::FromStr;
 
@@ -12,7 +12,7 @@ use super::word::{UnknownValue, number};
 pub const MAXIMUM_BAD_RANGES: usize = 8;
 const MOST_HUGE_FRAMES: u32 = 1 << 20;
 
-/// How account is kept of the owner of each frame.
+/// Way in which the owner of each frame is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePolicy {
     /// A record per frame, all written at boot by one CPU: the baseline.
@@ -69,7 +69,7 @@ impl FromStr for HugeFrames {
 pub struct BadMemory(ArrayVec<PhysRange, MAXIMUM_BAD_RANGES>);
 
 impl BadMemory {
-    /// Where.
+    /// Returns the ranges.
     pub fn ranges(&self) -> impl Iterator<Item = PhysRange> + '_ {
         self.0.iter().copied()
     }

@@ -7,13 +7,13 @@ use super::wanted::Options;
 /// One option: everything that parsing, messages and documentation need.
 #[derive(Debug)]
 pub struct OptionSpec {
-    /// What stands before the `=`.
+    /// Name before the `=`.
     pub name: &'static str,
-    /// What may stand behind it, for people.
+    /// Accepted values after it, for people.
     pub accepted: &'static str,
     /// The value that stands for leaving the option out.
     pub default: &'static str,
-    /// What it does.
+    /// Effect, for people.
     pub what: &'static str,
     /// Values that are accepted.
     pub examples: &'static [&'static str],
@@ -93,7 +93,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "kick",
         accepted: "early or late",
         default: "early",
-        what: "when the other CPUs are told to start: as soon as they can be, or right before they are waited \
+        what: "when the other CPUs are ordered to start: as soon as they can be, or right before they are waited \
                for",
         examples: &["early", "late"],
         apply: |options, value| value.parse().ok().map(|kick| options.kick = kick),
@@ -207,7 +207,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "guests",
         accepted: "auto or none",
         default: "auto",
-        what: "which guests start with the host: those the bundle says, or none",
+        what: "which guests start with the host: those with `autostart` in the bundle, or none",
         examples: &["auto", "none"],
         apply: |options, value| values::guests(value).map(|start| options.guests = start),
     },

@@ -12,7 +12,7 @@ use super::cpu_list::CpuList;
 use super::measurement::{MAXIMUM_MEASUREMENTS, Measurement};
 use super::memory::{BadMemory, FramePolicy, HugeFrames};
 
-/// What the operator wants.
+/// The operator's choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// `log`: the least important level that is logged.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the readers of several options share: numbers, and the refusal of a value.
+//! Parts that the readers of several options share: numbers, and the refusal of a value.
 
 use core::fmt;
 
-/// An option does not take this value; [`super::OPTIONS`] states what it takes.
+/// An option does not take this value; [`super::OPTIONS`] says what it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownValue;
 

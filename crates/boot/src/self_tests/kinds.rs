@@ -54,21 +54,21 @@ pub enum SelfTest {
     Stop {
         /// Its number; the boot CPU's is 0 and never stops.
         cpu: u32,
-        /// What it is waited for then.
+        /// Phase in which the others wait for it.
         phase: StopPhase,
     },
     /// The image that the first one would replace itself by fails.
     Update {
-        /// How.
+        /// Kind of the fault.
         fault: UpdateFault,
-        /// When.
+        /// Step of the fault.
         step: UpdateStep,
     },
     /// A step of the host's end fails, once the end has come to it.
     End {
-        /// How.
+        /// Kind of the fault.
         fault: EndFault,
-        /// Which.
+        /// Step of the fault.
         step: EndStep,
     },
     /// CPUs wait on their way between two images in an update, while NMIs arrive.
@@ -219,7 +219,7 @@ pub enum MadtDamage {
     Absurd,
 }
 
-/// What a CPU is waited for when it stops.
+/// Phase of a stop in which the others wait for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopPhase {
     /// Its first sign of life.

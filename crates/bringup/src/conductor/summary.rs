@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a bring-up went.
+//! Summary of a bring-up.
 
 use alloc::vec::Vec;
 
 use crate::state::Phase;
 
-/// How bring-up went. What each CPU waited for is in its cell ([`crate::Waits`]).
+/// Summary of a bring-up. Each CPU's waits are in its cell ([`crate::Waits`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// CPUs online, the boot CPU not counted.
     pub online: u32,
     /// Those given up, with what they were waited for.
     pub dead: Vec<(u32, Phase)>,
-    /// When the first was kicked.
+    /// Time of the first kick.
     pub began: u64,
-    /// When the boot CPU had nothing left to do but wait; sending the start-up interrupts, where they were left
-    /// until then, is part of it.
+    /// Time at which the boot CPU had nothing left to do but wait; sending the start-up interrupts, where they were
+    /// left until then, is part of it.
     pub wait_began: u64,
     /// Ticks spent kicking, what was left of the delay after INIT included.
     pub kick_ticks: u64,

@@ -9,14 +9,14 @@ use crate::cell::CpuCell;
 use crate::crew::{Crew, permission};
 use crate::hardware::Kick;
 use crate::plan::Policy;
-use crate::relatives::{release, tell_relatives};
+use crate::relatives::{release, wake_relatives};
 use crate::state::{Phase, State};
 
 /// CPUs checked per look: few, so that the CPU that asks for the time is not kept waiting by checks lines that
 /// others have just written.
 const LOOKS: usize = 64;
 
-/// What is known about a CPU that is waited for.
+/// Last observation of a CPU that is waited for.
 #[derive(Clone, Copy)]
 struct Seen {
     awaited: Phase,
@@ -33,7 +33,7 @@ pub(super) struct Watch<'a> {
     newcomers: u32,
     dead: u32,
     next: usize,
-    /// When the next sample of those that are silent is due.
+    /// Time of the next sample of those that are silent.
     next_poll: u64,
     /// Settled CPUs seen in a row.
     final_clocks_in_a_row: usize,
@@ -179,7 +179,7 @@ impl<'a> Watch<'a> {
         summary.dead.push((index, phase));
         self.crew.expect_no_more(index);
         hardware.given_up(index);
-        tell_relatives(&self.crew, index, hardware);
+        wake_relatives(&self.crew, index, hardware);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::{Follower, Next, Step};
 use crate::cell::{ClockSync, SyncOutcome};
 use crate::hardware::Station;
-use crate::relatives::tell_relatives;
+use crate::relatives::wake_relatives;
 use crate::state::State;
 use crate::tsc::{Decision, Estimate, Measurement, Patience, Progress, decide};
 
@@ -126,7 +126,7 @@ impl Follower<'_> {
         }
         self.step = Step::AwaitOnline;
         let next = self.advance(State::Initialised, State::TscSynchronised, station);
-        tell_relatives(&self.crew, self.index, station);
+        wake_relatives(&self.crew, self.index, station);
         next
     }
 }

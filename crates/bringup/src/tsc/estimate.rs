@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far two counters are apart, from questions and answers.
+//! Estimate of the difference of two counters, from questions and answers.
 
 /// A difference between two counters, and how wrong it can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// What must be added to the asker's counter to get the answerer's.
+    /// Ticks to add to the asker's counter to get the answerer's.
     pub offset: i64,
     /// The truth lies within this of it.
     pub error: u64,

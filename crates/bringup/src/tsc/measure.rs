@@ -9,7 +9,7 @@ pub const ROUNDS: u32 = 16;
 /// The same where CPUs share real ones.
 pub const SHARED_ROUNDS: u32 = 6;
 
-/// What one exchange may take.
+/// Limits of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// For one answer; longer than this and the CPU that was asked is gone.
@@ -22,7 +22,7 @@ pub struct Patience {
     pub tight: u64,
 }
 
-/// How a measurement stands.
+/// Progress of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The answer comes at once: look again.

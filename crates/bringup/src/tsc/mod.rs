@@ -18,7 +18,7 @@ pub use estimate::Estimate;
 pub use exchange::Exchange;
 pub use measure::{Measurement, Patience, Progress, ROUNDS, SHARED_ROUNDS};
 
-/// What the operator wants.
+/// The operator's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Measure unless it is proven needless.
@@ -29,10 +29,10 @@ pub enum Mode {
     Measure,
 }
 
-/// What is known before the first CPU is woken.
+/// Facts known before the first CPU is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPlan {
-    /// What the operator wants.
+    /// The operator's choice.
     pub mode: Mode,
     /// CPUID `8000_0007h` EDX bit 8: the counter runs at one rate, whatever the CPU does.
     pub is_invariant: bool,
@@ -72,7 +72,7 @@ impl SyncPlan {
     }
 }
 
-/// What is done about one CPU's counter.
+/// Decision about one CPU's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a manifest asks for what can be done at all. What depends on the machine (enough memory, enough CPUs)
-//! and on the files (a kernel that is one) is for the host to see, guest by guest.
+//! Checks that a manifest's settings are possible at all. Checks that depend on the machine (enough memory, enough
+//! CPUs) and on the files (a valid kernel) are the host's, guest by guest.
 
 use alloc::collections::BTreeSet;
 

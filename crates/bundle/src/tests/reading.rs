@@ -115,7 +115,7 @@ fn too_many_guests_are_refused() {
     assert_eq!(problem(&archive(&manifest(guests), &[])), Problem::TooManyGuests);
 }
 
-/// Where a sample's manifest states its version: behind the header, the padded name and the magic number.
+/// Offset of the version in a sample's manifest: behind the header, the padded name and the magic number.
 const VERSION_AT: usize = 110 + 10 + 4;
 
 #[test]

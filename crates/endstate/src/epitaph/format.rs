@@ -45,7 +45,7 @@ pub(super) const MAX_HOST_VERSION_BYTES: usize = 32;
 pub(super) const MAX_REASON_BYTES: usize = 512;
 pub(super) const CHECKSUM_BYTES: usize = 4;
 
-/// Where each field is.
+/// Offset of each field in bytes.
 pub(super) mod at {
     use super::{BACKTRACE_ADDRESSES, REGISTERS};
 

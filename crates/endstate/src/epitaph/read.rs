@@ -10,16 +10,16 @@ use super::format::{
     at,
 };
 
-/// What a host left behind.
+/// The epitaph of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epitaph<'a> {
     /// The host's version.
     pub host_version: &'a str,
-    /// When, in nanoseconds since that host started.
+    /// Time in nanoseconds since that host started.
     pub uptime_ns: u64,
     /// The CPU that owned the end.
     pub cpu: u32,
-    /// Why, and where.
+    /// The reason, and its place.
     pub reason: &'a str,
     /// Its registers, where they were known.
     pub registers: Option<Registers>,
@@ -29,19 +29,19 @@ pub struct Epitaph<'a> {
     pub tail: &'a str,
 }
 
-/// Why there is no epitaph in some bytes.
+/// The reason why some bytes hold no epitaph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Nobody has left one.
     None,
     /// Its format is of another version.
     Version {
-        /// Which.
+        /// The value found.
         found: u32,
     },
     /// Its length is none that it can have.
     Length {
-        /// Which.
+        /// The value found.
         found: u32,
     },
     /// Memory has not kept it.

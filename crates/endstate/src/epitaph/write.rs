@@ -8,16 +8,16 @@ use super::format::{
     at,
 };
 
-/// What is to be reported.
+/// Content of the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Account<'a> {
     /// The host's version, as `0.1.0`.
     pub host_version: &'a str,
-    /// When, in nanoseconds since the host started.
+    /// Time in nanoseconds since the host started.
     pub uptime_ns: u64,
     /// The CPU that owns the end.
     pub cpu: u32,
-    /// Why, and where: one line.
+    /// The reason, and its place: one line.
     pub reason: fmt::Arguments<'a>,
     /// Its registers, where they are known.
     pub registers: Option<&'a Registers>,

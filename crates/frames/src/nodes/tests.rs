@@ -43,7 +43,7 @@ fn where_two_nodes_claim_memory_the_first_has_it() {
     let (nodes, contradictions) = build(&[claim(0, 0, 5 * GIB), claim(1, 4 * GIB, 9 * GIB)]);
     let range = range(4 * GIB, 5 * GIB);
     assert_eq!(contradictions, [Contradiction::TwoNodes { range, first: 0, second: 1 }]);
-    let text = "memory 0x100000000-0x13fffffff (1 GiB) is said to be on nodes 0 and 1: it counts as node 0's";
+    let text = "memory 0x100000000-0x13fffffff (1 GiB) is on nodes 0 and 1 by the SRAT: it counts as node 0's";
     assert_eq!(contradictions[0].to_string(), text);
     assert_eq!([4, 5].map(|at| nodes.node_of(PhysAddr(at * GIB))), [Some(0), Some(1)]);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the records of one 2 MiB frame are written, and who may write them.
+//! State of the records of one 2 MiB frame: how many are written, and the CPU that may write them.
 
 use crate::sync::{AtomicU8, Ordering, pause};
 
-/// What a block's records state.
+/// Content of a block's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Content {

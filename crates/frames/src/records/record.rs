@@ -18,7 +18,7 @@ pub struct Record([AtomicU64; WORDS]);
 const _: () = assert!(cfg!(test) || size_of::<Record>() as u64 == RECORD_BYTES);
 
 impl Default for Record {
-    /// One that nobody has written: what it reports is of no matter.
+    /// One that nobody has written: its content does not matter.
     fn default() -> Self {
         Self(core::array::from_fn(|_| AtomicU64::new(u64::MAX)))
     }

@@ -13,7 +13,7 @@ use crate::state::FrameState;
 pub(super) const BLOCK_BYTES: u64 = PageSize::Mib2.bytes();
 pub(super) const BLOCK_RECORDS: usize = (BLOCK_BYTES / PAGE_BYTES) as usize;
 
-/// Whether all 512 records of a 2 MiB frame are written that changes hands as a whole.
+/// Policy for the 512 records of a 2 MiB frame that changes its owner as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tails {
     /// All of them: the baseline.
@@ -22,7 +22,7 @@ pub enum Tails {
     Omit,
 }
 
-/// How many records and blocks a stretch of memory takes.
+/// Number of records and blocks of a stretch of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Records.
@@ -60,7 +60,7 @@ pub struct Zone<'m> {
 }
 
 impl<'m> Zone<'m> {
-    /// The records for `range`, as many as its [`Shape`] states, what they hold being of no matter, and its blocks,
+    /// The records for `range`, as many as its [`Shape`] says, with any content, and its blocks,
     /// nothing of which is written; `None` if there are too few.
     pub fn new(range: PhysRange, node: Node, records: &'m [Record], blocks: &'m [Block]) -> Option<Self> {
         let shape = Shape::of(range);

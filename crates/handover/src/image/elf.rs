@@ -41,7 +41,7 @@ impl Segment {
 
 pub(super) type Read = (ArrayVec<Segment, MAX_SEGMENTS>, NoteState);
 
-/// How far the note has been found.
+/// Progress of the search for the note.
 pub(super) enum NoteState {
     /// There is none in what has been read.
     Missing,
@@ -118,7 +118,7 @@ fn add_segment(
     }
     let is_high = linear.wrapping_sub(IMAGE_BASE) == address;
     if !is_high && linear != address {
-        return Err(bad("is linked elsewhere than images are"));
+        return Err(bad("is linked at another address than images are"));
     }
     let end = place.saturating_add(memory_bytes);
     if end > MAX_IMAGE_BYTES {

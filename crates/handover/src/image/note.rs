@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The note by which an image states what it is.
+//! The note by which an image describes itself.
 
 use arrayvec::ArrayString;
 use zerocopy::little_endian::{U32, U64};
@@ -11,7 +11,7 @@ use crate::layout::{VERSION_TEXT_BYTES, unpadded};
 pub const NOTE_OWNER: &[u8] = b"Baton";
 /// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
-/// Bytes of the text behind the note that states which build an image is, padded with zeroes. Images of old may lack
+/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack
 /// it.
 pub const BUILD_TEXT_BYTES: usize = 24;
 /// The version that images know whose note names none.
@@ -21,7 +21,7 @@ const FIRST_TRIAL_VERSION: u32 = 1;
 /// it. Images without one, as those of release 0.1.0, count as 0.
 pub const SECURITY_VERSION: u32 = 1;
 
-/// What an image states of itself. Behind it stand [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
+/// An image's note about itself. Behind it follow [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
 /// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
 /// later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,7 +46,7 @@ impl Note {
     }
 }
 
-/// What stands behind the note.
+/// The fields behind the note.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
     pub(super) build: ArrayString<BUILD_TEXT_BYTES>,

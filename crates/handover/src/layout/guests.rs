@@ -15,7 +15,7 @@ plain! {
     pub struct Guest since 2 {
         /// Its name in the bundle.
         pub name: [u8; GUEST_NAME_BYTES] as "text",
-        /// A digest of what the bundle states of it: the new image must find the same.
+        /// A digest of its entry in the bundle: the new image must find the same.
         pub config_digest: U64 as "digest",
         /// Since when it has been in its state.
         pub since_ns: U64 as "ns of the host's time",
@@ -35,7 +35,7 @@ plain! {
         pub flags: U32 as "flags",
         /// Zero.
         pub zero: U32 as "zero",
-        /// Why it is in its state, where there is more to report.
+        /// The reason for its state, where there is more to report.
         pub reason: [u8; GUEST_REASON_BYTES] as "text",
         /// Since when a vCPU of its gets only a sliver of time; 0 where none does.
         pub throttled_since_ns: U64 as "ns of the host's time" since 3,
@@ -47,7 +47,7 @@ plain! {
         pub start: U64 as "physical address",
         /// Its length: a multiple of 4 KiB.
         pub bytes: U64 as "bytes",
-        /// Where the guest sees it; 0 for tables.
+        /// Address at which the guest sees it; 0 for tables.
         pub guest_address: U64 as "guest-physical address",
         /// [`Guest::number`].
         pub guest: U32 as "number",
@@ -55,7 +55,7 @@ plain! {
         pub purpose: U32 as "number",
     }
 
-    /// Where a block lies: memory that is kept for [`crate::layout::Purpose::Blocks`].
+    /// Place of a block: memory that is kept for [`crate::layout::Purpose::Blocks`].
     pub struct BlockPlace since 2 {
         /// Its first byte: a multiple of 4 KiB.
         pub start: U64 as "physical address",
@@ -77,7 +77,7 @@ plain! {
 }
 
 numbered! {
-    /// What a guest does.
+    /// State of a guest.
     pub enum GuestState since 2 {
         /// Its CPUs run.
         Running = 1,
@@ -93,7 +93,7 @@ numbered! {
         Hung = 6,
     }
 
-    /// What memory of a guest is for.
+    /// Use of a guest's memory.
     pub enum MemoryUse since 2 {
         /// The guest's own.
         Memory = 1,
@@ -109,7 +109,7 @@ flags! {
         HAS_RUN = 0,
         /// Its vCPUs stand still.
         STANDS_STILL = 1,
-        /// It has reported that it panicked, and is not listened to when it states this again.
+        /// It has reported that it panicked, and is not listened to when it says so again.
         HAS_REPORTED = 2,
         /// Its vCPUs stand still for somebody who reads it, and go on once nobody does.
         IS_HELD = 3 since 4,

@@ -23,7 +23,7 @@ flags! {
 }
 
 numbered! {
-    /// Why there is a new image.
+    /// The reason for a new image.
     pub enum Reason since 1 {
         /// The operator asked for a restart.
         Asked = 1,
@@ -33,17 +33,17 @@ numbered! {
         Update = 3 since 2,
     }
 
-    /// When the new image was checked.
+    /// Time of the new image's check.
     pub enum CheckPolicy since 2 {
         /// When it was staged, and once more while no guest ran.
         Sha256 = 1,
-        /// When it was staged, locked.
+        /// When it was staged; it was write-protected from then on.
         Early = 2,
         /// Never.
         None = 3,
     }
 
-    /// Where the old image left a CPU.
+    /// State in which the old image left a CPU.
     pub enum CpuState since 1 {
         /// It runs the new image.
         HandsOver = 1,
@@ -53,7 +53,7 @@ numbered! {
         Lost = 3,
     }
 
-    /// What kept memory is for.
+    /// Purpose of kept memory.
     pub enum Purpose since 1 {
         /// The new image's slot: for as long as it runs.
         Image = 1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a record must have a section.
+//! Presence of a section in a record.
 
-/// Whether a section must be there, and whether a reader must know it.
+/// Presence of a section: required or not, and whether a reader must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It is always there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record states of guests: checked against each other and against the memory that the machine has.
+//! Checks of a record's guests: against each other, and against the machine's memory.
 
 use units::{PhysAddr, PhysRange};
 
@@ -26,7 +26,7 @@ impl<'a> Record<'a> {
         self.blocks.iter().find(|block| numbers(block) == (kind as u32, guest, vcpu))
     }
 
-    /// What must hold of guests, their memory and the blocks.
+    /// Checks the guests, their memory and the blocks.
     pub(super) fn check_guests(&self) -> Result<(), RecordError> {
         (0..).zip(self.guests.iter()).try_for_each(|(number, guest)| self.check_guest(number, &guest))?;
         self.check_memory()?;

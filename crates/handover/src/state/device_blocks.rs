@@ -11,7 +11,7 @@ plain! {
     pub struct DeviceBlock since 4 {
         /// A [`DeviceKind`]'s number.
         pub kind: U32 as "number",
-        /// Which of the guest's devices of this kind; a PCI function's slot.
+        /// Number among the guest's devices of this kind; a PCI function's slot.
         pub instance: U32 as "number",
         /// The version of this kind's format: see [`crate::schema::DEVICES`].
         pub version: U32 as "number",
@@ -65,7 +65,7 @@ plain! {
 }
 
 numbered! {
-    /// What a [`DeviceBlock`] is the state of. Numbers are never used again.
+    /// The device of a [`DeviceBlock`]. Numbers are never reused.
     pub enum DeviceKind since 4 {
         /// COM1.
         Com1 = 1,

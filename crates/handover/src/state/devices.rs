@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the vCPUs of a guest share: its devices, and what it was shown when it booted.
+//! State that the vCPUs of a guest share: its devices, and the machine as the guest saw it when it booted.
 
 use zerocopy::little_endian::{I64, U16, U32, U64};
 
@@ -15,7 +15,7 @@ pub const IOAPIC_PINS: usize = 24;
 pub const CONFIG_BYTES: usize = 256;
 
 plain! {
-    /// What a guest was shown when it booted and must be shown for as long as it runs.
+    /// The machine as a guest saw it when it booted, and must see it for as long as it runs.
     pub struct Policy since 2 {
         /// Wall clock at the guest's time 0, since 1970.
         pub boot_unix_ns: U64 as "ns",
@@ -37,7 +37,7 @@ plain! {
         pub later_zero: U32 as "zero" since 4,
     }
 
-    /// What CPUID answers for a leaf and subleaf; all others answer zero.
+    /// CPUID's answer to a leaf and subleaf; all others answer zero.
     pub struct CpuidLeaf since 2 {
         /// The leaf.
         pub leaf: U32 as "number",
@@ -75,7 +75,7 @@ plain! {
     pub struct Serial since 2 {
         /// Bytes received that the guest has not read, oldest first.
         pub received: [u8; FIFO_BYTES] as "bytes",
-        /// How many of these there are.
+        /// Number of these.
         pub received_count: u8 as "count",
         /// Interrupt enable register.
         pub interrupt_enable: u8 as "register",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of the host is known last of all, and consoles.
+//! State of the host that is known last of all, and consoles.
 
 use zerocopy::little_endian::U32;
 
@@ -16,9 +16,9 @@ plain! {
         pub input_bytes: U32 as "bytes",
     }
 
-    /// What changes until the last moment, so that the record itself can be finished before guests stop.
+    /// State that changes until the last moment, so that the record itself can be finished before guests stop.
     pub struct Late since 2 {
-        /// When the old image got how far; takes the place of the record's.
+        /// Times of the old image's steps; they replace the record's.
         pub stamps: Stamps as "piece",
         /// The control channel's conversation; takes the place of the record's.
         pub control: Control as "piece",
@@ -26,7 +26,7 @@ plain! {
 }
 
 impl Console {
-    /// The bytes of both ways, out of a block's tail; `None` if there are not as many as it reports.
+    /// The bytes of both ways, out of a block's tail; `None` if their number is not the stated one.
     pub fn split<'a>(&self, tail: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let (output, input) = tail.split_at_checked(self.output_bytes.get() as usize)?;
         (input.len() == self.input_bytes.get() as usize).then_some((output, input))

@@ -69,7 +69,7 @@ plain! {
         pub gdtr: SegmentRegister as "register",
         /// Interrupt descriptor table.
         pub idtr: SegmentRegister as "register",
-        /// Where a software interrupt that waits for its delivery returns to.
+        /// Return address of a software interrupt that waits for its delivery.
         pub event_next_rip: U64 as "register",
         /// The event that waits for the next entry: its error code.
         pub event_code: U32 as "register",

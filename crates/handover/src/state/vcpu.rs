@@ -20,7 +20,7 @@ plain! {
         pub registers: Registers as "piece",
         /// Its local APIC.
         pub lapic: Lapic as "piece",
-        /// What others have sent to it and it has not checked.
+        /// Messages from others that it has not read.
         pub mail: Mail as "piece",
         /// Interrupts on their way, beside its local APIC.
         pub events: Events as "piece",
@@ -32,13 +32,13 @@ plain! {
         pub extended: Extended as "piece",
         /// Its share of the CPU.
         pub turn: Turn as "piece",
-        /// How often it left the guest, by reason; unused ones are zero.
+        /// Its exits, by reason; unused ones are zero.
         pub counters: [U64; COUNTERS] as "count",
-        /// What its monitor has found.
+        /// Findings of its monitor.
         pub watch: Watch as "piece" since 3,
         /// Its performance counters; zero where it has none.
         pub pmu: Pmu as "piece" since 3,
-        /// What speculation it has held back; zero where it was informed of no such register.
+        /// Its speculation control; zero where it was not shown such a register.
         pub speculation: Speculation as "piece" since 4,
         /// Second NMIs, of those that are reported elsewhere.
         pub more_nmis: MoreNmis as "piece" since 4,
@@ -59,7 +59,7 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// What a guest's monitor has found of a vCPU, and does about it.
+    /// Findings of a guest's monitor about a vCPU, and the monitor's measures.
     pub struct Watch since 3 {
         /// It rests until then, with [`watch_flag::RESTS`]; else 0.
         pub rests_until: U64 as "ticks",
@@ -73,7 +73,7 @@ plain! {
     pub struct Pmu since 3 {
         /// Event selects.
         pub selects: [U64; COUNTER_SELECTS] as "register",
-        /// What has been counted: general counters, behind the eighth those of fixed purpose.
+        /// Values of the counters: the general ones, and from the ninth on the fixed-function ones.
         pub values: [U64; COUNTER_VALUES] as "count",
         /// Intel's fixed counter control.
         pub fixed_control: U64 as "register",
@@ -99,7 +99,7 @@ plain! {
         pub in_service: [U64; 4] as "vectors",
         /// Vectors whose last interrupt was level-triggered.
         pub trigger_mode: [U64; 4] as "vectors",
-        /// When the timer is due; 0: stopped.
+        /// Time at which the timer is due; 0: stopped.
         pub timer_deadline: U64 as "guest ticks",
         /// Interrupt command register.
         pub interrupt_command: U64 as "register",
@@ -141,11 +141,11 @@ plain! {
 
     /// Interrupts on their way.
     pub struct Events since 2 {
-        /// Where the guest checks whether it must write EOI: the MSR's value.
+        /// Address at which the guest checks whether it must write EOI: the MSR's value.
         pub eoi_area: U64 as "register",
-        /// Where the IRET is that is being executed, with [`NmiGate::Returning`]; else 0.
+        /// Address of the IRET that is being executed, with [`NmiGate::Returning`]; else 0.
         pub nmi_return_rip: U64 as "register",
-        /// When to check whether an NMI can come, with [`event_state::LOOKS`]; else 0.
+        /// Time of the next check for a pending NMI, with [`event_state::LOOKS`]; else 0.
         pub look_at: U64 as "ticks",
         /// A [`NmiGate`]'s number.
         pub nmi_gate: U32 as "number",
@@ -163,7 +163,7 @@ plain! {
         pub tsc_at_start: U64 as "ticks",
         /// Added to the host's time stamp counter.
         pub tsc_offset: U64 as "ticks",
-        /// What the host's alarm was last set to, with [`event_state::HAS_ALARM`]; else 0.
+        /// Last setting of the host's alarm, with [`event_state::HAS_ALARM`]; else 0.
         pub alarm: U64 as "ticks",
         /// Paravirtual clock: the MSR's value.
         pub clock_area: U64 as "register",
@@ -215,7 +215,7 @@ plain! {
     pub struct Turn since 2 {
         /// For how long others had its CPUs while it wanted to run.
         pub stolen_ticks: U64 as "ticks",
-        /// When it left its CPU; it has waited since if it wants to run.
+        /// Time at which it left its CPU; it has waited since if it wants to run.
         pub left_at: U64 as "ticks",
         /// 1 if it wants to run.
         pub wants_to_run: U32 as "flag",
@@ -225,7 +225,7 @@ plain! {
 }
 
 numbered! {
-    /// What a vCPU does.
+    /// Activity of a vCPU.
     pub enum Activity since 2 {
         /// It executes instructions.
         Running = 1,
@@ -237,17 +237,17 @@ numbered! {
         WaitingForStartup = 4,
     }
 
-    /// Whether an NMI may come.
+    /// Readiness for an NMI.
     pub enum NmiGate since 2 {
         /// It may.
         Open = 1,
         /// The handler of the one before it runs.
         Handler = 2,
-        /// That handler's IRET is being executed.
+        /// The handler's IRET is being executed.
         Returning = 3,
     }
 
-    /// How the block's tail holds the extended registers.
+    /// Format of the extended registers in the block's tail.
     pub enum AreaFormat since 2 {
         /// FXSAVE's 512 bytes.
         Fxsave = 1,

@@ -189,7 +189,7 @@ fn segments_where_they_cannot_be_are_refused() {
     assert_eq!(refused(|elf| elf.programs[1].4 = unaligned), bad(unaligned, "does not begin at a page"));
     assert_eq!(
         refused(|elf| elf.programs[1].3 += 0x1000),
-        bad(LINKED_AT + 0x1000, "is linked elsewhere than images are")
+        bad(LINKED_AT + 0x1000, "is linked at another address than images are")
     );
     assert_eq!(
         refused(|elf| elf.programs[1].6 = 0x80),

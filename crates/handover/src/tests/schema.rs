@@ -17,8 +17,8 @@ use crate::write::CHECKSUM;
 /// Length and CRC-32 of the sample's record in each version.
 const GOLDEN: &[(u32, usize, u32)] = &[(3, 1672, 102_443_982), (4, 1744, 778_763_619)];
 
-/// When this fails, the format has changed. Is the version that you changed out already? Then raise `VERSION`, give
-/// what is new `since` that version, and add its file and its bytes. Files of older versions never change.
+/// A failure means that the format has changed. If the version that you changed has been released, raise `VERSION`,
+/// give what is new `since` that version, and add its file and its bytes. Files of older versions never change.
 #[test]
 fn each_version_is_as_its_file_describes_it() {
     for version in versions() {
@@ -32,8 +32,8 @@ fn each_version_is_as_its_file_describes_it() {
     }
 }
 
-/// When this fails, the state of a device has changed, or there is a new one. What is on file never changes: a state
-/// that changes has a new version, and its reader accepts the older ones.
+/// A failure means that the state of a device has changed, or that there is a new one. Formats on file never change: a
+/// state that changes has a new version, and its reader accepts the older ones.
 #[test]
 fn the_states_of_devices_are_as_their_file_describes_them() {
     let path = format!("{}/schema/devices.txt", env!("CARGO_MANIFEST_DIR"));
@@ -71,7 +71,7 @@ fn the_previous_version_is_read_and_what_it_lacks_is_zero() {
     assert!(record.blocks.iter().eq(sample.blocks.iter().copied()));
 }
 
-/// What an older image would go on with, when it is gone back to.
+/// The state with which an older image would go on after a way back.
 #[test]
 fn a_record_goes_from_new_to_old_and_back() {
     let sample = Sample::new();

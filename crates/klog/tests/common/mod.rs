@@ -69,7 +69,7 @@ pub fn records(ring: &impl Memory, reach: Reach) -> Vec<Owned> {
     }
 }
 
-/// Returns what a copied record states.
+/// Returns the text of a copied record.
 pub fn text_of(copied: &Copied) -> String {
     copied.record(0, CLOCK).text.to_owned()
 }

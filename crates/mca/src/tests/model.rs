@@ -35,7 +35,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Intel's: the status states what is to be done.
+    /// Intel's: the status says what is to be done.
     pub fn with_flags(banks: u32) -> Self {
         Self::new(banks, 1 << 24 | 1 << 8, 0)
     }

@@ -76,7 +76,7 @@ proptest! {
         prop_assert!(taken + left <= 12);
     }
 
-    /// What is named is whole pages of addresses that exist.
+    /// Memory in a judgement is whole pages of addresses that exist.
     #[test]
     fn named_memory_is_whole_pages(mut model in model()) {
         let unit = model.unit();

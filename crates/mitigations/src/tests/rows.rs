@@ -169,7 +169,7 @@ fn guests_are_told_of_lfence_and_verw_only_where_they_work() {
     assert_eq!(told(&ROME.without(Feature::DeCfg)), 0);
     assert_eq!(told(&MILAN), 1 << 5 | 1 << 2);
     assert_eq!(told(&Cpu { is_virtual: true, ..MILAN }), 1 << 2);
-    // The leaf that states this is there, even where the CPU has none.
+    // The leaf that says so is there, even where the CPU has none.
     assert_eq!(assess(&ROME, Mode::Auto).leaf(0x8000_0000, [0x8000_001f, 1, 2, 3]), [0x8000_0021, 1, 2, 3]);
     let mute = Cpu { has_de_cfg: false, ..ROME };
     assert_eq!(assess(&mute, Mode::Auto).leaf(0x8000_0000, [0x8000_001f, 1, 2, 3]), [0x8000_001f, 1, 2, 3]);

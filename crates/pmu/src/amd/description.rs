@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What counters there are, and how they are reached.
+//! The counters of a CPU, and the registers by which they are reached.
 
 use super::number::{COUNTER, LEGACY_COUNTER, LEGACY_SELECT, SELECT};
 use super::unusable::Unusable;
@@ -21,16 +21,16 @@ pub const LEGACY_COUNTERS: u8 = 4;
 /// Counters with it.
 pub const EXTENDED_COUNTERS: u8 = 6;
 
-/// What CPUID reports: leaf 0x8000_0001 ECX bit 23, leaf 0x8000_0022.
+/// Features by CPUID: leaf 0x8000_0001 ECX bit 23, leaf 0x8000_0022.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The counters have the extension's registers.
     pub is_extended: bool,
     /// There are global registers.
     pub has_global: bool,
-    /// How many counters there are.
+    /// Number of counters.
     pub counters: u8,
-    /// Whether [`REFERENCE_CYCLES`] are counted.
+    /// True if [`REFERENCE_CYCLES`] are counted.
     pub counts_reference: bool,
 }
 
@@ -81,7 +81,7 @@ impl Description {
         }
     }
 
-    /// The register that states what a counter counts.
+    /// The register that says what a counter counts.
     pub(super) const fn select(&self, counter: Counter) -> u32 {
         let number = counter.index() as u32;
         if self.is_extended { SELECT + 2 * number } else { LEGACY_SELECT + number }

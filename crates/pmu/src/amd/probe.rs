@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a CPU's counters do what CPUID promises: emulators and hypervisors below promise what they do not
-//! have.
+//! Test of a CPU's counters against CPUID: emulators and hypervisors below promise counters that they do not have.
 
 use super::description::{CYCLES, Description, GUEST_ONLY, HOST_ONLY};
 use super::number::GLOBAL_CONTROL;
@@ -12,7 +11,7 @@ use crate::{Counter, Event, Msrs};
 /// no guest's time from the host's; `wait` takes some microseconds.
 ///
 /// # Errors
-/// [`Unusable`] states what is wrong with it.
+/// [`Unusable`] says what is wrong with it.
 pub fn probe(msrs: &mut impl Msrs, description: &Description, wait: impl FnMut()) -> Result<(), Unusable> {
     let first = Counter::general(0);
     let (select, value) = (description.select(first), description.value(first));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why counters are not used.
+//! Reasons why counters are not used.
 
 use core::fmt;
 
-/// Why counters are not used.
+/// The reason why counters are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// It is nobody's CPU of whom this is known.
@@ -22,7 +22,7 @@ impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OtherMaker => "it is not AMD's",
-            Self::NoCounters => "CPUID says that it has no counters",
+            Self::NoCounters => "CPUID reports no counters",
             Self::Forgetful => "its counters' registers do not keep what is written",
             Self::Still => "its counters stand still",
             Self::Mixed => "its counters count the host's time as a guest's",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which event is on which counter, and which of them count.
+//! Assignment of events to counters, and the events that count.
 
 use super::{Bank, HostEvent, Policy, SLOTS, slots};
 use crate::schedule::{Rotation, assign};

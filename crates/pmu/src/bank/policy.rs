@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the events of one user are kept, and what that took.
+//! Policy for the events of one user, and counts of the work that it takes.
 
-/// What a change costs.
+/// Treatment of the bank's events at a change of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Policy {
     /// An event for each change.
@@ -27,7 +27,7 @@ impl core::str::FromStr for Policy {
     }
 }
 
-/// How often what was done, for benches.
+/// Work done so far, for benches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Work {
     /// Events that were given to a counter.

@@ -67,7 +67,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// What the counters state is kept, and they are left.
+    /// Keeps the values of the counters, and leaves the counters.
     pub(super) fn save(&mut self) {
         self.stop_all();
         for slot in slots(self.present) {
@@ -79,7 +79,7 @@ impl<B: Backend> Bank<B> {
         self.is_in = false;
     }
 
-    /// Where there are more events than counters: others have them from now on.
+    /// Where there are more events than counters: gives the counters to others from now on.
     pub fn rotate(&mut self) {
         let is_short = self.events.iter().flatten().any(|held| held.counter.is_none());
         if self.is_in && is_short {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which registers an AMD guest has.
+//! Registers of an AMD guest.
 
 use super::numbering::{AMD_GENERAL, Register};
 use crate::amd::LEGACY_COUNTERS;

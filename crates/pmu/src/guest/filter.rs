@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which events a guest may count.
+//! Events that a guest may count.
 
 /// A list of events, by event select and unit mask, that may be counted; or all. What may not be counted stands still,
 /// as an event that the CPU does not know.

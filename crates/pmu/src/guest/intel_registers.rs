@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which registers and counters an Intel guest has, and what it sets by them.
+//! Registers and counters of an Intel guest, and their effects.
 
 use super::numbering::{INTEL_FIXED, INTEL_GENERAL, Register};
 use crate::event::Shape;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many counters a guest has, and which slot, bit and register is which.
+//! Numbering of a guest's counters: their number, and each one's slot, bit and registers.
 
 use crate::vendor::Vendor;
 use crate::{Counter, SLOTS, Width};

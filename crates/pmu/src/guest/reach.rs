@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a guest's counters is reached beside its registers: by [`crate::not_yet_wired`] alone.
+//! Access to a guest's counters beside its registers: by [`crate::not_yet_wired`] alone.
 
 use super::VirtualPmu;
 use super::numbering::slot_of;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which registers are a guest's counters', whichever vendor's they are: others answer for the rest.
+//! The registers of a guest's counters, whichever vendor's they are: others answer for the rest.
 
 use super::numbering::{AMD_GENERAL, INTEL_FIXED, INTEL_GENERAL};
 use crate::amd::LEGACY_COUNTERS;
@@ -9,8 +9,8 @@ use crate::intel::number as intel;
 /// DEBUGCTL: what an overflow does is all that there is of it.
 const DEBUG_CONTROL: u32 = 0x1d9;
 
-/// Whether the register with this number belongs to the performance counters, of Intel or of AMD. Whether a guest has
-/// it depends on the vendor whose counters it has: [`super::VirtualPmu::read`] refuses the others.
+/// Returns true if the register with this number belongs to the performance counters of Intel or of AMD. A guest has it
+/// only if it has that vendor's counters: [`super::VirtualPmu::read`] refuses the others.
 #[inline]
 pub const fn is_register(number: u32) -> bool {
     const LAST_COUNTER: u32 = intel::COUNTER + INTEL_GENERAL as u32 - 1;

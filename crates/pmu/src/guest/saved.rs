@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is saved of a guest's counters.
+//! Saved state of a guest's counters.
 
 use super::numbering::INTEL_GENERAL;
 use crate::SLOTS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's registers ask of the bank of events behind them.
+//! Translation of a guest's registers to settings of the bank of events behind them.
 
 use super::numbering::{INTEL_GENERAL, global_bit, slots_of_global};
 use super::{Vendor, VirtualPmu, intel_registers};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is shown of a guest's counters.
+//! A guest's counters as an observer sees them.
 
 use crate::Counter;
 use crate::event::{Modes, What};
@@ -7,21 +7,21 @@ use crate::event::{Modes, What};
 /// A counter that the guest has given an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Which: as the guest's global registers number them.
+    /// Number of the counter in the guest's global registers.
     pub counter: Counter,
-    /// What it is to count.
+    /// Its event.
     pub what: What,
     /// In which modes.
     pub modes: Modes,
-    /// Whether it counts.
+    /// Its state.
     pub counts: Counts,
-    /// What the guest reads there.
+    /// Value that the guest reads.
     pub value: u64,
-    /// How often it has overflowed, since this image runs the guest.
+    /// Number of its overflows, since this image runs the guest.
     pub overflows: u64,
 }
 
-/// Whether a counter counts.
+/// State of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// The guest has stopped it.

@@ -14,7 +14,7 @@ use crate::{Backend, Counter, CounterSet, Event, Msrs, SLOTS, Width};
 const FIXED_FIELD_BITS: u32 = 4;
 const FIXED_INTERRUPT: u64 = 1 << 3;
 
-/// What CPUID leaf 0xA states.
+/// Content of CPUID leaf 0xA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The version; from 2 on there are the global registers.
@@ -56,7 +56,7 @@ pub struct Intel<M> {
     runs: bool,
 }
 
-/// What PEBS asks of its counters.
+/// Settings of PEBS for its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Precise {
     /// Slots whose event has to be on this counter: records go by its number. It interrupts by its buffer only.
@@ -72,7 +72,7 @@ impl<M: Msrs> Intel<M> {
         Self { msrs, description, precise, counting: CounterSet::EMPTY, runs: true }
     }
 
-    /// What PEBS asks, before the events are put on counters.
+    /// Sets PEBS's settings, before the events are put on counters.
     pub fn set_precise(&mut self, precise: &Precise) {
         self.precise = *precise;
     }

@@ -24,10 +24,10 @@ use number::*;
 pub const ENTRIES: usize = 32;
 
 const ENABLE: u64 = 1;
-/// What an entry's information can have: cycles, and from the branch's kind on all.
+/// Bits that an entry's information can have: cycles, and from the branch's kind on all.
 const INFO_WRITABLE: u64 = 0xff00_0000_0000_ffff;
 
-/// What CPUID leaf 0x1C states.
+/// Content of CPUID leaf 0x1C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// A bit for each number of entries that can be chosen: 8, 16, … 64.

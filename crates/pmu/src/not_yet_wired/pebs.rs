@@ -36,7 +36,7 @@ pub const fn fixed_adaptive(number: u8) -> u64 {
     1 << (32 + 4 * number as u32)
 }
 
-/// What a CPU has of it.
+/// PEBS as a CPU has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Counters that can write records.
@@ -47,7 +47,7 @@ pub struct Description {
     pub has_branches: bool,
 }
 
-/// Where it is reported whether a guest can be given PEBS.
+/// Registers that report whether a guest can be given PEBS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enumeration {
     /// CPUID leaf 1.

@@ -13,7 +13,7 @@ use crate::{Counter, Msrs, Width};
 
 /// The shares' register.
 pub const METRICS: u32 = 0x329;
-/// Which counter of fixed purpose counts slots.
+/// The fixed-function counter that counts slots.
 pub const SLOTS_COUNTER: Counter = Counter::fixed(3);
 /// Its register.
 pub const SLOTS: u32 = FIXED_COUNTER + 3;

@@ -29,7 +29,7 @@ proptest! {
         prop_assert_eq!(select::event(bits, what), event);
     }
 
-    /// Whatever is done, a counter states what was written plus the time for which it counted since.
+    /// Whatever is done, a counter reads as the value written plus the time for which it counted since.
     #[test]
     fn time_is_counted_exactly(steps in proptest::collection::vec((0u8..5, 0u8..COUNTERS as u8, any::<u64>()), 1..200)) {
         let mut soft = Soft::new(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's registers answer.
+//! Values of a guest's registers.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a change and a switch cost under either policy; that they count the same.
+//! Cost of a change and a switch under either policy; that both count the same.
 
 use std::vec::Vec;
 

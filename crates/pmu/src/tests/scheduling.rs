@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which event gets which counter.
+//! Assignment of events to counters.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is shown of a guest's counters to an observer outside the guest.
+//! A guest's counters as an observer outside the guest sees them.
 
 use std::vec::Vec;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who runs next: the part of the queue that every switch goes through.
+//! Choice of the next entity: the part of the queue that every switch goes through.
 
 use super::slots::slots_of;
 use super::{Choice, RunQueue};
@@ -101,8 +101,8 @@ impl<const N: usize> RunQueue<N> {
         self.preempt = false;
     }
 
-    /// Who of these has least virtual time; among equals, the one in the lowest slot: it is behind as soon as it has
-    /// run.
+    /// Returns the entity of these with the least virtual time; among equals, the one in the lowest slot: it is behind
+    /// as soon as it has run.
     #[inline]
     fn least(&self, slots: u64) -> Option<usize> {
         let mut slots = slots_of(slots);

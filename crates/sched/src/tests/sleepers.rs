@@ -108,7 +108,7 @@ proptest! {
     }
 }
 
-/// What happens between two stretches of time: a sleeper wakes or goes to sleep, or the running one yields.
+/// Event between two stretches of time: a sleeper wakes or goes to sleep, or the running one yields.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     Wake(usize),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a throttled entity gets.
+//! The share of a throttled entity.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which images are too old.
+//! Images that are too old.
 
 use std::string::ToString as _;
 

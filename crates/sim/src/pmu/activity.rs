@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU does, as far as its counters see it.
+//! Activity of a CPU as its counters see it.
 
 use super::lbr::Branch;
 
-/// What a CPU does in one go.
+/// Activity of a CPU in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Run {
     /// Cycles.
@@ -20,10 +20,10 @@ pub struct Run {
     pub is_guest: bool,
 }
 
-/// What a CPU does in one go, and where.
+/// Activity of a CPU in one go, and its place.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity<'a> {
-    /// What counters see.
+    /// The part that counters see.
     pub run: Run,
     /// The instruction's address.
     pub address: u64,

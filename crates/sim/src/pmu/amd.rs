@@ -14,7 +14,7 @@ const HOST_ONLY: u64 = 1 << 41;
 /// Bits that mean something: event, unit, modes, edge, interrupt, enable, inversion, threshold, event, whose time.
 const SELECT_BITS: u64 = 0x30f_ffd7_ffff;
 
-/// Which registers there are.
+/// Generation of the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// Four counters under their older names.

@@ -10,7 +10,7 @@ use super::register::{Register, VENDOR_EVENT, counts_in_mode, number};
 const GENERAL: usize = 4;
 /// Of fixed purpose.
 const FIXED: usize = 3;
-/// Where they begin in the global registers.
+/// Number of the first one in the global registers.
 const FIRST_FIXED: usize = 32;
 /// All counters, as the global registers have them.
 pub(super) const COUNTERS: [usize; GENERAL + FIXED] = [0, 1, 2, 3, 32, 33, 34];

@@ -28,7 +28,7 @@ pub(super) struct PebsUnit {
     pub interrupts: u64,
 }
 
-/// What one counter's records are of.
+/// Content of one counter's records.
 pub(super) struct Source<'a> {
     pub bit: usize,
     pub is_adaptive: bool,

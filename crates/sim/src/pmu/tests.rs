@@ -39,13 +39,13 @@ impl<T: Msrs> Msrs for Shared<T> {
     }
 }
 
-/// What the tests need of either model.
+/// The models' interface for the tests.
 trait Model: Msrs + Sized {
     type Driver: Backend;
     fn driver(shared: Shared<Self>, side: Side) -> Self::Driver;
     fn run(&mut self, run: &Run);
     fn is_clear(&self) -> bool;
-    /// Whether the driver keeps its host's counts and its guests' apart by itself.
+    /// True if the driver keeps its host's counts and its guests' apart by itself.
     const KNOWS_SIDES: bool;
 }
 
@@ -94,7 +94,7 @@ const EVENTS: [What; 4] = [
     What::Vendor { select: VENDOR_EVENT.0, unit: VENDOR_EVENT.1 },
 ];
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Debug)]
 enum Step {
     Count {
@@ -159,7 +159,7 @@ impl<B: Backend> User<B> {
         self.values[slot] = value & MASK;
     }
 
-    /// What the slots that are on counters must have seen.
+    /// Adds a run to the expected values of the slots that are on counters.
     fn observe(&mut self, run: &Run, knows_sides: bool) {
         if knows_sides && run.is_guest != self.is_guest {
             return;

@@ -8,9 +8,9 @@ use uart::{Hardware, Identification, Interrupts, LineControl, LineStatus, ModemC
 use super::setup::Setup;
 use crate::random::Random;
 
-/// What the receiver's FIFO holds.
+/// Size of the receiver's FIFO in bytes.
 const RECEIVER_BYTES: usize = 64;
-/// What a pause of a waiting CPU takes.
+/// Duration of a waiting CPU's pause in ns.
 const PAUSE_NS: u64 = 50;
 
 /// A UART and its clock.
@@ -25,11 +25,11 @@ pub struct Line {
     /// The byte on the wire, and when it will have left.
     shifting: Option<(u8, u64)>,
     looped: VecDeque<u8>,
-    /// When the CPU will see the interrupt that is pending.
+    /// Time at which the CPU will see the interrupt that is pending.
     interrupt_at_ns: Option<u64>,
-    /// What came out at the other end.
+    /// Bytes that arrived at the other end.
     pub received: Vec<u8>,
-    /// When the last of it did.
+    /// Time of the last one's arrival.
     pub last_at_ns: u64,
     /// Bytes that found no room.
     pub lost: u64,

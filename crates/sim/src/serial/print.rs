@@ -14,7 +14,7 @@ const LATE_NS: u64 = 50_000;
 /// A dead UART is waited for so long.
 const GIVE_UP_NS: u64 = 5_000_000_000;
 
-/// Who prints, and when.
+/// Way to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The CPU's loop, a fill at a time, when the UART interrupts for more.
@@ -23,16 +23,16 @@ pub enum Way {
     Polling,
 }
 
-/// What printing took.
+/// Cost of printing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What came out at the other end.
+    /// Bytes that arrived at the other end.
     pub received: Vec<u8>,
     /// Bytes that found no room in the UART.
     pub lost: u64,
     /// Bytes that were given up because the UART was dropped.
     pub refused: u64,
-    /// How often it was dropped.
+    /// Number of times that it was dropped.
     pub drops: u64,
     /// From the first byte offered to the last received.
     pub elapsed_ns: u64,
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub longest_off_ns: u64,
     /// Ticks served late.
     pub late_ticks: u64,
-    /// What the wire takes in a second.
+    /// Rate of the wire in bytes per second.
     bytes_per_second: f64,
 }
 
@@ -194,7 +194,7 @@ impl Cpu {
         }
     }
 
-    /// What is in the UART leaves.
+    /// Waits until the UART is empty.
     fn let_it_leave(&mut self) {
         let line = self.uart.hardware();
         while let Some(at_ns) = line.next_change() {

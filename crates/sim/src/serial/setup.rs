@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a modelled UART is.
+//! Properties of a modelled UART.
 
 use core::ops::RangeInclusive;
 
@@ -8,23 +8,23 @@ use uart::Rate;
 /// A UART and its way to the CPU. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What its transmitter holds; 1 is a holding register.
+    /// Size of its transmitter's FIFO; 1 is a holding register.
     pub depth: usize,
-    /// What its identification claims: a FIFO of 16, of 64, or none.
+    /// Size that its identification claims: a FIFO of 16, of 64, or none.
     pub claims: usize,
     /// Its line's speed.
     pub rate: Rate,
-    /// What a port access takes.
+    /// Duration of a port access in ns.
     pub access_ns: u64,
-    /// What a read of the line status takes.
+    /// Duration of a read of the line status in ns.
     pub status_ns: RangeInclusive<u64>,
     /// From the cause of an interrupt to its handler.
     pub latency_ns: RangeInclusive<u64>,
-    /// What entering and leaving the handler costs the CPU.
+    /// Cost in ns of entering and leaving the handler.
     pub handler_ns: u64,
     /// It takes no byte off its wire from this moment on.
     pub dies_at_ns: Option<u64>,
-    /// What its random numbers begin with.
+    /// Seed of its random numbers.
     pub seed: u64,
 }
 

@@ -6,7 +6,7 @@ use bringup::{Clock, Crew, Follower, Next, Refused, State, Station, Wake};
 
 use super::setup::Fate;
 
-/// What the CPU is at.
+/// Activity of the CPU.
 #[derive(Debug)]
 pub(super) enum Activity<'a> {
     /// Not reset yet, or waiting for its start-up interrupt.
@@ -25,7 +25,7 @@ pub(super) enum Activity<'a> {
     Halted,
 }
 
-/// What has to happen because of an event.
+/// Consequence of an event.
 pub(super) enum Due {
     /// Nothing, ever.
     Never,
@@ -48,12 +48,12 @@ pub(super) struct Cpu<'a> {
     pub adjust: Option<u64>,
     pub startups_to_lose: u32,
     pub resets_while_running: u32,
-    /// When its next event is due, and whether it sleeps until then.
+    /// Time of its next event, and whether it sleeps until then.
     pub next: Option<(u64, bool)>,
 }
 
-/// What one event lets a CPU use. An event happens at one moment, so that causes come before effects; what it
-/// took is added to the time of the next.
+/// Resources of a CPU at one event. An event happens at one moment, so that causes come before effects; its duration is
+/// added to the time of the next.
 pub(super) struct Moment<'p> {
     pub time: u64,
     pub spent: u64,

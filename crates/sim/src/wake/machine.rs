@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waking costs, and where each number comes from.
+//! Costs of waking, with the source of each number.
 //!
 //! "Published" are the timings that David Woodhouse posted to the Linux kernel mailing list on 19 January 2021 ("use
 //! x86 cpu park to speedup smp_init in kexec situation"): the four waits of each CPU, one line each, on a virtual
@@ -12,7 +12,7 @@ use core::ops::RangeInclusive;
 /// A kind of machine. Durations in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Clock. Published only as "Haswell" and "Skylake"; 3 GHz is assumed, and used for limits alone.
     pub ticks_per_us: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is to be modelled, and what came of it.
+//! Setup of a model, and its outcome.
 
 use bringup::startup::{Limits, Reach};
 use bringup::state::Phase;
@@ -8,7 +8,7 @@ use bringup::{ClockSync, Plan, Policy, State, Summary, Waits};
 
 use super::machine::Machine;
 
-/// How a CPU behaves.
+/// Behaviour of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// It does all it should.
@@ -29,17 +29,17 @@ pub enum Fate {
 pub struct Setup {
     /// CPUs, the boot CPU included.
     pub cpus: u32,
-    /// How they are brought up.
+    /// Way in which they are brought up.
     pub policy: Policy,
-    /// Whether one interrupt wakes all.
+    /// The CPUs that one interrupt wakes.
     pub reach: Reach,
-    /// What is done about their clocks.
+    /// Way in which their clocks are synchronised.
     pub tsc: Mode,
-    /// Whether the counters run at one rate, and show in `IA32_TSC_ADJUST` what was written to them.
+    /// True if the counters run at one rate, and show in `IA32_TSC_ADJUST` what was written to them.
     pub has_tsc_adjust: bool,
     /// Their counters are up to this far from the boot CPU's.
     pub largest_skew: u64,
-    /// Whether they are known to run on fewer real ones.
+    /// True if they are known to run on fewer real ones.
     pub shares_cpus: bool,
     /// CPUs (by number) that are not healthy.
     pub fates: Vec<(u32, Fate)>,
@@ -73,27 +73,27 @@ impl Setup {
     }
 }
 
-/// What a modelled CPU came to.
+/// Outcome of a modelled CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Fared {
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// It takes work, whatever its state states.
+    /// It takes work, whatever its state.
     pub takes_work: bool,
-    /// What was found out about its clock.
+    /// Result of its clock's synchronisation.
     pub sync: ClockSync,
     /// By how much its counter is really ahead of the boot CPU's, in the end.
     pub skew: i64,
     /// Times that INIT hit it while it ran.
     pub resets_while_running: u32,
-    /// What the boot CPU waited for on its account.
+    /// Waits of the boot CPU for it.
     pub waits: Waits,
 }
 
-/// How a modelled bring-up went.
+/// Outcome of a modelled bring-up.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What bring-up itself states.
+    /// Bring-up's own summary.
     pub summary: Summary,
     /// Ticks that the boot CPU waited for the last first sign of life.
     pub last_first_sign: u64,

@@ -25,17 +25,17 @@ pub(super) struct World<'a> {
     due: BinaryHeap<Reverse<(u64, u32)>>,
     now: u64,
     random: Random,
-    /// When each core's first thread is, or was, done preparing the core.
+    /// Time at which each core's first thread has, or had, prepared the core.
     core_done: Vec<Option<u64>>,
-    /// When each package can serve the next fetch of what all read.
+    /// Time at which each package can serve the next fetch of shared lines.
     package_free: Vec<u64>,
-    /// When the next arrival can be counted, group by group.
+    /// Time at which the next arrival can be counted, group by group.
     group_free: Vec<u64>,
     /// Lines written by others that the boot CPU has not read since.
     unread_lines: u64,
     /// Groups whose count has changed since: all of them are read every turn.
     unread_groups: Vec<bool>,
-    /// When somebody wakes the boot CPU.
+    /// Time at which the boot CPU is woken.
     boot_wake: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What others wrote since the boot CPU looked last is fetched as it is checked, some lines per look.
+    /// Fetches the lines that others wrote since the boot CPU's last poll as they are checked, some lines per poll.
     fn read_lines(&mut self, cells: u64) {
         let cells = self.unread_lines.min(cells);
         self.unread_lines -= cells;

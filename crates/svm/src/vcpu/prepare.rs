@@ -14,7 +14,7 @@ const CYCLES_BETWEEN_PAUSES: u16 = 128;
 const DR6_AFTER_RESET: u64 = 0xffff_0ff0;
 const DR7_AFTER_RESET: u64 = 0x400;
 
-/// Where the tables are that a control block points to: physical addresses.
+/// Physical addresses of the tables that a control block points to.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// I/O permission map.

@@ -59,8 +59,8 @@ fn save_event(vmcb: &Vmcb, into: &mut Registers) {
     (into.event_code, into.event_next_rip) = (event.error_code().into(), vmcb.control.next_rip.into());
 }
 
-/// What VMRUN would refuse (section 15.5.1, "Canonicalization and Consistency Checks"; section 15.20 for the event),
-/// and what no register of this structure can be.
+/// Refuses registers that VMRUN would refuse (section 15.5.1, "Canonicalization and Consistency Checks"; section 15.20
+/// for the event), and values that no register of this structure can have.
 pub fn check(from: &Registers) -> Result<(), StateError> {
     let [cr0, cr3, cr4, efer] = [from.cr0, from.cr3, from.cr4, from.efer].map(|register| register.get());
     let is_long = efer & efer::LME != 0 && cr0 & cr0::PG != 0;

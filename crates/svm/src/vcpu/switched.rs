@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The registers that VMRUN does not exchange, as the world switch finds them.
 
-/// What the world switch reads and writes.
+/// State that the world switch reads and writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Switched {
@@ -15,7 +15,7 @@ pub struct Switched {
     pub spec_ctrl: SpecCtrl,
 }
 
-/// What the world switch writes to SPEC_CTRL.
+/// The world switch's writes to SPEC_CTRL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SpecCtrl {
@@ -31,7 +31,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Switched, spec_ctrl) == 19 * 8);
 };
 
-/// Whose registers the world switch exchanges.
+/// Owner of the registers that the world switch exchanges.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Owner {

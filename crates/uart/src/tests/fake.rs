@@ -16,7 +16,7 @@ pub struct Fake {
     pub remembers_bus: bool,
     pub has_scratch: bool,
     pub has_loopback: bool,
-    /// What the FIFO takes, and what it claims to take.
+    /// Number of bytes that the FIFO takes, and that it claims to take.
     pub depth: usize,
     pub claims: Identification,
     /// Nanoseconds per byte on the wire; 0 is at once.
@@ -28,12 +28,12 @@ pub struct Fake {
     pub reads: u64,
     pub writes: u64,
     pub bursts: Vec<usize>,
-    /// What was written to the FIFO's switches.
+    /// Writes to the FIFO control register.
     pub fifo_writes: Vec<u8>,
     /// So many bytes come from outside while it is in loopback.
     pub hears_in_loopback: usize,
     pub status_reads: u64,
-    /// What came out of the wire's other end.
+    /// Bytes that arrived at the wire's other end.
     pub received: Vec<u8>,
     /// Bytes that found no room.
     pub lost: usize,

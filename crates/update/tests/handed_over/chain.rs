@@ -17,7 +17,7 @@ use crate::record::{Sample, mailbox};
 
 const VERSION: u32 = 1;
 
-/// What goes wrong with a CPU, or with all of them.
+/// Faults of one CPU, or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -31,7 +31,7 @@ enum Fault {
     StaysInMailbox,
 }
 
-/// Where a CPU is.
+/// The place of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Guest,

@@ -19,7 +19,7 @@ pub enum Fault {
     Verify(usize, u32),
 }
 
-/// What went wrong: where, in words.
+/// A problem: its place, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     Mismatch(Mismatch),
@@ -48,7 +48,7 @@ pub struct Image {
     pub digests: Vec<u64>,
     pub fault: Fault,
     pub slots: BTreeMap<u32, Slots<Vcpu, usize>>,
-    /// What was done, by guest.
+    /// The acts so far, each with its guest's number.
     pub acts: Vec<(&'static str, usize)>,
     pub plans: Vec<Plan>,
     vcpus: Vec<u32>,
@@ -79,7 +79,7 @@ impl Image {
         if self.fault == fault { Err(Problem::Fault(fault)) } else { Ok(()) }
     }
 
-    /// What is done with the slots of a CPU.
+    /// Runs `run` on the slots of a CPU.
     pub fn with_slots<T>(&mut self, cpu: u32, run: impl FnOnce(&mut Slots<Vcpu, usize>, &mut Self) -> T) -> T {
         let mut slots = self.slots.remove(&cpu).unwrap_or_default();
         let result = run(&mut slots, self);

@@ -5,7 +5,7 @@
 use handover::layout::Purpose;
 use update::release::{Act, Release};
 
-/// What would go wrong if memory were freed in an order.
+/// The harm of memory that is freed too early.
 #[derive(Debug, PartialEq, Eq)]
 enum Harm {
     CpuInFreeMemory,

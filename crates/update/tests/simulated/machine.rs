@@ -9,7 +9,7 @@ use update::trial::Stamp;
 /// Microseconds of a tick.
 pub const TICK_US: u64 = 500;
 
-/// What CPUs have sent each other, and the clock.
+/// The messages between CPUs, and the clock.
 #[derive(Debug, Default)]
 pub struct Wires {
     pub now: Cell<u64>,

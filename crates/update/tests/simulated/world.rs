@@ -35,7 +35,7 @@ pub enum Image {
     New,
 }
 
-/// Where a CPU is.
+/// The place of a CPU.
 #[derive(Debug)]
 enum Place {
     /// In a guest, or in the old image's loop.
@@ -53,9 +53,9 @@ enum Place {
 #[derive(Debug)]
 struct Cpu {
     place: Place,
-    /// Whose loop runs its guests.
+    /// The image in the loop of which guests run.
     runs: Option<Image>,
-    /// What the new image keeps of it.
+    /// The new image's state of the CPU.
     inbound: Inbound,
     /// Steps of the new image that it has passed.
     passed: Vec<Step>,
@@ -336,7 +336,7 @@ impl World {
         })
     }
 
-    /// What holds at any time.
+    /// Checks the invariants.
     fn check(&self) {
         let runs = |image| self.cpus.iter().any(|cpu| cpu.runs == Some(image));
         if runs(Image::New) {

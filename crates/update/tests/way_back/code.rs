@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Whose a register is.
+/// The owner of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Image {
     Old,
@@ -24,7 +24,7 @@ pub enum Step {
     Gs(Image),
 }
 
-/// How the handler of an NMI under the page's IDT finds the page.
+/// The way in which an NMI's handler under the page's IDT finds the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindsPage {
     ByStack,

@@ -11,10 +11,10 @@ use update::trial::{CHECK_SLOT, NMI_SLOT, PAGE_BYTES, TrialPage};
 
 use crate::code::{Code, FindsPage, Image, Step};
 
-/// Where the page is seen, in both images' tables.
+/// The page's address in both images' tables.
 const PAGE: u64 = 0xffff_e000_0004_0000;
 
-/// Why the host cannot go on.
+/// The reason why the host cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The gate's stack is not in the loaded TSS, or not in the loaded tables.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CPUID shows a guest, as a pure function of what the host has.
+//! CPUID as a guest sees it: a pure function of the host's features.
 //!
 //! A [`CpuidTable`] is made once per guest from the host's leaves ([`CpuidSource`]) and the policy tables in
 //! [`features`]: a bit is shown as the host has it, always, or never; a bit that no table names is never shown. An exit
@@ -39,7 +39,7 @@ use features::{Feature, shown};
 use source::{EXTENDED, Host};
 use topology::{CACHE_LEAVES, Topology};
 
-/// What the table depends on beside the host.
+/// Parameters of the table beside the host's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuidConfig {
     /// vCPUs, with APIC identifiers from 0.
@@ -50,7 +50,7 @@ pub struct CpuidConfig {
     pub apic_timer_khz: u32,
 }
 
-/// What changes while a vCPU runs.
+/// Inputs of CPUID that change while a vCPU runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CpuidView {
     /// The CPU's APIC identifier.
@@ -155,7 +155,8 @@ impl CpuidTable {
         self.extended_state.standard_bytes(self.extended_state.supported)
     }
 
-    /// Whether XSETBV may write this to XCR0 (Intel SDM vol. 1, section 13.3; AMD APM vol. 2, section 11.5.2).
+    /// Checks a value that the guest writes to XCR0 by XSETBV (Intel SDM vol. 1, section 13.3; AMD APM vol. 2, section
+    /// 11.5.2).
     pub fn check_xcr0(&self, value: u64) -> Result<(), GeneralProtection> {
         self.extended_state.check_xcr0(value)
     }

@@ -8,14 +8,14 @@
 
 use crate::cpu::cpuid::features::{Feature, LEAF_1_ECX, LEAF_1_EDX, LEAF_7_0, Show};
 
-/// Why a guest may set a bit of CR4.
+/// The reason why a guest may set a bit of CR4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Every 64-bit CPU has it.
     Architecture,
     /// CPUID shows the feature where the host has it.
     Shown(&'static str),
-    /// CPUID hides the feature; what it changes is the guest's own, as this states.
+    /// CPUID hides the feature; what it changes is the guest's own, as this says.
     Harmless(&'static str),
     /// The feature is of another maker's or of no CPU that SVM is for: setting the bit is #GP.
     Reserved(&'static str),
@@ -67,7 +67,7 @@ pub const BITS: &[(u32, &str, Reason)] = &[
     (32, "FRED", Reserved("Intel's flexible return and event delivery")),
 ];
 
-/// How CPUID shows a feature, by its name in the tables.
+/// Returns the condition on which CPUID shows a feature, by its name in the tables.
 pub fn shown(feature: &str) -> Option<Show> {
     let tables: [&[Feature]; 5] = [LEAF_1_ECX, LEAF_1_EDX, LEAF_7_0[1], LEAF_7_0[2], LEAF_7_0[3]];
     let mut all = tables.into_iter().flatten();

@@ -117,14 +117,14 @@ impl SharedArea {
     }
 }
 
-/// What is published to a guest.
+/// The time that is published to a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockTime {
     /// The guest's time stamp counter at that time.
     pub tsc: GuestTsc,
     /// Nanoseconds since the guest's boot at that time.
     pub system_time_ns: u64,
-    /// How ticks become nanoseconds.
+    /// The conversion from ticks to nanoseconds.
     pub scale: TscScale,
     /// All CPUs of the guest share one time.
     pub is_stable: bool,

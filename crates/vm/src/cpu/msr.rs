@@ -59,13 +59,13 @@ pub enum MsrClass {
     SystemTime,
     /// The paravirtual clock: where the wall clock is wanted ([`crate::cpu::kvmclock::write_wall_clock`]).
     WallClock,
-    /// Where stolen time is wanted ([`crate::cpu::steal_time::StealTime`]).
+    /// Stolen time: the address of the area for it ([`crate::cpu::steal_time::StealTime`]).
     StealTime,
     /// EFER: [`check_efer`].
     Efer,
     /// The page attribute table: [`check_pat`].
     Pat,
-    /// What speculation is held back: where CPUID shows it.
+    /// Speculation control; present where CPUID shows it.
     SpecCtrl,
     /// AMD's decoder configuration: whether LFENCE serializes.
     DeCfg,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A debug-exit port for test guests.
 //!
-//! A guest of the test suite states how it went by writing a number to the port, and is stopped with it. The convention
+//! A guest of the test suite says how it went by writing a number to the port, and is stopped with it. The convention
 //! is that of QEMU's `isa-debug-exit`, so that the same guest also runs directly in QEMU: the status that an observer
 //! sees is `(number << 1) | 1`, never zero. The raw number is kept, too: nothing is lost of it.
 

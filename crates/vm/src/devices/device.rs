@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every device on the bus of a guest's machine has in common.
+//! The interface of every device on the bus of a guest's machine.
 //!
 //! A device is reached through ports and addresses, keeps its state to itself, and reaches nothing but what its
 //! [`Context`] holds. Interrupts and requests are collected in [`Outputs`]; the machine carries them out when no device
@@ -18,7 +18,7 @@ use crate::memory::GuestMemory;
 pub struct Tag {
     /// The kind of device: a [`DeviceKind`]'s number.
     pub kind: u32,
-    /// Which of the machine's devices of this kind; a PCI function's slot.
+    /// Number among the machine's devices of this kind; a PCI function's slot.
     pub instance: u32,
 }
 
@@ -29,7 +29,7 @@ impl Tag {
     }
 }
 
-/// Which accesses to ports a device answers.
+/// Widths of the accesses to ports that a device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Widths {
     /// All.
@@ -38,14 +38,14 @@ pub enum Widths {
     Byte,
 }
 
-/// What a device decodes for as long as its machine exists.
+/// A range that a device decodes for as long as its machine exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Accesses that begin at one of `count` ports.
     Ports {
         /// The first port.
         first: u16,
-        /// How many.
+        /// Number of ports.
         count: u16,
         /// The accesses among these.
         widths: Widths,
@@ -59,18 +59,18 @@ pub enum Claim {
     },
 }
 
-/// Where an access begins. It may reach past the end of the range: nothing is behind it.
+/// The first byte of an access. It may reach past the end of the range: nothing is behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
     /// The range: the place among [`Device::claims`], or the number of a PCI function's base address register.
     pub range: u8,
     /// From the start of the range.
     pub offset: u64,
-    /// How wide the access is.
+    /// Width of the access.
     pub size: AccessSize,
 }
 
-/// What devices reach of the host.
+/// The host as devices reach it.
 pub trait Backend {
     /// Wall clock: seconds since 1970.
     fn unix_seconds(&self) -> u64;
@@ -80,13 +80,13 @@ pub trait Backend {
     fn console_input(&mut self) -> Option<u8>;
 }
 
-/// What a device reaches while it is accessed.
+/// The environment of a device during an access.
 pub struct Context<'a> {
     /// The host.
     pub backend: &'a mut dyn Backend,
     /// The guest's memory.
     pub memory: &'a dyn GuestMemory,
-    /// What the device wants of the rest of the machine.
+    /// The device's requests to the rest of the machine.
     pub outputs: &'a mut Outputs,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a device wants of the rest of its machine.
+//! A device's requests to the rest of its machine.
 
 use arrayvec::ArrayVec;
 
@@ -24,7 +24,7 @@ pub struct Line {
     pub level: bool,
 }
 
-/// What a guest asks of its host through a device.
+/// A guest's request to its host through a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The machine is to be powered off.

@@ -68,7 +68,7 @@ struct Attached {
     function: Arc<Mutex<dyn Configured>>,
 }
 
-/// Where a base address register decodes, and whose it is.
+/// The range of a base address register, and the function that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Placed {
     window: Window,
@@ -81,7 +81,7 @@ struct Placed {
 pub struct PciBus {
     address: u32,
     functions: Vec<Attached>,
-    /// What functions decode, by slot: of two that overlap the first one answers.
+    /// Ranges that functions decode, by slot: of two that overlap the first one answers.
     placed: Vec<Placed>,
 }
 

@@ -25,7 +25,7 @@ const RESET_FULL: u8 = 1 << 3;
 /// The sleep type of S5, as the DSDT's `\_S5` object must name it.
 pub const SLEEP_TYPE_S5: u8 = 5;
 
-/// What a guest asks for.
+/// A guest's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerRequest {
     /// Off, for good.
@@ -94,7 +94,7 @@ impl Power {
         }
     }
 
-    /// Writes a register; states what the guest wants by it.
+    /// Writes a register; says what the guest wants by it.
     pub fn write(&mut self, register: PowerRegister, value: u8) -> Option<PowerRequest> {
         match register {
             PowerRegister::SleepControl => self.write_sleep_control(value),

@@ -14,7 +14,7 @@ const PANICKED: u8 = 1 << 0;
 /// Bit 1: the guest has panicked and starts its crash kernel.
 const CRASH_LOADED: u8 = 1 << 1;
 
-/// What a guest reports of itself.
+/// An event that a guest reports of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicEvent {
     /// It has panicked.

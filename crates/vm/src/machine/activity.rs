@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The states a vCPU is in beside running.
 
-/// What a vCPU does.
+/// Activity of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// It executes instructions.

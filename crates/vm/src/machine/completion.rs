@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How an instruction that exited ends: with its results behind it, or with an exception.
+//! Completion of an instruction that exited: with its results, or with an exception.
 
 use super::context::VcpuContext;
 use super::{Cpu, Fault, Outcome, Stop};

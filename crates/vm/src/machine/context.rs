@@ -13,7 +13,7 @@ pub struct VcpuContext<'a, V, M, H> {
     pub(super) machine: &'a Machine<M>,
     /// Its architectural state.
     pub(super) vcpu: &'a mut V,
-    /// What belongs to it beside that state.
+    /// The rest of its state.
     pub(super) cpu: &'a mut Cpu,
     pub(super) host: &'a mut H,
 }

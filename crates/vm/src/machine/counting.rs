@@ -2,7 +2,7 @@
 //! A guest's performance counters: RDMSR, WRMSR, RDPMC, and interrupts when one overflows.
 //!
 //! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
-//! CPU. Nothing reports when one overflows, so the host's alarm is set for the earliest moment at which that can
+//! CPU. Nothing signals an overflow, so the host's alarm is set for the earliest moment at which that can
 //! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
 //! early, and is set again. A CPU's counters interrupt the host by themselves, which then looks as it does after
 //! an alarm.
@@ -26,11 +26,11 @@ const LATE_TICKS: u64 = 512;
 
 /// An overflow that is farther away than this, minutes, is searched for again by then.
 const FAR_TICKS: u64 = 1 << 40;
-/// When the next counter overflows: farther away than that.
+/// The next overflow's time if it is farther away than that.
 const FAR: u64 = u64::MAX - 1;
 
 impl<M: GuestMemory> Machine<M> {
-    /// Whose performance counters CPUID promises.
+    /// Returns the vendor of the performance counters that CPUID shows.
     pub fn counters(&self) -> Option<Vendor> {
         self.cpuid.counters()
     }
@@ -87,9 +87,9 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         }
     }
 
-    /// What has overflowed by now interrupts, and the next alarm is due when the next overflow can be: before
-    /// [`Self::alarm`], which sets it; and when the guest has nothing to do, since it may have been about to be
-    /// interrupted.
+    /// Raises the interrupts of counters that have overflowed by now, and sets the next alarm to the earliest next
+    /// overflow: before [`Self::alarm`], which programs it; and when the guest has nothing to do, since it may have
+    /// been about to be interrupted.
     #[inline]
     pub fn raise_overflows(&mut self) {
         if self.cpu.counts() {
@@ -180,7 +180,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// What exits and switches check; after whatever may have changed it.
+    /// Updates the flags that exits and switches check; after each possible change.
     #[inline(always)]
     fn note_counters(&mut self) {
         if let Some(pmu) = &self.pmu {

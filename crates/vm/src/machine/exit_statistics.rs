@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often a vCPU left its guest, by reason. Written by the CPU that runs it, read by anyone.
+//! Exit statistics: a vCPU's exits, counted by reason. Written by the CPU that runs it, read by any.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,7 +11,7 @@ use crate::machine::{emulate, instruction};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, Rflags, VcpuState, cr4};
 
-/// What KVM returns for a hypercall that it does not have.
+/// KVM's result of a hypercall that it does not have.
 const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
 
 impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {

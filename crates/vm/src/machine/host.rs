@@ -4,7 +4,7 @@
 use super::emulate::VectorWrite;
 use crate::devices::pvpanic::PanicEvent;
 
-/// What a machine needs of the hypervisor while it answers an exit.
+/// The hypervisor as a machine calls it while it answers an exit.
 pub trait Host {
     /// The CPU's time stamp counter.
     fn tsc(&self) -> u64;

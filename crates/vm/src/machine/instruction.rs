@@ -70,10 +70,10 @@ fn linear_rip(vcpu: &impl VcpuState) -> u64 {
 /// Reads the instruction at RIP. The error is a page fault for the guest.
 pub fn fetch(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<Bytes, Exception> {
     let mut fetched = Bytes { bytes: [0; MAX_BYTES], count: 0 };
-    let told = vcpu.instruction_bytes();
-    if !told.is_empty() {
-        fetched.count = told.len().min(MAX_BYTES);
-        fetched.bytes[..fetched.count].copy_from_slice(&told[..fetched.count]);
+    let supplied = vcpu.instruction_bytes();
+    if !supplied.is_empty() {
+        fetched.count = supplied.len().min(MAX_BYTES);
+        fetched.bytes[..fetched.count].copy_from_slice(&supplied[..fetched.count]);
         return Ok(fetched);
     }
     let linear = linear_rip(vcpu);

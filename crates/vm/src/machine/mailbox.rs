@@ -15,7 +15,7 @@ use crate::devices::{DeliveryMode, Destination, InterruptMessage, StateError};
 /// From the bit of a first NMI to that of a second one.
 const SECOND_SHIFT: u32 = 2;
 
-/// What other CPUs have sent to one vCPU.
+/// Messages from other CPUs to one vCPU.
 pub(super) struct Mailbox {
     /// Something below has changed since the receiver looked.
     has_news: AtomicBool,
@@ -29,7 +29,7 @@ pub(super) struct Mailbox {
     addressing: AtomicU32,
 }
 
-/// What a receiver finds beside vectors, in the order in which it was sent.
+/// Messages beside vectors, in the order in which they were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mail {
     pub(super) init: bool,
@@ -152,7 +152,7 @@ impl Mailbox {
         more.flags = (more.flags.get() & more_nmi::PENDING | seconds).into();
     }
 
-    /// Whether there can be such mail.
+    /// Checks that there can be such messages.
     pub(super) fn check(&self, from: &state::Mail, more: &state::MoreNmis) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let start = from.start.get();
@@ -161,7 +161,7 @@ impl Mailbox {
             return refuse("mail.start", "a flag is unknown");
         }
         if !has_startup && start & (LATE_NMI | 0xff) != 0 {
-            return refuse("mail.start", "it tells of a start-up interrupt that is not there");
+            return refuse("mail.start", "it describes a start-up interrupt, and none is pending");
         }
         let lacks = |flag: u32, first: u32| more.flags.get() & flag != 0 && start & first == 0;
         if lacks(more_nmi::EARLY, EARLY_NMI) || lacks(more_nmi::LATE, LATE_NMI) {

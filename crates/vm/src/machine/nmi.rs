@@ -19,10 +19,10 @@ use handover::state::{Events, MoreNmis, NmiGate, event_state, more_nmi};
 
 use crate::devices::StateError;
 
-/// How long one that waits for a moment without an exit of its own waits at most: some 5 µs at today's rates.
+/// Longest wait in ticks of an NMI for a moment that has no exit of its own: some 5 µs at today's rates.
 const LOOK_TICKS: u64 = 1 << 14;
 
-/// Whether an NMI may come.
+/// Readiness for an NMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
     Open,
@@ -37,10 +37,10 @@ enum Gate {
 /// One vCPU's NMIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nmi {
-    /// How many wait.
+    /// Number of NMIs that wait.
     pending: u8,
     gate: Gate,
-    /// Returns when to check again, on the host's time stamp counter.
+    /// Time of the next check, on the host's time stamp counter.
     look_at: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one vCPU knows of the others.
+//! A vCPU's view of the guest's other vCPUs.
 
-/// What the other vCPUs of a guest do, seen from one that runs.
+/// Activity of the guest's other vCPUs, seen from one that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Others {
     /// One of them runs, or an interrupt can wake it.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of a vCPU after an exit, and why a guest ends; in words for the operator.
+//! The outcome of an exit for its vCPU, and the reasons for a guest's end, in text for the operator.
 
 use core::fmt;
 
 use super::instruction::Bytes;
 
-/// What becomes of the vCPU after an exit.
+/// The outcome of an exit for its vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It runs on.
@@ -25,7 +25,7 @@ pub enum Outcome {
     Stop(Stop),
 }
 
-/// Why a guest ends.
+/// The reason for a guest's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// It powered off.
@@ -40,7 +40,7 @@ pub enum Stop {
     Fault(Fault),
 }
 
-/// What a guest did that no machine answers.
+/// An act of a guest that no machine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Its CPU state is one that cannot run, for this reason if it is known.

@@ -25,7 +25,7 @@ use crate::vcpu::{Exception, Rflags, VcpuState, dr6};
 /// Bits of DR6 that name a cause.
 const CAUSES: u64 = dr6::BREAKPOINTS | dr6::BD | dr6::BS | dr6::BT;
 
-/// What there is to step over at RIP.
+/// Kind of the instruction at RIP, by the way to step over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     /// An instruction that leaves the trap flag as it is.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of an instruction while it is stepped over.
+//! Properties of an instruction while it is stepped over.
 
 /// A step over one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

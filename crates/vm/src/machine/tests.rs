@@ -169,7 +169,7 @@ impl Lab {
         self.result(2)
     }
 
-    /// Whether the instruction of `bytes` bytes is done with, or the exception that it raised.
+    /// Returns `Ok` if the instruction of `bytes` bytes is completed, else the exception that it raised.
     fn result(&mut self, bytes: u64) -> Result<(), Exception> {
         match self.vcpu.exception() {
             Some(exception) => {

@@ -8,7 +8,7 @@ use crate::addr::{AccessSize, Gpa};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Rflags, VcpuState, cr0, cr4, efer};
 
-/// What the address is wanted for.
+/// Purpose of the translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To learn what the CPU has just executed: rights were checked when it did.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's monitor asks of its machine: what the other CPUs do, whether one does I/O,
-//! and where it reads the clock.
+//! The questions of a guest's monitor to its machine: the activity of the other CPUs, I/O of one, and the addresses at
+//! which it reads the clock.
 
 use core::sync::atomic::Ordering;
 

@@ -41,7 +41,7 @@ const TABLE_ALIGNMENT: usize = 16;
 /// FADT, IA-PC boot architecture flags (ACPI 6.5, table 5.11): no VGA to probe; no 8042, no 8259; CMOS clock present.
 const BOOT_ARCHITECTURE: u16 = 1 << 2;
 
-/// What the tables depend on.
+/// Parameters of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcpiConfig {
     /// vCPUs, with identifiers from 0; 1 to [`MAX_VCPUS`].
@@ -51,7 +51,7 @@ pub struct AcpiConfig {
 /// No tables can be made for so many vCPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadVcpuCount {
-    /// How many were asked for.
+    /// Number of vCPUs that were asked for.
     pub vcpus: u32,
 }
 

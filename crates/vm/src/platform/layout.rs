@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where everything is in a guest's address space.
+//! Layout of a guest's physical address space.
 //!
 //! ```text
 //! 0            1 MiB                        3 GiB      3.5 GiB  4 GiB
@@ -10,7 +10,7 @@ use crate::addr::Gpa;
 
 /// Memory below the PCI hole ends here at the latest; the rest continues at [`HIGH_MEMORY`].
 pub const LOW_MEMORY_END: Gpa = Gpa(0xc000_0000);
-/// Where memory that did not fit below the hole continues.
+/// Start of the memory that did not fit below the hole.
 pub const HIGH_MEMORY: Gpa = Gpa(0x1_0000_0000);
 /// The first MiB up to here is usable memory; from here to 1 MiB is reserved (VGA hole, ROMs, ACPI tables).
 pub const CONVENTIONAL_END: Gpa = Gpa(0xa_0000);
@@ -18,9 +18,9 @@ pub const CONVENTIONAL_END: Gpa = Gpa(0xa_0000);
 pub const ACPI_TABLES: Gpa = Gpa(0xe_0000);
 /// Bytes reserved for the ACPI tables.
 pub const ACPI_TABLES_BYTES: usize = 0x2_0000;
-/// Where a PC has its BIOS's entry: behind the tables.
+/// Entry of a PC's BIOS: behind the tables.
 pub const RESET_VECTOR: Gpa = Gpa(0xf_fff0);
-/// Where kernels are loaded.
+/// Load address of kernels.
 pub const KERNEL: Gpa = Gpa(0x10_0000);
 
 /// Boot structures, all below 640 KiB, free for the kernel once it runs.
@@ -70,7 +70,7 @@ pub mod port {
     pub const SLEEP_CONTROL: u16 = 0x600;
     /// Reset register: writing [`RESET_VALUE`] resets the guest.
     pub const RESET: u16 = 0xcf9;
-    /// What [`RESET`] wants.
+    /// The value by which [`RESET`] resets the machine.
     pub const RESET_VALUE: u8 = 0x0e;
     /// PCI configuration address (mechanism 1).
     pub const PCI_ADDRESS: u16 = 0xcf8;

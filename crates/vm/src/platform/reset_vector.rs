@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands where a PC has its BIOS's entry: the last sixteen bytes below 1 MiB.
+//! The code at the entry of a PC's BIOS: the last sixteen bytes below 1 MiB.
 //!
 //! Linux reboots a hardware-reduced ACPI machine through EFI, and where there is none it goes to real mode and jumps to
 //! F000:FFF0, whatever reset register the FADT names. There a few instructions write that register.

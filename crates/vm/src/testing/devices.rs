@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What devices reach, as plain data, and a PCI function to try the bus with.
+//! A host for devices as plain data, and a PCI function to try the bus with.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -77,9 +77,9 @@ impl Probe {
     pub const PORTS: u8 = 1;
     /// The range of memory, 64 bits wide.
     pub const WIDE: u8 = 2;
-    /// Where the MSI-X table is, and the pending bits.
+    /// Offset of the MSI-X table in bytes.
     pub const TABLE: u32 = 0x800;
-    /// Where the pending bits are.
+    /// Offset of the pending bits in bytes.
     pub const PENDING: u32 = 0xc00;
     /// Vectors.
     pub const VECTORS: u16 = 40;

@@ -17,9 +17,9 @@ pub struct FakeHost {
     pub console: Vec<u8>,
     pub alarm: Option<u64>,
     pub panics: Vec<PanicEvent>,
-    /// What the operator has typed and the guest has not taken.
+    /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,
-    /// How often the next entry was to be left at once.
+    /// Number of entries that were to be left at once.
     pub left_at_once: u32,
     /// vCPUs that were to check their interrupts.
     pub kicked: Vec<usize>,

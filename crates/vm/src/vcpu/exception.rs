@@ -77,7 +77,7 @@ impl Exception {
     }
 }
 
-/// What is put into the guest at its next entry.
+/// An event that is injected into the guest at its next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An external interrupt with its vector.
@@ -163,7 +163,7 @@ impl Exceptions {
     const WITH_ERROR_CODE: Self =
         Self::DF.union(Self::TS).union(Self::NP).union(Self::SS).union(Self::GP).union(Self::PF).union(Self::AC);
 
-    /// Whether the exception with this vector is among them.
+    /// Returns true if the exception with this vector is among them.
     const fn has(self, vector: u8) -> bool {
         vector < 32 && self.bits() & 1 << vector != 0
     }

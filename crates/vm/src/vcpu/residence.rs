@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU a vCPU is on.
+//! The CPU that a vCPU is on.
 //!
 //! A CPU may keep a part of a vCPU's control block in itself while the vCPU is on it (VMX does, until VMCLEAR), so the
 //! block's memory must neither be used elsewhere nor given back before the vCPU has departed. This is the bookkeeping

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found, how soon, and when it is over.
+//! Findings, their delay, and their end.
 
 use std::vec;
 

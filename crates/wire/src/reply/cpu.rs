@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host reports of its CPUs.
+//! The host's CPUs, as it reports them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,9 +14,9 @@ pub struct CpuInfo {
     pub index: u32,
     /// Its local APIC's identifier.
     pub apic_id: u32,
-    /// What it does.
+    /// Its state.
     pub state: CpuState,
-    /// Why it is in this state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
+    /// The reason for its state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
     pub reason: Option<String>,
     /// Thousandths of the time since it came online in which it had work; `None` unless it is online.
     pub busy_permille: Option<u32>,
@@ -24,7 +24,7 @@ pub struct CpuInfo {
     pub vcpus: Vec<CpuVcpu>,
 }
 
-/// What a CPU of the host does.
+/// State of a CPU of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuState {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a core file of a machine is made of.
+//! Parts of a machine's core file (vmcore).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ pub const MAX_MEMORY_BYTES: usize = 3840;
 /// Memory without a hole in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRange {
-    /// Where it begins, as the machine addresses it.
+    /// Guest-physical address of its first byte.
     pub gpa: u64,
-    /// How much it is.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host reports of itself and of its machines.
+//! The host and its machines, as it reports them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,21 +25,21 @@ pub struct HostInfo {
     pub host_overhead_bytes: u64,
     /// Since the host was entered.
     pub uptime_ns: u64,
-    /// What runs guests.
+    /// Virtualization extension of the CPU.
     pub virtualization: Virtualization,
     /// Optional features of it that the CPU has, by the manual's names ("nrips", "flush-by-asid", …).
     pub features: Vec<String>,
-    /// How interrupts are sent.
+    /// Mode of the local APICs.
     pub apic_mode: ApicMode,
     /// Time stamp counter's frequency.
     pub tsc_hz: u64,
     /// Images that have run since the machine was powered on, this one included.
     pub generation: u64,
-    /// Which build the running image is, as `git describe` prints it; empty where it states none.
+    /// Build of the running image, as `git describe` prints it; empty where its note gives none.
     pub build: String,
     /// The running image's security version (`handover::image::SECURITY_VERSION`).
     pub security_version: u32,
-    /// Whether the host goes to images of a lower one where the operator asks for it.
+    /// True if the host goes to images of a lower one where the operator asks for it.
     pub permits_downgrade: bool,
     /// The oldest hand-over version that the running image writes.
     pub oldest_handover: u32,
@@ -55,16 +55,16 @@ pub struct HostInfo {
     pub last_unexpected_vector: Option<u8>,
 }
 
-/// How the host stands to one speculation vulnerability.
+/// The host's exposure to one speculation vulnerability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vulnerability {
     /// As Linux names its file in `/sys/devices/system/cpu/vulnerabilities`.
     pub name: String,
-    /// What Linux would have that file say: "Not affected", "Vulnerable: …", "Mitigation: …".
+    /// The file's text in Linux's terms: "Not affected", "Vulnerable: …", "Mitigation: …".
     pub status: String,
 }
 
-/// How a warm restart went.
+/// Report of a warm restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartReport {
     /// Images that have run since the machine was powered on, the new one included.
@@ -85,25 +85,25 @@ pub struct RestartReport {
     /// CPUs that were in use before and are not now.
     #[serde(rename = "processors_lost")]
     pub cpus_lost: u32,
-    /// When the image was checked.
+    /// Time of the image's check.
     pub verify: Verify,
     /// Bytes of it that were hashed before a machine was stopped.
     pub bytes_hashed_before: u64,
-    /// How long that took, waiting not counted.
+    /// Duration in nanoseconds, waiting not counted.
     pub hashing_before_ns: u64,
     /// Bytes of it that were hashed while no machine ran.
     #[serde(rename = "bytes_hashed_in_gap")]
     pub bytes_hashed_in_blackout: u64,
-    /// How long that took.
+    /// Duration in nanoseconds.
     #[serde(rename = "hashing_in_gap_ns")]
     pub hashing_in_blackout_ns: u64,
-    /// Which build the old image is; empty where that is not known.
+    /// Build of the old image; empty where that is not known.
     pub old_build: String,
-    /// Which build the new one is.
+    /// Build of the new image.
     pub new_build: String,
 }
 
-/// When an image that replaces the running one is checked.
+/// Time at which an image that replaces the running one is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
@@ -152,7 +152,7 @@ pub enum ApicMode {
 pub struct VmInfo {
     /// As the bundle names it.
     pub name: String,
-    /// What it does.
+    /// Its state.
     pub state: VmState,
     /// vCPUs.
     pub vcpus: u32,
@@ -161,7 +161,7 @@ pub struct VmInfo {
     /// The host's CPU of each virtual one, in order; empty where none is assigned.
     #[serde(rename = "processors")]
     pub cpus: Vec<u32>,
-    /// When it came into this state, in nanoseconds since the host started.
+    /// Time at which it entered this state, in nanoseconds since the host started.
     pub since_ns: u64,
     /// Since when a vCPU of it gets only a sliver of time, because it spins; in nanoseconds since the host
     /// started.
@@ -170,11 +170,11 @@ pub struct VmInfo {
     pub exits_total: u64,
     /// The same by kind; kinds that never came are left out.
     pub exits: Vec<ExitCount>,
-    /// Why it is in this state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
+    /// The reason for its state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
     pub reason: Option<String>,
 }
 
-/// What a virtual machine does.
+/// State of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmState {
@@ -186,7 +186,7 @@ pub enum VmState {
     Paused,
     /// It has ended, or was not started yet.
     Stopped,
-    /// It could not be started or go on; its reason states why.
+    /// It could not be started or go on; its reason says why.
     Failed,
     /// Its kernel has panicked, as it reported or as was seen from outside; its CPUs may still run.
     Panicked,
@@ -208,16 +208,16 @@ impl fmt::Display for VmState {
     }
 }
 
-/// How often one kind of exit came.
+/// Number of exits of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitCount {
-    /// Which.
+    /// Kind of the exit.
     pub kind: ExitKind,
-    /// How often.
+    /// Number of exits.
     pub count: u64,
 }
 
-/// Why a CPU left its guest; the counters' view of `vm::exit::Exit`.
+/// The reason why a CPU left its guest: `vm::exit::Exit` as the exit statistics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]

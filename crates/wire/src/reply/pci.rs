@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host reports of its PCI functions.
+//! The host's PCI functions, as it reports them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,22 +7,22 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How far the host is with finding out which functions it has.
+/// Progress of the survey of the host's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciSurvey {
-    /// Which functions are probed, and when.
+    /// The functions that are probed, and the time.
     pub policy: PciPolicy,
     /// Nothing is left to be probed.
     pub is_complete: bool,
     /// Functions that were probed; those beyond what the host keeps are not listed.
     pub functions: u32,
-    /// What had been spent right before the first guest's first instruction; `None` while there was none.
+    /// Cost up to the first guest's first instruction; `None` while there was none.
     pub before_guests: Option<PciCost>,
-    /// What has been spent so far, on places where nobody is too.
+    /// Cost so far, empty addresses included.
     pub total: PciCost,
 }
 
-/// Which functions are probed, and when.
+/// The functions that are probed, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PciPolicy {
@@ -44,7 +44,7 @@ impl fmt::Display for PciPolicy {
     }
 }
 
-/// What looking costs.
+/// Cost of probing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciCost {
     /// Configuration registers read or written.
@@ -56,13 +56,13 @@ pub struct PciCost {
 /// One function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciFunction {
-    /// Where it is: segment, bus, device, function.
+    /// Address: segment, bus, device, function.
     pub place: (u16, u8, u8, u8),
     /// Its maker.
     pub vendor: u16,
-    /// What its maker calls it.
+    /// Device identifier, by its maker.
     pub device: u16,
-    /// What it does: base class, subclass, programming interface.
+    /// Class: base class, subclass, programming interface.
     pub class: (u8, u8, u8),
     /// Its revision.
     pub revision: u8,
@@ -72,9 +72,9 @@ pub struct PciFunction {
     pub ranges: Vec<PciRange>,
     /// Identifiers of its capabilities, in its order.
     pub capabilities: Vec<u8>,
-    /// What is wrong with it.
+    /// Its problems, for people.
     pub problems: Vec<String>,
-    /// What it cost to find this out.
+    /// Cost of probing it.
     pub cost: PciCost,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine's CPU has done, seen from outside.
+//! Performance of a machine's CPU, seen from outside.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,7 +12,7 @@ use super::ExitCount;
 /// begins again with all but the exits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VcpuPerf {
-    /// When they were taken, in nanoseconds since the host started.
+    /// Time of the samples, in nanoseconds since the host started.
     pub at_ns: u64,
     /// For how long it has had the CPU on which it is, in nanoseconds.
     pub ran_ns: u64,
@@ -27,14 +27,14 @@ pub struct VcpuPerf {
     pub counters: Vec<PerfCounter>,
 }
 
-/// What the host's own counters state of a CPU, all of one moment: since they were begun, on the time stamp
-/// counter. What is neither the host's nor idle was some guest's.
+/// The host's own counters of a CPU, all of one moment: since they were begun, on the time stamp counter. Time that is
+/// neither the host's nor idle was some guest's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPerf {
-    /// When they were read, in nanoseconds since the host started.
+    /// Time of the reading, in nanoseconds since the host started.
     pub at_ns: u64,
-    /// When they were begun, likewise: again on a CPU that was offline, in another image, and where nobody had
-    /// asked for long.
+    /// Time at which they were begun, likewise: again on a CPU that was offline, in another image, and after a long
+    /// time without a request.
     pub began_ns: u64,
     /// Ticks since then.
     pub ticks: u64,
@@ -50,7 +50,7 @@ pub struct CpuPerf {
     pub guests: Vec<GuestTicks>,
 }
 
-/// What a CPU has executed of a virtual one.
+/// Ticks for which a CPU has executed a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestTicks {
     /// The machine's number: its place in [`crate::ReplyBody::Vms`].
@@ -68,21 +68,21 @@ pub struct PerfCounter {
     pub number: u8,
     /// It is among those of fixed purpose.
     pub is_fixed: bool,
-    /// What it counts.
+    /// Its event.
     pub event: PerfEvent,
-    /// Whether it counts in user mode.
+    /// True if it counts in user mode.
     pub user: bool,
-    /// Whether it counts in the kernel's.
+    /// True if it counts in kernel mode.
     pub kernel: bool,
-    /// Whether it counts at all.
+    /// Its state.
     pub state: PerfState,
-    /// What the guest reads there.
+    /// Value that the guest reads.
     pub value: u64,
-    /// How often it has overflowed.
+    /// Number of its overflows.
     pub overflows: u64,
 }
 
-/// What a performance counter counts.
+/// Event of a performance counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PerfEvent {
@@ -92,7 +92,7 @@ pub enum PerfEvent {
     ReferenceCycles,
     /// Instructions.
     Instructions,
-    /// What only the CPU's vendor has.
+    /// An event of the CPU's vendor alone.
     Vendor {
         /// Event select.
         select: u16,
@@ -112,7 +112,7 @@ impl fmt::Display for PerfEvent {
     }
 }
 
-/// Whether a performance counter counts.
+/// State of a performance counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PerfState {

@@ -11,9 +11,9 @@ pub const MAX_PROFILE_WORDS: usize = 768;
 /// A page of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilePage {
-    /// What the linker calls the image that runs: its build ID.
+    /// Build ID of the running image, as the linker wrote it.
     pub build: [u8; 20],
-    /// Where the image's code begins.
+    /// Address of the image's code.
     pub code: u64,
     /// The time between two samples of a CPU.
     pub period_us: u32,

@@ -15,22 +15,22 @@ pub struct TimelinePage {
     pub ticks_per_second: u64,
     /// In the order in which they were recorded.
     pub points: Vec<TimelinePoint>,
-    /// How many records before and between them are gone.
+    /// Number of records before and between them that are gone.
     pub lost: u64,
-    /// Where the next page begins; `None` after the last one.
+    /// Start of the next page; `None` after the last one.
     pub next: Option<TimelinePlace>,
 }
 
 /// Something that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelinePoint {
-    /// When, in ticks of the time stamp counter.
+    /// Time in ticks of the time stamp counter.
     pub ticks: u64,
-    /// What it is called: a number of the crate `timeline`, which a tool of another release may not know.
+    /// Its name: a number of the crate `timeline`, which a tool of another release may not know.
     pub name: u16,
     /// 1 an instant, 2 the beginning of a span, 3 the end of one.
     pub kind: u8,
-    /// What the name states it is.
+    /// Its argument; the name gives the meaning.
     pub argument: u32,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How an update went.
+//! Report of an update.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// CPUs whose steps a report holds: more would not fit a frame.
 pub const MAX_UPDATE_STEPS: usize = 96;
 
-/// How an update went, or would begin to go.
+/// Report of an update, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateReport {
     /// Nothing was replaced: only tried how far the new image comes.
@@ -24,7 +24,7 @@ pub struct UpdateReport {
     pub preparation_ns: u64,
     /// Of that, the time that the new image had a CPU.
     pub preparation_busy_ns: u64,
-    /// How often it had it; 0 where the new image reports, which does not know.
+    /// Number of its slices; 0 where the new image reports, which does not know it.
     pub slices: u32,
     /// Memory that the new image had of its own.
     pub memory_bytes: u64,
@@ -36,13 +36,13 @@ pub struct UpdateReport {
     /// guests.
     #[serde(rename = "processors")]
     pub cpus: Vec<UpdateSteps>,
-    /// Which build the old image is; empty where that is not known.
+    /// Build of the old image; empty where that is not known.
     pub old_build: String,
-    /// Which build the new one is.
+    /// Build of the new image.
     pub new_build: String,
 }
 
-/// When a CPU got how far in the blackout, in nanoseconds since the order to leave the guests.
+/// Times of a CPU's steps in the blackout, in nanoseconds since the order to leave the guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateSteps {
     /// Its number.

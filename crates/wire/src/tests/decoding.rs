@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a decoder makes of good and bad streams.
+//! A decoder's results on good and bad streams.
 
 use alloc::borrow::Cow;
 use std::string::ToString;

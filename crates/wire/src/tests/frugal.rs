@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is written without memory is what is written with it.
+//! Messages written without allocation equal those written with it.
 
 use std::string::ToString;
 use std::vec;

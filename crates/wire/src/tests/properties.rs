@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for any stream.
+//! Invariants of any stream.
 
 use std::vec::Vec;
 

@@ -26,15 +26,15 @@ pub const RULES: &[Rule] = &[
     ("beside_overflows_that_are_masked_for_ever_a_guest_has_its_share", || beside_a_storm(Pmu::Intel, "storm-masked")),
 ];
 
-/// What is watched of neighbours, in instructions: some thirty turns of the scheduler.
+/// Length in instructions for which neighbours are watched: some thirty turns of the scheduler.
 const STRETCH: u64 = 100_000_000;
-/// What is watched of guests that leave their CPU all the time.
+/// Length in instructions for which guests are watched that leave their CPU all the time.
 const SHORT_STRETCH: u64 = 20_000_000;
 /// A turn of one of two: so much later or sooner may a stretch begin or end for a neighbour.
 const SLICE: u64 = 3_100_000;
-/// What a CPUID takes in the guest, with its loop and with the ways out and in that are the CPU's own.
+/// Instructions of a CPUID in the guest, with its loop and with the CPU's own part of the exit and the entry.
 const GUEST_PER_EXIT: u64 = 40;
-/// What it takes the host, at least.
+/// The host's instructions for it, at least.
 const HOST_PER_EXIT: u64 = 250;
 
 /// One CPU that counts instructions.

@@ -36,7 +36,7 @@ struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
     Report,
-    /// How each other CPU was stopped.
+    /// The way in which each other CPU was stopped.
     RollCall,
     Epitaph,
     /// Keys and requests.
@@ -53,7 +53,7 @@ const STEPS: [Step; 7] = [
     Step { word: "rest", name: "resting", lost: &[Lost::Service] },
 ];
 
-/// What `panic=` asks for, and a check that it happens.
+/// The action that `panic=` asks for, and a check that it happens.
 struct Action {
     option: &'static str,
     happens: fn(Host, &Step) -> Result<()>,

@@ -25,7 +25,7 @@ const GUESTS: [&str; 2] = ["watch-intel", "watch-amd"];
 const ROUNDS: usize = 30;
 /// Longer than anything else here takes.
 const LONG_S: &str = "100";
-/// How long the machine may take to do what was asked.
+/// Longest time for the machine to carry out an order.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Two guests that exit all the time and check their counters, in the background.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens amid an update that has nothing to do with the new image: clients die, guests panic.
+//! Events amid an update that the new image has no part in: clients die, guests panic.
 
 use std::fs;
 use std::time::Duration;
@@ -25,7 +25,8 @@ pub const RULES: &[Rule] = &[
     ("a_guest_that_panics_at_any_moment_of_an_update_is_not_lost", guests_panic),
 ];
 
-/// When a client dies, in milliseconds after it has asked; and by a line of the host's, once that has been reported.
+/// Moments at which a client dies, in milliseconds after its request; and by a line of the host's, once that has been
+/// reported.
 const MOMENTS: &[Moment] = &[
     Moment::Said("whole ("),
     Moment::Later(100),
@@ -58,7 +59,7 @@ fn clients_die_while_it_is_made() -> Result<()> {
         client.send(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
         match moment {
             Moment::Said(part) => {
-                // Where CPUs waited too long for cores, the new image states nothing.
+                // Where CPUs waited too long for cores, the new image says nothing.
                 host.wait(part, |seen| has_said(seen, heard, part) || has_said(seen, heard, TOO_LONG))?;
             }
             Moment::Later(ms) => host.listen(Duration::from_millis(*ms)),

@@ -131,7 +131,7 @@ fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the new image does in the blackout, the old one has the guests back, and states why.
+/// Whatever the new image does in the blackout, the old one has the guests back, and says why.
 fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
         let (mut host, free) = host_with(plan, fault)?;
@@ -154,7 +154,7 @@ fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     Ok(())
 }
 
-/// How many rounds through all fault points until an NMI has come at each of them: as a rule one.
+/// Most rounds through all fault points until an NMI has come at each of them: as a rule one.
 const ROUNDS: usize = 5;
 
 /// The last CPU comes back at once, and brings the others back by an NMI each 500 us, while they wait at one point of

@@ -25,7 +25,7 @@ const NAME: &str = "eight";
 const CPUS: u32 = 8;
 const UPDATES: u64 = 3;
 
-/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel states nothing that it had not
+/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not
 /// reported before.
 fn eight_busy_cpus_notice_nothing() -> Result<()> {
     let guest = Guest { vcpus: CPUS, ..linux(NAME, Kernel::Default, "churn:500")? };
@@ -82,7 +82,7 @@ fn complaints(host: &Host) -> Vec<String> {
 }
 
 const BUSY: &str = "busy";
-/// What Linux counts stolen time in, and when it looks.
+/// Linux's unit of stolen time, and the interval at which it reads it.
 const TICK_MS: u64 = 10;
 
 /// A guest whose one CPU always wants to run, with a shell.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a profiler is held against: three functions whose shares of its time are known.
+//! Test subject for a profiler: three functions whose shares of its time are known.
 //!
 //! `shares MS` computes for so many milliseconds, in rounds of 5, 3 and 2 parts of the same work, and prints by the
 //! clock what each part took of all of them, and how many rounds there were:

@@ -14,7 +14,7 @@ const DELIVERY_PENDING: u32 = 1 << 12;
 /// Reads of the command register before an interrupt counts as stuck.
 const DELIVERY_PATIENCE: u32 = 100_000;
 
-/// What arrives (Intel SDM vol. 3, section 11.6.1): a command's low half, level asserted.
+/// Type of the interrupt (Intel SDM vol. 3, section 11.6.1): a command's low half, level asserted.
 #[derive(Clone, Copy)]
 enum Delivery {
     /// An interrupt by this vector.

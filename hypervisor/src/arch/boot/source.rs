@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who started the image.
+//! The loader or image that started this image.
 
 use units::PhysAddr;
 

@@ -66,12 +66,12 @@ impl OwnedFrames {
         Self(Some(frames))
     }
 
-    /// Where they are.
+    /// Returns their range.
     pub fn range(&self) -> PhysRange {
         self.0.as_ref().map(FrameRange::range).unwrap_or_default()
     }
 
-    /// What they hold.
+    /// Returns their content.
     pub fn bytes(&self) -> &[u8] {
         let Some(frames) = &self.0 else { return &[] };
         // SAFETY: the holder of the range owns the frames, and is borrowed for as long as the bytes; the direct map
@@ -84,7 +84,7 @@ impl OwnedFrames {
         self.0.take().map(FrameRange::leak);
     }
 
-    /// What they hold.
+    /// Returns their content.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.0.as_mut().map(bytes_of).unwrap_or_default()
     }

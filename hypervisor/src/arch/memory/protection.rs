@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the calling CPU does about memory by CR0 and CR4: protection, and TLB flushes.
+//! The calling CPU's memory controls in CR0 and CR4: protection, and TLB flushes.
 
 use core::arch::asm;
 

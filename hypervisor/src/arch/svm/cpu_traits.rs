@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vCPU has to know of the CPUs, which are all alike.
+//! Traits of the CPUs, which are all alike, that a vCPU depends on.
 
 use svm::Features;
 
 use crate::arch::smp;
 
-/// What a vCPU has to know of the CPUs.
+/// Traits of the CPUs that a vCPU depends on.
 #[derive(Clone, Copy)]
 pub struct CpuTraits {
     pub features: Features,

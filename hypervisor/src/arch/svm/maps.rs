@@ -26,7 +26,7 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// The MSR permission map of a guest that is told this of speculation.
+    /// The MSR permission map of a guest that is shown this speculation control.
     pub fn msr(&self, offered: Speculation) -> PhysAddr {
         if offered.has_ibpb { self.msr_with_speculation } else { self.msr }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of the switch pages' pages is what.
+//! Layout of the switch pages: the use of each page.
 
 use ::update::trial::TAKEOVER_PAGE;
 use units::PAGE_BYTES;
@@ -13,7 +13,7 @@ pub(super) const FIRST_MAILBOX_PAGE: u64 = TAKEOVER_PAGE + 1;
 /// The most page tables that both trees take, while less than 2 MiB are shown: 4 and 11.
 pub(super) const TABLE_PAGES: u64 = 16;
 
-/// Of the byte in a page's GDT that states whether the TSS is loaded.
+/// Of the byte in a page's GDT that says whether the TSS is loaded.
 pub(super) const TSS_TYPE_OFFSET: u64 = 24 + 5;
 
 /// All but the page tables.

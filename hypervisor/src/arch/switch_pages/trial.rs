@@ -35,7 +35,7 @@ const _: () = assert!(InterruptStack::MachineCheck as usize + 1 == OWN_CHECK_SLO
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
     Interrupt(u8),
-    /// The new image states something ([`update::trial::word`]), with an argument.
+    /// A word of the new image ([`update::trial::word`]), with an argument.
     Word(u64, u64),
     /// The new image did something that raised an exception.
     Exception(Exception),
@@ -48,7 +48,7 @@ pub struct Exception {
     pub vector: u8,
     /// Its error code; 0 where there is none.
     pub error_code: u64,
-    /// Where.
+    /// Its RIP.
     pub rip: u64,
     /// CR2.
     pub fault_address: u64,
@@ -156,7 +156,7 @@ fn with_pending(page: &TrialPage, back: Return) -> Return {
             trap::deliver(vector);
             Return::Interrupt(trap::vector::NMI)
         }
-        // What the new image states, or did wrong, ends its time anyway.
+        // The new image's word, or its fault, ends its time anyway.
         other => other,
     }
 }
@@ -172,7 +172,7 @@ fn own_stacks(index: u32) -> Option<OwnStacks> {
     Some(OwnStacks { nmi: top(InterruptStack::Nmi), machine_check: top(InterruptStack::MachineCheck) })
 }
 
-/// An image on trial states something to the old one, which goes on; returns when the old one lets it.
+/// Sends a word from an image on trial to the old one, which goes on; returns when the old one lets it.
 pub fn speak(word: u64, argument: u64) {
     // SAFETY: the switch pages' gate for this vector leads to the old image, which keeps every register.
     unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };

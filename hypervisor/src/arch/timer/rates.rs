@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the time stamp counter and the local APIC's timer run, and what time it is by them.
+//! Rates of the time stamp counter and of the local APIC's timer, and the time by them.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub fn start_at(ticks: u64) {
     TSC_AT_BOOT.store(ticks, Ordering::Relaxed);
 }
 
-/// What [`calibrate`](super::calibrate) found, and when time started: for the next image, which need not measure
+/// Results of [`calibrate`](super::calibrate), and the start of time: for the next image, which need not measure
 /// anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
@@ -55,7 +55,7 @@ pub fn detect_deadline() -> bool {
     has_deadline
 }
 
-/// Whether an alarm is a TSC deadline.
+/// Returns true if an alarm is a TSC deadline.
 #[inline]
 pub fn has_deadline() -> bool {
     HAS_DEADLINE.load(Ordering::Relaxed)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was executed, here or where a trap came: code, registers, the way there.
+//! Code, registers and call chain, here or at a trap.
 
 use core::arch::asm;
 

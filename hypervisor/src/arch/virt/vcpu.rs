@@ -43,7 +43,7 @@ impl Vcpu {
         each!(Vendor: &mut self.vendor, vendors => vendors.depart());
     }
 
-    /// Whether it is on no CPU.
+    /// Returns true if it is on no CPU.
     pub fn is_nowhere(&self) -> bool {
         self.residence.cpu().is_none()
     }

@@ -79,7 +79,9 @@ impl Guest {
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         let mut used = 0;
         for part in [output.as_slices(), console.typed.as_slices()].into_iter().flat_map(|(a, b)| [a, b]) {
-            tail.get_mut(used..used + part.len()).ok_or("its console finds no room")?.copy_from_slice(part);
+            tail.get_mut(used..used + part.len())
+                .ok_or("its console does not fit into its block")?
+                .copy_from_slice(part);
             used += part.len();
         }
         into.output_bytes = (output.len() as u32).into();
@@ -94,7 +96,7 @@ impl Guest {
     pub fn adopt_console(&self, bytes: &[u8]) -> Result<(), String> {
         let owner = Owner { guest: self.number, vcpu: 0 };
         let (from, tail) = block::open::<state::Console>(bytes, owner).map_err(|error| error.to_string())?;
-        let (output, typed) = from.split(tail).ok_or("not as many bytes as it says")?;
+        let (output, typed) = from.split(tail).ok_or("its length differs from its header")?;
         self.control.lock().backlog.extend(output);
         self.console.lock().typed.extend(typed);
         self.type_on();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found out about a guest's kernel, and what is to become of one that is not well.
+//! Diagnosis of a guest's kernel, and the measures for one that has failed.
 
 use alloc::format;
 use alloc::string::String;

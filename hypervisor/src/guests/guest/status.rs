@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest does, noted by the CPUs that make it so and read by everybody else.
+//! A guest's status, written by the CPUs that change it and read by all others.
 
 use alloc::string::String;
 
@@ -10,7 +10,7 @@ use crate::arch::timer;
 use crate::guests::events::record;
 
 impl Guest {
-    /// What it does.
+    /// Returns its status.
     pub fn status(&self) -> Status {
         self.status.lock().clone()
     }

@@ -36,7 +36,7 @@ impl Guest {
         self.placement.get(vcpu).map_or(BOOT_CPU, Whereabouts::after_message)
     }
 
-    /// Where all vCPUs are.
+    /// Returns the CPU of each vCPU.
     pub fn cpus(&self) -> Vec<u32> {
         (0..self.placement.len()).map(|vcpu| self.cpu_of(vcpu)).collect()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's machine is made of: the CPU that it sees, its clock, its performance counters.
+//! Configuration of a guest's machine: the CPU that it sees, its clock, its performance counters.
 
 use alloc::format;
 use alloc::string::String;
@@ -37,7 +37,7 @@ pub(super) fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     Ok(MachineConfig {
         vcpus,
         cpuid,
-        scale: TscScale::from_hz(tsc_hz).ok_or("the host's clock runs at a rate no guest can be told")?,
+        scale: TscScale::from_hz(tsc_hz).ok_or("the host's TSC rate is outside the range of the guest's clock")?,
         boot_unix_ns: clock::unix_ns(),
         has_debug_exit: guest.config.devices.debug_exit,
     })

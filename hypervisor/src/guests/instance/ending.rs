@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a guest ends, and what follows.
+//! The reason for a guest's end, and the measures after it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use wire::{EventKind, VmState};
 use crate::guests::events::record;
 use crate::guests::guest::{Guest, Order};
 
-/// Why a guest ends.
+/// The reason for a guest's end.
 #[derive(Clone, Debug)]
 pub enum Ending {
     /// Its own doing.
@@ -48,7 +48,7 @@ pub(super) fn finish(guest: &'static Guest, ending: Ending) {
         }
         Ending::Own(stop) => stop.to_string(),
         Ending::Stopped => "stopped by the operator".to_string(),
-        Ending::GivenUp => format!("stopped as on_panic says: {}", guest.status().reason.unwrap_or_default()),
+        Ending::GivenUp => format!("stopped by on_panic: {}", guest.status().reason.unwrap_or_default()),
     };
     guest.note_end(VmState::Stopped, Some(reason.clone()), EventKind::VmStopped { name, reason });
 }

@@ -38,7 +38,7 @@ impl Instance {
         let node = ledger::guests::node_of(guest.home(), &FIRMWARE.lock());
         let memory = GuestRam::allocate(&ledger::guests::FRAME_SOURCE, config.memory_bytes, node).map_err(|short| {
             format!(
-                "it wants {} of memory, the host has {} in one piece: give it less or the host more",
+                "it needs {} of memory, the host has {} in one piece: give it less or the host more",
                 units::ByteSize(short.bytes),
                 units::ByteSize(short.largest_bytes)
             )
@@ -127,7 +127,7 @@ impl Instance {
             space,
         });
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
-        // Whatever a bundle states now: it goes on with what it was promised.
+        // Whatever the bundle has now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));
         let tasks = states.map(|(index, (vcpu, counters))| {
             let mut cpu = Cpu::new(index as u32, index == 0, 0, 0, counters.clone());

@@ -14,7 +14,7 @@ use super::Task;
 use crate::arch::cpu;
 
 impl Task {
-    /// Whose its block is.
+    /// Returns the owner of its block.
     pub fn owner(&self) -> Owner {
         Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
     }
@@ -30,7 +30,10 @@ impl Task {
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         self.instance.machine.save_vcpu(&self.vcpu, &self.cpu, into);
         self.instance.machine.save_mail(self.index, into);
-        let used = self.vcpu.save_extended(&mut into.extended, tail).map_err(|_| "its registers find no room")?;
+        let used = self
+            .vcpu
+            .save_extended(&mut into.extended, tail)
+            .map_err(|_| "its registers do not fit into their block")?;
         into.turn = state::Turn {
             stolen_ticks: self.stolen_before.saturating_add(stolen_ticks).into(),
             left_at: cpu::tsc().into(),
@@ -55,16 +58,16 @@ impl Task {
         Ok(())
     }
 
-    /// Whether it would go on with what was saved: it is saved once more, into `scratch`, and compared. What the moment
-    /// decides is left out: its share of the CPU, and what its performance counters have counted.
+    /// Checks that it would go on with the saved state: it is saved once more, into `scratch`, and compared. State that
+    /// the moment decides is left out: its share of the CPU, and the counts of its performance counters.
     ///
     /// # Errors
     /// What is different.
     pub fn verify(&self, bytes: &[u8], scratch: &mut [u8]) -> Result<(), String> {
-        let told = |error: block::BlockError| error.to_string();
+        let text = |error: block::BlockError| error.to_string();
         self.save(scratch, VERSION, 0, false)?;
-        let (from, from_tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(told)?;
-        let (mut again, again_tail) = block::open::<state::Vcpu>(scratch, self.owner()).map_err(told)?;
+        let (from, from_tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(text)?;
+        let (mut again, again_tail) = block::open::<state::Vcpu>(scratch, self.owner()).map_err(text)?;
         (again.turn, again.pmu.values) = (from.turn, from.pmu.values);
         let differs = |field: &&Field| {
             let bytes = field.offset..field.offset + field.bytes;

@@ -16,7 +16,7 @@ use crate::arch::cpu_local::cpu_local;
 use crate::arch::serial::Uart;
 
 cpu_local! {
-    /// How far the CPU's ring has been read.
+    /// Position up to which the CPU's ring has been read.
     static READ: AtomicU64 = AtomicU64::new(0);
 }
 

@@ -8,7 +8,7 @@ use uart::{FASTEST_BAUD, Peer, Policy, Rate};
 use super::log;
 use super::output::{FOUND, OUTPUT};
 
-/// Starts logging, and printing the log where `console` states.
+/// Starts logging, and printing the log on `console`.
 pub fn start(level: Level, console: Console) {
     log::start(level);
     let Console::Serial { baud, transmit } = console else { return };

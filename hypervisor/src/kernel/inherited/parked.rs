@@ -56,7 +56,9 @@ fn log_left_out(apic_id: u32, why: LeftOut<SlotError>) {
     match why {
         LeftOut::Absent(error) => log::error!("the CPU with APIC id {apic_id} is left out: {error}"),
         LeftOut::Unknown => {
-            log::error!("the CPU with APIC id {apic_id} is left out: it is nobody's, or its mailbox is nowhere")
+            log::error!(
+                "the CPU with APIC id {apic_id} is left out: this machine lacks it, or its mailbox's address is bad"
+            )
         }
     }
 }

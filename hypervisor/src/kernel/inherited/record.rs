@@ -33,7 +33,7 @@ pub struct Known {
     pub generation: u64,
     /// The old image's version.
     pub old_version: ArrayString<{ handover::layout::VERSION_TEXT_BYTES }>,
-    /// The old image's build; empty where its record states none.
+    /// The old image's build; empty where its record gives none.
     pub old_build: ArrayString<{ handover::image::BUILD_TEXT_BYTES }>,
     /// The old image's time stamps.
     pub stamps: Option<Stamps>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the end of the host keeps for its report and its watch: where CPUs were stopped, and what follows.
+//! State of the host's end for its report and its watch: the places at which CPUs were stopped, and the action that
+//! follows.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use crate::arch::percpu::{self, my_number};
 static ACTION: AtomicU32 = AtomicU32::new(Action::Halt.to_number());
 
 cpu_local! {
-    /// Where the CPU was stopped: instruction and stack pointer.
+    /// The CPU's instruction pointer and stack pointer when it was stopped.
     pub static STOPPED_AT: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
 }
 
@@ -40,7 +41,7 @@ pub(super) fn note_stop(at_rip: u64, at_rsp: u64) {
     }
 }
 
-/// How the owner rests.
+/// Returns the way in which the owner rests.
 pub(super) fn owners_rest(action: Action) -> Rest {
     // Without a local APIC nothing would wake it for its reboot.
     if percpu::number().is_some() { action.rest(true) } else { Rest::Spin }

@@ -51,7 +51,7 @@ impl Listening {
                 match self.listener.push_byte(byte) {
                     None => {}
                     Some(Ok(question)) => answer(&mut self.uart, question),
-                    Some(Err(_)) => send(&mut self.uart, NO_QUESTION, &refusal("this is no question that it answers")),
+                    Some(Err(_)) => send(&mut self.uart, NO_QUESTION, &refusal("it does not answer this request")),
                 }
             }
         }
@@ -67,7 +67,9 @@ fn answer(uart: &mut Uart, question: Question) {
             uart.drain(Patience::LAST_WORDS);
             shutdown::power_off()
         }
-        Asked::Other => send(uart, question.id, &refusal("it tells its log and what it was, and can be powered off")),
+        Asked::Other => {
+            send(uart, question.id, &refusal("it answers `baton log` and `baton info`, and can be powered off"))
+        }
     }
 }
 

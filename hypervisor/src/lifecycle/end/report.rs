@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report: why, where, on which way there, and what became of the other CPUs. And the epitaph, which reports
+//! The report: reason, place, backtrace, and the fate of the other CPUs. And the epitaph, which reports
 //! the next host the same.
 //!
 //! Addresses of the backtrace are printed as ` #n 0x…`; the tool turns them into functions and lines from the image's
@@ -20,7 +20,7 @@ use crate::arch::stack::stack_around;
 use crate::arch::{ending, timer, trap};
 use crate::kernel::console::{self, emergency};
 
-/// Longer than any reason of ours; what a panic states beyond is cut.
+/// Longer than any reason of ours; a longer text of a panic is cut.
 const SUMMARY_BYTES: usize = 512;
 const PLACE_BYTES: usize = 128;
 

@@ -18,7 +18,7 @@ const STORM_RECORDS: u32 = 3000;
 /// Every so many records the boot CPU sends every other an NMI.
 const NMI_EVERY: u32 = 100;
 const NMI_PAUSES: u32 = 10_000;
-/// Checks what is waited for, before it is given up.
+/// Polls of the awaited condition, before it is given up.
 const PATIENCE: u32 = 100_000_000;
 
 /// NMIs are records, not failures.

@@ -69,7 +69,7 @@ pub fn with_saved<T>(saved: &[u8], restore: impl FnOnce(&[u8]) -> T) -> T {
     restore(&saved)
 }
 
-/// Whether this image would go on with another state of a vCPU than was saved.
+/// Returns true if this image would go on with another state of a vCPU than was saved.
 pub fn is_astray() -> bool {
     fault_at(UpdateStep::Prepare) == Some(UpdateFault::Wrong)
 }

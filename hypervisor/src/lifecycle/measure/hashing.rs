@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What hashing an image costs (`measure=hash`): ticks for some bytes, by each engine that the CPU has. In
-//! an emulator that counts instructions, those.
+//! Cost of hashing an image (`measure=hash`): ticks for some bytes, by each engine that the CPU has. In an emulator
+//! that counts instructions, ticks are instructions.
 
 use alloc::vec;
 

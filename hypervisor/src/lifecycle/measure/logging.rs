@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a log record costs (`measure=log`), in ticks. In an emulator that counts instructions, those.
+//! Cost of a log record (`measure=log`), in ticks. In an emulator that counts instructions, ticks are instructions.
 
 use crate::arch::cpu;
 use crate::kernel::timeline::{self, Name};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why the running image cannot be replaced.
+//! Reasons why the running image cannot be replaced.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -53,7 +53,7 @@ impl StageError {
         Refusal { code: self.code(), reason, hint: self.hint().into() }
     }
 
-    /// What to do about it.
+    /// Returns the remedy.
     fn hint(&self) -> &'static str {
         match self {
             Self::NoBundle => "give the host a bundle",

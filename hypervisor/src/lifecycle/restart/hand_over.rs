@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is handed over to the next image, and the way there.
+//! The hand-over to the next image: its content, and the way there.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -15,7 +15,7 @@ use crate::lifecycle::update::hand_over_state::HandOverState;
 
 /// A restart that only has to be gone through with. Dropped, it gives everything back.
 pub struct Staged {
-    /// What is handed over.
+    /// The content.
     pub hand_over: Box<HandOver>,
     /// The way.
     pub switch_pages: SwitchPages,
@@ -23,7 +23,7 @@ pub struct Staged {
 
 /// The hand-over to the new image.
 pub struct HandOver {
-    /// Returns how many images will have run.
+    /// Number of images that will have run.
     pub generation: u64,
     /// The new image.
     pub next: Box<Trusted>,

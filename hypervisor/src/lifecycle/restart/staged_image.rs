@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: placed, locked where the policy states this, then hashed in slices
+//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices
 //! while guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
 
 use alloc::boxed::Box;

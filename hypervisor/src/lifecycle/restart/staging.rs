@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left once the image in its slot is trusted, still while guests run: the switch pages are built, memory for
-//! the record is set aside, and the record is written once to see that it fits.
+//! The steps after the image in its slot is trusted, still while guests run: the switch pages are built, memory for the
+//! record is set aside, and the record is written once to see that it fits.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -27,7 +27,7 @@ pub fn floor() -> Floor {
     Floor::new(SECURITY_VERSION, allow_downgrade, !keys().is_empty())
 }
 
-/// Checks what an image states of itself, while the rest of it may still arrive.
+/// Checks an image's note, while the rest of it may still arrive.
 pub fn check_early(image: &Image) -> Result<(), StageError> {
     image.check_versions().map_err(StageError::Image)?;
     floor().admit_if_asked(image.security_version()).map_err(StageError::Downgrade)

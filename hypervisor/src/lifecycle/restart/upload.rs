@@ -23,7 +23,7 @@ const PATIENCE_US: u64 = 10_000_000;
 pub struct Upload {
     arrival: Arrival<Engine, UploadKind>,
     frames: OwnedFrames,
-    /// Its first bytes have been checked: what it is and what it reports of itself.
+    /// Its first bytes have been checked: its kind and its note.
     is_foreseen: bool,
 }
 

@@ -24,10 +24,10 @@ use crate::guests::instance::Instance;
 use crate::guests::task::Task;
 use crate::kernel::inherited;
 
-/// What one CPU restores.
+/// The slots that one CPU restores.
 type CpuSlots = Slots<Box<Task>, Arc<Instance>>;
 
-/// What each CPU restores; `None` where it restores nothing.
+/// The slots of each CPU; `None` where it restores nothing.
 static SLOTS: Once<Box<[Mutex<Option<CpuSlots>>]>> = Once::new();
 
 /// Sets the CPU that each vCPU belongs to, and is on. Before the guests are anybody's.

@@ -9,7 +9,7 @@ use crate::arch::memory::OwnedFrames;
 
 /// Memory of its own for one thing that is saved.
 pub struct Block {
-    /// What the new image is told of it.
+    /// Its place, for the new image.
     pub place: BlockPlace,
     frames: Mutex<OwnedFrames>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where guests are saved: the blocks of a hand-over, and the version that their reader wants.
+//! Memory into which guests are saved: the blocks of a hand-over, in their reader's version.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -34,7 +34,7 @@ impl Blocks {
         self.hand_over_state.save_host(self.version, stamps, conversation)
     }
 
-    /// Where this is saved.
+    /// Returns the block for this state.
     pub fn block(&self, kind: BlockKind, owner: Owner) -> Option<&Block> {
         self.hand_over_state.block(kind, owner)
     }

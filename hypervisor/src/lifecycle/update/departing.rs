@@ -88,7 +88,7 @@ fn save_shared(me: u32, blocks: &Blocks) -> Result<(), String> {
     for guest in guests.iter().filter(|guest| guest.home() == me) {
         let Some(run) = guest.run::<Instance>() else { continue };
         let owner = handover::block::Owner { guest: guest.number, vcpu: 0 };
-        let no_room = |_| "its devices find no room";
+        let no_room = |_| "its devices do not fit into their block";
         let block = blocks.block(BlockKind::Devices, owner).ok_or("its devices have no block")?;
         block.with(|bytes| {
             let mut block = BlockMut::<state::Devices>::begin(bytes, owner, blocks.version).map_err(|_| no_room(()))?;

@@ -65,7 +65,7 @@ pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the CPU `index` take its way, if it is to. `save` states what came of it, or `None`: it has been there
+/// Has the CPU `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there
 /// before.
 pub fn take(index: u32, save: impl FnOnce(&HostBlackout) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();

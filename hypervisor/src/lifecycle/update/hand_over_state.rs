@@ -57,11 +57,12 @@ impl HandOverState {
         let block = self.block(BlockKind::Late, HOST).ok_or("the host has no block")?;
         let late = Late { stamps: *stamps, control: conversation.section(events::next_sequence()) };
         block.with(|bytes| {
-            let mut block = BlockMut::<Late>::begin(bytes, HOST, version).map_err(|_| "the host finds no room")?;
-            let (into, tail) = block.parts().map_err(|_| "the host finds no room")?;
+            let mut block = BlockMut::<Late>::begin(bytes, HOST, version)
+                .map_err(|_| "the state of the host does not fit into its block")?;
+            let (into, tail) = block.parts().map_err(|_| "the state of the host does not fit into its block")?;
             *into = late;
             let used = events::save(tail);
-            block.finish(used).map_err(|_| "the host finds no room".into())
+            block.finish(used).map_err(|_| "the state of the host does not fit into its block".into())
         })
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a CPU of an image on trial goes back to the old image for good, and says why.
+//! The way of a CPU of an image on trial back to the old image for good, with the reason.
 
 use core::fmt::{self, Write as _};
 use core::panic::PanicInfo;

@@ -91,7 +91,7 @@ impl HandOverState {
         self.add(BlockKind::Devices, owner, home, home, devices)?;
         self.add(BlockKind::Console, owner, home, home, CONSOLE_TAIL_BYTES)?;
         let policy = self.add(BlockKind::Policy, owner, home, home, POLICY_TAIL_BYTES)?;
-        let too_large = || format!("what guest '{}' was told when it booted is too much", guest.config.name);
+        let too_large = || format!("guest '{}': its CPUID table does not fit into its block", guest.config.name);
         policy.with(|bytes| {
             let mut block =
                 BlockMut::<state::Policy>::begin(bytes, owner, version).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why CPUs do not go on in the new image: the first problem, in words.
+//! The reason why CPUs do not go on in the new image: the first problem, as text.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -36,7 +36,7 @@ pub fn reason_of(back: Option<Return>, page: Option<&TrialPage>) -> String {
             let text = page.map_or(&[][..], |page| page.reason(&mut bytes));
             String::from_utf8_lossy(text).into_owned()
         }
-        Some(Return::Word(word, _)) => format!("it says {word}, which means nothing here"),
+        Some(Return::Word(word, _)) => format!("its word {word} is unknown here"),
         Some(Return::Exception(Exception { vector, error_code, rip, fault_address })) => {
             let name = exception_name(vector);
             format!(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU has beside its counters, and how it states this.
+//! Capabilities of a CPU beside its counters, and the registers that report them.
 
 use crate::not_yet_wired::{lbr, pebs};
 
-/// What a CPU has beside its counters, each where it is there.
+/// Capabilities of a CPU beside its counters, each where it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capabilities {
     /// Precise samples.

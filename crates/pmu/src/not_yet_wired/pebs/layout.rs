@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What PEBS has in memory: the management area at IA32_DS_AREA, and the records of format 4 and later.
+//! Layout of PEBS in memory: the management area at IA32_DS_AREA, and the records of format 4 and later.
 
 /// Offsets into the management area of a 64-bit CPU, in bytes (Intel SDM vol. 3, figure 18-12). What is before is
 /// of the branch trace store.
 pub mod ds {
-    /// Where the buffer begins.
+    /// Start of the buffer.
     pub const BASE: u64 = 0x20;
-    /// Where the next record goes; the CPU moves it.
+    /// Address of the next record; the CPU moves it.
     pub const INDEX: u64 = 0x28;
-    /// Where the buffer ends: no record goes beyond it.
+    /// End of the buffer: no record goes beyond it.
     pub const MAXIMUM: u64 = 0x30;
     /// An index that has got so far interrupts.
     pub const THRESHOLD: u64 = 0x38;
-    /// What the first general counter begins again with after its record; one for each of eight.
+    /// Reset value of the first general counter after its record; one for each of eight.
     pub const GENERAL_RESET: u64 = 0x40;
     /// The same of those of fixed purpose.
     pub const FIXED_RESET: u64 = 0x80;
@@ -31,7 +31,7 @@ impl Group {
     pub const VECTORS: u64 = 1 << 2;
     /// Last branches, the youngest first.
     pub const BRANCHES: u64 = 1 << 3;
-    /// How many, less one.
+    /// Number of branches, less one.
     pub const BRANCH_COUNT: u64 = 0xff << 24;
 }
 

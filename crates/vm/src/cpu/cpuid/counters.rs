@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters as CPUID reports of them, and a CPU that can have them.
+//! Performance counters as CPUID describes them, and a CPU that can have them.
 
 use pmu::guest::{AMD_GENERAL, Vendor, intel_leaf};
 
@@ -56,7 +56,7 @@ impl CpuidTable {
         }
     }
 
-    /// Whose performance counters are shown.
+    /// Returns the vendor of the performance counters that are shown.
     pub fn counters(&self) -> Option<Vendor> {
         if self.basic[COUNTERS as usize].eax != 0 {
             Some(Vendor::Intel)

@@ -71,7 +71,7 @@ impl ExtendedState {
         state
     }
 
-    /// What no guest has been shown.
+    /// The answers of a table that shows no extended state: zeroes.
     pub const NO_ANSWERS: [CpuidResult; COMPONENTS] =
         [const { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }; COMPONENTS];
 

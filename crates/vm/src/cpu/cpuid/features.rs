@@ -6,7 +6,7 @@
 
 use Show::{Always, AsHost, Never};
 
-/// When a feature is shown to a guest.
+/// The condition on which a feature is shown to a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// If the host has it.

@@ -80,7 +80,8 @@ impl CpuidTable {
         }
     }
 
-    /// What each CPU answers for itself is not in the table, and its ends are where it reports.
+    /// Refuses a table whose last leaf is unknown, or that holds bits that each CPU answers for itself (APIC ID,
+    /// OSXSAVE).
     fn check(self) -> Result<Self, StateError> {
         let has_ends = (LEAST_BASIC..=MOST_BASIC).contains(&self.basic[0].eax)
             && (LEAST_EXTENDED..=MOST_EXTENDED).contains(&self.extended[0].eax);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host's CPUID returns.
+//! The results of the host's CPUID.
 
 pub(super) const EXTENDED: u32 = 0x8000_0000;
 
@@ -13,7 +13,7 @@ pub struct CpuidResult {
     pub edx: u32,
 }
 
-/// Where the host's leaves come from: the instruction, or a table in tests.
+/// Source of the host's leaves: the instruction, or a table in tests.
 pub trait CpuidSource {
     /// Returns what the host's CPUID returns for a leaf and subleaf.
     fn leaf(&self, leaf: u32, subleaf: u32) -> CpuidResult;

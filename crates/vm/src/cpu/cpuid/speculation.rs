@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest is told of registers that control speculation.
+//! CPUID bits of the registers that control speculation, as a guest sees them.
 
 /// Registers that control speculation (AMD APM vol. 2, section 3.2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -92,7 +92,7 @@ impl PlainMsrs {
         }
     }
 
-    /// What RDMSR returns.
+    /// Returns the result of RDMSR.
     pub const fn read(&self, msr: PlainMsr) -> u64 {
         match msr {
             PlainMsr::Constant(value) => value,
@@ -144,7 +144,7 @@ impl PlainMsrs {
     }
 }
 
-/// Whether `value` may follow `current`.
+/// Checks that `value` may follow `current`.
 const fn check_plain(msr: PlainMsr, current: u64, value: u64) -> Result<(), GeneralProtection> {
     let writable = match msr {
         PlainMsr::Constant(_) => 0,

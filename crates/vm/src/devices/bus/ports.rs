@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which device answers at a port.
+//! The map from a port to the device that answers at it.
 //!
 //! Most ports are nobody's, and most accesses of a booting kernel go there. One load distinguishes those: a byte for
-//! each eight ports states where the claims on them begin.
+//! each eight ports says where the claims on them begin.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ struct PortClaim {
 /// The claims of devices on ports below [`FIXED_PORTS_END`].
 #[derive(Debug)]
 pub(super) struct PortMap {
-    /// Where each cell's claims begin.
+    /// The index of each cell's first claim.
     cells: Box<[u8; CELLS]>,
     /// By cell; in a cell those on accesses of one byte come first.
     claims: Vec<PortClaim>,

@@ -4,7 +4,7 @@
 //! Dates are the proleptic Gregorian calendar's, years 0 to 9999. Days are counted from 1 March of year 0, so that the
 //! leap day is a year's last day and the months before it have lengths with a period of five: (153 m + 2) / 5 days.
 
-/// How many registers hold the time.
+/// Number of registers that hold the time.
 pub const TIME_REGISTERS: usize = 8;
 
 /// Seconds, minutes, hours, weekday, day, month, year, century.
@@ -21,7 +21,7 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// How register B states the registers are written.
+/// Format of the registers, by register B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterFormat {
     /// Binary rather than BCD.

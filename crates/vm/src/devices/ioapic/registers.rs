@@ -8,13 +8,13 @@ use super::{DeliveryMode, Destination, InterruptMessage};
 /// A physical destination of all ones, of the eight bits this device has.
 const EVERY_APIC: u8 = 0xff;
 
-/// What one pin does.
+/// Redirection entry of one pin.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct RedirectionEntry {
     /// The vector to deliver.
     pub vector: u8,
-    /// How: [`DeliveryMode`]'s encoding.
+    /// Delivery mode, in the encoding of [`DeliveryMode`].
     #[bits(3)]
     pub delivery_mode: u8,
     /// The destination is logical.

@@ -17,7 +17,7 @@ pub struct IoapicState {
 }
 
 impl IoapicState {
-    /// Whether an I/O APIC can be in this state.
+    /// Checks that an I/O APIC can be in this state.
     pub(super) fn validate(&self) -> Result<(), StateError> {
         if self.id > 0xf {
             return Err(StateError { field: "ioapic.id", reason: "more than four bits" });

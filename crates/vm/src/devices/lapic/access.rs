@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the registers do, by number, however they are reached.
+//! Reads and writes of the registers, by number, for each way to reach them.
 //!
 //! Two ways lead here: memory (`mmio`) and MSRs (`msr`). They differ in manners: in memory, reserved bits are dropped
 //! and an access to a register that does not exist is an entry in the error status; an MSR answers both with #GP.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What accesses and messages lead to.
+//! The results of accesses and messages.
 
 use crate::devices::InterruptMessage;
 
-/// What an access wants from the rest of the machine.
+/// The effect of an access on the rest of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
@@ -17,7 +17,7 @@ pub enum Action {
     TimerChanged,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Acceptance {

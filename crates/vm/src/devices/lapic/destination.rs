@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a message is for an APIC (Intel SDM vol. 3, sections 11.6.2 and 11.12.10).
+//! Matching of a message's destination with an APIC (Intel SDM vol. 3, sections 11.6.2 and 11.12.10).
 //!
 //! Who sends with an eight-bit physical destination (the I/O APIC, xAPIC mode, MSI) turns 0xff into all ones, so that
 //! it means "every one" whatever mode the receiver is in.

@@ -5,7 +5,7 @@ use bitfield_struct::bitfield;
 
 use super::registers::{LOCAL_VECTORS, LOCAL_VECTORS_LAST};
 
-/// How many local vectors there are.
+/// Number of local vectors.
 pub const LOCAL_VECTOR_COUNT: usize = (LOCAL_VECTORS_LAST - LOCAL_VECTORS + 1) as usize;
 
 /// The local vectors, in the order of their registers.

@@ -75,7 +75,7 @@ impl LapicState {
         self.interrupt_command &= u64::from(u32::MAX);
     }
 
-    /// Whether a local APIC can be in this state.
+    /// Checks that a local APIC can be in this state.
     pub(super) fn validate(&self) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let Ok(mode) = Mode::of(self.apic_base) else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The modes of the timer.
 
-/// What the timer does, by its local vector's bits 17 and 18.
+/// Mode of the timer, by bits 17 and 18 of its local vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerMode {
     /// Counts down once.

@@ -16,7 +16,7 @@ pub struct ConfigAccess {
 }
 
 impl ConfigAccess {
-    /// By the data port that is `lane` ports behind the first; the address register states which registers.
+    /// By the data port that is `lane` ports behind the first; the address register says which registers.
     pub(super) const fn by_port(slot: u8, register: u8, lane: u8, size: AccessSize) -> Self {
         Self { slot: Slot(slot), first: register as u16 + lane as u16, end: register as u16 + 4, size }
     }

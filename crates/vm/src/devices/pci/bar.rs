@@ -15,12 +15,12 @@ const PREFETCHABLE: u32 = 1 << 3;
 const IO_FLAGS: u64 = 0b11;
 const MEMORY_FLAGS: u64 = 0b1111;
 
-/// What a function wants to decode; the guest chooses where. Sizes are powers of two.
+/// A range that a function asks to decode, at an address of the guest's choice. Sizes are powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bar {
     /// Ports: 4 to 256.
     Io {
-        /// How many.
+        /// Number of ports.
         ports: u16,
     },
     /// Memory below 4 GiB: at least 16 bytes.
@@ -37,7 +37,7 @@ pub enum Bar {
     },
 }
 
-/// What addresses are of.
+/// The space of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Ports.
@@ -46,7 +46,7 @@ pub enum Space {
     Memory,
 }
 
-/// Where a base address register decodes.
+/// The range that a base address register decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Of what.

@@ -12,8 +12,8 @@ use crate::devices::StateError;
 use crate::devices::device::{At, Context, Device, Tag};
 use crate::devices::outputs::Outputs;
 
-/// What is behind a function's registers. Each method gets the function too, to interrupt by it or to change what its
-/// registers read as.
+/// The device behind a function's registers. Each method gets the function, too, to interrupt by it or to change the
+/// values that its registers read as.
 pub trait Behind: Send {
     /// The kind of device, for its state in the hand-over.
     fn kind(&self) -> u32;

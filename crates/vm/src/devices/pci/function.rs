@@ -52,9 +52,9 @@ pub struct Unfit;
 pub struct Function {
     registers: Registers,
     bars: [Option<Bar>; BARS],
-    /// Where the last capability is; 0 if there is none.
+    /// Offset of the last capability in bytes; 0 if there is none.
     last_capability: usize,
-    /// Where the next one begins.
+    /// Offset of the next capability in bytes.
     free: usize,
     msi: Option<Msi>,
     msix: Option<Msix>,

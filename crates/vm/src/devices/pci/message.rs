@@ -5,7 +5,7 @@
 use crate::devices::InterruptMessage;
 use crate::devices::ioapic::RedirectionEntry;
 
-/// What the address's upper bits are: no other write interrupts anyone.
+/// Upper bits of a message's address: no other write interrupts.
 const APIC_ADDRESS: u64 = 0xfee0_0000;
 const APIC_ADDRESS_MASK: u64 = !0xf_ffff;
 

@@ -25,7 +25,7 @@ const MOST: u8 = 5;
 /// A function's MSI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Msi {
-    /// Where the capability is.
+    /// Offset of the capability in bytes.
     at: usize,
     /// Vectors that the function has, as a power of two.
     vectors: u8,

@@ -26,23 +26,23 @@ const FUNCTION_MASK: u16 = 1 << 14;
 const MASKED: u32 = 1 << 0;
 const ENTRY_BYTES: usize = size_of::<MsixEntry>();
 
-/// Where a function has its MSI-X table: in a base address register's range, which may hold other registers too.
+/// Place of a function's MSI-X table: in a base address register's range, which may hold other registers, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsixPlace {
     /// The base address register.
     pub bar: u8,
     /// Vectors: 1 to 2,048.
     pub vectors: u16,
-    /// Where the table begins; a multiple of eight.
+    /// Offset of the table in bytes; a multiple of eight.
     pub table: u32,
-    /// Where the pending bits begin; a multiple of eight, not inside of the table.
+    /// Offset of the pending bits in bytes; a multiple of eight, not inside of the table.
     pub pending: u32,
 }
 
 /// A function's MSI-X.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Msix {
-    /// Where the capability is.
+    /// Offset of the capability in bytes.
     at: usize,
     place: MsixPlace,
     /// Address and data of each vector, and its control.
@@ -155,7 +155,7 @@ impl Msix {
         self.entries.len() * ENTRY_BYTES + self.pending.len() * 8
     }
 
-    /// Whether a table and pending bits can be of this function. They have the right length.
+    /// Checks that a table and pending bits can be of this function. They have the right length.
     pub(super) fn check(&self, from: &[u8]) -> Result<(), StateError> {
         let (entries, pending) = from.split_at_checked(self.entries.len() * ENTRY_BYTES).unwrap_or_default();
         let is_possible = |entry: &MsixEntry| entry.control.get() & !MASKED == 0 && entry.address.get() & 0b11 == 0;

@@ -10,7 +10,7 @@ pub const CONFIG_BYTES: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Registers {
     now: [u8; CONFIG_BYTES],
-    /// What they are after a reset.
+    /// Values after a reset.
     reset: [u8; CONFIG_BYTES],
     /// Bits that the guest writes.
     guests: [u8; CONFIG_BYTES],
@@ -67,7 +67,7 @@ impl Registers {
         self.now = self.reset;
     }
 
-    /// Whether saved registers are of this function: only bits differ that it or a guest writes.
+    /// Checks that saved registers are of this function: only bits differ that it or a guest writes.
     pub(super) fn check(&self, saved: &[u8; CONFIG_BYTES]) -> Result<(), StateError> {
         // By words: guests wait meanwhile.
         let written = words(&self.guests).zip(words(&self.own)).map(|(guests, own)| guests | own);

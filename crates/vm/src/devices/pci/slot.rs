@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where functions are.
+//! Slots of PCI functions.
 
 /// A function's place on the bus: device in bits 3–7, function in bits 0–2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

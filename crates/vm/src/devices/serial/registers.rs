@@ -84,7 +84,7 @@ bitflags! {
         const OUT1 = 1 << 2;
         /// Output 2: on a PC, connects the interrupt line.
         const OUT2 = 1 << 3;
-        /// What is sent is received.
+        /// Loopback: sent bytes are received.
         const LOOPBACK = 1 << 4;
     }
 

@@ -49,7 +49,7 @@ impl SerialState {
         transmit_empty_pending: false,
     };
 
-    /// Whether a UART can be in this state.
+    /// Checks that a UART can be in this state.
     pub(super) fn validate(&self) -> Result<(), StateError> {
         let fifo_control = FifoControl::from_bits_retain(self.fifo_control);
         let refusals = [

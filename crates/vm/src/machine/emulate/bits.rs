@@ -9,7 +9,7 @@ use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
-/// What becomes of the bit, by the manual's names.
+/// Operation on the bit, by the manual's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BitOperation {
@@ -19,7 +19,7 @@ pub enum BitOperation {
     Btc,
 }
 
-/// What is counted, by the manual's names.
+/// Kind of scan, by the manual's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BitScan {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which instructions are emulated, and how many bytes of memory each accesses.
+//! The emulated instructions, and the number of bytes of memory that each accesses.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
@@ -13,7 +13,7 @@ use super::string::StringKind;
 use super::vector_move::VectorMove;
 use crate::addr::AccessSize;
 
-/// What an instruction does with its operand in memory.
+/// Operation of an instruction on its operand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// MOV and MOVNTI.

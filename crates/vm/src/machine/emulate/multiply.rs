@@ -8,7 +8,7 @@ use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, VcpuState};
 
-/// Whether operands are signed.
+/// Signedness of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Sign {

@@ -9,10 +9,10 @@ use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 pub(super) const PAGE: u64 = 4096;
-/// How often an operand is translated while the guest's other vCPUs change entries that lead to it.
+/// The most translations of an operand while the guest's other vCPUs change entries that lead to it.
 const MOST_WALKS: usize = 8;
 
-/// Where an operand lies in guest-physical memory.
+/// Place of an operand in guest-physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
     /// On one page, where the CPU found no memory.
@@ -21,13 +21,13 @@ pub enum Span {
     Pages(Pages),
 }
 
-/// Where an operand has been translated to. The guest may have mapped two neighbouring pages anywhere.
+/// The translated place of an operand. The guest may have mapped two neighbouring pages anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     first: Gpa,
     /// Bytes from there to the end of the page.
     first_bytes: usize,
-    /// Where the others begin.
+    /// Address of the other bytes.
     second: Gpa,
 }
 

@@ -13,7 +13,7 @@ const PLACES: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     entries: [Option<Entry>; PLACES],
-    /// Which one makes room next.
+    /// Index of the entry that is replaced next.
     next: usize,
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an instruction is not emulated.
+//! Reasons not to emulate an instruction.
 
 use iced_x86::Code;
 
 use crate::vcpu::Exception;
 
-/// Why an instruction was not emulated; the guest's state is unchanged.
+/// The reason why an instruction was not emulated; the guest's state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The guest gets this exception.

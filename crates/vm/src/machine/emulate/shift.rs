@@ -25,7 +25,7 @@ pub enum Shift {
     Sar,
 }
 
-/// Which way SHLD and SHRD shift.
+/// Direction of SHLD and SHRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -92,7 +92,7 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
         let count = match self.instruction.op_kind(operand) {
             OpKind::Register => register::of(self.instruction, operand)?.read(self.vcpu),
             OpKind::Immediate8 => self.instruction.immediate8().into(),
-            // The form that shifts by one has no operand that states this.
+            // The form that shifts by one has no operand that says so.
             _ if operand == 1 => 1,
             _ => self.vcpu.gpr(Gpr::Rcx),
         };

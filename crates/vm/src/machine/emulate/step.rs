@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every kind of instruction works with.
+//! The environment of every kind of instruction.
 
 use iced_x86::{CodeSize, Instruction};
 
 use crate::addr::{AccessSize, Gpa};
 
-/// Where loads and stores of an emulated instruction go that reach no memory.
+/// Receiver of an emulated instruction's loads and stores that reach no memory.
 pub trait MemoryBus {
     /// The value that a load returns.
     fn load(&mut self, gpa: Gpa, size: AccessSize) -> u64;
@@ -20,7 +20,7 @@ pub(super) struct Step<'a, V, M: ?Sized, B> {
     pub(super) bus: &'a mut B,
     pub(super) instruction: &'a Instruction,
     pub(super) size: AccessSize,
-    /// Where the CPU found no memory.
+    /// The address at which the CPU found no memory.
     pub(super) fault: Gpa,
 }
 

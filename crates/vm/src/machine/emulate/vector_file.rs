@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A vCPU's vector registers.
 
-/// What a load does to the bits of the register beyond the 128 of SSE.
+/// Effect of a load on the bits of the register beyond the 128 of SSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorWrite {
     /// They stay: an SSE instruction.

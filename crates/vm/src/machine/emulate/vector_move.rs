@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which moves of vector registers are emulated.
+//! The emulated moves of vector registers.
 
 use iced_x86::Mnemonic;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine keeps for one vCPU, in the hand-over's words.
+//! A machine's state of one vCPU, in the hand-over's format.
 
 use handover::state::{self, event_state};
 

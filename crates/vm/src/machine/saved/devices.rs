@@ -57,7 +57,8 @@ impl<M: GuestMemory> Machine<M> {
     /// Restores each device from its block. Blocks come in the order of the devices where both images know the same
     /// ones: guests wait meanwhile, and to search all blocks for each device took a fifth of an update's blackout.
     fn restore_blocks(&self, count: u32, tail: &[u8]) -> Result<(), StateError> {
-        let blocks = DeviceBlocks::open(count, tail).ok_or(refused("not as many as it says, or cut off"))?;
+        let blocks = DeviceBlocks::open(count, tail)
+            .ok_or(refused("their number differs from the header, or they are cut off"))?;
         let mut in_order = blocks.iter();
         let mut devices = 0;
         for device in self.bus.devices() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why something was not saved.
+//! Reasons why something was not saved.
 
 /// A tail has no room for what is to be put there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

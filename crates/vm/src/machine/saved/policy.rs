@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest was shown when it booted: it is shown the same by every image, whatever that would choose for a new
-//! guest.
+//! The machine as its guest saw it when it booted: every image shows it the same one, whatever that image would choose
+//! for a new guest.
 
 use handover::state::{self, CpuidLeaf, DeviceKind, later_policy, policy_flag};
 use zerocopy::{FromBytes as _, IntoBytes as _};
@@ -65,7 +65,8 @@ impl<M: GuestMemory> Machine<M> {
         let shift = u8::try_from(from.scale_shift.get()).ok().map(u8::cast_signed);
         let scale = shift.and_then(|shift| TscScale::from_parts(from.scale_multiplier.get(), shift));
         let leaves = <[CpuidLeaf]>::ref_from_bytes(tail).ok().filter(|all| all.len() == from.leaves.get() as usize);
-        let leaves = leaves.ok_or(refused("policy.leaves", "not as many as it says, or cut off"))?;
+        let leaves =
+            leaves.ok_or(refused("policy.leaves", "their number differs from the header, or they are cut off"))?;
         let machine = Self::new(
             memory,
             MachineConfig {

@@ -54,7 +54,7 @@ pub(super) fn restore(bus: &Bus, from: &state::Devices, tail: &[u8]) -> Result<(
     let refused = |reason| StateError { field: "pci.functions", reason };
     let functions = <[PciFunction]>::ref_from_bytes(tail).ok();
     let functions = functions.filter(|functions| functions.len() == from.small.pci_functions.get() as usize);
-    let functions = functions.ok_or(refused("not as many as it says, or cut off"))?;
+    let functions = functions.ok_or(refused("their number differs from the header, or they are cut off"))?;
     let plain = |device: &dyn Device| device.tag().kind == DeviceKind::PlainFunction as u32;
     if bus.devices().filter(|device| plain(&*device.lock())).count() != functions.len() {
         return Err(refused("not as many as this machine has"));
@@ -95,7 +95,7 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
     }
 }
 
-/// What was written to the debug-exit port must not be lost.
+/// Refuses unknown flags, and a code of the debug-exit port for a machine without that port, which would be lost.
 fn check_debug_exit(bus: &Bus, small: &state::Small) -> Result<(), StateError> {
     if small.flags.get() & !small_flag::ALL != 0 {
         return Err(StateError { field: "small.flags", reason: "a flag is unknown" });

@@ -106,7 +106,7 @@ impl Host for Watching<'_> {
     fn set_vector(&mut self, _: u8, _: [u64; 4], _: VectorWrite) {}
 }
 
-/// What makes devices interrupt: an MSI-X vector, a line with a new level, an entry that is unmasked.
+/// The causes of a device's interrupt: an MSI-X vector, a line with a new level, an entry that is unmasked.
 #[test]
 fn interrupts_are_sent_when_no_device_is_borrowed() {
     let mut lab = Lab::with_vcpus(2, false);

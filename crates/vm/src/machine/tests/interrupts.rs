@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is injected when: priorities, windows, NMIs, events whose delivery an exit interrupted.
+//! The order of injection: priorities, windows, NMIs, events whose delivery an exit interrupted.
 use super::*;
 use crate::devices::{DeliveryMode, Destination, InterruptMessage};
 

@@ -4,7 +4,7 @@ use super::interrupts::{edge, nmi};
 use super::*;
 use crate::vcpu::{VcpuState, dr6};
 
-/// Where the handler runs, and its IRET.
+/// Addresses of the handler and of its IRET.
 const HANDLER: u64 = 0x2000;
 const IRET: u64 = 0x2010;
 

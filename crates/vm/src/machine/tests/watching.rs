@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is seen of a CPU from outside.
+//! A CPU seen from outside.
 
 use super::*;
 use crate::vcpu::VcpuState;

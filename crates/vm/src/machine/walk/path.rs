@@ -12,7 +12,7 @@ pub(crate) const DIRTY: u64 = 1 << 6;
 /// Entries of a walk at most: five-level tables.
 const MOST_ENTRIES: usize = 5;
 
-/// Where an address leads to, and the entries that led there.
+/// A translated address, and the entries that led to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// The guest-physical address.

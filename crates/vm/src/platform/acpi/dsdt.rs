@@ -61,7 +61,7 @@ fn add_pci(aml: &mut Vec<u8>) {
     device("PCI0", vec![&id, &compatible, &segment, &bus, &unique, &resources], aml);
 }
 
-/// What no device may be given: the enhanced configuration space and the sleep registers.
+/// Adds the ranges that no device may be given: the enhanced configuration space and the sleep registers.
 fn add_motherboard(aml: &mut Vec<u8>) {
     let ecam = Memory32Fixed::new(true, layout::ECAM.0 as u32, layout::ECAM_BYTES as u32);
     let sleep = fixed_io(port::SLEEP_CONTROL, 2);

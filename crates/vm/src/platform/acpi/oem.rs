@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who made the tables.
+//! OEM and creator of the tables.
 
 pub(super) const OEM: [u8; 6] = *b"BATON ";
 pub(super) const OEM_TABLE: [u8; 8] = *b"BATONVM ";

@@ -40,10 +40,10 @@ impl Segment {
     }
 }
 
-/// What of an ELF file concerns a loader.
+/// The parts of an ELF file that a loader needs.
 pub(super) struct Elf {
     pub segments: Segments,
-    /// The entry point as the file states it; often a linear address.
+    /// The entry point in the file; often a linear address.
     pub entry: u64,
     pub pvh_entry: Option<u32>,
 }

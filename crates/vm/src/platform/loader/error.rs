@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a kernel was not loaded, and what to change.
+//! Reasons why a kernel was not loaded, with hints.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use crate::memory::OutOfRange;
 
 const MIB: u64 = 1 << 20;
 
-/// Why a kernel was not loaded.
+/// The reason why a kernel was not loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// No magic number fits.
@@ -36,12 +36,12 @@ pub enum LoadError {
     },
     /// An ELF file that cannot be loaded.
     BadElf {
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// A Multiboot header that cannot be obeyed.
     BadMultiboot {
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// The Multiboot header demands what is not given here.
@@ -51,14 +51,14 @@ pub enum LoadError {
     },
     /// A part of the kernel lies between 640 KiB and 1 MiB.
     InReservedMemory {
-        /// Where it begins.
+        /// First address.
         address: Gpa,
-        /// Where it ends.
+        /// End address.
         end: u64,
     },
     /// Two segments claim the same memory.
     SegmentsOverlap {
-        /// Where the second begins.
+        /// First address of the second one.
         address: Gpa,
     },
     /// The entry point is in no segment.
@@ -68,14 +68,14 @@ pub enum LoadError {
     },
     /// The kernel does not fit into the guest's low memory.
     KernelTooLarge {
-        /// Where the kernel (with the room it needs to unpack) ends.
+        /// End address of the kernel, with the memory that it needs to unpack.
         end: u64,
         /// Bytes of guest memory.
         memory_bytes: u64,
     },
     /// The kernel reaches into the PCI hole, which no amount of memory fills.
     InPciHole {
-        /// Where the kernel ends.
+        /// End address of the kernel.
         end: u64,
     },
     /// A module does not fit above the kernel.
@@ -91,7 +91,7 @@ pub enum LoadError {
     },
     /// More modules than there is room to list.
     TooManyModules {
-        /// How many were given.
+        /// Number that was given.
         count: usize,
     },
     /// The command line is too long for this kernel.
@@ -108,7 +108,7 @@ pub enum LoadError {
     },
     /// A command line contains a zero byte, which ends it.
     CommandLineHasZero {
-        /// Where.
+        /// Offset in bytes.
         offset: usize,
     },
     /// The guest has too little memory for any kernel.

@@ -156,7 +156,7 @@ impl Header {
     }
 }
 
-/// Where the initial RAM disk is; no bytes if there is none.
+/// Range of the initial RAM disk; no bytes if there is none.
 #[derive(Clone, Copy, Default)]
 struct RamDisk {
     address: u32,

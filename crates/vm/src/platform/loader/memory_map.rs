@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use crate::addr::Gpa;
 use crate::platform::layout;
 
-/// What a range of guest-physical addresses is, numbered as E820 does (ACPI 6.5, table 15.4).
+/// Type of a range of guest-physical addresses, numbered as E820 does (ACPI 6.5, table 15.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MemoryKind {
@@ -22,11 +22,11 @@ pub enum MemoryKind {
 /// One range of guest-physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapEntry {
-    /// Where it begins.
+    /// First address.
     pub start: Gpa,
     /// Its bytes; never zero.
     pub bytes: u64,
-    /// What it is.
+    /// Type.
     pub kind: MemoryKind,
 }
 

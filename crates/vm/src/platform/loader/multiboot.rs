@@ -13,7 +13,7 @@ use crate::platform::layout;
 use crate::vcpu::EntryState;
 
 const HEADER_MAGIC: u32 = 0x1bad_b002;
-/// What the kernel finds in EAX.
+/// The magic number in EAX at the kernel's entry.
 const LOADER_MAGIC: u32 = 0x2bad_b002;
 /// The header lies within so many bytes, at a multiple of four.
 const SEARCH_BYTES: usize = 8192;
@@ -30,7 +30,7 @@ const LOADER_NAME: &[u8] = b"Baton";
 
 /// A Multiboot header whose checksum is right.
 pub(super) struct Header {
-    /// Where in the file it is.
+    /// Offset in the file, in bytes.
     file_offset: usize,
     flags: u32,
     /// header_addr, load_addr, load_end_addr, bss_end_addr, entry_addr; zero where the file ends.
@@ -97,7 +97,7 @@ fn elf_segments(image: &[u8]) -> Result<(Segments, u32), LoadError> {
     Ok((elf.segments, entry))
 }
 
-/// Where the entry point, a linear address, lies in physical memory.
+/// Returns the physical address of the entry point, which the file gives as a linear address.
 fn physical_entry(elf: &elf::Elf) -> u64 {
     let inside = |segment: &Segment| {
         let offset = elf.entry.checked_sub(segment.linear)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes where: checked ranges for kernels, room for modules, zeroes for BSS.
+//! Placement in guest memory: checked ranges for kernels, space for modules, zeroes for BSS.
 
 use arrayvec::ArrayVec;
 
@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 0x1000;
 /// A module in guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlacedModule {
-    /// Where it begins.
+    /// First address.
     pub start: Gpa,
     /// Its bytes.
     pub bytes: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the boot structures of PVH and Multiboot kernels go: to their usual places, or around a kernel that lies
-//! there.
+//! Placement of the boot structures of PVH and Multiboot kernels: at their usual addresses, or around a kernel that
+//! lies there.
 //!
 //! Nothing of the loader's must survive once the kernel runs, so a kernel may lie wherever the guest has memory. The
 //! structures must survive until then. Kernels of both kinds find them by pointers, wherever they are.
@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 0x1000;
 /// The first page stays empty, so that no pointer is zero.
 const LOWEST: u64 = PAGE_BYTES;
 
-/// Where the boot structures of a kernel are.
+/// Addresses of a kernel's boot structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Structures {
     /// Descriptor table of the entry state.
@@ -53,7 +53,7 @@ impl Structures {
     }
 }
 
-/// What lies in memory already.
+/// Memory that is in use already.
 struct Taken<'a> {
     segments: &'a [Segment],
     /// Start and end of the structures that have been placed.

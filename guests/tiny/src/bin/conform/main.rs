@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks what docs/conformance.md states is as on hardware, with one line for each check:
+//! Checks the statements "as on hardware" of docs/conformance.md, with one line for each check:
 //!
 //! ```text
 //! conform: nmi-blocking: ok

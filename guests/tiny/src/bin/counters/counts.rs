@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is counted.
+//! Counted events.
 
 use core::hint::black_box;
 use tiny::answers::{Wrong, expect, expect_that};

@@ -13,16 +13,16 @@ const VECTOR: u8 = 0x51;
 const NMI_VECTOR: u8 = 2;
 /// Ticks to an overflow.
 const PERIOD: u64 = 100_000;
-/// How long one may take, in looks.
+/// Longest wait for one, in polls.
 const PATIENCE: u32 = 10_000_000;
 /// Overflows of `each-tick`.
 const OVERFLOWS: u32 = 200;
-/// How long all of them may take, in looks.
+/// Longest wait for all of them, in polls.
 const PATIENCE_FOR_ALL: u32 = 500_000_000;
 
 /// Overflows that are still to be asked for, by the handler.
 static LEFT: AtomicU32 = AtomicU32::new(0);
-/// Which unit: 0 Intel's, 1 AMD's.
+/// Vendor of the unit: 0 Intel, 1 AMD.
 static WHOSE: AtomicU32 = AtomicU32::new(0);
 
 /// Once, when it is due and not before, with its bit in the status.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What accesses cost, as the guest sees it: the rows of a published table, and what a kernel does when one overflows.
+//! Costs of accesses, as the guest sees them: the rows of a published table, and a kernel's work when one overflows.
 
 use core::hint::{black_box, spin_loop};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ const FIXED_USER: u64 = 0x2 << 4;
 const EVENTS: u32 = 4;
 /// Another event: cycles by a threshold, which is not counted here and must be taken all the same.
 const OTHER: u64 = 1 << 24;
-/// How long an interrupt may take before it counts as lost, in looks.
+/// Longest wait for an interrupt before it counts as lost, in polls.
 const PATIENCE: u32 = 10_000_000;
 
 static HANDLED: AtomicU32 = AtomicU32::new(0);

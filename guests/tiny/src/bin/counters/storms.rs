@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is never over: a guest that its neighbours have to bear.
+//! Endless loads: a guest that its neighbours have to bear.
 
 use core::hint::{black_box, spin_loop};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ const VECTOR: u8 = 0x54;
 /// CPUIDs between two lines of `count`.
 const EXITS: u32 = 100_000;
 
-/// Which unit: 0 Intel's, 1 AMD's.
+/// Vendor of the unit: 0 Intel, 1 AMD.
 static WHOSE: AtomicU32 = AtomicU32::new(0);
 
 /// A way that does not come back.

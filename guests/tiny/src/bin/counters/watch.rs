@@ -21,7 +21,7 @@ const PERIOD: u64 = 10_000_000;
 const LOST: u64 = 1 << 36;
 /// Overflows between two lines.
 const LINE_EVERY: u64 = 20;
-/// Where the counters beside the first begin: each has a value of its own to keep.
+/// Start values of the counters beside the first: each has a value of its own to keep.
 const BEGINS: [u64; 3] = [0, 1 << 33, 0x1234_5678_9abc];
 
 static WHOSE: AtomicU64 = AtomicU64::new(0);

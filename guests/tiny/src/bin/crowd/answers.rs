@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who got what, and whether that is what they should have got.
+//! Received messages, compared with the expected ones.
 
 use core::fmt;
 use core::hint::spin_loop;
@@ -7,7 +7,7 @@ use tiny::interrupts::count_of;
 use tiny::smp::{self, MOST};
 use tiny::{apic, cpu};
 
-/// How long nothing may come before it counts as not coming, in looks.
+/// Silence in polls after which nothing more is expected.
 const QUIET: u32 = 40_000;
 
 /// An answer that the architecture does not give.

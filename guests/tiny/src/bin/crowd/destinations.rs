@@ -121,7 +121,7 @@ fn set_logical(cpus: usize, format: u32, identifier: fn(usize) -> u8) -> Result<
     };
     set(format, identifier(0));
     for at in 1..cpus {
-        // A function without captures: what it is to set is reported by what the format and its number state.
+        // A function without captures: its value follows from the format and the CPU's number.
         smp::give(at, if format == FLAT { set_flat } else { set_cluster });
         let came = smp::wait_until(|| smp::is_done(at));
         expect("logical identifier of CPU", at as u64, came.into(), 1)?;

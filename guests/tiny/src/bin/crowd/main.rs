@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several CPUs: interrupts between them are delivered as the architecture states, storms of them included.
+//! Several CPUs: interrupts between them are delivered as the architecture says, storms of them included.
 //!
 //! The command line names what to do (`do=fixed,nmi`, `do=all`); each prints `crowd: NAME: ok`, or `crowd: NAME: WRONG`
 //! and what came instead. `cpus=COUNT` are woken first; `apic=memory` keeps the local APICs' registers in memory.

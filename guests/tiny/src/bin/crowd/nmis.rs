@@ -11,12 +11,12 @@ use crate::answers::{Wrong, all, expect, reaches, wait_with_interrupts};
 
 const NON_MASKABLE: u8 = 2;
 const SHORTHAND_OTHERS: u32 = 3 << 18;
-/// How long a handler gives the next NMI to come into it, in looks.
+/// Wait of a handler in polls, for the next NMI to come into it.
 const INVITATION: u32 = 20_000;
 
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 static DEEPEST: AtomicU32 = AtomicU32::new(0);
-/// How often the handler is still to send itself another.
+/// Number of NMIs that the handler is still to send itself.
 static TO_SEND: AtomicU32 = AtomicU32::new(0);
 
 /// By identifier and by shorthand, whether interrupts are on or off.

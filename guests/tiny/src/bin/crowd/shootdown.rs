@@ -26,7 +26,7 @@ static OLD_SEEN: AtomicU32 = AtomicU32::new(0);
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// In round after round the window shows the other page, whose content states the round.
+/// In round after round the window shows the other page, whose content is the round's number.
 pub fn nobody_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
     show(PAGES[0]);
     cpu::write_memory(PAGES[0], 0);

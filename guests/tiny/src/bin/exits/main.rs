@@ -22,7 +22,7 @@ use tiny::{Verdict, apic, options, print, timing};
 
 tiny::main!(main);
 
-/// How often a row may be repeated: no more than there is room for samples, and at least once.
+/// Number of repetitions of a row: no more than there is space for samples, and at least one.
 const REPETITIONS: RangeInclusive<usize> = 1..=timing::ROOM;
 
 fn main(command_line: &str) -> Verdict {

@@ -12,9 +12,9 @@ const UNCLAIMED_PORT: u16 = 0x80;
 const IOAPIC_SELECT: u64 = 0xfec0_0000;
 const IOAPIC_WINDOW: u64 = 0xfec0_0010;
 const IOAPIC_VERSION: u32 = 1;
-/// How far ahead a wake-up is set, in ticks: long enough to be asleep by then.
+/// Distance in ticks at which a wake-up is set: long enough to be asleep by then.
 const AHEAD: u64 = 200_000;
-/// How long an interrupt may take before it counts as lost, in looks.
+/// Longest wait for an interrupt before it counts as lost, in polls.
 const PATIENCE: u32 = 10_000_000;
 
 /// Prints every row; false if an interrupt got lost.

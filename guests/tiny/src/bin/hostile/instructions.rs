@@ -65,7 +65,7 @@ fn unknown_hypercall() -> Result<(), Wrong> {
     }
 }
 
-/// What is no instruction raises an exception.
+/// Bytes that are no instruction raise an exception.
 pub fn garbage() -> Result<(), Wrong> {
     NONE.iter().try_for_each(|&(bytes, vector)| expect_exception("bytes", number(bytes), vector, || execute(bytes)))
 }

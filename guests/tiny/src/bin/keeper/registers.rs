@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether registers hold what they should.
+//! Check that registers hold their values.
 
 use crate::state::State;
 use crate::wrong::Wrong;
@@ -12,7 +12,7 @@ const PERIODIC: u32 = 1 << 17;
 const DIVIDE_BY_1: u32 = 0b1011;
 /// The timer's period in ticks of its clock: a millisecond at 1 GHz, as under KVM and Baton.
 const PERIOD: u32 = 1_000_000;
-/// Checks the counter between two samples of the registers.
+/// Polls of the counter between two samples of the registers.
 const SPINS: u32 = 50;
 
 /// After a reset all are zero, but for the control words.

@@ -15,7 +15,7 @@ use tiny::{apic, boot, cpu, interrupts, print, smp};
 
 const TIMER_VECTOR: u8 = 0x41;
 const TSC_DEADLINE: u32 = 2 << 17;
-/// How far ahead a timer is set, in ticks: a fraction of a millisecond.
+/// Distance in ticks at which a timer is set: a fraction of a millisecond.
 const AHEAD: u64 = 1 << 20;
 /// A timer that is so late is lost: seconds.
 const LOST: u64 = 1 << 35;
@@ -66,7 +66,7 @@ struct Watcher {
     next_line: u64,
     lines: u64,
     memory: Range<u64>,
-    /// Which word of it is next.
+    /// Index of its next word.
     at: u64,
     deadline: u64,
     fired_before: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is not as it should be.
+//! A difference from the expected state.
 
 use core::fmt;
 
@@ -10,9 +10,9 @@ pub struct Wrong {
     pub what: &'static str,
     /// Its number or address.
     pub item: u64,
-    /// What is there.
+    /// Value found.
     pub found: u64,
-    /// What should be.
+    /// Value expected.
     pub wanted: u64,
 }
 

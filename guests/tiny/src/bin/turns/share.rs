@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of a CPU a guest has, second by second of the wall clock.
+//! A guest's share of a CPU, second by second of the wall clock.
 //!
 //! The wall clock is KVM's (Linux Documentation/virt/kvm/x86/msr.rst): the time at which the guest's time stamp counter
 //! was zero, asked for once, and the counter's rate from CPUID leaf 4000_0010h, so that looking at it is no exit.
@@ -21,11 +21,11 @@ const STEPS: u64 = 64;
 const ROUNDS_BETWEEN_SIGNS: u64 = 1024;
 const SIGN_OF_LIFE: u16 = 0x80;
 
-/// What the host writes: a version that is even, seconds, nanoseconds.
+/// The host's structure: a version that is even, seconds, nanoseconds.
 #[repr(C, align(16))]
 struct WallClock([u32; 3]);
 
-/// When the counter was zero, in nanoseconds since 1970, and how many of its ticks are a millisecond.
+/// Time in nanoseconds since 1970 at which the counter was zero, and its ticks per millisecond.
 struct Clock {
     zero_ns: u128,
     khz: u128,

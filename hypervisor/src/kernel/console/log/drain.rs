@@ -15,7 +15,8 @@ use crate::arch::percpu::BOOT_CPU;
 pub const LINE_BYTES: usize = 2048;
 
 cpu_local! {
-    /// How far the CPU's ring has been printed: the CPU that prints next, after the end of the host too, goes on there.
+    /// Position up to which the CPU's ring has been printed: the CPU that prints next, after the end of the host too,
+    /// goes on there.
     static PRINTED: AtomicU64 = AtomicU64::new(0);
 }
 

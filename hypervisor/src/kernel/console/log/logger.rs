@@ -33,7 +33,7 @@ pub fn start(level: Level) {
     let _ = log::set_logger(&LOGGER);
 }
 
-/// Whether somebody follows the log.
+/// Sets whether a client follows the log.
 pub fn set_followed(is_followed: bool) {
     HAS_FOLLOWER.store(is_followed, Ordering::Relaxed);
 }

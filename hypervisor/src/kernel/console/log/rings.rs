@@ -22,7 +22,7 @@ pub static EARLY: Once<Ring<'static>> = Once::new();
 /// A ring in frames.
 pub struct Placed {
     pub ring: Ring<'static>,
-    /// Where it is in physical memory.
+    /// Its physical range.
     pub range: PhysRange,
 }
 
@@ -40,7 +40,7 @@ pub fn clock() -> Clock {
     Clock { origin: timer::origin(), hz: timer::tsc_hz() }
 }
 
-/// How many CPUs may have a ring.
+/// Returns the greatest number of CPUs that may have a ring.
 pub fn count() -> usize {
     cpu_local::count() as usize
 }
@@ -101,7 +101,7 @@ pub fn copy(copied: &Copied, ring: &Ring<'_>) {
 }
 
 /// Writes a record into the calling CPU's ring. In any context: nothing here waits, allocates, or takes a lock.
-/// What a CPU without a ring states is gone: nobody writes another's.
+/// Records of a CPU without a ring are lost: no CPU writes another's ring.
 #[inline]
 pub fn write(level: Level, path: &str, text: fmt::Arguments<'_>) {
     if let Some(ring) = ring(PerCpu::current_index() as usize) {

@@ -23,7 +23,7 @@ use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
 use crate::lifecycle::update::guest_state;
 
-/// Why a guest cannot be built, in words.
+/// The reason why a guest cannot be built, as text.
 pub struct Problem(String);
 
 impl From<Mismatch> for Problem {

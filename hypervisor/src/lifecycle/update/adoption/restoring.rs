@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was saved of a vCPU or of devices, put into the run that was built for it.
+//! Restoring of a saved vCPU or of devices into the run that was built for it.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,7 +17,7 @@ use crate::guests::instance::Instance;
 use crate::guests::task::Task;
 use crate::kernel::inherited;
 
-/// How they are restored.
+/// The restorer of slots.
 pub struct Restoring;
 
 impl Restorer<Box<Task>, Arc<Instance>> for Restoring {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who sends to whom.
+//! Senders and receivers of messages.
 use super::*;
 
 /// Writes the interrupt command in xAPIC mode.

@@ -46,7 +46,7 @@ fn devices_of_version_3_that_cannot_be_are_refused() {
     assert_eq!(places(|_, tail| function(tail, |one| one.config[0] = 0)), "pci.functions.config");
 }
 
-/// What becomes of changed blocks.
+/// Changes saved blocks and restores a machine from them.
 fn blocks(change: impl FnOnce(&mut Vec<Block>)) -> Result<(), &'static str> {
     let (state, tail) = saved(&Lab::after_power_on(true).machine, VERSION);
     let read = DeviceBlocks::open(state.blocks.get(), &tail).unwrap();

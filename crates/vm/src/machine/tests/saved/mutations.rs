@@ -7,7 +7,7 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::*;
 
-/// What of the saved state is changed: structures and tails, whose sums would be right.
+/// The part of the saved state that is changed: structures and tails, of which the sums would be right.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Policy,
