@@ -2,5 +2,6 @@
 
 mod hardware;
 mod operation;
+mod property;
 mod start;
 mod walk;
