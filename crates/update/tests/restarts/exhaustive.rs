@@ -30,7 +30,8 @@ struct Machine {
 impl Machine {
     fn replay(other: &Other, schedule: &[Choice]) -> Self {
         let world = World::with_ticks_of(TICK_MS, vec![other.clone()]);
-        let mut machine = Self { world, departure: Departure::begin(), has_left: false };
+        let departure = world.departure();
+        let mut machine = Self { world, departure, has_left: false };
         schedule.iter().for_each(|choice| _ = machine.apply(*choice));
         machine
     }

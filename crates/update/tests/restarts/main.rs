@@ -5,7 +5,7 @@ mod exhaustive;
 mod world;
 
 use proptest::prelude::*;
-use update::restart::{Act, Departure};
+use update::restart::Act;
 
 use world::{LIMIT_MS, Other, REMINDER_MS, World, cpu};
 
@@ -28,6 +28,14 @@ fn what_guests_write_until_they_park_is_sent() {
     let mut world = World::new(vec![Other { busy_until: 100, ..Other::default() }; 3]);
     assert!((100..110).contains(&world.finish()));
     assert!(world.written > 300);
+}
+
+#[test]
+fn an_image_that_was_locked_is_not_checked_again() {
+    let mut world = World::new(vec![Other::default()]);
+    world.is_checked_again = false;
+    world.finish();
+    assert!(!world.acts.contains(&Act::CheckImage));
 }
 
 #[test]
@@ -67,9 +75,11 @@ proptest! {
     fn nothing_is_lost_on_any_schedule(
         others in prop::collection::vec(other(), 0..64),
         choices in prop::collection::vec(0..66_usize, 0..2_000),
+        is_checked_again in any::<bool>(),
     ) {
         let mut world = World::new(others);
-        let mut departure = Departure::begin();
+        world.is_checked_again = is_checked_again;
+        let mut departure = world.departure();
         let cpus = world.cpus();
         let mut has_left = false;
         for choice in choices {

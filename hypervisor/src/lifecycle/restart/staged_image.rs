@@ -181,11 +181,8 @@ impl Placer for Placing<'_> {
 }
 
 impl Trusted {
-    /// Checks it once more where the policy wants that, by its digest alone: no guest runs. Allocates nothing.
+    /// Checks it once more, by its digest alone: no guest runs. Allocates nothing.
     pub fn check_in_blackout(&self, file: &[u8]) -> Result<Hashed, StageError> {
-        if !self.policy.checks_in_blackout() {
-            return Ok(Hashed::default());
-        }
         let began = cpu::tsc();
         let (sealed, seal) = Seal::split(file).map_err(StageError::Seal)?;
         let mut check = Check::new(Engine::best(), sealed.len() as u64);
