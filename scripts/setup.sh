@@ -7,8 +7,8 @@
 #   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
 # firmware, perf, and
 #                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
-#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to fetch),
-#                           for `bench structure` LLVM's tools and cargo-mutants
+#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to
+#                           fetch), and for `bench structure` LLVM's tools and cargo-mutants
 #
 # Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file
 # (the kernels, the second QEMU) goes under target/ and is gone with `make clean`.
