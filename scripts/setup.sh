@@ -7,7 +7,8 @@
 #   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
 # firmware, perf, and
 #                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
-#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to fetch)
+#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to
+#                           fetch), and for `bench structure` LLVM's tools and cargo-mutants
 #
 # Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file
 # (the kernels, the second QEMU) goes under target/ and is gone with `make clean`.
@@ -90,6 +91,8 @@ set_up_test() {
 
 set_up_all() {
   set_up_test
+  coverage_tools || say "no llvm-tools to be had here: 'bench structure' leaves out the lines that tests execute"
+  mutants || say "no cargo-mutants to be had here: 'bench structure' leaves out the mutants that tests catch"
   on_debian_or_ubuntu || return 0
   crash_with_symbols || say "no crash or no debug symbols to be had here: no guest's core is opened by crash"
 }
