@@ -6,9 +6,10 @@
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
 #   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
 # firmware, perf, and
-#                           what the tests compare with: a second stock kernel, a full one with drivers of disks and
-#                           network cards, QEMU 10; kexec-tools
-#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to fetch)
+#                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
+#   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to
+#                           fetch), a full kernel with drivers of disks and network cards (70 MB), and for
+#                           `bench structure` LLVM's tools and cargo-mutants
 #
 # Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file
 # (the kernels, the second QEMU) goes under target/ and is gone with `make clean`.
@@ -83,7 +84,6 @@ set_up_test() {
   if [[ "$(distribution)" == debian ]]; then
     (install_packages "$PERF_PACKAGE") || say "no linux-perf to be had here: no guest is profiled by its own perf"
     second_kernel || say "$(release_codename)-backports is out of reach: one kernel only"
-    full_kernel || say "no full kernel to be had here: no guest has drivers of network cards"
   fi
   kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
   newer_qemu || say "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"
@@ -92,7 +92,10 @@ set_up_test() {
 
 set_up_all() {
   set_up_test
+  coverage_tools || say "no llvm-tools to be had here: 'bench structure' leaves out the lines that tests execute"
+  mutants || say "no cargo-mutants to be had here: 'bench structure' leaves out the mutants that tests catch"
   on_debian_or_ubuntu || return 0
+  full_kernel || say "no full kernel to be had here: no guest has drivers of network cards"
   crash_with_symbols || say "no crash or no debug symbols to be had here: no guest's core is opened by crash"
 }
 

@@ -87,7 +87,9 @@ impl Recipe {
 
     /// An IOMMU, and PCI devices.
     pub fn with_devices(self, iommu: Iommu, pci_devices: impl Into<Vec<Device>>) -> Self {
-        Self { iommu, pci_devices: pci_devices.into(), ..self }
+        // The entries of an IOMMU's tables are changed by CMPXCHG16B. One thread for all CPUs, or two CPUs at it, do no harm.
+        let cpu = if iommu == Iommu::None { self.cpu } else { "max" };
+        Self { iommu, pci_devices: pci_devices.into(), cpu, ..self }
     }
 
     /// More of the machine, as arguments for the emulator.

@@ -8,6 +8,8 @@ BARE_TARGET=x86_64-unknown-none
 OLDEST_RUST=1.95
 DEBIAN_RUST=(cargo-web rustc-web rust-web-src)
 DEBIAN_RUST_CHECKERS=(rust-web-clippy rustfmt-web)
+# The version that `bench structure` names (bench/src/structure/mutants.rs).
+MUTANTS_VERSION=27.1.0
 
 # Whether the named compiler (rustc, /usr/bin/rustc, …) is new enough.
 rust_is_new_enough() {
@@ -66,3 +68,11 @@ choose_checkers() {
 }
 
 has_checkers() { cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; }
+
+# What only `bench structure` needs: LLVM's tools of the compiler's version, which read coverage, and cargo-mutants.
+coverage_tools() { have rustup && timeout 120 rustup --quiet component add llvm-tools; }
+
+mutants() {
+  [[ "$(cargo mutants --version 2>/dev/null)" == "cargo-mutants $MUTANTS_VERSION" ]] ||
+    cargo install --quiet --locked --version "$MUTANTS_VERSION" cargo-mutants
+}

@@ -26,7 +26,9 @@ struct Tools {
 
 pub(super) fn measure(context: &Context) -> Result<Found> {
     let Some(tools) = tools()? else {
-        return Ok(left_out("LLVM's tools are not here; `rustup component add llvm-tools` fetches them"));
+        return Ok(left_out(
+            "LLVM's tools are not here; `scripts/setup.sh all`, or `rustup component add llvm-tools`, fetches them",
+        ));
     };
     context.step("structure: the lines that an update's tests execute");
     let folder = context.root.join(FOLDER);

@@ -4,6 +4,9 @@
 //! All of them take tens of minutes, so they are tried in parts, only with `--all`, and no part is begun after
 //! `--minutes`. What came of a part is kept in `target/mutants/`, in a folder whose name stands for the protocol's
 //! sources: the next run goes on where this one ended, and a changed protocol starts again.
+//!
+//! Each mutant costs a build of the protocol and its tests, and one run of them. What a run does beside that is left
+//! out: see [`TESTS_LEFT_OUT`] and [`SETTINGS`].
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,8 +21,22 @@ use super::{Context, Found, PROTOCOL, PROTOCOL_FOLDER, left_out};
 
 /// Folder in which results are kept.
 const FOLDER: &str = "target/mutants";
+/// Changes that change nothing, with the reason: cargo-mutants leaves them out.
+const CONFIG: &str = ".cargo/mutants.toml";
 /// The parts that mutants are tried in.
 const PARTS: usize = 8;
+/// The version that set-up installs; another may make other mutants.
+const VERSION: &str = "27.1.0";
+/// Tests that take nine tenths of the time: every schedule of two CPUs. What only they notice counts as missed, so the
+/// figure is at most too low.
+const TESTS_LEFT_OUT: &str = "exhaustive::";
+/// A mutant hangs whose tests take longer than this, and than five times what they take unchanged.
+const LIMIT_S: &str = "30";
+/// For a failure it matters that there is one: not the smallest input that leads to it, nor from where.
+const SETTINGS: [(&str, &str); 3] =
+    [("PROPTEST_MAX_SHRINK_ITERS", "0"), ("RUST_BACKTRACE", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
+/// What is built, in [`FOLDER`]: each part finds the packages that the protocol uses there.
+const BUILD_FOLDER: &str = "build";
 /// Name of cargo-mutants' folder.
 const OUTPUT: &str = "mutants.out";
 /// A part's results once it was tried to its end.
@@ -41,10 +58,14 @@ impl Tally {
 }
 
 pub(super) fn measure(context: &Context) -> Result<Found> {
-    let folder = context.root.join(FOLDER).join(name_of(&context.root.join(PROTOCOL_FOLDER))?);
+    let folder =
+        context.root.join(FOLDER).join(name_of(&context.root.join(PROTOCOL_FOLDER), &context.root.join(CONFIG))?);
     if context.all {
         if !is_here() {
-            return Ok(left_out("cargo-mutants is not here; `cargo install --locked cargo-mutants` fetches it"));
+            return Ok(left_out(format!(
+                "cargo-mutants is not here; `scripts/setup.sh all`, or `cargo install --locked --version {VERSION} \
+                 cargo-mutants`, installs it"
+            )));
         }
         try_parts(context, &folder)?;
     }
@@ -76,8 +97,11 @@ fn try_part(root: &Path, part: usize, into: &Path) -> Result<()> {
     let status = Command::new("cargo")
         .current_dir(root)
         .args(["mutants", "--package", PROTOCOL, "--no-shuffle", "--colors", "never"])
-        .args(["--shard", &format!("{part}/{PARTS}"), "--output"])
+        .args(["--minimum-test-timeout", LIMIT_S, "--shard", &format!("{part}/{PARTS}"), "--output"])
         .arg(into)
+        .args(["--", "--lib", "--tests", "--", "--skip", TESTS_LEFT_OUT])
+        .env("CARGO_TARGET_DIR", root.join(FOLDER).join(BUILD_FOLDER))
+        .envs(SETTINGS)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
@@ -106,9 +130,10 @@ fn is_here() -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
-/// A name that changes with every source and test of a package.
-fn name_of(package: &Path) -> Result<String> {
+/// A name that changes with every source and test of a package, and with what is left out.
+fn name_of(package: &Path, left_out: &Path) -> Result<String> {
     let mut hasher = DefaultHasher::new();
+    fs::read(left_out).with_context(|| format!("{} cannot be read", left_out.display()))?.hash(&mut hasher);
     for file in rust_files(package)? {
         file.hash(&mut hasher);
         fs::read(package.join(file))?.hash(&mut hasher);
@@ -137,12 +162,32 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_source_has_another_name() {
-        let package = tempfile::tempdir().expect("a folder");
-        fs::write(package.path().join("lib.rs"), "fn a() {}").expect("written");
-        let before = name_of(package.path()).expect("named");
-        assert_eq!(name_of(package.path()).expect("named"), before);
-        fs::write(package.path().join("lib.rs"), "fn b() {}").expect("written");
-        assert_ne!(name_of(package.path()).expect("named"), before);
+    fn changed_sources_have_another_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
+        let name = || name_of(folder.path(), &folder.path().join("mutants.toml"));
+        write("lib.rs", "fn a() {}");
+        assert!(name().is_err());
+        write("mutants.toml", "");
+        let before = name().expect("named");
+        assert_eq!(name().expect("named"), before);
+        write("lib.rs", "fn b() {}");
+        let changed = name().expect("named");
+        write("mutants.toml", "exclude_re = []");
+        assert!(changed != before && ![before, changed].contains(&name().expect("named")));
+    }
+
+    #[test]
+    fn what_is_left_out_is_there_and_set_up_installs_the_version() {
+        let root = baton::paths::workspace().expect("the sources");
+        assert!(root.join(CONFIG).is_file());
+        let script = fs::read_to_string(root.join("scripts/lib/toolchain.sh")).expect("a script");
+        assert!(script.contains(&format!("\nMUTANTS_VERSION={VERSION}\n")));
+        let tests = root.join(PROTOCOL_FOLDER).join("tests/simulated/main.rs");
+        assert!(
+            fs::read_to_string(tests)
+                .expect("tests")
+                .contains(&format!("mod {};", TESTS_LEFT_OUT.trim_end_matches(':')))
+        );
     }
 }

@@ -4,7 +4,7 @@
 use core::fmt;
 
 use arrayvec::{ArrayString, ArrayVec};
-use units::{PhysAddr, PhysRange};
+use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
 use crate::memory_map::MemoryMap;
 
@@ -148,6 +148,32 @@ impl BootInfo {
     /// Returns what was left out, for the log; the first 16.
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// The pages of modules that are no usable memory, by rising address and without overlaps. QEMU puts a bundle where
+    /// its firmware, with devices to drive, has reserved some of the pages for itself.
+    pub fn modules_beside_memory(&self) -> impl Iterator<Item = PhysRange> + '_ {
+        let mut modules: ArrayVec<PhysRange, MAXIMUM_MODULES> =
+            self.modules.iter().filter_map(|module| module.range.aligned_outwards(PAGE_BYTES)).collect();
+        modules.sort_unstable_by_key(|range| range.start());
+        let mut from = PhysAddr(0);
+        modules.into_iter().flat_map(move |module| {
+            let module = PhysRange::new(module.start().max(from), module.end()).unwrap_or_default();
+            from = from.max(module.end());
+            self.beside_memory(module)
+        })
+    }
+
+    /// The parts of a range that are no usable memory.
+    fn beside_memory(&self, range: PhysRange) -> impl Iterator<Item = PhysRange> + '_ {
+        let mut from = range.start();
+        let behind_all = PhysRange::new(range.end(), range.end());
+        let usable = self.memory_map.usable().filter_map(move |usable| usable.intersection(range));
+        usable.chain(behind_all).filter_map(move |usable| {
+            let gap = PhysRange::new(from, usable.start());
+            from = usable.end();
+            gap.filter(|gap| !gap.is_empty())
+        })
     }
 
     pub(crate) fn note(&mut self, note: Note) {

@@ -79,8 +79,8 @@ pub struct BlockMut<'a, T> {
 }
 
 impl<'a, T: BlockState> BlockMut<'a, T> {
-    /// A block in memory that is all its own, for a reader of this version. Its structure is zero, its tail what it
-    /// was.
+    /// A block in memory that is all its own, for a reader of this version. Its structure is zero, all else what
+    /// it was.
     ///
     /// # Errors
     /// [`BlockError::TooSmall`], or [`BlockError::OtherVersion`] for one that is not written.
@@ -88,7 +88,9 @@ impl<'a, T: BlockState> BlockMut<'a, T> {
         if !(OLDEST_VERSION..=VERSION).contains(&version) || version < T::SINCE {
             return Err(BlockError::OtherVersion(version));
         }
-        bytes.get_mut(..HEAD_BYTES).ok_or(BlockError::TooSmall(HEAD_BYTES))?.fill(0);
+        let head = bytes.get_mut(..HEAD_BYTES).ok_or(BlockError::TooSmall(HEAD_BYTES))?;
+        // Nobody reads the rest of the page, and guests wait meanwhile.
+        head[..HEADER_BYTES + size_of::<T>()].fill(0);
         Ok(Self { bytes, owner, version, holds: PhantomData })
     }
 
@@ -133,8 +135,23 @@ impl<'a, T: BlockState> BlockMut<'a, T> {
 ///
 /// # Errors
 /// [`BlockError`] with the first thing that is wrong.
-#[inline]
 pub fn open<T: BlockState>(bytes: &[u8], owner: Owner) -> Result<(T, &[u8]), BlockError> {
+    let mut widened = None;
+    let (state, tail) = open_in_place(bytes, owner, &mut widened)?;
+    Ok((*state, tail))
+}
+
+/// Reads a block as [`open`] does, and copies its structure only if the block's version lacks fields of it: then
+/// `widened` holds it, with zero in these fields.
+///
+/// # Errors
+/// As [`open`].
+#[inline]
+pub fn open_in_place<'s, 'a: 's, T: BlockState + 's>(
+    bytes: &'a [u8],
+    owner: Owner,
+    widened: &'s mut Option<T>,
+) -> Result<(&'s T, &'a [u8]), BlockError> {
     let small = BlockError::TooSmall(HEAD_BYTES);
     let (head, tail) = bytes.split_at_checked(HEAD_BYTES).ok_or(small)?;
     let (header, rest) = BlockHeader::ref_from_prefix(head).map_err(|_| small)?;
@@ -157,7 +174,11 @@ pub fn open<T: BlockState>(bytes: &[u8], owner: Owner) -> Result<(T, &[u8]), Blo
     if sums(&BlockHeader { sum: [U64::new(0); 2], ..*header }, state, tail) != header.sum {
         return Err(BlockError::BadSum);
     }
-    Ok((T::read_in(version, state).ok_or(small)?, tail))
+    let state = match T::ref_from_bytes(state) {
+        Ok(state) => state,
+        Err(_) => widened.insert(T::read_in(version, state).ok_or(small)?),
+    };
+    Ok((state, tail))
 }
 
 /// Returns the kind and the owner of a block, as its header gives them.
@@ -167,27 +188,45 @@ pub fn identify(bytes: &[u8]) -> Option<(BlockKind, Owner)> {
     (header.magic == MAGIC).then_some((BlockKind::from_number(header.kind.get())?, owner))
 }
 
-#[inline]
 fn sums(header: &BlockHeader, state: &[u8], tail: &[u8]) -> [U64; 2] {
-    let mut sums = [0; 2];
+    let mut sums = Sums::default();
     for part in [header.as_bytes(), state, tail] {
-        add(&mut sums, part);
+        sums.add(part);
     }
-    sums.map(U64::new)
+    [U64::new(sums.a), U64::new(sums.b)]
 }
 
-/// A part's words; a last one that is not whole is filled up with zeroes.
-#[inline]
-fn add([a, b]: &mut [u64; 2], part: &[u8]) {
-    let (words, rest) = part.as_chunks::<WORD_BYTES>();
-    for word in words {
-        *a = a.wrapping_add(u64::from_le_bytes(*word));
-        *b = b.wrapping_add(*a);
+#[derive(Default)]
+struct Sums {
+    a: u64,
+    b: u64,
+}
+
+impl Sums {
+    /// Adds a part's words; a last one that is not whole, or is not there, is filled up with zeroes.
+    fn add(&mut self, part: &[u8]) {
+        let (words, rest) = part.as_chunks();
+        // Guests wait meanwhile, and with a word at a time half of the instructions are the loop's own.
+        let (fours, words) = words.as_chunks();
+        for [first, second, third, fourth] in fours {
+            self.add_word(*first);
+            self.add_word(*second);
+            self.add_word(*third);
+            self.add_word(*fourth);
+        }
+        words.iter().for_each(|word| self.add_word(*word));
+        let mut last = [0; WORD_BYTES];
+        if !rest.is_empty() {
+            last[..rest.len()].copy_from_slice(rest);
+        }
+        self.add_word(last);
     }
-    let mut last = [0; WORD_BYTES];
-    last[..rest.len()].copy_from_slice(rest);
-    *a = a.wrapping_add(u64::from_le_bytes(last));
-    *b = b.wrapping_add(*a);
+
+    #[inline]
+    fn add_word(&mut self, word: [u8; WORD_BYTES]) {
+        self.a = self.a.wrapping_add(u64::from_le_bytes(word));
+        self.b = self.b.wrapping_add(self.a);
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use zerocopy::FromZeros as _;
 
 use super::*;
-use crate::state::{Console, Late, Policy};
+use crate::described::Described as _;
+use crate::state::{Console, Late, Policy, Speculation, Vcpu};
 
 const OWNER: Owner = Owner { guest: 3, vcpu: 0 };
 
@@ -78,6 +79,31 @@ fn a_block_that_was_begun_and_not_finished_is_refused() {
 }
 
 #[test]
+fn nothing_of_what_memory_held_before_is_in_a_structure() {
+    let mut bytes = vec![0xee; HEAD_BYTES];
+    let mut block = BlockMut::<Vcpu>::begin(&mut bytes, OWNER, VERSION).unwrap();
+    assert_eq!(*block.parts().unwrap().0, Vcpu::new_zeroed());
+    block.finish(0).unwrap();
+    assert_eq!(open::<Vcpu>(&bytes, OWNER), Ok((Vcpu::new_zeroed(), &[][..])));
+}
+
+#[test]
+fn only_a_structure_that_lacks_fields_is_copied() {
+    let mut bytes = vec![0; HEAD_BYTES];
+    for (version, is_copied) in [(Speculation::SINCE - 1, true), (VERSION, false)] {
+        let mut block = BlockMut::<Vcpu>::begin(&mut bytes, OWNER, version).unwrap();
+        let (state, _) = block.parts().unwrap();
+        (state.time.alarm, state.speculation.spec_ctrl) = (7.into(), 9.into());
+        block.finish(0).unwrap();
+        let mut widened = None;
+        let (state, _) = open_in_place::<Vcpu>(&bytes, OWNER, &mut widened).unwrap();
+        let spec_ctrl = if is_copied { 0 } else { 9 };
+        assert_eq!((state.time.alarm.get(), state.speculation.spec_ctrl.get()), (7, spec_ctrl), "version {version}");
+        assert_eq!(widened.is_some(), is_copied, "version {version}");
+    }
+}
+
+#[test]
 fn somebody_elses_block_is_refused() {
     let bytes = console();
     for owner in [Owner { guest: 2, ..OWNER }, Owner { vcpu: 1, ..OWNER }] {
@@ -123,7 +149,33 @@ fn every_version_that_is_written_is_read() {
     }
 }
 
+/// The sums as [`crate::block`] describes them, a word at a time.
+fn slow_sums(parts: &[&[u8]]) -> [u64; 2] {
+    let (mut a, mut b) = (0_u64, 0_u64);
+    for part in parts {
+        let mut whole = part.to_vec();
+        // A part ends with a word that is filled up, even where that is all zeroes.
+        whole.resize((part.len() / WORD_BYTES + 1) * WORD_BYTES, 0);
+        for word in whole.chunks(WORD_BYTES) {
+            a = a.wrapping_add(u64::from_le_bytes(word.try_into().unwrap()));
+            b = b.wrapping_add(a);
+        }
+    }
+    [a, b]
+}
+
 proptest! {
+    #[test]
+    fn sums_are_those_of_words(
+        state in prop::collection::vec(any::<u8>(), 0..100),
+        tail in prop::collection::vec(any::<u8>(), 0..100),
+        tail_bytes: u64,
+    ) {
+        let header = BlockHeader { magic: MAGIC, tail_bytes: tail_bytes.into(), ..BlockHeader::new_zeroed() };
+        let expected = slow_sums(&[header.as_bytes(), &state, &tail]);
+        prop_assert_eq!(sums(&header, &state, &tail).map(|sum| sum.get()), expected);
+    }
+
     #[test]
     fn a_block_with_a_changed_byte_is_refused(at in 0..HEADER_BYTES + size_of::<Console>() + 6, flip in 1u8..) {
         let mut bytes = console();

@@ -44,7 +44,10 @@ impl<'a> DeviceWriter<'a> {
         let (header, payload) = block.split_at_mut_checked(HEADER_BYTES).ok_or(Full)?;
         let used = save(payload)?;
         let padded = used.checked_next_multiple_of(PADDING_BYTES).ok_or(Full)?;
-        payload.get_mut(used..padded).ok_or(Full)?.fill(0);
+        let padding = payload.get_mut(used..padded).ok_or(Full)?;
+        if !padding.is_empty() {
+            padding.fill(0);
+        }
         let bytes = U32::new(u32::try_from(used).map_err(|_| Full)?);
         let tag = DeviceBlock { kind: kind.into(), instance: instance.into(), version: version.into(), bytes };
         header.copy_from_slice(tag.as_bytes());

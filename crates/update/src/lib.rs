@@ -27,7 +27,8 @@
 //! | [`slots`] | each, in the new image | what it restores: verified, rehearsed, restored |
 //! | [`inbound`] | each, in the new image | restores guests, waits for all, takes over or goes back |
 //! | [`settle`] | the leader, in the new image | what is left to do once guests run |
-//! | [`stage`] | the leader | what is needed before anything stops |
+//! | [`stage`] | the leader | the steps by which the next image is staged, and which of them the policy demands |
+//! | [`needs`] | the leader | how much memory that takes, and whether the hand-over block fits |
 //! | [`restart`] | the leader | how it leaves in a warm restart, in which guests end and the other CPUs park |
 //! | [`parked`] | the leader, in the image after it | which CPUs it has from their mailboxes |
 //! | [`release`] | the leader, in the image after it | in which order the memory of the image before becomes free |
@@ -53,8 +54,9 @@
 //!
 //! # What stays in the hypervisor
 //!
-//! Staging (files, signatures, memory), the contents of the hand-over blocks, and how a guest is built from them: they
-//! are decided in `seal`, `handover`, `vm` and `frames`. CPUs of a restart are released by `bringup`.
+//! The steps of staging themselves (files, signatures, memory), the contents of the hand-over blocks, and how a guest
+//! is built from them: they are decided in `seal`, `handover`, `vm` and `frames`. CPUs of a restart are released by
+//! `bringup`.
 #![no_std]
 
 extern crate alloc;
@@ -66,6 +68,7 @@ pub mod blackout;
 pub mod descriptors;
 pub mod drafts;
 pub mod inbound;
+pub mod needs;
 pub mod nmi;
 pub mod order;
 pub mod outbound;

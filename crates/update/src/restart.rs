@@ -7,6 +7,8 @@
 //!                              Leave ◀─ WriteRecord ◀─ EndLog ◀─ CheckImage ◀─ SendOutput ◀┘
 //! ```
 //!
+//! The image is checked here only where its slot was not locked when it was staged ([`crate::stage::Policy`]).
+//!
 //! What guests have written is sent last only once all other CPUs have parked: until then guests there write on. The
 //! log is printed to its end after everything that may log.
 
@@ -35,7 +37,7 @@ pub enum Act {
     ResetAbsent,
     /// Sends what guests have written, and takes down how the conversation with the operator stands.
     SendOutput,
-    /// Checks the new image once more where the policy demands that.
+    /// Checks the new image once more: it may have been written to since it was hashed.
     CheckImage,
     /// Prints the log to its end.
     EndLog,
@@ -48,6 +50,7 @@ pub enum Act {
 /// The departure's progress.
 #[derive(Debug)]
 pub struct Departure {
+    is_checked_again: bool,
     state: State,
 }
 
@@ -73,10 +76,10 @@ enum State {
 }
 
 impl Departure {
-    /// Nothing has been done.
+    /// Nothing has been done. `is_checked_again`: the policy demands [`Act::CheckImage`].
     #[must_use]
-    pub fn begin() -> Self {
-        Self { state: State::Begun }
+    pub fn begin(is_checked_again: bool) -> Self {
+        Self { is_checked_again, state: State::Begun }
     }
 
     /// The next act. `others`: all other CPUs, always in the same order. Allocates nothing and waits for no lock.
@@ -100,8 +103,8 @@ impl Departure {
             }
             State::Parked => (State::AbsentReset, Act::ResetAbsent),
             State::AbsentReset => (State::OutputSent, Act::SendOutput),
-            State::OutputSent => (State::ImageChecked, Act::CheckImage),
-            State::ImageChecked => (State::LogEnded, Act::EndLog),
+            State::OutputSent if self.is_checked_again => (State::ImageChecked, Act::CheckImage),
+            State::OutputSent | State::ImageChecked => (State::LogEnded, Act::EndLog),
             State::LogEnded => (State::RecordWritten, Act::WriteRecord),
             State::RecordWritten => (State::RecordWritten, Act::Leave),
         };

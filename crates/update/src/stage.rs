@@ -1,48 +1,262 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of a restart or an update before anything stops, so that it is refused while guests run: enough memory,
-//! and a hand-over block that everything fits into.
+//! How the next image is staged while guests run: in which order, and which steps the policy and the reason demand.
+//!
+//! ```text
+//! place   describe ─▶ admit ─▶ seal ─▶ allocate ─▶ copy ─▶ lock (policy)
+//! hash    a slice at a time, with guests in between (policy)
+//! finish  check guests ─▶ judge (policy) ─▶ version ─▶ record ─▶ staging memory, files (update) ─▶ pack ─▶ assemble
+//!           ─▶ switch pages ─▶ write the record ─▶ does it fit? ─▶ map the switch pages
+//! ```
+//!
+//! Each step can fail, and none after it is done then: what was made is dropped, which gives it back, and guests run
+//! on. An image that is locked is hashed only after that, so that what was hashed is what will run. The record is
+//! written once to measure it: in the blackout it cannot be refused any more.
 
-/// For whom a new image prepares itself while the old one owns the machine.
+use handover::MAX_RECORD_BYTES;
+
+use crate::needs::will_fit;
+
+/// What the host demands of an image before it trusts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// Bytes of its heap.
-    pub heap_bytes: u64,
-    /// CPUs that take part.
-    pub cpus: u64,
-    /// Guests, and vCPUs of all of them.
-    pub guests: u64,
-    /// vCPUs.
-    pub vcpus: u64,
+pub struct Policy {
+    /// It is hashed, and judged by its seal.
+    pub is_checked: bool,
+    /// Its memory is locked before it is hashed.
+    pub is_locked: bool,
 }
 
-impl Needs {
-    /// Bytes of staging memory: tables, heap, stacks, and the new image's side of each guest.
-    #[must_use]
-    pub fn staging_bytes(&self) -> u64 {
-        const BASE_BYTES: u64 = 2 << 20;
-        const CPU_BYTES: u64 = 128 << 10;
-        const VCPU_BYTES: u64 = 32 << 10;
-        const GUEST_BYTES: u64 = 64 << 10;
-        let own = self.heap_bytes + BASE_BYTES + self.cpus * CPU_BYTES;
-        own + self.vcpus * VCPU_BYTES + self.guests * GUEST_BYTES
+/// What a slot for an image is made of.
+pub trait Placer {
+    /// An image as its file describes it.
+    type Image;
+    /// Memory that can be written.
+    type Memory;
+    /// The same once the image is in it, locked or not.
+    type Slot;
+    /// Why the image cannot be placed.
+    type Error;
+
+    /// Reads and checks the file's headers.
+    ///
+    /// # Errors
+    /// This host cannot run it.
+    fn describe(&mut self) -> Result<Self::Image, Self::Error>;
+    /// Compares its security version with what this host admits.
+    ///
+    /// # Errors
+    /// It is too old.
+    fn admit(&mut self, image: &Self::Image) -> Result<(), Self::Error>;
+    /// Returns how many of the file's bytes its seal covers.
+    ///
+    /// # Errors
+    /// It has no seal, or a damaged one.
+    fn sealed_bytes(&mut self) -> Result<u64, Self::Error>;
+    /// Allocates memory for it.
+    ///
+    /// # Errors
+    /// There is none.
+    fn allocate(&mut self, image: &Self::Image) -> Result<Self::Memory, Self::Error>;
+    /// Copies it from its file.
+    fn copy(&mut self, image: &Self::Image, memory: &mut Self::Memory);
+    /// Takes the right to write to the memory from all CPUs.
+    ///
+    /// # Errors
+    /// A CPU does not flush its TLB in time.
+    fn lock(&mut self, memory: Self::Memory) -> Result<Self::Slot, Self::Error>;
+    /// Leaves the memory as it is.
+    fn leave_open(&mut self, memory: Self::Memory) -> Self::Slot;
+}
+
+/// An image in its slot.
+#[derive(Debug)]
+pub struct Placed<I, S> {
+    /// Its description.
+    pub image: I,
+    /// Its slot.
+    pub slot: S,
+    /// How many bytes of its file are hashed; 0 where it is not checked and has no seal.
+    pub sealed_bytes: u64,
+}
+
+/// Puts an image into a slot.
+///
+/// # Errors
+/// The first step that failed.
+pub fn place<P: Placer>(placer: &mut P, policy: Policy) -> Result<Placed<P::Image, P::Slot>, P::Error> {
+    let image = placer.describe()?;
+    placer.admit(&image)?;
+    let sealed_bytes = match placer.sealed_bytes() {
+        Ok(bytes) => bytes,
+        Err(error) if policy.is_checked => return Err(error),
+        Err(_) => 0,
+    };
+    let mut memory = placer.allocate(&image)?;
+    placer.copy(&image, &mut memory);
+    let slot = if policy.is_locked { placer.lock(memory)? } else { placer.leave_open(memory) };
+    Ok(Placed { image, slot, sealed_bytes })
+}
+
+/// Goes on hashing by a slice, where the policy demands that; returns whether nothing is left to hash.
+pub fn hash(policy: Policy, slice: impl FnOnce() -> bool) -> bool {
+    !policy.is_checked || slice()
+}
+
+/// The hand-over block would not fit into its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// What is staged, and the steps to it. Dropped, it gives back what it has.
+pub trait Stager: Sized {
+    /// An image that is hashed.
+    type Placed;
+    /// An image that may run.
+    type Trusted;
+    /// Memory.
+    type Memory;
+    /// Copies of the new image's file and of this one's.
+    type Files;
+    /// What is handed over of the host and of guests.
+    type State;
+    /// The file with the new image.
+    type Source;
+    /// All of it.
+    type HandOver: HandOver<Source = Self::Source, Error = Self::Error>;
+    /// Why there is no restart and no update.
+    type Error: From<TooLarge>;
+
+    /// Checks that every guest can stop at once.
+    ///
+    /// # Errors
+    /// A guest is being loaded: its CPU would not park in time.
+    fn check_guests(&mut self) -> Result<(), Self::Error>;
+    /// Judges the image by its seal and the digest.
+    ///
+    /// # Errors
+    /// It is another image than was sealed, or none of the host's keys has signed it.
+    fn judge(&mut self, placed: Self::Placed) -> Result<Self::Trusted, Self::Error>;
+    /// Takes the image as it is.
+    fn trust_unchecked(&mut self, placed: Self::Placed) -> Self::Trusted;
+    /// Returns the newest hand-over version that both images know.
+    ///
+    /// # Errors
+    /// There is none.
+    fn version(&mut self, next: &Self::Trusted) -> Result<u32, Self::Error>;
+    /// Allocates memory for the hand-over block.
+    ///
+    /// # Errors
+    /// There is none.
+    fn allocate_record(&mut self) -> Result<Self::Memory, Self::Error>;
+    /// Allocates memory for what the new image needs while this one owns the rest.
+    ///
+    /// # Errors
+    /// There is none.
+    fn allocate_staging_memory(&mut self) -> Result<Self::Memory, Self::Error>;
+    /// Copies the images' files, to go back by.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    fn copy_files(&mut self) -> Result<Self::Files, Self::Error>;
+    /// Packs what is handed over, for a reader of this version.
+    ///
+    /// # Errors
+    /// A guest cannot be handed over.
+    fn pack(&mut self, version: u32) -> Result<Self::State, Self::Error>;
+    /// Puts all of it together.
+    fn assemble(self, goods: Goods<Self>) -> Self::HandOver;
+    /// Returns the file.
+    fn into_source(self) -> Self::Source;
+}
+
+/// Everything that is handed over, and the switch pages to the new image.
+pub trait HandOver {
+    /// The switch pages.
+    type SwitchPages;
+    /// The file with the new image.
+    type Source;
+    /// See [`Stager::Error`].
+    type Error;
+    /// The bytes by which the hand-over block may grow until it is written for good.
+    const GROWTH_BYTES: usize;
+
+    /// Builds the switch pages.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    fn build_switch_pages(&mut self) -> Result<Self::SwitchPages, Self::Error>;
+    /// Writes the hand-over block as far as it is known; returns its length in bytes.
+    ///
+    /// # Errors
+    /// It does not fit.
+    fn write_record(&mut self, switch_pages: &Self::SwitchPages) -> Result<usize, Self::Error>;
+    /// Maps the switch pages in the host's own page tables.
+    ///
+    /// # Errors
+    /// There is no memory for a page table.
+    fn map(&mut self, switch_pages: &Self::SwitchPages) -> Result<(), Self::Error>;
+    /// Returns the file.
+    fn into_source(self) -> Self::Source;
+}
+
+/// What a hand-over is put together from.
+#[derive(Debug)]
+pub struct Goods<S: Stager> {
+    /// The new image.
+    pub next: S::Trusted,
+    /// The hand-over version that is written.
+    pub version: u32,
+    /// Memory for the hand-over block.
+    pub record: S::Memory,
+    /// In an update, the new image's memory while this one owns the rest.
+    pub staging_memory: Option<S::Memory>,
+    /// In an update, the images' files.
+    pub files: Option<S::Files>,
+    /// What is handed over of the host and of guests.
+    pub state: S::State,
+}
+
+/// All that is staged.
+pub type Staged<S> = (<S as Stager>::HandOver, <<S as Stager>::HandOver as HandOver>::SwitchPages);
+/// Why nothing is, and the file.
+pub type Refused<S> = (<S as Stager>::Error, <S as Stager>::Source);
+
+/// Stages a restart or an update with an image that is hashed.
+///
+/// # Errors
+/// The first step that failed.
+pub fn finish<S: Stager>(
+    mut stager: S,
+    placed: S::Placed,
+    policy: Policy,
+    is_update: bool,
+) -> Result<Staged<S>, Refused<S>> {
+    let goods = match gather(&mut stager, placed, policy, is_update) {
+        Ok(goods) => goods,
+        Err(error) => return Err((error, stager.into_source())),
+    };
+    let mut hand_over = stager.assemble(goods);
+    match prepare_switch(&mut hand_over) {
+        Ok(switch_pages) => Ok((hand_over, switch_pages)),
+        Err(error) => Err((error, hand_over.into_source())),
     }
 }
 
-/// Returns the number of mailboxes that the switch pages need for CPUs with these numbers: one for each number up to
-/// the highest, since a CPU finds its own by its number.
-pub fn mailboxes(cpus: impl Iterator<Item = u32>) -> usize {
-    cpus.map(|index| index as usize + 1).max().unwrap_or(1)
+fn gather<S: Stager>(stager: &mut S, placed: S::Placed, policy: Policy, is_update: bool) -> Result<Goods<S>, S::Error> {
+    stager.check_guests()?;
+    let next = if policy.is_checked { stager.judge(placed)? } else { stager.trust_unchecked(placed) };
+    let version = stager.version(&next)?;
+    let record = stager.allocate_record()?;
+    let staging_memory = if is_update { Some(stager.allocate_staging_memory()?) } else { None };
+    let files = if is_update { Some(stager.copy_files()?) } else { None };
+    let state = stager.pack(version)?;
+    Ok(Goods { next, version, record, staging_memory, files, state })
 }
 
-/// Returns true if a hand-over block of `bytes` still fits into `most` when its final version is written. It may grow
-/// by `growth` until then: memory may be found damaged.
-#[must_use]
-pub fn will_fit(bytes: usize, growth: usize, most: usize) -> bool {
-    bytes.saturating_add(growth) <= most
-}
-
-/// The version of the pages between the images in which they meet: the newest that both know.
-#[must_use]
-pub fn common_trial_version(of_next: u32) -> u32 {
-    of_next.min(crate::trial::VERSION)
+fn prepare_switch<H: HandOver<Error: From<TooLarge>>>(hand_over: &mut H) -> Result<H::SwitchPages, H::Error> {
+    let switch_pages = hand_over.build_switch_pages()?;
+    let bytes = hand_over.write_record(&switch_pages)?;
+    if !will_fit(bytes, H::GROWTH_BYTES, MAX_RECORD_BYTES) {
+        return Err(TooLarge.into());
+    }
+    hand_over.map(&switch_pages)?;
+    Ok(switch_pages)
 }

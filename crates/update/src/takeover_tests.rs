@@ -30,6 +30,23 @@ fn nobody_saves_before_all_have_stopped_and_what_they_left_is_seen() {
     });
 }
 
+#[test]
+fn nobody_goes_on_before_all_have_come_so_far() {
+    loom::model(|| {
+        let takeover = begun(2);
+        assert_eq!(takeover.members(), 2);
+        takeover.has_stopped();
+        assert_eq!(takeover.may_save(), Way::Wait);
+        takeover.has_stopped();
+        takeover.has_saved();
+        assert_eq!((takeover.may_save(), takeover.may_go()), (Way::Go, Way::Wait));
+        takeover.has_saved();
+        assert_eq!(takeover.may_go(), Way::Go);
+        assert!(takeover.is_back() && !takeover.are_all_back());
+        assert!(!takeover.is_back() && takeover.are_all_back());
+    });
+}
+
 /// Every CPU draws the same conclusion from the verdict.
 #[test]
 fn all_go_or_all_go_back() {

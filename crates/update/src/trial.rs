@@ -191,6 +191,7 @@ pub const FIRST_STACK: usize = WORK_STACK - STACK_BYTES;
 pub const TRAP_STACK: usize = core::mem::offset_of!(TrialPage, first) + size_of::<FirstFrame>();
 
 const _: () = assert!(size_of::<TrialPage>() == PAGE_BYTES && core::mem::offset_of!(TrialPage, stacks) == STACKS_AT);
+const _: () = assert!(STACKS_AT + 8 * STACK_WORDS == PAGE_BYTES, "the stacks fill the page");
 // The CPU aligns an interrupt stack to 16 bytes (AMD APM vol. 2, section 8.9.3): these are.
 const _: () = assert!(TRAP_STACK.is_multiple_of(16) && STACK_BYTES.is_multiple_of(16));
 const _: () = assert!(FIRST_STACK - STACK_BYTES >= STACKS_AT);

@@ -179,3 +179,11 @@ fn what_has_been_committed_is_not_ended_by_an_nmi() {
     assert_eq!(world.next(&mut way), Act::Lend);
     assert_eq!(world.words.verdict(), Verdict::Committed);
 }
+
+#[test]
+fn the_cpus_of_a_blackout_take_part_once_each_and_no_other_does() {
+    let world = World::new(3);
+    assert_eq!(world.blackout.members().collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(Outbound::begin(3, &world.blackout).is_none());
+    assert!(Outbound::begin(2, &world.blackout).is_some() && Outbound::begin(2, &world.blackout).is_none());
+}

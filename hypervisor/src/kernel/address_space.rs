@@ -71,7 +71,8 @@ fn enter_address_space(info: &BootInfo, tables: &Tables, switch_pages: Option<Ph
         Some(switch_pages) => switch_pages::show_inherited(tables, frames, switch_pages),
         None => Ok(()),
     };
-    if let Err(error) = memory::enter(info.memory_map.usable(), &devices, show) {
+    let shown = info.memory_map.usable().chain(info.modules_beside_memory());
+    if let Err(error) = memory::enter(shown, &devices, show) {
         panic!("the host's address space cannot be built: {error:?}; give the machine more memory");
     }
     drop(mapping);

@@ -37,13 +37,11 @@ pub mod trust;
 pub mod upload;
 
 use alloc::boxed::Box;
-use alloc::string::String;
 
 use handover::layout::Reason;
-use wire::{Refusal, RefusalCode, VmState};
+use wire::Refusal;
 
 use crate::arch::cpu;
-use crate::guests::guest::GUESTS;
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
@@ -53,6 +51,7 @@ use hand_over::Staged;
 pub use leaving::{is_parking, park};
 use source::Source;
 use staged_image::StagedImage;
+use staging::Pack;
 
 /// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
 pub struct Preparation {
@@ -106,27 +105,15 @@ impl Preparation {
         Ok(Restart { staged, reason, asked })
     }
 
-    /// Prepares what is left; says when all this was asked for. `pack` packs the guests' hand-over state, for a reader
+    /// Prepares what is left; returns when all this was asked for, too. `pack` packs the hand-over state, for a reader
     /// of this version.
     ///
     /// # Errors
-    /// The reason why the image cannot be gone to.
-    pub fn stage(self, pack: impl FnOnce(u32) -> Result<HandOverState, String>) -> Result<(Staged, u64), Refused> {
-        if let Some(name) = loading_guest() {
-            let reason = alloc::format!("guest '{name}' is being loaded");
-            return Err(self.refuse(Refusal {
-                code: RefusalCode::WrongState,
-                reason,
-                hint: "try again in a moment".into(),
-            }));
-        }
+    /// The reason why there can be no switch to the image.
+    pub fn stage(self, pack: Pack) -> Result<(Staged, u64), Refused> {
         let Self { source, staged_image, reason, asked } = self;
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        let staged = match staged_image.judge(source.image_file()) {
-            Ok(next) => staging::stage(next, source, reason, pack),
-            Err(error) => Err((error, source)),
-        };
-        match staged {
+        match staging::stage(staged_image, source, reason, pack) {
             Ok(staged) => Ok((staged, asked)),
             Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
@@ -149,12 +136,6 @@ impl Restart {
     pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
         leaving::leave(self.staged, self.reason, self.asked, last_words)
     }
-}
-
-/// A CPU that loads a guest would not park in time.
-fn loading_guest() -> Option<&'static str> {
-    let all = &GUESTS.get()?.all;
-    all.iter().find(|guest| guest.status().state == VmState::Loading).map(|guest| guest.config.name.as_str())
 }
 
 /// Returns a restart, if no guest is left running and the operator wants another generation; none if it is refused.

@@ -3,6 +3,7 @@ use std::vec::Vec;
 
 use crate::*;
 
+mod info;
 mod linux;
 mod memory_map;
 mod multiboot2;

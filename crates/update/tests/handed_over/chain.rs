@@ -114,7 +114,7 @@ impl Host {
 
     /// The old image, up to its last instruction. Returns the CPUs that it has lost.
     fn leave(&self) -> Vec<Cpu> {
-        let (mut departure, mut lost) = (Departure::begin(), Vec::new());
+        let (mut departure, mut lost) = (Departure::begin(true), Vec::new());
         for _ in 0..100_000 {
             let is_parked = |cpu: Cpu| self.places.borrow()[at(cpu.apic_id)] == Place::Parked;
             match departure.next(self, (0..self.faults.len()).map(cpu), is_parked) {

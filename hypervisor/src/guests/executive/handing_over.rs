@@ -50,8 +50,9 @@ impl Executive {
     /// Every vCPU here; whether it wants to run, and for how many ticks others had the CPU meanwhile.
     pub fn vcpus(&self) -> impl Iterator<Item = (&Task, bool, u64)> {
         self.slots.iter().enumerate().filter_map(|(slot, task)| {
+            let task = task.as_deref()?;
             let wants_to_run = self.queue.state(slot).is_some_and(|state| state != State::Blocked);
-            Some((&**task.as_ref()?, wants_to_run, self.queue.stolen_ticks(slot).0))
+            Some((task, wants_to_run, self.queue.stolen_ticks(slot).0))
         })
     }
 

@@ -78,7 +78,8 @@ impl Guest {
         let mut block = BlockMut::<state::Console>::begin(bytes, owner, version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         let mut used = 0;
-        for part in [output.as_slices(), console.typed.as_slices()].into_iter().flat_map(|(a, b)| [a, b]) {
+        let ((written, more_written), (typed, more_typed)) = (output.as_slices(), console.typed.as_slices());
+        for part in [written, more_written, typed, more_typed] {
             tail.get_mut(used..used + part.len())
                 .ok_or("its console does not fit into its block")?
                 .copy_from_slice(part);

@@ -48,9 +48,11 @@ impl Task {
     /// # Errors
     /// What is wrong with it: it must not run.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let (from, tail) = block::open::<state::Vcpu>(bytes, self.owner()).map_err(|error| error.to_string())?;
+        let mut widened = None;
+        let opened = block::open_in_place::<state::Vcpu>(bytes, self.owner(), &mut widened);
+        let (from, tail) = opened.map_err(|error| error.to_string())?;
         let machine = &self.instance.machine;
-        let restored = machine.restore_vcpu(&from, &mut self.vcpu, &mut self.cpu);
+        let restored = machine.restore_vcpu(from, &mut self.vcpu, &mut self.cpu);
         restored.map_err(|error| error.to_string())?;
         self.vcpu.restore_extended(&from.extended, tail).map_err(|error| error.to_string())?;
         self.stolen_before = from.turn.stolen_ticks.get();

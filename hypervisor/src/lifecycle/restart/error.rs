@@ -27,6 +27,8 @@ pub enum StageError {
     BundleSeal(SealError),
     /// The image is older than this host admits.
     Downgrade(Downgrade),
+    /// This guest is being loaded.
+    Loading(&'static str),
     /// A guest cannot be handed over.
     Guests(String),
     /// This CPU is unresponsive.
@@ -40,7 +42,7 @@ impl StageError {
     fn code(&self) -> RefusalCode {
         match self {
             Self::OutOfMemory(_) => RefusalCode::Exhausted,
-            Self::Guests(_) => RefusalCode::WrongState,
+            Self::Guests(_) | Self::Loading(_) => RefusalCode::WrongState,
             Self::Unresponsive(_) => RefusalCode::Failed,
             _ => RefusalCode::Invalid,
         }
@@ -64,6 +66,7 @@ impl StageError {
             Self::Seal(error) => error.hint(),
             Self::BundleSeal(error) => error.hint_of_bundle(),
             Self::Downgrade(downgrade) => downgrade.hint(),
+            Self::Loading(_) => "try again in a moment",
             Self::Guests(_) => "try again in a moment, or stop that guest",
             Self::Unresponsive(_) => "try again in a moment; `baton cpu list` shows the CPUs",
             Self::OutOfMemory(_) => "stop a guest, or give the host more memory",
@@ -84,6 +87,7 @@ impl fmt::Display for StageError {
             Self::Seal(error) => write!(f, "the image is not trusted: {error}"),
             Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
             Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
+            Self::Loading(guest) => write!(f, "guest '{guest}' is being loaded"),
             Self::Guests(problem) => f.write_str(problem),
             Self::Unresponsive(cpu) => write!(f, "CPU {cpu} is unresponsive"),
             Self::OutOfMemory(what) => write!(f, "no memory in one piece below 4 GiB for {what}"),

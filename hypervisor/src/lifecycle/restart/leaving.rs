@@ -47,7 +47,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
     timer::refine();
     let switch_pages = SWITCH_PAGES.call_once(|| switch_pages);
     let machine = Machine::new(percpu::BOOT_CPU, None);
-    let mut departure = Departure::begin();
+    let mut departure = Departure::begin(hand_over.next.policy.checks_in_blackout());
     let mut stamps = Stamps { asked: asked.into(), stopped: 0.into(), parked: 0.into(), left: 0.into() };
     let (mut conversation, mut hashed) = (Conversation::default(), Hashed::default());
     loop {

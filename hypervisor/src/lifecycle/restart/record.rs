@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record of what the new image needs to know, as this one writes it. Nothing here allocates or waits.
 
-use ::update::stage::common_trial_version;
+use ::update::needs::common_trial_version;
 use handover::layout::{
     CheckPolicy, Checked, Clock, Cpu, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Stamps,
     SwitchPages as SwitchPagesSection, padded,

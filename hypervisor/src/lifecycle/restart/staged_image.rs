@@ -4,6 +4,7 @@
 
 use alloc::boxed::Box;
 
+use ::update::stage::{self, Placed, Placer, Policy};
 use handover::Image;
 use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
@@ -77,58 +78,111 @@ impl Slot {
 }
 
 impl StagedImage {
-    /// Puts the image in `file` into a slot. `is_downgrade`: the operator asks for an older image, if this is one.
+    /// Puts the image in `file` into a slot. `is_downgrade`: the operator asks for an older image, if this is one. The
+    /// order of the steps is decided in [`::update::stage`].
     pub fn place(file: &[u8], is_downgrade: bool) -> Result<Box<Self>, StageError> {
         let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
         let policy = wanted.on_a_host_with_keys(!trust::keys().is_empty());
         if policy != wanted {
             log::warn!("option verify={wanted}: this host has keys, so images are checked ({policy})");
         }
-        let image = Image::parse(file).map_err(StageError::Image)?;
-        admit(&image, is_downgrade)?;
-        let sealed_bytes = match Seal::split(file) {
-            Ok((sealed, _)) => sealed.len(),
-            Err(error) if policy.checks_when_staged() => return Err(StageError::Seal(error)),
-            Err(_) => 0,
-        };
-        let mut frames = allocate_slot(image.memory_bytes())?;
-        image.place(file, frames.bytes_mut());
-        let slot = if policy.locks() { Slot::Locked(lock(frames)?) } else { Slot::Open(frames) };
-        let check = Check::new(Engine::best(), sealed_bytes as u64);
+        let Placed { image, slot, sealed_bytes } = stage::place(&mut Placing { file, is_downgrade }, demands(policy))?;
+        let check = Check::new(Engine::best(), sealed_bytes);
         Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
+    }
+
+    /// Returns what is done with it before it is trusted.
+    pub fn policy(&self) -> Policy {
+        demands(self.policy)
     }
 
     /// Hashes a slice; returns whether nothing is left to hash.
     pub fn step(&mut self, file: &[u8]) -> bool {
-        if !self.policy.checks_when_staged() {
-            return true;
-        }
-        let began = cpu::tsc();
-        let is_over = self.check.step(SLICE_BYTES, |at| self.image.placed(file, self.slot.bytes(), at));
-        self.ticks += cpu::tsc().wrapping_sub(began);
-        is_over
+        stage::hash(self.policy(), || {
+            let began = cpu::tsc();
+            let is_over = self.check.step(SLICE_BYTES, |at| self.image.placed(file, self.slot.bytes(), at));
+            self.ticks += cpu::tsc().wrapping_sub(began);
+            is_over
+        })
     }
 
     /// Returns whether it may run. Everything has been hashed.
     pub fn judge(self: Box<Self>, file: &[u8]) -> Result<Box<Trusted>, StageError> {
         let Self { image, slot, policy, check, ticks } = *self;
         let hashed = Hashed { bytes: check.bytes(), ticks };
-        if policy.checks_when_staged() {
-            let origin = judge(check, file)?;
-            tell(&image, origin, hashed);
-        } else {
-            log::warn!("option verify=none: image {} is not checked", image.note().version());
-        }
+        let origin = judge(check, file)?;
+        tell(&image, origin, hashed);
         Ok(Box::new(Trusted { image, slot, policy, hashed }))
+    }
+
+    /// Takes it as it is, which the host's option asks for.
+    pub fn trust_unchecked(self: Box<Self>) -> Box<Trusted> {
+        let Self { image, slot, policy, .. } = *self;
+        log::warn!("option verify=none: image {} is not checked", image.note().version());
+        Box::new(Trusted { image, slot, policy, hashed: Hashed::default() })
+    }
+}
+
+fn demands(policy: Verify) -> Policy {
+    Policy { is_checked: policy.checks_when_staged(), is_locked: policy.locks() }
+}
+
+/// An image in a file that is put into a slot.
+struct Placing<'a> {
+    file: &'a [u8],
+    is_downgrade: bool,
+}
+
+impl Placer for Placing<'_> {
+    type Image = Image;
+    type Memory = OwnedFrames;
+    type Slot = Slot;
+    type Error = StageError;
+
+    fn describe(&mut self) -> Result<Image, StageError> {
+        Image::parse(self.file).map_err(StageError::Image)
+    }
+
+    /// Refuses an image that is older than this host admits.
+    fn admit(&mut self, image: &Image) -> Result<(), StageError> {
+        let (version, floor) = (image.security_version(), trust::floor());
+        floor.admit(version, self.is_downgrade).map_err(StageError::Downgrade)?;
+        if version < floor.own {
+            log::warn!("image {} {}: a downgrade to security version {version}", image.note().version(), image.build());
+        }
+        Ok(())
+    }
+
+    fn sealed_bytes(&mut self) -> Result<u64, StageError> {
+        Seal::split(self.file).map(|(sealed, _)| sealed.len() as u64).map_err(StageError::Seal)
+    }
+
+    fn allocate(&mut self, image: &Image) -> Result<OwnedFrames, StageError> {
+        let slot_bytes = image.memory_bytes().next_multiple_of(handover::record::SLOT_ALIGNMENT);
+        log::debug!("a slot of {} for the new image", ByteSize(slot_bytes));
+        let frames = memory::FRAMES.lock().allocate_below(slot_bytes, PageSize::Mib2, PhysAddr(BOOT_MAPPED_BYTES));
+        frames.map(OwnedFrames::new).map_err(|_| StageError::OutOfMemory("the new image"))
+    }
+
+    fn copy(&mut self, image: &Image, memory: &mut OwnedFrames) {
+        image.place(self.file, memory.bytes_mut());
+    }
+
+    fn lock(&mut self, memory: OwnedFrames) -> Result<Slot, StageError> {
+        LockedFrames::lock(memory).map(Slot::Locked).map_err(|error| match error {
+            LockError::OutOfMemory => StageError::OutOfMemory("locking the image"),
+            LockError::Unresponsive(cpu) => StageError::Unresponsive(cpu),
+        })
+    }
+
+    fn leave_open(&mut self, memory: OwnedFrames) -> Slot {
+        Slot::Open(memory)
     }
 }
 
 impl Trusted {
-    /// Checks it once more where the policy wants that, by its digest alone: no guest runs. Allocates nothing.
+    /// Checks it once more, by its digest alone: no guest runs. Allocates nothing.
     pub fn check_in_blackout(&self, file: &[u8]) -> Result<Hashed, StageError> {
-        if !self.policy.checks_in_blackout() {
-            return Ok(Hashed::default());
-        }
         let began = cpu::tsc();
         let (sealed, seal) = Seal::split(file).map_err(StageError::Seal)?;
         let mut check = Check::new(Engine::best(), sealed.len() as u64);
@@ -144,16 +198,6 @@ fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {
     seal.judge(&check.digest(), trust::trust()).map_err(StageError::Seal)
 }
 
-/// Refuses an image that is older than this host admits.
-fn admit(image: &Image, is_downgrade: bool) -> Result<(), StageError> {
-    let (version, floor) = (image.security_version(), trust::floor());
-    floor.admit(version, is_downgrade).map_err(StageError::Downgrade)?;
-    if version < floor.own {
-        log::warn!("image {} {}: a downgrade to security version {version}", image.note().version(), image.build());
-    }
-    Ok(())
-}
-
 fn tell(image: &Image, origin: Origin, hashed: Hashed) {
     let (version, build) = (image.note().version(), image.build());
     let (us, means) = (timer::ticks_to_ns(hashed.ticks) / 1000, Engine::best().means());
@@ -162,18 +206,4 @@ fn tell(image: &Image, origin: Origin, hashed: Hashed) {
         Origin::Signed(key) => log::info!("{whole}, signed by {}", key.id()),
         Origin::Unsigned => log::info!("{whole}, not signed; no key is configured"),
     }
-}
-
-fn lock(frames: OwnedFrames) -> Result<LockedFrames, StageError> {
-    LockedFrames::lock(frames).map_err(|error| match error {
-        LockError::OutOfMemory => StageError::OutOfMemory("locking the image"),
-        LockError::Unresponsive(cpu) => StageError::Unresponsive(cpu),
-    })
-}
-
-fn allocate_slot(memory_bytes: u64) -> Result<OwnedFrames, StageError> {
-    let slot_bytes = memory_bytes.next_multiple_of(handover::record::SLOT_ALIGNMENT);
-    log::debug!("a slot of {} for the new image", ByteSize(slot_bytes));
-    let frames = memory::FRAMES.lock().allocate_below(slot_bytes, PageSize::Mib2, PhysAddr(BOOT_MAPPED_BYTES));
-    frames.map(OwnedFrames::new).map_err(|_| StageError::OutOfMemory("the new image"))
 }

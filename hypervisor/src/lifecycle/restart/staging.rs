@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steps after the image in its slot is trusted, still while guests run: the switch pages are built, memory for the
-//! record is set aside, and the record is written once to see that it fits.
+//! The steps after all of the image in its slot is hashed, still while guests run: it is judged, the switch pages are
+//! built, memory for the record is set aside, and the record is written once to see that it fits. The order is decided
+//! in [`::update::stage`].
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use ::update::stage::{self, Needs};
+use ::update::needs::{self, Needs};
+use ::update::stage::{self, Goods, TooLarge};
 use handover::layout::{Reason, Stamps};
 use handover::{ImageError, MAX_RECORD_BYTES};
 use units::{PageSize, PhysAddr};
+use wire::VmState;
 use zerocopy::FromZeros as _;
 
 use super::error::StageError;
@@ -17,99 +21,149 @@ use super::files::Files;
 use super::hand_over::{HandOver, Staged};
 use super::record::write_record;
 use super::source::Source;
-use super::staged_image::{Hashed, Trusted};
+use super::staged_image::{Hashed, StagedImage, Trusted};
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::boot;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
 use crate::guests::guest::GUESTS;
-use crate::kernel::cpus;
+use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
-/// Prepares a restart or an update with an image that may run; the error gives its file back. `pack` packs what goes
-/// over of guests, for a reader of this version.
+/// Packs what is handed over, for a reader of this version.
+pub type Pack = fn(u32) -> Result<HandOverState, String>;
+
+/// Stages a restart or an update with an image that is hashed; the error gives its file back.
 pub fn stage(
-    next: Box<Trusted>,
+    staged_image: Box<StagedImage>,
     source: Source,
     reason: Reason,
-    pack: impl FnOnce(u32) -> Result<HandOverState, String>,
+    pack: Pack,
 ) -> Result<Staged, (StageError, Source)> {
-    let members = cpus::members();
-    let Some(version) = next.image.version_to_write(boot::newest_version()) else {
-        let note = next.image.note();
-        let error = ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() };
-        return Err((StageError::Image(error), source));
-    };
-    retired::warn_if_forgotten(version);
-    let goods = gather(&source, reason, members.len() as u64, || pack(version));
-    let (record, staging_memory, files, hand_over_state) = match goods {
-        Ok(goods) => goods,
-        Err(error) => return Err((error, source)),
-    };
-    let generation = inherited::generation() + 1;
-    let mut hand_over = Box::new(HandOver {
-        generation,
-        next,
-        source,
-        record,
-        version,
-        staging_memory,
-        files,
-        hand_over_state: Arc::new(hand_over_state),
-        members,
-    });
-    match build_switch_pages(&mut hand_over, reason) {
-        Ok(switch_pages) => Ok(Staged { hand_over, switch_pages }),
-        Err(error) => Err((error, hand_over.source)),
-    }
+    let policy = staged_image.policy();
+    let stager = Stager { source, reason, pack, members: cpus::members() };
+    let staged = stage::finish(stager, staged_image, policy, reason == Reason::Update);
+    staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
-/// Memory for the record, the staging memory, files, and the guests' hand-over state.
-type Goods = (OwnedFrames, Option<OwnedFrames>, Option<Files>, HandOverState);
-
-fn gather(
-    source: &Source,
+struct Stager {
+    source: Source,
     reason: Reason,
-    cpus: u64,
-    pack: impl FnOnce() -> Result<HandOverState, String>,
-) -> Result<Goods, StageError> {
-    let record = allocate(MAX_RECORD_BYTES as u64, PageSize::Kib4, "the hand-over record")?;
-    let is_update = reason == Reason::Update;
-    let staging_memory = if is_update { Some(staging_memory(cpus)?) } else { None };
-    let files = if is_update {
-        Some(Files::of(source.image_file()).ok_or(StageError::OutOfMemory("the image's file"))?)
-    } else {
-        None
-    };
-    let hand_over_state = pack().map_err(StageError::Guests)?;
-    Ok((record, staging_memory, files, hand_over_state))
+    pack: Pack,
+    members: Vec<Member>,
 }
 
-/// Returns memory for what a new image needs for itself: tables, heap, stacks, and its side of each guest.
-fn staging_memory(cpus: u64) -> Result<OwnedFrames, StageError> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let vcpus = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
-    let needs = Needs { heap_bytes: HEAP_BYTES, cpus, guests: guests.len() as u64, vcpus };
-    allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
-}
+impl stage::Stager for Stager {
+    type Placed = Box<StagedImage>;
+    type Trusted = Box<Trusted>;
+    type Memory = OwnedFrames;
+    type Files = Files;
+    type State = HandOverState;
+    type Source = Source;
+    type HandOver = Ready;
+    type Error = StageError;
 
-fn build_switch_pages(hand_over: &mut HandOver, reason: Reason) -> Result<SwitchPages, StageError> {
-    let mailboxes = stage::mailboxes(hand_over.members.iter().map(|member| member.index));
-    let slot = hand_over.next.slot.range();
-    let switch_pages = SwitchPages::build(mailboxes, slot).map_err(|_| StageError::OutOfMemory("the switch pages"))?;
-    let (stamps, conversation) = (Stamps::new_zeroed(), Conversation::default());
-    let no_room = StageError::OutOfMemory("a record of this host");
-    let Ok(bytes) = write_record(hand_over, &switch_pages, reason, &stamps, Hashed::default(), &conversation) else {
-        return Err(no_room);
-    };
-    if !stage::will_fit(bytes, retired::MAX_GROWTH_BYTES, MAX_RECORD_BYTES) {
-        return Err(no_room);
+    fn check_guests(&mut self) -> Result<(), StageError> {
+        let all = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+        let loading = all.iter().find(|guest| guest.status().state == VmState::Loading);
+        loading.map_or(Ok(()), |guest| Err(StageError::Loading(&guest.config.name)))
     }
-    switch_pages.enter_host_tables().map_err(|_| StageError::OutOfMemory("the switch pages' page tables"))?;
-    Ok(switch_pages)
+
+    fn judge(&mut self, placed: Box<StagedImage>) -> Result<Box<Trusted>, StageError> {
+        placed.judge(self.source.image_file())
+    }
+
+    fn trust_unchecked(&mut self, placed: Box<StagedImage>) -> Box<Trusted> {
+        placed.trust_unchecked()
+    }
+
+    fn version(&mut self, next: &Box<Trusted>) -> Result<u32, StageError> {
+        let version = next.image.version_to_write(boot::newest_version()).ok_or_else(|| {
+            let note = next.image.note();
+            StageError::Image(ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() })
+        })?;
+        retired::warn_if_forgotten(version);
+        Ok(version)
+    }
+
+    fn allocate_record(&mut self) -> Result<OwnedFrames, StageError> {
+        allocate(MAX_RECORD_BYTES as u64, PageSize::Kib4, "the hand-over record")
+    }
+
+    /// For tables, heap, stacks, and the new image's side of each guest.
+    fn allocate_staging_memory(&mut self) -> Result<OwnedFrames, StageError> {
+        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+        let vcpus = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
+        let cpus = self.members.len() as u64;
+        let needs = Needs { heap_bytes: HEAP_BYTES, cpus, guests: guests.len() as u64, vcpus };
+        allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
+    }
+
+    fn copy_files(&mut self) -> Result<Files, StageError> {
+        Files::of(self.source.image_file()).ok_or(StageError::OutOfMemory("the image's file"))
+    }
+
+    fn pack(&mut self, version: u32) -> Result<HandOverState, StageError> {
+        (self.pack)(version).map_err(StageError::Guests)
+    }
+
+    fn assemble(self, goods: Goods<Self>) -> Ready {
+        let hand_over = Box::new(HandOver {
+            generation: inherited::generation() + 1,
+            next: goods.next,
+            source: self.source,
+            record: goods.record,
+            version: goods.version,
+            staging_memory: goods.staging_memory,
+            files: goods.files,
+            hand_over_state: Arc::new(goods.state),
+            members: self.members,
+        });
+        Ready(hand_over, self.reason)
+    }
+
+    fn into_source(self) -> Source {
+        self.source
+    }
+}
+
+/// All that is handed over, and why.
+struct Ready(Box<HandOver>, Reason);
+
+impl stage::HandOver for Ready {
+    type SwitchPages = SwitchPages;
+    type Source = Source;
+    type Error = StageError;
+    const GROWTH_BYTES: usize = retired::MAX_GROWTH_BYTES;
+
+    fn build_switch_pages(&mut self) -> Result<SwitchPages, StageError> {
+        let mailboxes = needs::mailboxes(self.0.members.iter().map(|member| member.index));
+        let slot = self.0.next.slot.range();
+        SwitchPages::build(mailboxes, slot).map_err(|_| StageError::OutOfMemory("the switch pages"))
+    }
+
+    fn write_record(&mut self, switch_pages: &SwitchPages) -> Result<usize, StageError> {
+        let (stamps, conversation) = (Stamps::new_zeroed(), Conversation::default());
+        write_record(&mut self.0, switch_pages, self.1, &stamps, Hashed::default(), &conversation)
+            .map_err(|_| TooLarge.into())
+    }
+
+    fn map(&mut self, switch_pages: &SwitchPages) -> Result<(), StageError> {
+        switch_pages.enter_host_tables().map_err(|_| StageError::OutOfMemory("the switch pages' page tables"))
+    }
+
+    fn into_source(self) -> Source {
+        self.0.source
+    }
+}
+
+impl From<TooLarge> for StageError {
+    fn from(_: TooLarge) -> Self {
+        Self::OutOfMemory("a record of this host")
+    }
 }
 
 fn allocate(bytes: u64, alignment: PageSize, what: &'static str) -> Result<OwnedFrames, StageError> {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A function's configuration registers as bytes, and who writes which of their bits.
 
+use zerocopy::little_endian::U64;
+
 use crate::devices::StateError;
 
 /// Bytes of a conventional function's configuration space.
 pub const CONFIG_BYTES: usize = 256;
+const CONFIG_WORDS: usize = CONFIG_BYTES / size_of::<U64>();
 
 /// The registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +72,10 @@ impl Registers {
 
     /// Checks that saved registers are of this function: only bits differ that it or a guest writes.
     pub(super) fn check(&self, saved: &[u8; CONFIG_BYTES]) -> Result<(), StateError> {
-        // By words: guests wait meanwhile.
-        let written = words(&self.guests).zip(words(&self.own)).map(|(guests, own)| guests | own);
-        let differs = words(&self.now).zip(words(saved)).map(|(now, saved)| now ^ saved);
-        if differs.zip(written).any(|(differs, written)| differs & !written != 0) {
+        // By words, and all of them: guests wait meanwhile.
+        let [now, saved, guests, own] = [&self.now, saved, &self.guests, &self.own].map(words);
+        let differs = |i: usize| (now[i].get() ^ saved[i].get()) & !(guests[i].get() | own[i].get());
+        if (0..CONFIG_WORDS).fold(0, |any, i| any | differs(i)) != 0 {
             return Err(StateError { field: "pci.functions.config", reason: "differs where no guest can write" });
         }
         Ok(())
@@ -84,8 +87,8 @@ impl Registers {
     }
 }
 
-fn words(bytes: &[u8; CONFIG_BYTES]) -> impl Iterator<Item = u64> {
-    bytes.chunks_exact(8).map(|word| <[u8; 8]>::try_from(word).map_or(0, u64::from_le_bytes))
+fn words(bytes: &[u8; CONFIG_BYTES]) -> &[U64; CONFIG_WORDS] {
+    zerocopy::transmute_ref!(bytes)
 }
 
 fn fill(registers: &mut [u8; CONFIG_BYTES], offset: usize, bytes: &[u8]) {

@@ -45,8 +45,8 @@ pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) 
     if u64_at(area, PRESENT_OFFSET) & !allowed != 0 {
         return refuse("it holds a component that this CPU does not have");
     }
-    let rest = area.get(PRESENT_OFFSET + 8..XSAVE_LEAST_BYTES).unwrap_or_default();
-    if rest.iter().any(|byte| *byte != 0) { refuse("it is not of the standard format") } else { Ok(()) }
+    let is_standard = is_zero(area, PRESENT_OFFSET + 8..XSAVE_LEAST_BYTES);
+    if is_standard { Ok(()) } else { refuse("it is not of the standard format") }
 }
 
 /// Notes in an area of XSAVE's that x87 is in its initial configuration, where it is: XRSTOR then sets it to that, and
@@ -63,9 +63,11 @@ pub fn note_initial_x87(area: &mut [u8]) {
     }
 }
 
+/// Whether all bytes are zero; false past the end. The range is of whole words.
+#[inline]
 fn is_zero(area: &[u8], range: Range<usize>) -> bool {
-    let is_none = |bytes: &[u8; 16]| u128::from_ne_bytes(*bytes) == 0;
-    area.get(range).is_some_and(|bytes| bytes.as_chunks().0.iter().all(is_none))
+    let any = |bytes: &[u8]| bytes.as_chunks().0.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
+    area.get(range).is_some_and(|bytes| any(bytes) == 0)
 }
 
 /// Eight bytes; all ones past the end.

@@ -36,8 +36,10 @@ impl Restorer<Box<Task>, Arc<Instance>> for Restoring {
     fn restore_devices(&mut self, run: &Arc<Instance>, from: &BlockPlace) -> Result<(), String> {
         let owner = Owner { guest: run.guest.number, vcpu: 0 };
         let restored = shown(from, |bytes| {
-            let (from, tail) = block::open::<state::Devices>(bytes, owner).map_err(|error| error.to_string())?;
-            run.machine.restore_devices(&from, tail).map_err(|error| error.to_string())
+            let mut widened = None;
+            let opened = block::open_in_place::<state::Devices>(bytes, owner, &mut widened);
+            let (from, tail) = opened.map_err(|error| error.to_string())?;
+            run.machine.restore_devices(from, tail).map_err(|error| error.to_string())
         });
         restored.map_err(|problem| format!("guest '{}', devices: {problem}", run.guest.config.name))
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks before anything stops.
 
-use update::stage::{Needs, common_trial_version, mailboxes, will_fit};
+use update::needs::{Needs, common_trial_version, mailboxes, will_fit};
 use update::trial::VERSION;
 
 #[test]
