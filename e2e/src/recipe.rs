@@ -87,7 +87,7 @@ impl Recipe {
 
     /// An IOMMU, and PCI devices.
     pub fn with_devices(self, iommu: Iommu, pci_devices: impl Into<Vec<Device>>) -> Self {
-        // The entries of an IOMMU's tables are changed by CMPXCHG16B. One thread for all CPUs, or two CPUs at it, do no harm.
+        // The entries of an IOMMU's tables are changed by CMPXCHG16B.
         let cpu = if iommu == Iommu::None { self.cpu } else { "max" };
         Self { iommu, pci_devices: pci_devices.into(), cpu, ..self }
     }

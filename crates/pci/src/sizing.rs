@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a function's address ranges are (PCI Local Bus 3.0, section 6.2.5.1): ones are written to each register,
-//! and the bits that stay zero are the length. The function answers at wrong addresses meanwhile, so it must not decode:
+//! Lengths of a function's address ranges (PCI Local Bus 3.0, section 6.2.5.1): ones are written to each register, and
+//! the bits that stay zero are the length. The function answers at wrong addresses meanwhile, so it must not decode:
 //! only for a function that is about to be a guest's, and that nobody uses.
 
 use core::fmt;

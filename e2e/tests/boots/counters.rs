@@ -164,8 +164,8 @@ fn perf_counts_and_records(pmu: Pmu, driver: &str) -> Result<()> {
     };
     let (samples, half, third, fifth) = (met("samples")?, met("half")?, met("third")?, met("fifth")?);
     let program = half + third + fifth;
-    // The rest is the guest's kernel. Its timer ticks by the wall clock: where the emulator gets a fifth of a core, they
-    // take a quarter of what it executes. Samples at wrong places would be spread over the kernel.
+    // The rest is the guest's kernel. Its timer ticks by the wall clock: where the emulator gets a fifth of a core,
+    // they take a quarter of what it executes. Samples at wrong places would be spread over the kernel.
     ensure!(program <= samples && program * 2 > samples && program > 50, "{lines:#?}");
     // A share of N samples is off by its standard deviation, at most 1/(2 sqrt N); four of these, and what the clock of
     // the program itself allows.

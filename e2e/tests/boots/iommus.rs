@@ -24,8 +24,8 @@ struct Iommu {
     registers: u64,
     /// Where QEMU puts the next device.
     edu: (u16, u8, u8, u8),
-    /// It logs accesses of functions that are blocked. QEMU's AMD-Vi refuses them without a word, where the manual wants
-    /// an event (48882, section 2.2.2.1, mode 0).
+    /// It logs accesses of functions that are blocked. QEMU's AMD-Vi refuses them without a word, where the manual
+    /// wants an event (48882, section 2.2.2.1, mode 0).
     logs: bool,
 }
 

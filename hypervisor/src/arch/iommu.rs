@@ -112,8 +112,8 @@ impl Words for TableWords {
 
     fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]) {
         let [low, high] = values;
-        // SAFETY: as in `read`, aligned to sixteen; `has_pairs` says that the instruction exists. RBX, which the compiler
-        // keeps for itself, is as before behind it.
+        // SAFETY: as in `read`, aligned to sixteen; `has_pairs` says that the instruction exists. RBX, which the
+        // compiler keeps for itself, is as before behind it.
         unsafe {
             asm!(
                 "xchg rbx, rsi",

@@ -11,6 +11,7 @@ use units::{PageSize, PhysRange};
 use super::interrupts::choose_apic;
 use super::platform::read_firmware;
 use crate::arch::address::DIRECT_MAP;
+use crate::arch::boot::BootMemory;
 use crate::arch::cpu_local;
 use crate::arch::ending;
 use crate::arch::heap::{self, HEAP_BYTES};
@@ -19,12 +20,13 @@ use crate::arch::percpu::MAX_CPUS;
 use crate::arch::{apic, ioapic, power, stack, switch_pages, timer};
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
-use crate::kernel::{inherited, ledger};
+use crate::kernel::{inherited, iommu, ledger};
 
 /// Opens the ledger of all memory, enters this image's own page tables, and goes on with the timelines.
 pub fn build_memory(info: &BootInfo, options: &Options) {
     let mut tables = FIRMWARE.lock();
     read_firmware(info, &mut tables);
+    iommu::copy_table(&BootMemory, &tables);
     choose_apic(options.apic);
     let has_epitaph = ledger::open(info, options, inherited::record().as_ref());
     enter_address_space(info, &tables, None);
@@ -40,6 +42,7 @@ pub fn build_memory(info: &BootInfo, options: &Options) {
 pub fn build_memory_on_trial(info: &BootInfo, options: &Options, staging_memory: PhysRange, switch_pages: PhysRange) {
     let mut tables = FIRMWARE.lock();
     read_firmware(info, &mut tables);
+    iommu::copy_table(&BootMemory, &tables);
     choose_apic(options.apic);
     ledger::open_on_trial(staging_memory);
     enter_address_space(info, &tables, Some(switch_pages));

@@ -8,7 +8,6 @@ use firmware::Tables;
 use spin::{Mutex, Once};
 use units::{PHYSICAL_LIMIT, PhysAddr};
 
-use super::iommu;
 use super::timeline::{self, Name};
 use crate::arch::{cpu, fault};
 
@@ -33,7 +32,6 @@ pub fn read_firmware(info: &BootInfo, tables: &mut Tables) {
     if let Err(error) = read {
         log::warn!("firmware tables: {error}");
     }
-    iommu::copy_table(&crate::arch::boot::BootMemory, tables);
     tables.check_power_registers(|address| may_be_register(info, address));
     tables.warnings.iter().for_each(|problem| log::warn!("firmware tables: {problem}"));
 }

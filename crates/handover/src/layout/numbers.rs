@@ -75,8 +75,8 @@ numbered! {
         /// Rings of the timeline, which describe themselves (`timeline::layout`): the new image goes on in them, where
         /// they lie.
         Timeline = 20 since 2,
-        /// Tables of the IOMMUs, in pieces that describe themselves (`iommu::Store`): the units read them all the while,
-        /// and the new image goes on with them, where they lie.
+        /// Tables of the IOMMUs, in pieces that describe themselves (`iommu::Store`): the units read them all the
+        /// while, and the new image goes on with them, where they lie.
         Iommu = 30 since 4,
     }
 }
