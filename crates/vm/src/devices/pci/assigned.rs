@@ -15,7 +15,7 @@
 //! | module | what |
 //! |---|---|
 //! | `physical` | what the host does for it |
-//! | `probe`, `ranges`, `capabilities`, `problem` | reading the hardware as untrusted input |
+//! | `probe`, `prober`, `ranges`, `capabilities`, `problem` | reading the hardware as untrusted input |
 //! | `description`, `space` | what the guest is shown, and its virtual configuration space |
 //! | `passed` | what of the guest's writes reaches the hardware |
 //! | `mapping`, `vectors` | which pages are mapped, which interrupts are open |
@@ -28,6 +28,7 @@ mod mapping;
 mod passed;
 mod physical;
 mod probe;
+mod prober;
 mod problem;
 mod ranges;
 mod saved;

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 
 use super::description::Description;
 use super::physical::Physical;
-use super::probe::Prober;
+use super::prober::Prober;
 use super::problem::{Problem, Reason};
 use crate::devices::pci::msix::MsixPlace;
 use crate::devices::pci::registers::CONFIG_BYTES;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host does with a function: it has interrupted, been reset, or vanished. What the guest's CPUs get to know of
-//! it is in the outputs.
+//! What the host does with a function: it has interrupted, been reset, or vanished. What the guest's CPUs get to know
+//! of it is in the outputs.
 
 use super::description::Description;
 use super::passed::Command;

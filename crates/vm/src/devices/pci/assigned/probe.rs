@@ -7,10 +7,10 @@ use super::capabilities;
 use super::description::{Description, Identity};
 use super::passed::INTX_DISABLED;
 use super::physical::Physical;
+use super::prober::Prober;
 use super::problem::{Problem, Reason};
 use super::ranges;
 use super::space;
-use crate::addr::AccessSize;
 
 const IDENTITY: u16 = 0x00;
 const COMMAND: u16 = 0x04;
@@ -23,26 +23,21 @@ const ACTIVE: u32 = 0b111;
 /// The bits for decoding.
 const DECODING: u32 = 0b011;
 
-/// A physical function and its name, for errors.
-pub(super) struct Prober<'a, P> {
-    physical: &'a mut P,
-    name: Bdf,
-}
-
 impl Description {
     /// Reads a function of no guest: its ranges' sizes show while it decodes nothing. It decodes as before afterwards,
-    /// neither masters the bus nor uses INTx. `line` is the pin of the guest's I/O APIC for its INTx line, if it may have one.
+    /// neither masters the bus nor uses INTx. `line` is the pin of the guest's I/O APIC for its INTx line, if it may
+    /// have one.
     ///
     /// # Errors
     /// [`Problem`] if it does not answer, contradicts itself, or is nothing that a guest can be given.
     pub fn probe(name: Bdf, physical: &mut impl Physical, line: Option<u8>) -> Result<Self, Problem> {
-        let mut prober = Prober { physical, name };
+        let mut prober = Prober::new(physical, name);
         let identity = identity(&mut prober)?;
         let command = prober.read(COMMAND)?;
-        prober.physical.write_config(COMMAND, AccessSize::Word, command & 0xffff & !ACTIVE);
+        prober.write_word(COMMAND, command & 0xffff & !ACTIVE);
         let result = read_all(&mut prober, identity, line);
         let quiet = command & 0xffff & (!ACTIVE | DECODING) | u32::from(INTX_DISABLED);
-        prober.physical.write_config(COMMAND, AccessSize::Word, quiet);
+        prober.write_word(COMMAND, quiet);
         let description = result?;
         // A function that has vanished meanwhile would be described by ones.
         if self::identity(&mut prober)? != identity {
@@ -81,25 +76,5 @@ fn read_all<P: Physical>(
     match space::build(&description) {
         Some(_) => Ok(description),
         None => Err(prober.problem(CLASS, Reason::NoRoom)),
-    }
-}
-
-impl<P: Physical> Prober<'_, P> {
-    /// Reads a register that is never all ones.
-    pub(super) fn read(&mut self, register: u16) -> Result<u32, Problem> {
-        let value = self.read_any(register);
-        if value == u32::MAX { Err(self.problem(register, Reason::Vanished)) } else { Ok(value) }
-    }
-
-    pub(super) fn read_any(&mut self, register: u16) -> u32 {
-        self.physical.read_config(register, AccessSize::Dword)
-    }
-
-    pub(super) fn write(&mut self, register: u16, value: u32) {
-        self.physical.write_config(register, AccessSize::Dword, value);
-    }
-
-    pub(super) fn problem(&self, register: u16, reason: Reason) -> Problem {
-        Problem { function: self.name, register, reason }
     }
 }

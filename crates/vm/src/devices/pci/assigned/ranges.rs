@@ -4,7 +4,7 @@
 
 use super::description::Range;
 use super::physical::Physical;
-use super::probe::Prober;
+use super::prober::Prober;
 use super::problem::{Problem, Reason};
 use crate::devices::pci::bar::{BARS, Bar, FIRST_BAR};
 
