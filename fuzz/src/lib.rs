@@ -17,6 +17,7 @@
 //! | `endings` | what a host leaves in memory, what it hears after its end |
 //! | `instructions` | instruction fetch, decoding and emulation |
 //! | `devices`, `device_states` | a device's registers; the state it is restored from |
+//! | `assigned` | physical functions that belong to a guest, the hardware and the guest |
 //! | `guest_states` | a whole guest that another image hands over |
 //! | `counters` | a guest's performance counters |
 //! | `machine` | a whole machine's exits |
@@ -24,6 +25,7 @@
 #![warn(missing_docs)]
 
 mod archive;
+mod assigned;
 mod boot_time;
 mod counters;
 mod device_states;
@@ -42,6 +44,7 @@ mod messages;
 mod serial;
 mod tables;
 
+pub use assigned::assigned;
 pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
 pub use counters::counters;
 pub use device_states::device_states;
@@ -71,6 +74,7 @@ pub const TARGETS: [(&str, Body); 27] = [
     ("wire", wire),
     ("devices", devices),
     ("device_states", device_states),
+    ("assigned", assigned),
     ("guest_states", guest_states),
     ("machine", machine),
     ("pvh", pvh),

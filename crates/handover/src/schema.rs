@@ -117,6 +117,10 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::DebugExit, &[structure::<state::DebugExit>(Part::Piece)]),
     device(DeviceKind::PciHost, &[structure::<state::PciAddress>(Part::Piece)]),
     device(DeviceKind::PlainFunction, &[structure::<state::PciFunction>(Part::Piece)]),
+    device(
+        DeviceKind::AssignedFunction,
+        &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
+    ),
 ];
 
 /// The entries behind the registers of a PCI function that has MSI-X, before its device's own state.
@@ -192,6 +196,7 @@ impl fmt::Display for DeviceDescription {
         f.write_str("\nbehind the registers of a PCI function with MSI-X, for each vector:\n")?;
         write_piece(f, &MSIX)?;
         write_numbers(f, &DeviceKind::NUMBERS, VERSION)?;
+        write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }
 }

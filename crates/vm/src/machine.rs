@@ -157,13 +157,15 @@ impl<M: GuestMemory> Machine<M> {
     /// A machine after power-on, with memory that a loader has filled.
     pub fn new(memory: M, config: MachineConfig) -> Self {
         instruction::prepare();
+        let bus = Bus::new(config.has_debug_exit);
+        bus.open_apertures(memory.size_bytes());
         Self {
             memory,
             has_misc_enable: !config.cpuid.is_amd(),
             cpuid: config.cpuid,
             scale: config.scale,
             boot_unix_ns: config.boot_unix_ns,
-            bus: Bus::new(config.has_debug_exit),
+            bus,
             mailboxes: (0..config.vcpus).map(|id| Mailbox::new(Lapic::new(id, id == 0).addressing())).collect(),
             alive: AtomicUsize::new(1),
             halted_for_good: AtomicUsize::new(0),

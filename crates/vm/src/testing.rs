@@ -5,9 +5,11 @@ mod devices;
 mod events;
 mod host;
 mod memory;
+mod physical;
 mod vcpu;
 
 pub use devices::{FakeWorld, Probe};
 pub use host::FakeHost;
 pub use memory::FakeMemory;
+pub use physical::{FakeAddressSpace, FakePhysical};
 pub use vcpu::FakeVcpu;

@@ -2,9 +2,9 @@
 //! The states of devices as blocks of their own, since version 4: header, kinds, and what is in those that have no
 //! structure of version 3.
 
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 
-use crate::macros::{numbered, plain};
+use crate::macros::{flags, numbered, plain};
 
 plain! {
     /// The header of one device's state, which follows it, padded to eight bytes.
@@ -62,6 +62,63 @@ plain! {
         /// Vector control.
         pub control: U32 as "register",
     }
+
+    /// A physical function that the guest owns: what it is, and what the guest has made of it. The MSI-X vectors that
+    /// are open follow as bits, 64 to a word.
+    pub struct AssignedFunction since 4 {
+        /// Vendor identifier.
+        pub vendor: U16 as "number",
+        /// Device identifier.
+        pub device: U16 as "number",
+        /// The subsystem's vendor identifier.
+        pub subsystem_vendor: U16 as "number",
+        /// The subsystem's identifier.
+        pub subsystem: U16 as "number",
+        /// Base class, subclass, programming interface and revision, from the high byte down.
+        pub class: U32 as "register",
+        /// Of [`super::assigned_flag`].
+        pub flags: U32 as "flags",
+        /// Where the host has placed each base address register's range.
+        pub bar_addresses: [U64; 6] as "address",
+        /// Bytes or ports of each range; 0 for none.
+        pub bar_bytes: [U64; 6] as "bytes",
+        /// What each range is: 0 none, 1 ports, 2 memory below 4 GiB, 3 memory anywhere, 4 the same and prefetchable.
+        pub bar_kinds: [u8; 6] as "number",
+        /// MSI vectors as a power of two, and one more; 0 without MSI.
+        pub msi: u8 as "number",
+        /// The I/O APIC's pin of its INTx line, and one more; 0 without a line.
+        pub line: u8 as "number",
+        /// MSI-X vectors; 0 without MSI-X.
+        pub msix_vectors: U16 as "count",
+        /// The range with the MSI-X table.
+        pub msix_bar: u8 as "number",
+        /// The range with the pending bits.
+        pub msix_pending_bar: u8 as "number",
+        /// Where the MSI-X table begins.
+        pub msix_table: U32 as "bytes",
+        /// Where the pending bits begin.
+        pub msix_pending: U32 as "bytes",
+        /// Bits of the command register that have been passed to it.
+        pub passed: U16 as "register",
+        /// Whether it works: 0 yes, 1 it is being reset, 2 it is gone.
+        pub phase: u8 as "number",
+        /// How it interrupts: 0 not, 1 by its line, 2 by MSI-X, 16 and more by MSI with a power of two of vectors.
+        pub interrupts: u8 as "number",
+    }
+}
+
+flags! {
+    /// Bits of [`AssignedFunction::flags`].
+    pub mod assigned_flag: u32, since 4 {
+        /// It has power management.
+        POWER = 0,
+        /// It is a PCI Express function.
+        EXPRESS = 1,
+        /// It can be reset by Device Control.
+        RESETS = 2,
+        /// Its INTx line is asserted until the guest ends the interrupt.
+        LINE_ASSERTED = 3,
+    }
 }
 
 numbered! {
@@ -83,5 +140,7 @@ numbered! {
         PciHost = 7,
         /// A PCI function without anything behind its registers: the host bridge.
         PlainFunction = 8,
+        /// A physical PCI function that the guest owns.
+        AssignedFunction = 9,
     }
 }

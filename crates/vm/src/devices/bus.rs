@@ -16,11 +16,11 @@ use super::debug_exit::DebugExit;
 use super::device::{At, Claim, Device, Tag};
 use super::ioapic::Ioapic;
 use super::outputs::Outputs;
-use super::pci::{Behind, Endpoint, Function, Nothing, PciBus, Slot, Space};
+use super::pci::{Apertures, Behind, Endpoint, Function, Nothing, PciBus, Slot, Space};
 use super::power::Power;
 use super::pvpanic::Pvpanic;
 use crate::addr::{AccessSize, Gpa};
-use crate::platform::layout::FIXED_PORTS_END;
+use crate::platform::layout::{FIXED_PORTS_END, PCI_PINS};
 
 mod ports;
 
@@ -54,6 +54,8 @@ pub struct Bus {
     devices: Vec<Arc<Mutex<dyn Device>>>,
     ports: PortMap,
     memory: Vec<MemoryClaim>,
+    /// Pins of the I/O APIC that are functions' lines, and the devices at them.
+    lines: Vec<(u8, usize)>,
 }
 
 impl Bus {
@@ -61,8 +63,8 @@ impl Bus {
     pub fn new(has_debug_exit: bool) -> Self {
         let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
         let pci = Arc::new(Mutex::new(PciBus::new()));
-        let (devices, memory) = (Vec::new(), Vec::new());
-        let mut bus = Self { com1, ioapic, pci, devices, ports: PortMap::new(), memory };
+        let (devices, memory, lines) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bus = Self { com1, ioapic, pci, devices, ports: PortMap::new(), memory, lines };
         let fixed: [Arc<Mutex<dyn Device>>; 6] = [
             bus.com1.clone(),
             Arc::new(Mutex::new(Cmos::new())),
@@ -93,16 +95,20 @@ impl Bus {
     /// Adds a PCI function. The machine must not have run.
     ///
     /// # Errors
-    /// [`Taken`] if its slot is.
+    /// [`Taken`] if its slot is, or the pin of its line.
     pub fn attach_function<D: Behind + 'static>(
         &mut self,
         function: Endpoint<D>,
     ) -> Result<Arc<Mutex<Endpoint<D>>>, Taken> {
-        let slot = function.slot();
+        let (slot, line) = (function.slot(), function.line());
+        if line.is_some_and(|pin| !PCI_PINS.contains(&pin) || self.lines.iter().any(|(taken, _)| *taken == pin)) {
+            return Err(Taken);
+        }
         let shared = Arc::new(Mutex::new(function));
         if !self.pci.lock().insert(slot, self.devices.len(), shared.clone()) {
             return Err(Taken);
         }
+        self.lines.extend(line.map(|pin| (pin, self.devices.len())));
         self.devices.push(shared.clone());
         Ok(shared)
     }
@@ -210,8 +216,26 @@ impl Bus {
         }
     }
 
-    /// All devices have been restored: ranges of PCI functions are where the guest had put them.
-    pub fn follow_restored(&self) {
+    /// Lets ranges of functions be mapped beside this many bytes of memory.
+    pub fn open_apertures(&self, memory_bytes: u64) {
+        self.pci.lock().set_apertures(Apertures::beside(memory_bytes));
+    }
+
+    /// Finds out again where PCI functions decode: they have been restored, or one was reset or vanished.
+    pub fn place_functions(&self) {
         self.pci.lock().place();
+    }
+
+    /// Returns whether any function has a line.
+    #[inline]
+    pub fn has_lines(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// The functions whose line has interrupted with this vector, which the guest ends.
+    pub fn lines_ended(&self, vector: u8) -> impl Iterator<Item = &Mutex<dyn Device>> {
+        let pins = self.ioapic.lock().pins_in_service(vector);
+        let ended = self.lines.iter().filter(move |(pin, _)| pins >> pin & 1 != 0);
+        ended.filter_map(|(_, device)| self.devices.get(*device)).map(|device| &**device)
     }
 }

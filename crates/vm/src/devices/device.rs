@@ -111,6 +111,16 @@ pub trait Device: Send {
         let _ = outputs;
     }
 
+    /// The pin of the I/O APIC whose level-triggered interrupts the device must be informed of when they end.
+    fn line(&self) -> Option<u8> {
+        None
+    }
+
+    /// The guest has ended the interrupt of its [`line`](Self::line).
+    fn end_line(&mut self, outputs: &mut Outputs) {
+        let _ = outputs;
+    }
+
     /// Puts the device into its state after power-on.
     fn reset(&mut self);
 

@@ -107,6 +107,12 @@ impl Ioapic {
         }
     }
 
+    /// The pins, as bits, whose level-triggered interrupt with this vector has not ended.
+    pub fn pins_in_service(&self, vector: u8) -> u32 {
+        let waits = |pin: &usize| self.entry(*pin).remote_irr() && self.entry(*pin).vector() == vector;
+        (0..IOAPIC_PINS).filter(waits).fold(0, |pins, pin| pins | 1 << pin)
+    }
+
     /// Returns what the next image needs to go on.
     pub fn state(&self) -> IoapicState {
         self.state.clone()

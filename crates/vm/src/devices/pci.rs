@@ -12,6 +12,8 @@
 //! | `function`, `registers`, `bar` | its configuration space |
 //! | `msi`, `msix`, `message` | its interrupts |
 //! | `access`, `slot` | an access to configuration registers |
+//! | `assigned` | a physical function that belongs to the guest |
+//! | `aperture` | where ranges may be mapped in the guest's address space |
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,6 +29,8 @@ use crate::addr::AccessSize;
 use crate::platform::layout::{self, port};
 
 mod access;
+mod aperture;
+pub mod assigned;
 mod bar;
 mod endpoint;
 mod function;
@@ -37,9 +41,11 @@ mod registers;
 mod slot;
 
 pub use access::ConfigAccess;
-pub use bar::{BARS, Bar, Space, Window};
+pub use aperture::Apertures;
+pub use bar::{BARS, Bar, Space, Window, Windows};
 pub use endpoint::{Behind, Configured, Endpoint, Nothing};
 pub use function::{Function, SavedFunction, Unfit};
+pub use message::Messages;
 pub use msix::MsixPlace;
 pub use registers::CONFIG_BYTES;
 pub use slot::Slot;
@@ -83,12 +89,19 @@ pub struct PciBus {
     functions: Vec<Attached>,
     /// Ranges that functions decode, by slot: of two that overlap the first one answers.
     placed: Vec<Placed>,
+    apertures: Apertures,
 }
 
 impl PciBus {
     /// A bus without functions.
     pub const fn new() -> Self {
-        Self { address: 0, functions: Vec::new(), placed: Vec::new() }
+        Self { address: 0, functions: Vec::new(), placed: Vec::new(), apertures: Apertures::NONE }
+    }
+
+    /// Lets ranges be mapped in these apertures; until then all accesses to ranges are exits.
+    pub fn set_apertures(&mut self, apertures: Apertures) {
+        self.apertures = apertures;
+        self.place();
     }
 
     /// Puts a function into a slot. `device` is its place among the machine's devices. False if the slot is taken.
@@ -111,7 +124,7 @@ impl PciBus {
         Some((placed.device, At { range: placed.bar, offset: address - placed.window.first, size }))
     }
 
-    /// Finds out again where functions decode.
+    /// Finds out again where functions decode, and maps their ranges there as far as they can be mapped.
     pub fn place(&mut self) {
         self.placed.clear();
         for Attached { device, function, .. } in &self.functions {
@@ -119,6 +132,28 @@ impl PciBus {
             let windows = (0..BARS).filter_map(|bar| Some((bar, function.window(bar)?)));
             self.placed.extend(windows.map(|(bar, window)| Placed { window, device: *device, bar: bar as u8 }));
         }
+        // What moves is unmapped first: one function may move to where another was.
+        self.functions.iter().for_each(|attached| self.with_mappable(attached, |function, w| function.unmap_others(w)));
+        self.functions.iter().for_each(|attached| self.with_mappable(attached, |function, w| function.map(w)));
+    }
+
+    fn with_mappable(&self, attached: &Attached, act: impl FnOnce(&mut dyn Configured, &Windows)) {
+        let mut function = attached.function.lock();
+        if function.maps_ranges() {
+            act(&mut *function, &self.mappable(attached.device));
+        }
+    }
+
+    /// A function's windows that lie in an aperture, and that no window before them overlaps.
+    fn mappable(&self, device: usize) -> Windows {
+        let mut windows = [None; BARS];
+        for (index, placed) in self.placed.iter().enumerate().filter(|(_, placed)| placed.device == device) {
+            let is_first = || self.placed[..index].iter().all(|before| !before.window.overlaps(placed.window));
+            if self.apertures.hold(placed.window) && is_first() {
+                windows[usize::from(placed.bar)] = Some(placed.window);
+            }
+        }
+        windows
     }
 
     /// Reads at `offset` from the address port. Narrow reads of the address port are ordinary ports that nobody
@@ -161,8 +196,11 @@ impl PciBus {
     fn write_config(&mut self, access: Option<ConfigAccess>, value: u64, context: &mut Context<'_>) {
         let Some(access) = access else { return };
         let Some(function) = self.function(access.slot) else { return };
-        function.lock().write_config(access, value, context);
-        if access.touches(DECODING.start, DECODING.end) {
+        let mut function = function.lock();
+        function.write_config(access, value, context);
+        let has_moved = function.take_moved();
+        drop(function);
+        if has_moved || access.touches(DECODING.start, DECODING.end) {
             self.place();
         }
     }

@@ -17,12 +17,24 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
             Action::Send(message) => self.send(&message),
             Action::TimerChanged => self.cpu.arm(self.host),
             Action::EndOfInterrupt(vector) => {
+                if self.machine.bus.has_lines() {
+                    self.reborrow().end_lines(vector);
+                }
                 let ioapic = self.machine.bus.ioapic();
                 self.with_device(ioapic, &mut None, |ioapic, context| {
                     // There is room for a message of every pin.
                     ioapic.end_of_interrupt(vector, &mut |message| _ = context.outputs.send(message));
                 });
             }
+        }
+    }
+
+    /// Functions hear of the end of their lines' interrupts before the I/O APIC does: a line that is not asserted any
+    /// more does not interrupt again.
+    #[cold]
+    fn end_lines(&mut self, vector: u8) {
+        for device in self.machine.bus.lines_ended(vector) {
+            self.with_device(device, &mut None, |device, context| device.end_line(context.outputs));
         }
     }
 

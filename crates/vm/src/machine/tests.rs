@@ -3,6 +3,7 @@
 //! hands the machine an exit, and enters the guest again.
 
 mod area;
+mod assigned;
 mod bus;
 mod counting;
 mod eoi;

@@ -86,3 +86,5 @@ pub const FIXED_PORTS_END: u16 = 0x1000;
 pub const COM1_GSI: u8 = 4;
 /// Inputs of the IOAPIC.
 pub const IOAPIC_PINS: usize = 24;
+/// Those for INTx lines of PCI functions: the ones above ISA's.
+pub const PCI_PINS: core::ops::Range<u8> = 16..IOAPIC_PINS as u8;

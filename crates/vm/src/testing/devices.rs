@@ -94,7 +94,13 @@ impl Probe {
         ];
         bars.into_iter().for_each(|(index, bar)| function.add_bar(index.into(), bar).expect("it fits"));
         function.add_msi(2).expect("it fits");
-        let place = MsixPlace { bar: Self::MEMORY, vectors: Self::VECTORS, table: Self::TABLE, pending: Self::PENDING };
+        let place = MsixPlace {
+            bar: Self::MEMORY,
+            pending_bar: Self::MEMORY,
+            vectors: Self::VECTORS,
+            table: Self::TABLE,
+            pending: Self::PENDING,
+        };
         function.add_msix(place).expect("it fits");
         Endpoint::new(slot, function, Self::default())
     }

@@ -57,6 +57,16 @@ pub struct Window {
     pub last: u64,
 }
 
+impl Window {
+    /// Returns whether both have an address.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.space == other.space && self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// Where each base address register of a function decodes.
+pub type Windows = [Option<Window>; BARS];
+
 impl Bar {
     /// The space that it decodes.
     pub const fn space(self) -> Space {

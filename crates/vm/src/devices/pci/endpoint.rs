@@ -5,7 +5,7 @@ use handover::Full;
 use handover::state::DeviceKind;
 
 use super::access::ConfigAccess;
-use super::bar::Window;
+use super::bar::{Window, Windows};
 use super::function::Function;
 use super::slot::Slot;
 use crate::devices::StateError;
@@ -37,6 +37,47 @@ pub trait Behind: Send {
     /// The guest has written configuration registers from this one on: it may have moved ranges, or reset the function.
     fn after_config_write(&mut self, register: u8, function: &mut Function, context: &mut Context<'_>) {
         let _ = (register, function, context);
+    }
+
+    /// The guest has written a vector of the MSI-X table.
+    fn after_vector_write(&mut self, vector: u16, function: &mut Function) {
+        let _ = (vector, function);
+    }
+
+    /// Returns whether it answers. While it does not, its registers and ranges read as all ones and swallow writes, and
+    /// it decodes nothing.
+    fn is_present(&self) -> bool {
+        true
+    }
+
+    /// Returns whether what it decodes changed otherwise than by a write to the header; once.
+    fn take_moved(&mut self) -> bool {
+        false
+    }
+
+    /// Returns whether memory that it decodes may be mapped in the guest's address space.
+    fn maps_ranges(&self) -> bool {
+        false
+    }
+
+    /// Unmaps each range that is mapped elsewhere than in these windows.
+    fn unmap_others(&mut self, windows: &Windows) {
+        let _ = windows;
+    }
+
+    /// Maps its ranges in these windows: no other function's and no memory is there.
+    fn map(&mut self, windows: &Windows) {
+        let _ = windows;
+    }
+
+    /// The pin of the I/O APIC to which its INTx line leads, if it has one.
+    fn line(&self) -> Option<u8> {
+        None
+    }
+
+    /// The guest has ended the level-triggered interrupt of its line.
+    fn end_line(&mut self, function: &mut Function, outputs: &mut Outputs) {
+        let _ = (function, outputs);
     }
 
     /// Puts the device into its state after power-on.
@@ -94,6 +135,18 @@ pub trait Configured: Device {
 
     /// Returns where a base address register decodes.
     fn window(&self, bar: usize) -> Option<Window>;
+
+    /// As [`Behind::take_moved`].
+    fn take_moved(&mut self) -> bool;
+
+    /// As [`Behind::maps_ranges`].
+    fn maps_ranges(&self) -> bool;
+
+    /// As [`Behind::unmap_others`].
+    fn unmap_others(&mut self, windows: &Windows);
+
+    /// As [`Behind::map`].
+    fn map(&mut self, windows: &Windows);
 }
 
 /// A function in its slot.
@@ -128,15 +181,29 @@ impl<D: Behind> Device for Endpoint<D> {
 
     fn read(&mut self, at: At, context: &mut Context<'_>) -> u64 {
         match self.function.read_msix(at) {
+            _ if !self.device.is_present() => at.size.mask(),
             Some(value) => value,
             None => self.device.read(at, &mut self.function, context),
         }
     }
 
     fn write(&mut self, at: At, value: u64, context: &mut Context<'_>) {
+        if !self.device.is_present() {
+            return;
+        }
         if !self.function.write_msix(at, value, context.outputs) {
             self.device.write(at, value, &mut self.function, context);
+        } else if let Some(vector) = self.function.vector_at(at) {
+            self.device.after_vector_write(vector, &mut self.function);
         }
+    }
+
+    fn line(&self) -> Option<u8> {
+        self.device.line()
+    }
+
+    fn end_line(&mut self, outputs: &mut Outputs) {
+        self.device.end_line(&mut self.function, outputs);
     }
 
     fn raise_pending(&mut self, outputs: &mut Outputs) {
@@ -174,12 +241,17 @@ impl<D: Behind> Configured for Endpoint<D> {
         if let Some(first) = access.first() {
             self.device.before_config_read(first, &mut self.function, context);
         }
-        let byte = |register: Option<u8>| register.map_or(0xff, |register| self.function.read(register));
+        let is_present = self.device.is_present();
+        let there = |register: Option<u8>| register.filter(|_| is_present);
+        let byte = |register| there(register).map_or(0xff, |register| self.function.read(register));
         let bytes = access.registers().map(byte).enumerate();
         bytes.fold(0, |value, (index, byte)| value | u64::from(byte) << (8 * index))
     }
 
     fn write_config(&mut self, access: ConfigAccess, value: u64, context: &mut Context<'_>) {
+        if !self.device.is_present() {
+            return;
+        }
         for (register, byte) in access.registers().zip(value.to_le_bytes()) {
             if let Some(register) = register {
                 self.function.write(register, byte);
@@ -192,6 +264,22 @@ impl<D: Behind> Configured for Endpoint<D> {
     }
 
     fn window(&self, bar: usize) -> Option<Window> {
-        self.function.window(bar)
+        self.function.window(bar).filter(|_| self.device.is_present())
+    }
+
+    fn take_moved(&mut self) -> bool {
+        self.device.take_moved()
+    }
+
+    fn maps_ranges(&self) -> bool {
+        self.device.maps_ranges()
+    }
+
+    fn unmap_others(&mut self, windows: &Windows) {
+        self.device.unmap_others(windows);
+    }
+
+    fn map(&mut self, windows: &Windows) {
+        self.device.map(windows);
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A function's configuration space: header, base addresses, capabilities (PCI Local Bus 3.0, section 6.1).
 
+mod enabled;
+
 use handover::Full;
 use handover::state::{self, PciFunction};
 use zerocopy::FromBytes as _;
@@ -85,6 +87,16 @@ impl Function {
     /// Lets a guest write the bits set in `mask`, from `offset`.
     pub fn allow_writes(&mut self, offset: usize, mask: &[u8]) {
         self.registers.give_to_guest(offset, mask);
+    }
+
+    /// The function writes the bits set in `mask` itself, from `offset`: see [`change`](Self::change).
+    pub fn keep(&mut self, offset: usize, mask: &[u8]) {
+        self.registers.keep(offset, mask);
+    }
+
+    /// The function changes bits of a register that it or the guest writes: those in `mask` become those of `value`.
+    pub fn change(&mut self, register: u8, mask: u8, value: u8) {
+        self.registers.change(register, mask, value);
     }
 
     /// Gives the function a base address register.

@@ -9,6 +9,20 @@ use crate::devices::ioapic::RedirectionEntry;
 const APIC_ADDRESS: u64 = 0xfee0_0000;
 const APIC_ADDRESS_MASK: u64 = !0xf_ffff;
 
+/// What the guest has enabled of MSI-X and MSI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// Neither.
+    Off,
+    /// MSI.
+    Msi {
+        /// Vectors that it allows: a power of two up to 32.
+        vectors: u32,
+    },
+    /// MSI-X.
+    MsiX,
+}
+
 /// The interrupt that a device sends by writing `data` to `address`; `None` if that is no interrupt.
 pub(super) fn decode(address: u64, data: u32) -> Option<InterruptMessage> {
     if address & APIC_ADDRESS_MASK != APIC_ADDRESS {

@@ -91,7 +91,7 @@ impl Msi {
     }
 
     /// Vectors that the guest has allowed.
-    fn allowed(&self, registers: &Registers) -> u32 {
+    pub(super) fn allowed(&self, registers: &Registers) -> u32 {
         1 << (self.control(registers) >> 4 & 0b111).min(u16::from(self.vectors))
     }
 }

@@ -8,6 +8,7 @@ use handover::Full;
 use handover::state::MsixEntry;
 use zerocopy::FromBytes as _;
 
+use super::bar::BARS;
 use super::message;
 use super::registers::Registers;
 use crate::addr::AccessSize;
@@ -26,11 +27,13 @@ const FUNCTION_MASK: u16 = 1 << 14;
 const MASKED: u32 = 1 << 0;
 const ENTRY_BYTES: usize = size_of::<MsixEntry>();
 
-/// Place of a function's MSI-X table: in a base address register's range, which may hold other registers, too.
+/// Place of a function's MSI-X table: in base address registers' ranges, which may hold other registers, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsixPlace {
-    /// The base address register.
+    /// The base address register whose range has the table.
     pub bar: u8,
+    /// The one whose range has the pending bits.
+    pub pending_bar: u8,
     /// Vectors: 1 to 2,048.
     pub vectors: u16,
     /// Offset of the table in bytes; a multiple of eight.
@@ -54,15 +57,28 @@ impl MsixPlace {
     /// The registers behind the capability's number and link, and the bits of them that a guest can write.
     pub(super) fn body(&self) -> Option<([u8; BODY_BYTES], [u8; BODY_BYTES])> {
         let is_possible = (1..=MOST).contains(&self.vectors)
-            && self.bar < super::bar::BARS as u8
+            && self.bar < BARS as u8
+            && self.pending_bar < BARS as u8
             && self.table.is_multiple_of(8)
             && self.pending.is_multiple_of(8);
         let (mut body, mut writable) = ([0; BODY_BYTES], [0; BODY_BYTES]);
         body[..2].copy_from_slice(&self.vectors.wrapping_sub(1).to_le_bytes());
         body[2..6].copy_from_slice(&(self.table | u32::from(self.bar)).to_le_bytes());
-        body[6..].copy_from_slice(&(self.pending | u32::from(self.bar)).to_le_bytes());
+        body[6..].copy_from_slice(&(self.pending | u32::from(self.pending_bar)).to_le_bytes());
         writable[..2].copy_from_slice(&(ENABLE | FUNCTION_MASK).to_le_bytes());
         is_possible.then_some((body, writable))
+    }
+}
+
+impl MsixPlace {
+    /// Bytes of the table.
+    pub const fn table_bytes(&self) -> u64 {
+        self.vectors as u64 * ENTRY_BYTES as u64
+    }
+
+    /// Bytes of the pending bits.
+    pub const fn pending_bytes(&self) -> u64 {
+        self.vectors.div_ceil(64) as u64 * 8
     }
 }
 
@@ -80,6 +96,16 @@ impl Msix {
 
     pub(super) fn is_enabled(&self, registers: &Registers) -> bool {
         self.control(registers) & ENABLE != 0
+    }
+
+    pub(super) fn is_unmasked(&self, vector: u16) -> bool {
+        self.entries.get(usize::from(vector)).is_some_and(|(.., control)| control & MASKED == 0)
+    }
+
+    /// The vector whose entry an access is to.
+    pub(super) fn vector_at(&self, at: At) -> Option<u16> {
+        let (is_table, offset) = self.find(at)?;
+        is_table.then_some((offset / ENTRY_BYTES) as u16)
     }
 
     /// Interrupts with a vector; one that the function does not have is ignored.
@@ -190,11 +216,10 @@ impl Msix {
             let offset = at.offset.checked_sub(u64::from(start))?;
             (offset < bytes as u64).then_some(offset as usize)
         };
-        if at.range != self.place.bar {
-            return None;
-        }
-        let table = within(self.place.table, self.entries.len() * ENTRY_BYTES).map(|offset| (true, offset));
-        table.or_else(|| within(self.place.pending, self.pending.len() * 8).map(|offset| (false, offset)))
+        let table = || within(self.place.table, self.entries.len() * ENTRY_BYTES).map(|offset| (true, offset));
+        let pending = || within(self.place.pending, self.pending.len() * 8).map(|offset| (false, offset));
+        let in_table = if at.range == self.place.bar { table() } else { None };
+        in_table.or_else(|| if at.range == self.place.pending_bar { pending() } else { None })
     }
 
     fn entry_dword(&self, offset: usize) -> Option<u32> {

@@ -66,6 +66,13 @@ impl Registers {
         self.now[index] = (self.now[index] & !mask) | (value & mask);
     }
 
+    /// The function changes bits that it or the guest writes.
+    pub(super) fn change(&mut self, register: u8, mask: u8, value: u8) {
+        let index = usize::from(register);
+        let mask = mask & (self.guests[index] | self.own[index]);
+        self.now[index] = (self.now[index] & !mask) | (value & mask);
+    }
+
     pub(super) fn reset(&mut self) {
         self.now = self.reset;
     }

@@ -50,7 +50,7 @@ impl<M: GuestMemory> Machine<M> {
             0 => version_3::restore(&self.bus, from, tail)?,
             count => self.restore_blocks(count, tail)?,
         }
-        self.bus.follow_restored();
+        self.bus.place_functions();
         Ok(())
     }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where ranges of functions may be mapped in the guest's address space: beside its memory and its fixed devices.
+
+use super::bar::{Space, Window};
+use crate::platform::layout;
+
+/// What is mapped is whole pages.
+const PAGE: u64 = 4096;
+/// Addresses above the guest's memory begin at a multiple of this, so that large pages fit.
+const HIGH_ALIGNMENT: u64 = 1 << 30;
+/// Nested page tables of four levels end here.
+const END: u64 = 1 << 48;
+
+/// The PCI hole below 4 GiB, and what lies above the guest's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apertures {
+    /// First addresses, and the ones behind the last.
+    ranges: [(u64, u64); 2],
+}
+
+impl Apertures {
+    /// None: nothing is mapped.
+    pub const NONE: Self = Self { ranges: [(0, 0); 2] };
+
+    /// Those of a guest with so many bytes of memory. All its memory and all fixed devices lie outside of them.
+    pub fn beside(memory_bytes: u64) -> Self {
+        let above = memory_bytes.saturating_sub(layout::LOW_MEMORY_END.0);
+        let memory_end = layout::HIGH_MEMORY.0.saturating_add(above);
+        let high = memory_end.checked_next_multiple_of(HIGH_ALIGNMENT).unwrap_or(END).min(END);
+        Self { ranges: [(layout::PCI_MMIO.0, layout::PCI_MMIO.0 + layout::PCI_MMIO_BYTES), (high, END)] }
+    }
+
+    /// Returns whether a window is memory inside of one of them, and whole pages.
+    pub fn hold(&self, window: Window) -> bool {
+        let is_inside = |&(first, end): &(u64, u64)| first <= window.first && window.last < end;
+        let is_pages = window.first.is_multiple_of(PAGE) && window.last % PAGE == PAGE - 1;
+        window.space == Space::Memory && is_pages && self.ranges.iter().any(is_inside)
+    }
+}
+
+#[cfg(test)]
+#[path = "aperture_tests.rs"]
+mod tests;

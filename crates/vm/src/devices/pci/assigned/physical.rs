@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host does for a guest with a physical function. All of it is called while the function is locked.
+
+use crate::addr::{AccessSize, Gpa};
+
+/// Pages of a base address register's range, and where they are in the guest's address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The base address register.
+    pub bar: u8,
+    /// Where the piece begins in its range; a multiple of 4 KiB.
+    pub offset: u64,
+    /// Its length; a multiple of 4 KiB, never zero.
+    pub bytes: u64,
+    /// Where it is for the guest; a multiple of 4 KiB.
+    pub gpa: Gpa,
+}
+
+/// How a function may interrupt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interrupts {
+    /// It may not.
+    #[default]
+    Off,
+    /// By its INTx line.
+    Line,
+    /// By MSI with so many vectors, a power of two up to 32.
+    Msi {
+        /// How many.
+        vectors: u32,
+    },
+    /// By the MSI-X vectors that are opened one by one.
+    MsiX,
+}
+
+/// Whether a function works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It does.
+    #[default]
+    Ready,
+    /// It is being reset; for the guest it does not answer.
+    Resetting,
+    /// It has vanished, or could not be reset; for the guest it does not answer any more.
+    Gone,
+}
+
+/// An interrupt of the physical function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raised {
+    /// Its INTx line, which the host has masked.
+    Line,
+    /// A vector of MSI or MSI-X.
+    Vector(u16),
+}
+
+/// A physical function as its host hands it to a guest. No request names an address of the host's.
+pub trait Physical: Send {
+    /// Reads a configuration register; the register is a multiple of the size, which is at most four bytes. A function
+    /// that does not answer reads as all ones.
+    fn read_config(&mut self, register: u16, size: AccessSize) -> u32;
+
+    /// Writes a configuration register.
+    fn write_config(&mut self, register: u16, size: AccessSize, value: u32);
+
+    /// Reads in a base address register's range. The access is aligned and inside of the range, and touches neither
+    /// MSI-X table nor pending bits.
+    fn read(&mut self, bar: u8, offset: u64, size: AccessSize) -> u64;
+
+    /// Writes in a base address register's range, likewise.
+    fn write(&mut self, bar: u8, offset: u64, size: AccessSize, value: u64);
+
+    /// Maps pages of a range into the guest's address space, where nothing is. False if the host cannot: then the guest
+    /// reaches them by [`read`](Self::read) and [`write`](Self::write).
+    fn map(&mut self, piece: Piece) -> bool;
+
+    /// Takes back what was mapped. No vCPU reaches it any more when this returns.
+    fn unmap(&mut self, piece: Piece);
+
+    /// Closes all interrupts that were open, and opens those named. Of MSI-X none is open yet.
+    fn set_interrupts(&mut self, interrupts: Interrupts);
+
+    /// Opens an MSI-X vector, which the guest has unmasked for the first time since it has enabled MSI-X.
+    fn open_vector(&mut self, vector: u16);
+
+    /// The guest has ended the interrupt of the line: if the line is still asserted, the host raises it again.
+    fn unmask(&mut self);
+
+    /// Begins to reset the function, and places it again afterwards. When it is done, or has failed, the host calls
+    /// `Endpoint::finish_reset`. False if it cannot be reset.
+    fn reset(&mut self) -> bool;
+}
