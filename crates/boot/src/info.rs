@@ -170,9 +170,9 @@ impl BootInfo {
         let behind_all = PhysRange::new(range.end(), range.end());
         let usable = self.memory_map.usable().filter_map(move |usable| usable.intersection(range));
         usable.chain(behind_all).filter_map(move |usable| {
-            let gap = PhysRange::new(from, usable.start());
+            let before = PhysRange::new(from, usable.start());
             from = usable.end();
-            gap.filter(|gap| !gap.is_empty())
+            before.filter(|before| !before.is_empty())
         })
     }
 

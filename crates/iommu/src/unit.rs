@@ -50,8 +50,8 @@ pub struct Place<'a> {
 }
 
 impl<R: Registers> Unit<R> {
-    /// Takes a unit over, whoever had it: all functions behind it are blocked, but for what firmware reserves for some.
-    /// Requests are checked throughout. Inputs of I/O APICs are masked by now.
+    /// Takes a unit over from its owner before: all functions behind it are blocked, but for what firmware reserves for
+    /// some. Requests are checked throughout. Inputs of I/O APICs are masked by now.
     ///
     /// # Errors
     /// [`Problem`]: functions behind the unit are as free as they were, or blocked.

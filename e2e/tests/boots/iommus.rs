@@ -73,7 +73,7 @@ fn is_kept_from_memory(iommu: &Iommu) -> Result<()> {
     ensure!(matches!(&reply, ReplyBody::Updated(report) if report.generation == 2), "{reply:?}");
     is_refused(&mut host, iommu, 2)?;
     host.beats(GUEST, 5)?;
-    ensure!(!host.seen.to_string().contains("taken over anew"), "{}", host.seen);
+    ensure!(!host.seen.to_string().contains("taken over again"), "{}", host.seen);
     host.powers_off()
 }
 

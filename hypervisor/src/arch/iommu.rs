@@ -17,8 +17,8 @@ const STRIDE: u64 = 2 << 20;
 /// appendix E.3.2).
 const CLFLUSH_SHIFT: u32 = 8;
 
-/// One unit's registers. Whoever has the unit is the only one that reaches them; a clone is for a second attempt at
-/// taking the unit.
+/// One unit's registers. The unit's owner is the only one that reaches them; a clone is for a second attempt at taking
+/// the unit.
 #[derive(Clone, Debug)]
 pub struct UnitRegisters {
     at: u64,

@@ -37,7 +37,7 @@ const NOTICES_AT_A_TIME: usize = 64;
 
 /// Firmware's table, copied while the boot page tables show it, and where it was.
 static TABLE: Mutex<Copied> = Mutex::new(Copied { address: 0, bytes: ArrayVec::new_const() });
-/// The units, once they were looked for.
+/// The units, once they are taken over.
 static IOMMUS: Mutex<Option<Box<Iommus>>> = Mutex::new(None);
 
 /// A table's bytes.
@@ -154,7 +154,7 @@ impl Iommus {
         if has_tables {
             match Unit::adopt(registers.clone(), &self.store, place) {
                 Ok(unit) => return Ok(unit),
-                Err(problem) => log::warn!("IOMMU at {range}: {problem}; it is taken over anew"),
+                Err(problem) => log::warn!("IOMMU at {range}: {problem}; it is taken over again"),
             }
         }
         if self.store.pieces().is_empty() {
