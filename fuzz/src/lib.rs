@@ -66,7 +66,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 27] = [
+pub const TARGETS: [(&str, Body); 28] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),

@@ -275,7 +275,7 @@ fn a_cpu_stays_where_the_others_have_no_room() -> Result<()> {
         }
     }
     let (index, refusal) = refused.context("one CPU held all of them")?;
-    ensure!(refusal.code == RefusalCode::Exhausted && refusal.reason.contains("has room"), "{refusal}");
+    ensure!(refusal.code == RefusalCode::Exhausted && refusal.reason.contains("can hold another vCPU"), "{refusal}");
     let cpu = cpu(&mut host, index)?;
     ensure!(cpu.state == CpuState::Online && !cpu.vcpus.is_empty(), "{cpu:?}");
     let held: usize = host.client()?.cpus()?.iter().map(|cpu| cpu.vcpus.len()).sum();

@@ -26,8 +26,8 @@ use crate::arch::{apic, cpu, timer};
 
 /// Memory for the tables of all units: a device table takes 2 MiB, aligned.
 const PIECE_BYTES: u64 = 4 * MIB;
-/// A table of firmware's that is longer is not read: real ones have some hundred bytes.
-const MAX_TABLE_BYTES: usize = 16 << 10;
+/// A table of firmware's that is longer is not read: those of servers have some thousand bytes.
+const MAX_TABLE_BYTES: usize = 8 << 10;
 /// From one look at the units to the next.
 const POLL_INTERVAL_US: u64 = 250_000;
 /// From one event of a function to the next.

@@ -66,10 +66,10 @@ fn reports(host: &Host) -> Vec<String> {
     lines(&host.seen.console(NAME)).map(str::to_owned).collect()
 }
 
-/// Whole lines only.
+/// Whole lines only: the end of one may be missing yet, and the kernel may write amid one.
 fn lines(console: &str) -> impl Iterator<Item = &str> {
     let whole = console.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().filter(|line| line.starts_with("churn "))
+    whole.lines().filter(|line| line.starts_with("churn ") && !line.contains('['))
 }
 
 fn number(report: &str, name: &str) -> Result<u64> {
