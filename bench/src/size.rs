@@ -12,7 +12,7 @@ use super::report::{Figure, Goal, Report};
 use super::{Bench, Context, guest_boot};
 
 /// The goal for the image, which `structure` holds against its file alone.
-pub(super) const IMAGE_BYTES: Goal = Goal::at_most("image_bytes", (5 << 18) as f64, "bytes");
+pub(super) const IMAGE_BYTES: Goal = Goal::at_most("image_bytes", (3 << 19) as f64, "bytes");
 
 pub(super) static BENCH: Bench = Bench {
     name: "size",

@@ -80,7 +80,7 @@ fn state(input: &mut Input<'_>) {
         bytes[at] = input.u8();
     }
     bytes.truncate(bytes.len() - usize::from(input.u8() == 1));
-    drop(Description::from_saved(bytes.get(usize::from(input.u16())..).unwrap_or_default()));
+    let _ = Description::from_saved(bytes.get(usize::from(input.u16())..).unwrap_or_default());
     let mut next = function();
     if next.restore(1, &bytes).is_ok() {
         let mut again = vec![0; next.state_bytes()];

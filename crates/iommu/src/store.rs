@@ -15,7 +15,7 @@ use units::{PAGE_BYTES, PhysAddr, PhysRange};
 use crate::{Memory, Problem};
 
 /// Pieces at most.
-pub const MAX_PIECES: usize = 8;
+pub const MAX_PIECES: usize = 16;
 /// The version of a piece's head.
 pub const VERSION: u64 = 1;
 

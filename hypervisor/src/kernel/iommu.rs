@@ -12,7 +12,7 @@ use boot::BootInfo;
 use firmware::{PhysicalMemory, Tables, Unreadable};
 use handover::layout::Purpose;
 use iommu::description::{self, Description, Kind, UnitDescription};
-use iommu::{MAX_PIECES, Notice, Place, Report, Reports, Store, Unit};
+use iommu::{MAX_PIECES, Notice, Place, Problem, Report, Reports, Store, Unit};
 use pci::{Bdf, ConfigSpace};
 use spin::Mutex;
 use units::{MIB, PageSize, PhysRange};
@@ -24,7 +24,7 @@ use crate::arch::iommu::{TableWords, UnitRegisters, has_pairs};
 use crate::arch::memory::FRAMES;
 use crate::arch::{apic, cpu, timer};
 
-/// Memory for the tables of all units: a device table takes 2 MiB, aligned.
+/// Memory for the tables of units, a piece at a time: a device table takes 2 MiB, aligned.
 const PIECE_BYTES: u64 = 4 * MIB;
 /// A table of firmware's that is longer is not read: those of servers have some thousand bytes.
 const MAX_TABLE_BYTES: usize = 8 << 10;
@@ -140,6 +140,29 @@ impl Iommus {
 
     /// Drives one unit: as the image before has left it, else taken over.
     fn drive(&mut self, number: usize, has_tables: bool) -> Result<Unit<UnitRegisters>, String> {
+        let registers = self.registers(number)?;
+        let is_x2apic = apic::mode() == apic::Mode::X2apic;
+        let place = Place { description: &self.description, number, is_x2apic };
+        if has_tables {
+            match Unit::adopt(registers.clone(), &self.store, place) {
+                Ok(unit) => return Ok(unit),
+                Err(problem) => log::warn!("IOMMU {number}: {problem}; it is taken over again"),
+            }
+        }
+        let taken = match Unit::take_over(registers.clone(), &mut self.store, place) {
+            // The first unit's tables find no memory, and those of a further one may find too little.
+            Err(Problem::OutOfMemory) => {
+                self.add_memory()?;
+                let place = Place { description: &self.description, number, is_x2apic };
+                Unit::take_over(registers, &mut self.store, place)
+            }
+            taken => taken,
+        };
+        taken.map_err(|problem| problem.to_string())
+    }
+
+    /// A unit's registers, where the unit can be used.
+    fn registers(&self, number: usize) -> Result<UnitRegisters, String> {
         let range = self.description.units[number].register_range();
         if BOOT.get().is_some_and(|(info, _)| is_usable(info, range)) {
             return Err("its registers are usable memory by the memory map".to_string());
@@ -147,22 +170,12 @@ impl Iommus {
         if !has_pairs() {
             return Err("the CPUs lack CMPXCHG16B, by which its entries are changed".to_string());
         }
-        let registers = UnitRegisters::map(number, range);
-        let registers = registers.map_err(|error| format!("its registers cannot be mapped: {error:?}"))?;
-        let is_x2apic = apic::mode() == apic::Mode::X2apic;
-        let place = Place { description: &self.description, number, is_x2apic };
-        if has_tables {
-            match Unit::adopt(registers.clone(), &self.store, place) {
-                Ok(unit) => return Ok(unit),
-                Err(problem) => log::warn!("IOMMU at {range}: {problem}; it is taken over again"),
-            }
-        }
-        if self.store.pieces().is_empty() {
-            let piece = FRAMES.lock().allocate(PIECE_BYTES, PageSize::Mib2).map_err(|error| error.to_string())?;
-            self.store.add(piece.leak()).map_err(|problem| problem.to_string())?;
-        }
-        let place = Place { description: &self.description, number, is_x2apic };
-        Unit::take_over(registers, &mut self.store, place).map_err(|problem| problem.to_string())
+        UnitRegisters::map(number, range).map_err(|error| format!("its registers cannot be mapped: {error:?}"))
+    }
+
+    fn add_memory(&mut self) -> Result<(), String> {
+        let piece = FRAMES.lock().allocate(PIECE_BYTES, PageSize::Mib2).map_err(|error| error.to_string())?;
+        self.store.add(piece.leak()).map_err(|problem| problem.to_string())
     }
 
     fn announce(&self) {
