@@ -19,6 +19,9 @@ use crate::{Domain, DomainId, Fault, Memory, Problem, Registers, Store};
 
 /// The domain of memory that firmware reserves.
 pub const FIRMWARE: DomainId = DomainId(1);
+/// The most functions of a unit for which firmware's memory or settings count. Further ones stay blocked: a table that
+/// names every function must not cost the host its memory.
+const MAX_NAMED: usize = 4096;
 
 /// A unit that runs.
 #[derive(Debug)]
@@ -139,7 +142,7 @@ impl<'a> Place<'a> {
     fn reserved(self) -> impl Iterator<Item = &'a Reserved> {
         let is_here = move |reserved: &&Reserved| {
             let first = Bdf::of_requester(reserved.segment, reserved.first);
-            reserved.defect.is_none() && self.description.unit_of(first) == Some(self.number)
+            reserved.is_readable && reserved.defect.is_none() && self.description.unit_of(first) == Some(self.number)
         };
         self.description.reserved.iter().filter(is_here)
     }
@@ -150,7 +153,7 @@ impl<'a> Place<'a> {
             let all = (reserved.first..=reserved.last).map(|requester| Bdf::of_requester(reserved.segment, requester));
             all.map(|place| self.description.alias_of(place))
         };
-        let mut sources: Vec<Bdf> = self.reserved().flat_map(functions).collect();
+        let mut sources: Vec<Bdf> = self.reserved().flat_map(functions).take(MAX_NAMED).collect();
         sources.sort_unstable();
         sources.dedup();
         sources
@@ -175,11 +178,11 @@ impl<'a> Place<'a> {
         let here = self.description.interrupters.iter().filter(|known| usize::from(known.unit) == self.number);
         all.extend(here.map(|known| amd::Requester { passes_interrupts: true, ..blank(known.requester) }));
         let scopes = self.description.scopes.iter().filter(|scope| usize::from(scope.unit) == self.number);
-        for scope in scopes.filter(|scope| scope.settings.0 != 0) {
-            let flags = scope.settings.0;
+        let with_settings = scopes.filter(|scope| scope.settings.0 != 0).flat_map(|scope| {
             let requesters = scope.alias.map_or(scope.first..=scope.last, |alias| alias..=alias);
-            all.extend(requesters.map(|requester| amd::Requester { flags, ..blank(requester) }));
-        }
+            requesters.map(move |requester| amd::Requester { flags: scope.settings.0, ..blank(requester) })
+        });
+        all.extend(with_settings.take(MAX_NAMED));
         all
     }
 }

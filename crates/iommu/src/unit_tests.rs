@@ -5,8 +5,8 @@ use std::vec::Vec;
 
 use units::{PhysAddr, PhysRange};
 
-use super::merged;
-use crate::description::Reserved;
+use super::{MAX_NAMED, Place, merged};
+use crate::description::{Description, Kind, LinkFlags, Reserved, Settings, UnitDescription};
 
 fn reserved(start: u64, end: u64, is_writable: bool) -> Reserved {
     let range = PhysRange::new(PhysAddr(start), PhysAddr(end)).unwrap();
@@ -30,4 +30,44 @@ fn ranges_that_overlap_are_one_that_is_writable_if_one_of_them_is() {
     let expected: Vec<_> =
         [(range(0x1000, 0x3000), true), (range(0x3000, 0x4000), false), (range(0x9000, 0xa000), false)].into();
     assert_eq!(merged(all.iter()), expected);
+}
+
+/// One unit for every function of segment 0, and this reserved memory.
+fn description(reserved: &[Reserved]) -> Description {
+    let mut description = Description::new();
+    description.kind = Some(Kind::Amd);
+    description.units.push(UnitDescription {
+        segment: 0,
+        registers: PhysAddr(0xfed8_0000),
+        register_bytes: 0x4000,
+        covers_rest: true,
+        rest_settings: Settings(0),
+        function: None,
+        capability: 0,
+        link: LinkFlags(0),
+        attributes: 0,
+        extended_features: None,
+        extended_features_2: None,
+    });
+    description.reserved.extend(reserved.iter().copied());
+    description
+}
+
+fn place(description: &Description) -> Place<'_> {
+    Place { description, number: 0, is_x2apic: false }
+}
+
+#[test]
+fn memory_reserved_for_every_function_does_not_cost_the_hosts() {
+    let all = Reserved { first: 0, last: u16::MAX, ..reserved(0x1000, 0x2000, true) };
+    let description = description(&[all; 64]);
+    assert_eq!(place(&description).reserved_sources().len(), MAX_NAMED);
+}
+
+#[test]
+fn memory_that_may_not_be_read_is_not_mapped() {
+    let one = reserved(0x1000, 0x2000, false);
+    let hidden = Reserved { is_readable: false, ..reserved(0x5000, 0x6000, true) };
+    let description = description(&[one, hidden]);
+    assert_eq!(merged(place(&description).reserved()), [(range(0x1000, 0x2000), false)]);
 }
