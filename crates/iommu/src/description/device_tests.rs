@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::vec;
-use std::vec::Vec;
-
-use pci::Bdf;
 
 use super::super::testing::*;
 use super::super::*;
-
-const REGISTERS: u64 = 0xfed8_0000;
-
-fn place(requester: u16) -> Bdf {
-    Bdf::of_requester(0, requester)
-}
-
-/// One unit with these entries.
-fn with_entries(entries: &[Vec<u8>]) -> std::boxed::Box<Description> {
-    read_ivrs(ivrs(&[ivhd(0x11, 2, REGISTERS, entries)]))
-}
-
-/// Where the entries of [`with_entries`] begin.
-const ENTRIES: u32 = 48 + 40;
 
 #[test]
 fn every_type_of_entry_is_read() {

@@ -8,8 +8,6 @@ use units::{PHYSICAL_LIMIT, PhysAddr, PhysRange};
 use super::super::testing::*;
 use super::super::*;
 
-const REGISTERS: u64 = 0xfed8_0000;
-
 /// Of QEMU 10.0.2: q35, `amd-iommu,intremap=on,xtsup=on` at 00:02.0, a root port with an e1000e, a bridge to PCI.
 const QEMU_10: &str = "
     49 56 52 53 e8 00 00 00 01 df 42 4f 43 48 53 20 42 58 50 43 20 20 20 20 01 00 00 00 42 58 50 43
@@ -29,18 +27,6 @@ const QEMU_7: &str = "
     10 d1 44 00 10 00 40 00 00 00 d8 fe 00 00 00 00 00 00 00 00 44 00 00 00
     02 00 00 00 02 08 00 00 02 10 00 00 02 18 00 00 03 00 01 00 04 ff 01 00
     02 f8 00 00 02 fa 00 00 02 fb 00 00 48 00 00 00 00 a0 00 01";
-
-fn place(requester: u16) -> Bdf {
-    Bdf::of_requester(0, requester)
-}
-
-/// One unit with these entries.
-fn with_entries(entries: &[Vec<u8>]) -> std::boxed::Box<Description> {
-    read_ivrs(ivrs(&[ivhd(0x11, 2, REGISTERS, entries)]))
-}
-
-/// Where the entries of [`with_entries`] begin.
-const ENTRIES: u32 = 48 + 40;
 
 #[test]
 fn qemus_table_is_read_without_a_problem() {

@@ -14,6 +14,20 @@ use super::{Description, TableFault, dmar, ivrs};
 
 /// Where [`Memory`] begins.
 pub const BASE: u64 = 0x7ffe_0000;
+/// The registers of AMD's only unit.
+pub const REGISTERS: u64 = 0xfed8_0000;
+/// Where the entries of [`with_entries`] begin.
+pub const ENTRIES: u32 = 48 + 40;
+
+/// A function of segment 0.
+pub fn place(requester: u16) -> Bdf {
+    Bdf::of_requester(0, requester)
+}
+
+/// One unit of AMD's with these entries.
+pub fn with_entries(entries: &[Vec<u8>]) -> Box<Description> {
+    read_ivrs(ivrs(&[ivhd(0x11, 2, REGISTERS, entries)]))
+}
 
 /// Memory with one table.
 pub struct Memory(pub Vec<u8>);
