@@ -23,11 +23,12 @@
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
 //! | `interrupts` | interrupt remapping | 5.1, 9.10 |
-//! | `start`, `adopt`, `unit`, `remapping` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
+//! | `start`, `adopt`, `unit`, `domains`, `remapping` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
 
 mod adopt;
 mod capabilities;
 mod coherence;
+mod domains;
 mod faults;
 mod format;
 mod interrupts;

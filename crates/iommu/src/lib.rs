@@ -40,4 +40,4 @@ pub use interrupt::{Interrupt, Message};
 pub use problem::Problem;
 pub use reports::{MAX_SOURCES, Report, Reports};
 pub use store::{MAX_PIECES, Store, Words};
-pub use unit::{FIRMWARE, Notice, Place, Unit};
+pub use unit::{FIRMWARE, GuestDomain, Notice, Place, Unit};

@@ -43,6 +43,11 @@ impl<R: Registers> Unit<R> {
         Ok(())
     }
 
+    /// Returns whether functions send only the interrupts that were opened for them.
+    pub fn remaps_interrupts(&self) -> bool {
+        self.remapping.is_some()
+    }
+
     /// Reserves `count` interrupts for a function or an I/O APIC, none of which can be sent yet. What it had is closed.
     ///
     /// # Errors
@@ -98,6 +103,15 @@ impl<R: Registers> Unit<R> {
         self.command(memory, Command::Interrupt { index: entry })
     }
 
+    /// Where a function's interrupt `index` goes; `None` if it cannot be sent.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.
+    pub fn interrupt(&self, memory: &impl Memory, source: Bdf, index: u16) -> Result<Option<Interrupt>, Problem> {
+        let entry = self.entry(source, index)?;
+        Ok(self.remapping.as_ref().and_then(|remapping| remapping.get(memory, entry)))
+    }
+
     /// What a function writes to send its interrupt `index`.
     ///
     /// # Errors
@@ -119,8 +133,7 @@ impl<R: Registers> Unit<R> {
         is_active_low: bool,
     ) -> Result<u64, Problem> {
         let entry = self.entry(source, index)?;
-        let interrupt = self.remapping.as_ref().and_then(|remapping| remapping.get(memory, entry));
-        let interrupt = interrupt.ok_or(Problem::NoInterrupt { source })?;
+        let interrupt = self.interrupt(memory, source, index)?.ok_or(Problem::NoInterrupt { source })?;
         Ok(interrupts::redirection(entry, interrupt, is_active_low))
     }
 
