@@ -46,6 +46,6 @@ pub use start::Place;
 pub use unit::Unit;
 
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;

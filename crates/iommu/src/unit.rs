@@ -97,3 +97,6 @@ impl<R: Registers> Unit<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
