@@ -23,7 +23,7 @@
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
 //! | `interrupts` | interrupt remapping | 5.1, 9.10 |
-//! | `start`, `adopt`, `unit`, `domains`, `remapping` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
+//! | `start`, `adopt`, `unit`, `domains`, `remapping`, `inputs` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
 
 mod adopt;
 mod capabilities;
@@ -31,6 +31,7 @@ mod coherence;
 mod domains;
 mod faults;
 mod format;
+mod inputs;
 mod interrupts;
 mod queue;
 mod registers;
@@ -42,6 +43,7 @@ mod unit;
 pub use adopt::Left;
 pub use coherence::WrittenBack;
 pub use format::SecondStage;
+pub(crate) use interrupts::low_of as remapping_entry;
 pub use start::Place;
 pub use unit::Unit;
 

@@ -6,6 +6,7 @@
 //! reserved for another; none reaches anything else.
 
 mod domains;
+mod inputs;
 mod interrupts;
 mod place;
 
@@ -18,6 +19,7 @@ use crate::store::Words;
 use crate::{DomainId, Fault, Problem, Registers, Store};
 
 pub use domains::GuestDomain;
+pub use inputs::SPARES;
 pub use place::Place;
 
 /// The domain of memory that firmware reserves.

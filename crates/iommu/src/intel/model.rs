@@ -104,6 +104,14 @@ impl Machine {
         state.unit.interrupt(&state.ram, requester, address, data)
     }
 
+    /// An I/O APIC's interrupt by an entry of its redirection table (section 5.1.5.1).
+    pub(crate) fn input(&self, requester: u16, entry: u64) -> Result<(u8, u32, bool), u8> {
+        let address = 0xfee0_0000 | (entry >> 48) << 4 | (entry >> 11 & 1) << 2;
+        let sent = self.interrupt(requester, address, entry as u32 & 0x80ff);
+        let is_nmi = entry & 1 << 48 == 0 && entry & 0x700 == 0x400;
+        sent.map(|(vector, cpu, is_level)| (if is_nmi { interrupts::NMI_VECTOR } else { vector }, cpu, is_level))
+    }
+
     fn write_register(&self, offset: u32, value: u64, bytes: u32) {
         let state = &mut *self.0.borrow_mut();
         state.unit.write(&mut state.ram, offset, value, bytes);

@@ -6,7 +6,7 @@ use units::{GIB, PAGE_BYTES as PAGE, PhysAddr};
 use super::machine::*;
 use crate::amd::tests::hardware::ALL_FEATURES;
 use crate::intel::model::Features;
-use crate::{DomainId, FIRMWARE, Interrupt, Memory, Problem};
+use crate::{DomainId, FIRMWARE, Interrupt, Memory, Problem, SPARES, Signal};
 
 const GUEST: DomainId = DomainId(2);
 const NETWORK: u16 = 0x108;
@@ -110,6 +110,30 @@ fn blocked_functions_send_nothing_even_where_the_unit_does_not_answer() {
     machine.kill();
     assert!(unit.block(memory, function(NETWORK)).is_err());
     assert_eq!(image.sent_by(NETWORK), [], "nothing was cached yet");
+}
+
+#[test]
+fn an_io_apics_spare_entries_are_its_own_where_interrupts_are_remapped() {
+    let apic = (function(IO_APIC), INPUTS);
+    let mut amd = amd(ALL_FEATURES);
+    assert!(amd.unit.remaps_interrupts());
+    assert_eq!(amd.unit.spare(&mut amd.memory, apic, 0), Ok(None));
+    let mut image = intel(Features::default());
+    let Image { memory, unit, machine, .. } = &mut image;
+    assert!(unit.remaps_interrupts());
+    let nmi = Signal::Nmi { destination: 4 };
+    let entry = unit.redirect(memory, apic, INPUTS - 1, nmi, false).unwrap();
+    for number in 0..SPARES {
+        let write = unit.spare(memory, apic, number).unwrap().unwrap().send(nmi, false);
+        assert_ne!(write.redirection, entry);
+        assert_eq!(Model::input(machine, write.redirection), None);
+        memory.write_word(write.at, write.word);
+        assert_eq!(Model::input(machine, write.redirection), Some((2, 4)));
+    }
+    assert_eq!(Model::input(machine, entry), Some((2, 4)));
+    image.unit.pass_interrupts(&mut image.memory).unwrap();
+    assert!(!image.unit.remaps_interrupts());
+    assert_eq!(image.unit.spare(&mut image.memory, apic, 0), Ok(None));
 }
 
 #[test]

@@ -10,13 +10,18 @@ use pci::Bdf;
 use units::{MIB, PAGE_BYTES, PhysAddr, PhysRange};
 
 use crate::amd::tests::hardware::Machine as AmdMachine;
-use crate::description::{Description, Kind, LinkFlags, Scope, Settings, UnitDescription};
+use crate::description::{
+    Description, Interrupter, InterrupterKind, Kind, LinkFlags, Scope, Settings, UnitDescription,
+};
 use crate::intel::model::{Features, Machine as IntelMachine};
 use crate::store::Words;
-use crate::{Memory, Message, Place, Registers, Store, Unit};
+use crate::{Memory, Message, Place, Redirection, Registers, Store, Unit};
 
 /// The highest requester behind the unit.
 const HIGHEST: u16 = 0x3ff;
+/// The I/O APIC, and how many inputs it has.
+pub const IO_APIC: u16 = 0xa0;
+pub const INPUTS: u16 = 24;
 /// The memory of all tables, above what the models give out themselves.
 const PIECE: u64 = 64 * MIB;
 const PIECE_BYTES: u64 = MIB / 2;
@@ -37,8 +42,8 @@ pub trait Model: Registers + Memory + Clone {
     fn kill(&self);
     /// All messages by which a function may send something.
     fn messages() -> Vec<Message>;
-    /// Interrupts are remapped.
-    fn remap(_: &mut Unit<Self>, _: &mut Store<Frames<Self>>) {}
+    /// An I/O APIC's interrupt: the vector (2 for an NMI) and the CPU.
+    fn input(&self, redirection: Redirection) -> Option<(u8, u32)>;
 }
 
 impl Model for AmdMachine {
@@ -58,6 +63,12 @@ impl Model for AmdMachine {
 
     fn kill(&self) {
         self.0.borrow_mut().is_dead = true;
+    }
+
+    fn input(&self, Redirection(entry): Redirection) -> Option<(u8, u32)> {
+        let (data, cpu) = (entry as u32 & 0x7ff, (entry >> 56) as u32);
+        let sent = self.0.borrow_mut().interrupt(IO_APIC, data).ok();
+        sent.map(|(vector, _)| (if data & 0x700 == 0x400 { 2 } else { vector }, cpu))
     }
 
     fn messages() -> Vec<Message> {
@@ -87,12 +98,12 @@ impl Model for IntelMachine {
 
     fn messages() -> Vec<Message> {
         let compatible = [Message { address: 0xfee0_1000, data: 0x31 }].into_iter();
-        compatible.chain((0..40).map(|handle| Message { address: 0xfee0_0010 | handle << 5, data: 0 })).collect()
+        compatible.chain((0..64).map(|handle| Message { address: 0xfee0_0010 | handle << 5, data: 0 })).collect()
     }
 
-    fn remap(unit: &mut Unit<Self>, memory: &mut Store<Frames<Self>>) {
-        let Unit::Intel(unit) = unit else { unreachable!() };
-        unit.remap_interrupts(memory, true).unwrap();
+    fn input(&self, Redirection(entry): Redirection) -> Option<(u8, u32)> {
+        let sent = self.input(IO_APIC, entry).ok();
+        sent.map(|(vector, destination, _)| (vector, destination))
     }
 }
 
@@ -158,7 +169,7 @@ impl<M: Model> Image<M> {
         memory.add(piece()).unwrap();
         let description = description(M::KIND);
         let mut unit = Unit::take_over(machine.clone(), &mut memory, place(&description)).unwrap();
-        M::remap(&mut unit, &mut memory);
+        unit.remap_interrupts(&mut memory, true).unwrap();
         Self { machine, memory, unit, frames }
     }
 
@@ -223,6 +234,8 @@ fn description(kind: Kind) -> Description {
         extended_features: None,
         extended_features_2: None,
     });
+    let kind = InterrupterKind::IoApic;
+    description.interrupters.push(Interrupter { kind, id: 0, unit: 0, requester: IO_APIC });
     description.scopes.push(Scope { last: HIGHEST, ..Scope::default() });
     description
 }

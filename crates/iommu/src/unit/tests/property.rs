@@ -11,7 +11,7 @@ use units::{PAGE_BYTES as PAGE, PhysAddr};
 
 use super::machine::*;
 use crate::intel::model::Features;
-use crate::{DomainId, GuestDomain, Interrupt, Memory, Problem};
+use crate::{DomainId, GuestDomain, Interrupt, Memory, Problem, Redirection, Signal};
 
 const FUNCTIONS: [u16; 4] = [0x10, 0x11, 0x108, 0x3f8];
 const GUESTS: usize = 3;
@@ -35,6 +35,8 @@ enum Request {
     Free(usize),
     Open(usize, u16),
     Set(usize, u16, Option<u8>),
+    /// An input of the I/O APIC sends a vector, or an NMI.
+    Redirect(u16, Option<u8>),
     Update,
     /// All frames but so many are taken; none is given back before.
     Starve(usize),
@@ -56,9 +58,11 @@ fn request() -> impl Strategy<Value = Request> {
         4 => (function, 0..MOST_INTERRUPTS, proptest::option::of(0x20u8..0x40)).prop_map(
             |(function, index, vector)| Request::Set(function, index, vector)
         ),
+        2 => (0..INPUTS, proptest::option::of(0x20u8..0x40)).prop_map(
+            |(input, vector)| Request::Redirect(input, vector)
+        ),
         2 => Just(Request::Update),
-        1 => (0..4usize).prop_map(Request::Starve),
-        1 => Just(Request::Relieve),
+        1 => prop_oneof![2 => (0..4usize).prop_map(Request::Starve), 1 => Just(Request::Relieve)],
     ]
 }
 
@@ -69,6 +73,8 @@ struct Expected {
     /// By guest and page: the frame, and whether it may be written.
     mapped: [BTreeMap<u64, (u64, bool)>; GUESTS],
     opened: BTreeMap<usize, Vec<Option<u8>>>,
+    /// By input of the I/O APIC: its entry, and what it sends.
+    inputs: BTreeMap<u16, (Redirection, u8)>,
 }
 
 struct World<M: Model> {
@@ -94,6 +100,7 @@ impl<M: Model> World<M> {
             Request::Free(guest) => self.free(guest),
             Request::Open(of, count) => self.open(of, count),
             Request::Set(of, index, vector) => self.set(of, index, vector),
+            Request::Redirect(input, vector) => self.redirect(input, vector),
             Request::Update => self.update(),
             Request::Starve(left) => {
                 let mut frames = self.image.frames_left();
@@ -176,6 +183,14 @@ impl<M: Model> World<M> {
         *opened = vector;
     }
 
+    fn redirect(&mut self, input: u16, vector: Option<u8>) {
+        let nmi = Signal::Nmi { destination: destination() };
+        let signal = vector.map_or(nmi, |vector| Signal::Interrupt(interrupt(vector)));
+        let Image { memory, unit, .. } = &mut self.image;
+        let entry = unit.redirect(memory, (function(IO_APIC), INPUTS), input, signal, false).unwrap();
+        self.expected.inputs.insert(input, (entry, vector.unwrap_or(2)));
+    }
+
     /// Domains to which no function is attached are lost: their owner frees them before it hands over.
     fn update(&mut self) {
         for guest in 0..GUESTS {
@@ -210,6 +225,9 @@ impl<M: Model> World<M> {
                 }
             }
             self.check_interrupts(of);
+        }
+        for (entry, vector) in self.expected.inputs.values() {
+            assert_eq!(self.image.machine.input(*entry), Some((*vector, destination())));
         }
     }
 
