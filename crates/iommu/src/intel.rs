@@ -22,7 +22,7 @@
 //! | `coherence` | units that do not snoop caches | 11.4.3 |
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
-//! | `interrupts` | interrupt remapping | 5.1, 9.10 |
+//! | `interrupts`, `spare` | interrupt remapping | 5.1, 9.10 |
 //! | `start`, `adopt`, `unit`, `domains`, `remapping`, `inputs` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
 
 mod adopt;
@@ -36,6 +36,7 @@ mod interrupts;
 mod queue;
 mod registers;
 mod remapping;
+mod spare;
 mod start;
 mod tables;
 mod unit;
@@ -43,7 +44,7 @@ mod unit;
 pub use adopt::Left;
 pub use coherence::WrittenBack;
 pub use format::SecondStage;
-pub(crate) use interrupts::low_of as remapping_entry;
+pub use spare::{Spare, SpareWrite};
 pub use start::Place;
 pub use unit::Unit;
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries as I/O APICs take them.
 
-use units::PhysAddr;
-
-use super::{Redirection, Signal, Spare};
+use super::{Redirection, Signal};
 use crate::Interrupt;
 
 const LEVEL: Signal = Signal::Interrupt(Interrupt { vector: 0x42, destination: 7, is_level: true });
@@ -29,14 +27,4 @@ fn nmis_are_known_in_both_formats() {
         assert_eq!(Redirection::remapped(0x42, signal, false).masked().is_nmi(), is_nmi);
     }
     assert!(!Redirection(1 << 16).is_nmi(), "as after reset");
-}
-
-#[test]
-fn a_spare_entry_is_one_word_and_back() {
-    let spare = Spare::new(PhysAddr(0x000f_ffff_1234_5670), 0xfff, true);
-    assert_eq!(Spare::from_bits(spare.bits()), Some(spare));
-    assert_eq!(Spare::from_bits(0), None);
-    let write = spare.send(NMI, true);
-    assert_eq!((write.at, write.word), (PhysAddr(0x000f_ffff_1234_5670), 3 << 32 | 0b100 << 5 | 1));
-    assert_eq!(write.redirection, Redirection::remapped(0xfff, NMI, true));
 }

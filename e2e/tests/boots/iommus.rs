@@ -23,6 +23,7 @@ pub const RULES: &[Rule] = &[
     ("vt_d_keeps_a_device_from_memory_before_and_after_an_update", || is_kept_from_memory(&INTEL)),
     ("vt_d_passes_interrupts_for_an_image_that_cannot_remap_them", is_passed_for_an_image_of_old),
     ("vt_d_remaps_interrupts_again_when_such_an_update_is_rolled_back", is_remapped_after_a_rollback),
+    ("vt_d_lets_the_watchdogs_nmi_through", the_watchdogs_nmi_arrives),
     ("a_host_that_has_ended_answers_where_vt_d_remaps_its_interrupts", answers_after_its_end),
 ];
 
@@ -148,6 +149,18 @@ fn is_remapped_after_a_rollback() -> Result<()> {
     host.beats(GUEST, 5)?;
     host.client()?.info()?;
     are_remapped(&host, 2)?;
+    host.powers_off()
+}
+
+/// A new image that hangs with interrupts masked, while it prepares itself, loses the CPU by the watchdog's NMI alone.
+fn the_watchdogs_nmi_arrives() -> Result<()> {
+    let recipe = recipe(Some(&INTEL)).next_with_fault_points().options("selftest=update:freeze:prepare");
+    let mut host = recipe.beating(GUEST)?.start()?;
+    host.says(&[REMAPPED])?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: true, by: UpdateBy::Bundle })?;
+    ensure!(refusal.reason.contains("hangs with interrupts masked"), "{refusal:?}");
+    host.beats(GUEST, 5)?;
+    are_remapped(&host, 1)?;
     host.powers_off()
 }
 

@@ -2,6 +2,7 @@
 //! The machine's IOMMUs: taken over at boot, so that no function reaches memory unasked, or gone on with as the image
 //! before has left them. Neither registers nor tables are written in an update's blackout.
 
+mod chips;
 pub mod inputs;
 
 use alloc::boxed::Box;
@@ -106,7 +107,7 @@ pub fn begin(config: &mut dyn ConfigSpace) {
         return;
     }
     let interval = timer::us_to_ticks(REPORT_INTERVAL_US);
-    let chips = inputs::chips(&description);
+    let chips = chips::chips(&description);
     let store = Store::new(TableWords::new());
     let mut iommus = Box::new(Iommus {
         description,
@@ -164,7 +165,7 @@ impl Iommus {
                 Err(problem) => log::warn!("IOMMU {number}: {problem}; it is taken over again"),
             }
         }
-        inputs::mask_all();
+        chips::mask_all();
         let taken = match Unit::take_over(registers.clone(), &mut self.store, place) {
             // The first unit's tables find no memory, and those of a further one may find too little.
             Err(Problem::OutOfMemory) => {

@@ -4,12 +4,12 @@
 use pci::Bdf;
 
 use crate::hardware::{Memory, Registers};
-use crate::intel::interrupts::Remapping;
 use crate::intel::registers::{INTERRUPT_REMAPPING, set};
 use crate::intel::remapping::NOT_REMAPPED;
+use crate::intel::spare::Spare;
 use crate::intel::unit::Unit;
 use crate::problem::Problem;
-use crate::redirection::{Redirection, Signal, Spare};
+use crate::redirection::{Redirection, Signal};
 
 impl<R: Registers> Unit<R> {
     /// Disables interrupt remapping and gives the table back: every interrupt passes.
@@ -59,6 +59,7 @@ impl<R: Registers> Unit<R> {
     /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.
     pub fn spare(&self, source: Bdf, index: u16) -> Result<Spare, Problem> {
         let entry = self.entry(source, index)?;
-        self.remapping.as_ref().map(|remapping: &Remapping| remapping.spare(entry)).ok_or(NOT_REMAPPED)
+        let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
+        Ok(Spare::new(remapping.place(entry), entry, remapping.is_x2apic()))
     }
 }

@@ -13,7 +13,7 @@ use units::PhysAddr;
 use crate::hardware::Memory;
 use crate::intel::coherence::Stores;
 use crate::interrupt::{Interrupt, Message};
-use crate::redirection::{Signal, Spare};
+use crate::redirection::Signal;
 
 /// Entries of a table: 2 to the power of `SIZE + 1`.
 const ENTRIES: u16 = 4096;
@@ -125,9 +125,9 @@ impl Remapping {
         }
     }
 
-    /// An entry for the end of the host.
-    pub(super) fn spare(&self, index: u16) -> Spare {
-        Spare::new(self.entry(index, 0), index, self.is_x2apic)
+    /// Where an entry is.
+    pub(super) fn place(&self, index: u16) -> PhysAddr {
+        self.entry(index, 0)
     }
 
     /// Gives the table back; remapping is disabled.
@@ -178,7 +178,7 @@ impl Remapping {
 
 /// The lower half of a present entry: delivery to one CPU by its physical identifier, which has bits 8 to 15 of the
 /// field where the unit is not in x2APIC mode.
-pub(crate) const fn low_of(signal: Signal, is_x2apic: bool) -> u64 {
+pub(super) const fn low_of(signal: Signal, is_x2apic: bool) -> u64 {
     let (destination, what) = match signal {
         Signal::Interrupt(interrupt) => {
             let level = if interrupt.is_level { LEVEL } else { 0 };

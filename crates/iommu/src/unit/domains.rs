@@ -9,7 +9,8 @@ use paging::{Format, MapError, TableMemory};
 use pci::Bdf;
 use units::{PAGE_BYTES, PageSize, PhysAddr};
 
-use super::{FIRMWARE, Unit};
+use super::place::FIRMWARE;
+use super::vendor::Unit;
 use crate::amd::AmdFormat;
 use crate::intel::{SecondStage, WrittenBack};
 use crate::store::Words;

@@ -4,7 +4,7 @@
 
 use pci::Bdf;
 
-use super::Unit;
+use super::vendor::Unit;
 use crate::store::Words;
 use crate::{Problem, Redirection, Registers, Signal, Spare, Store};
 

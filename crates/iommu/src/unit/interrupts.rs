@@ -3,7 +3,7 @@
 
 use pci::Bdf;
 
-use super::Unit;
+use super::vendor::Unit;
 use crate::store::Words;
 use crate::{Interrupt, Message, Problem, Registers, Store};
 

@@ -7,10 +7,12 @@ use paging::Format;
 use pci::Bdf;
 use units::{PageSize, PhysRange};
 
-use super::FIRMWARE;
 use crate::amd::{self, AmdFormat};
 use crate::description::{Description, Reserved};
-use crate::{Domain, Memory, Problem, intel};
+use crate::{Domain, DomainId, Memory, Problem, intel};
+
+/// The domain of memory that firmware reserves.
+pub const FIRMWARE: DomainId = DomainId(1);
 
 /// The most functions of a unit for which firmware's memory or settings count. Further ones stay blocked: a table that
 /// names every function must not cost the host its memory.

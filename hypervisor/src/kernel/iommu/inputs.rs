@@ -4,33 +4,15 @@
 
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
-use iommu::description::{Description, Kind};
+use iommu::description::Kind;
 use iommu::{Problem, Redirection, Signal, Spare};
 use pci::Bdf;
 
+use super::chips::mask_all;
 use super::{IOMMUS, Iommus};
 use crate::arch::apic;
 use crate::arch::ioapic::IoApic;
-use crate::kernel::platform::FIRMWARE;
-
-/// The unit that the interrupts of each I/O APIC pass, with their requester; `None` where firmware names none.
-pub(super) fn chips(description: &Description) -> Vec<Option<(usize, Bdf)>> {
-    let tables = FIRMWARE.lock();
-    let chip_of = |id| {
-        let chip = description.io_apic(id)?;
-        let segment = description.units.get(usize::from(chip.unit))?.segment;
-        Some((usize::from(chip.unit), Bdf::of_requester(segment, chip.requester)))
-    };
-    tables.io_apics.iter().map(|io_apic| chip_of(io_apic.id)).collect()
-}
-
-/// Masks every input: none is sent astray while a unit changes.
-pub(super) fn mask_all() {
-    let count = FIRMWARE.lock().io_apics.len();
-    (0..count).for_each(|number| IoApic::mapped(number).mask_all());
-}
 
 /// Makes the entry by which an input of I/O APIC `chip` sends something from here on.
 pub fn redirect(chip: usize, input: u32, signal: Signal, is_active_low: bool) -> Redirection {
