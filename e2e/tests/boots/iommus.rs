@@ -100,11 +100,11 @@ fn is_kept_from_memory(iommu: &Iommu) -> Result<()> {
     host.powers_off()
 }
 
-/// Interrupts began to be remapped so often, and those of the control channel's UART arrived throughout.
+/// Interrupts began to be remapped so often, and no input of the host's was left without an entry.
 fn are_remapped(host: &Host, times: usize) -> Result<()> {
     let seen = host.seen.to_string();
     ensure!(seen.matches(REMAPPED).count() == times, "{seen}");
-    ensure!(!seen.contains("came without an interrupt") && !seen.contains("is silent"), "{seen}");
+    ensure!(!seen.contains("is silent"), "{seen}");
     Ok(())
 }
 
@@ -172,7 +172,7 @@ fn answers_after_its_end() -> Result<()> {
     let events = RequestBody::Events { from_sequence: 0, limit: 1 };
     let _ = host.client()?.request_within(Duration::from_millis(100), events);
     host.says(&["panic on CPU 0: self-test, as asked"])?;
-    host.says(&["CPU 1: stopped"])?;
+    host.says(&["end of report"])?;
     let info = host.client()?.info()?;
     ensure!(info.version.contains("this host has ended"), "{info:?}");
     host.powers_off()
