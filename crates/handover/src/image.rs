@@ -22,7 +22,7 @@ use crate::error::ImageError;
 use crate::version::{OLDEST_VERSION, VERSION};
 
 pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
-pub use self::note::{BUILD_TEXT_BYTES, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
+pub use self::note::{BUILD_TEXT_BYTES, IOMMU_VERSION, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
 
 /// An image that can replace the running one: its file's description, without the file.
 #[derive(Clone, Debug)]
@@ -117,6 +117,11 @@ impl Image {
     /// Its [`SECURITY_VERSION`]; 0 where it gives none.
     pub fn security_version(&self) -> u32 {
         self.said.security_version
+    }
+
+    /// Its [`IOMMU_VERSION`]; 0 where it gives none.
+    pub fn iommu_version(&self) -> u32 {
+        self.said.iommu_version
     }
 
     /// Bytes of memory it wants from its slot's start on.

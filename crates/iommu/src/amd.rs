@@ -34,4 +34,4 @@ pub use start::{Requester, Setup};
 pub use unit::Unit;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

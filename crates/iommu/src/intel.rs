@@ -22,18 +22,21 @@
 //! | `coherence` | units that do not snoop caches | 11.4.3 |
 //! | `queue` | queued invalidation | 6.5.2 |
 //! | `faults` | fault recording | 7 |
-//! | `interrupts` | interrupt remapping | 5.1, 9.10 |
-//! | `start`, `adopt`, `unit`, `remapping` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
+//! | `interrupts`, `spare` | interrupt remapping | 5.1, 9.10 |
+//! | `start`, `adopt`, `unit`, `domains`, `remapping`, `inputs` | one unit: taken over, adopted, changed, left | 6, 11.4.4 |
 
 mod adopt;
 mod capabilities;
 mod coherence;
+mod domains;
 mod faults;
 mod format;
+mod inputs;
 mod interrupts;
 mod queue;
 mod registers;
 mod remapping;
+mod spare;
 mod start;
 mod tables;
 mod unit;
@@ -41,10 +44,11 @@ mod unit;
 pub use adopt::Left;
 pub use coherence::WrittenBack;
 pub use format::SecondStage;
+pub use spare::{Spare, SpareWrite};
 pub use start::Place;
 pub use unit::Unit;
 
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;

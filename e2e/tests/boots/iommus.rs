@@ -3,10 +3,16 @@
 //! else; an update goes on with the units as they are.
 
 use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use baton::config::Image;
+use baton::image::sealed;
 use e2e::host::Host;
-use e2e::recipe::Recipe;
+use e2e::place::built;
+use e2e::recipe::{Recipe, folder};
+use handover::image::{BUILD_TEXT_BYTES, IOMMU_VERSION};
 use wire::{EventKind, IommuKind, ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
@@ -15,6 +21,10 @@ pub const RULES: &[Rule] = &[
     ("a_device_writes_where_there_is_no_iommu", a_device_writes_where_there_is_no_iommu),
     ("amd_vi_keeps_a_device_from_memory_before_and_after_an_update", || is_kept_from_memory(&AMD)),
     ("vt_d_keeps_a_device_from_memory_before_and_after_an_update", || is_kept_from_memory(&INTEL)),
+    ("vt_d_passes_interrupts_for_an_image_that_cannot_remap_them", is_passed_for_an_image_of_old),
+    ("vt_d_remaps_interrupts_again_when_such_an_update_is_rolled_back", is_remapped_after_a_rollback),
+    ("vt_d_lets_the_watchdogs_nmi_through", the_watchdogs_nmi_arrives),
+    ("a_host_that_has_ended_answers_where_vt_d_remaps_its_interrupts", answers_after_its_end),
 ];
 
 /// An emulated IOMMU.
@@ -27,6 +37,8 @@ struct Iommu {
     /// It logs accesses of functions that are blocked. QEMU's AMD-Vi refuses them without a word, where the manual
     /// wants an event (48882, section 2.2.2.1, mode 0).
     logs: bool,
+    /// The host has it remap interrupts, its own among them.
+    remaps: bool,
 }
 
 const AMD: Iommu = Iommu {
@@ -35,6 +47,7 @@ const AMD: Iommu = Iommu {
     registers: 0xfed8_0000,
     edu: (0, 0, 2, 0),
     logs: false,
+    remaps: false,
 };
 const INTEL: Iommu = Iommu {
     device: "intel-iommu,intremap=on",
@@ -42,19 +55,28 @@ const INTEL: Iommu = Iommu {
     registers: 0xfed9_0000,
     edu: (0, 0, 1, 0),
     logs: true,
+    remaps: true,
 };
 
 const GUEST: &str = "beats";
+/// Behind the owner of an image's note: the version in text, and the version of IOMMUs.
+const VERSION_TEXT_AT: usize = 24;
+const IOMMU_AT: usize = VERSION_TEXT_AT + 24 + BUILD_TEXT_BYTES + 8;
+
+const REMAPPED: &str = "interrupts are remapped";
+const PASSED: &str = "interrupts pass unchecked, for an image that cannot remap them";
 
 fn with_edu(iommu: Option<&Iommu>) -> Result<Host> {
+    recipe(iommu).next_with_fault_points().options("selftest=dma").beating(GUEST)?.start()
+}
+
+fn recipe(iommu: Option<&Iommu>) -> Recipe {
     // By default `edu` reaches the first 256 MiB, and wraps there.
     let edu = Some("edu,dma_mask=0xffffffffffffffff");
     let devices = iommu.map(|iommu| iommu.device).into_iter().chain(edu);
     let arguments: Vec<OsString> = devices.flat_map(|device| ["-device".into(), device.into()]).collect();
     // An entry of an IOMMU's tables is changed by CMPXCHG16B.
-    let recipe = Recipe { cpu: "max", ..Recipe::new() };
-    let recipe = recipe.with_fault_points().next_with_fault_points().with(arguments);
-    recipe.options("selftest=dma").beating(GUEST)?.start()
+    Recipe { cpu: "max", ..Recipe::new() }.with_fault_points().with(arguments)
 }
 
 fn a_device_writes_where_there_is_no_iommu() -> Result<()> {
@@ -74,6 +96,85 @@ fn is_kept_from_memory(iommu: &Iommu) -> Result<()> {
     is_refused(&mut host, iommu, 2)?;
     host.beats(GUEST, 5)?;
     ensure!(!host.seen.to_string().contains("taken over again"), "{}", host.seen);
+    are_remapped(&host, usize::from(iommu.remaps))?;
+    host.powers_off()
+}
+
+/// Interrupts began to be remapped so often, and no input of the host's was left without an entry.
+fn are_remapped(host: &Host, times: usize) -> Result<()> {
+    let seen = host.seen.to_string();
+    ensure!(seen.matches(REMAPPED).count() == times, "{seen}");
+    ensure!(!seen.contains("is silent"), "{seen}");
+    Ok(())
+}
+
+/// A host with VT-d whose next image states in its note that it knows no version of IOMMUs.
+fn before_an_image_of_old(folder: &Path, options: &str) -> Result<Host> {
+    let path = folder.join("old.elf");
+    let mut image = std::fs::read(built("baton-faults.elf")?)?;
+    let owner = b"Baton\0\0\0";
+    let text = env!("CARGO_PKG_VERSION").as_bytes();
+    let is_note = |at: &usize| image[*at..].starts_with(owner) && image[*at + VERSION_TEXT_AT..].starts_with(text);
+    let at = (0..image.len() - IOMMU_AT - 4).rev().find(is_note).context("the image has no note")?;
+    ensure!(image[at + IOMMU_AT..][..4] == IOMMU_VERSION.to_le_bytes(), "the note has another layout");
+    image[at + IOMMU_AT..][..4].fill(0);
+    std::fs::write(&path, sealed(image))?;
+    let recipe = Recipe { image: Image::File(path), ..recipe(Some(&INTEL)) };
+    let mut host = recipe.options(options).beating(GUEST)?.start()?;
+    host.says(&[REMAPPED])?;
+    host.beats(GUEST, 5)?;
+    Ok(host)
+}
+
+fn is_passed_for_an_image_of_old() -> Result<()> {
+    let folder = folder()?;
+    let mut host = before_an_image_of_old(folder.path(), "")?;
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    let reply = host.client()?.request_within(e2e::host::BOOT_LIMIT, update)?;
+    ensure!(matches!(&reply, ReplyBody::Updated(report) if report.generation == 2), "{reply:?}");
+    host.beats(GUEST, 5)?;
+    host.client()?.info()?;
+    // It is of now, whatever its note states: it goes on with the units as they are, and has them remap.
+    ensure!(!host.seen.to_string().contains("taken over again"), "{}", host.seen);
+    are_remapped(&host, 2)?;
+    host.powers_off()
+}
+
+fn is_remapped_after_a_rollback() -> Result<()> {
+    let folder = folder()?;
+    let mut host = before_an_image_of_old(folder.path(), "selftest=update:panic:restore")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    ensure!(refusal.reason.contains("rolled back"), "{refusal:?}");
+    host.says(&[PASSED])?;
+    host.beats(GUEST, 5)?;
+    host.client()?.info()?;
+    are_remapped(&host, 2)?;
+    host.powers_off()
+}
+
+/// A new image that hangs with interrupts masked, while it prepares itself, loses the CPU by the watchdog's NMI alone.
+fn the_watchdogs_nmi_arrives() -> Result<()> {
+    let recipe = recipe(Some(&INTEL)).next_with_fault_points().options("selftest=update:freeze:prepare");
+    let mut host = recipe.beating(GUEST)?.start()?;
+    host.says(&[REMAPPED])?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: true, by: UpdateBy::Bundle })?;
+    ensure!(refusal.reason.contains("hangs with interrupts masked"), "{refusal:?}");
+    host.beats(GUEST, 5)?;
+    are_remapped(&host, 1)?;
+    host.powers_off()
+}
+
+/// The CPU that ends the host halts, and is woken by the control channel's UART alone.
+fn answers_after_its_end() -> Result<()> {
+    let mut host = recipe(Some(&INTEL)).options("selftest=panic-when-asked panic=halt").start()?;
+    host.says(&[REMAPPED])?;
+    // There is no answer to this question.
+    let events = RequestBody::Events { from_sequence: 0, limit: 1 };
+    let _ = host.client()?.request_within(Duration::from_millis(100), events);
+    host.says(&["panic on CPU 0: self-test, as asked"])?;
+    host.says(&["end of report"])?;
+    let info = host.client()?.info()?;
+    ensure!(info.version.contains("this host has ended"), "{info:?}");
     host.powers_off()
 }
 

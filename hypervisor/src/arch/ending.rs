@@ -8,10 +8,12 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use endstate::epitaph::EPITAPH_BYTES;
 use endstate::{Ending, PVPANIC_PORT, Rest, Stopper, pvpanic_event};
+use iommu::{Interrupt, Signal, Spare};
 use units::{PhysAddr, PhysRange};
 
 use super::address::DIRECT_MAP;
 use super::ioapic::IoApic;
+use super::iommu::SpareEntry;
 use super::trap::vector;
 use super::{apic, cpu, percpu, port, timer};
 
@@ -30,6 +32,8 @@ pub static ENDING: Ending = Ending::new();
 static HAS_EPITAPH: AtomicBool = AtomicBool::new(false);
 /// Inputs of COM1 and COM2: flags, I/O APIC, input.
 static UART_INPUTS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+/// Where their interrupts are remapped: what sends them when the host ends.
+static UART_SPARES: [SpareEntry; 2] = [const { SpareEntry::none() }; 2];
 
 /// Returns whether the host has begun to end.
 pub fn is_under_way() -> bool {
@@ -97,8 +101,16 @@ pub fn notify_pvpanic() {
     }
 }
 
-/// Notes where COM1 (0) or COM2 (1) interrupts.
-pub fn note_uart_input(uart: usize, chip: usize, input: u32, is_level: bool, is_active_low: bool) {
+/// Notes where COM1 (0) or COM2 (1) interrupts; `spare` is its entry for the end of the host, where its interrupts are
+/// remapped.
+pub fn note_uart_input(
+    uart: usize,
+    (chip, input): (usize, u32),
+    is_level: bool,
+    is_active_low: bool,
+    spare: Option<Spare>,
+) {
+    UART_SPARES.get(uart).into_iter().for_each(|kept| kept.keep(spare));
     let flags = KNOWN | if is_level { LEVEL } else { 0 } | if is_active_low { ACTIVE_LOW } else { 0 };
     if let (Some(place), true) = (UART_INPUTS.get(uart), chip < 256 && input < 256) {
         place.store(flags | (chip as u32) << 8 | input, Ordering::Relaxed);
@@ -108,11 +120,13 @@ pub fn note_uart_input(uart: usize, chip: usize, input: u32, is_level: bool, is_
 /// Both UARTs interrupt the calling CPU from here on. Everybody else has stopped, so nobody else drives the
 /// chips.
 pub fn route_uarts_here() {
-    for place in &UART_INPUTS {
+    for (place, spare) in UART_INPUTS.iter().zip(&UART_SPARES) {
         let line = place.load(Ordering::Relaxed);
         if line & KNOWN != 0 {
-            let chip = IoApic::mapped((line >> 8 & 0xff) as usize);
-            chip.route(line & 0xff, vector::END_UART, apic::id(), line & LEVEL != 0, line & ACTIVE_LOW != 0);
+            let is_level = line & LEVEL != 0;
+            let interrupt = Interrupt { vector: vector::END_UART, destination: apic::id(), is_level };
+            let entry = spare.redirect(Signal::Interrupt(interrupt), line & ACTIVE_LOW != 0);
+            IoApic::mapped((line >> 8 & 0xff) as usize).set(line & 0xff, entry);
         }
     }
 }

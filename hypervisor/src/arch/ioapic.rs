@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's I/O APICs: everything masked but what the host itself uses.
 
+use iommu::Redirection;
+
 use super::address;
 
 /// I/O APIC `n` is mapped at `MAPPED_AT + n × 4 KiB`.
@@ -9,10 +11,6 @@ pub const MAPPED_AT: u64 = address::DEVICES + 0x10_0000;
 const VERSION: u32 = 1;
 const FIRST_ENTRY: u32 = 0x10;
 const MASKED: u32 = 1 << 16;
-const LEVEL: u32 = 1 << 15;
-const ACTIVE_LOW: u32 = 1 << 13;
-const DELIVERY_MODE: u32 = 0b111 << 8;
-const NMI: u32 = 0b100 << 8;
 
 /// One I/O APIC, its page mapped.
 #[derive(Clone, Copy)]
@@ -38,29 +36,26 @@ impl IoApic {
         }
     }
 
-    /// Sends `input` as `vector` to one CPU.
-    pub fn route(self, input: u32, vector: u8, apic_id: u32, is_level: bool, is_active_low: bool) {
-        let flags = if is_level { LEVEL } else { 0 } | if is_active_low { ACTIVE_LOW } else { 0 };
-        self.write(FIRST_ENTRY + input * 2 + 1, apic_id << 24);
-        self.write(FIRST_ENTRY + input * 2, u32::from(vector) | flags);
-    }
-
-    /// Sends `input`, edge-triggered, as an NMI to one CPU, once [`Self::let_nmi`] opens it.
-    pub fn route_nmi(self, input: u32, apic_id: u32) {
-        self.write(FIRST_ENTRY + input * 2, MASKED | NMI);
-        self.write(FIRST_ENTRY + input * 2 + 1, apic_id << 24);
-    }
-
-    /// Opens or masks an input that is sent as an NMI.
-    pub fn let_nmi(self, input: u32, is_open: bool) {
-        self.write(FIRST_ENTRY + input * 2, NMI | if is_open { 0 } else { MASKED });
+    /// Replaces the entry of `input`. The input is masked while its halves belong to different entries; one that only
+    /// gets another lower half misses no edge.
+    pub fn set(self, input: u32, entry: Redirection) {
+        let (low, high) = (FIRST_ENTRY + input * 2, FIRST_ENTRY + input * 2 + 1);
+        let upper = (entry.0 >> 32) as u32;
+        if self.read(high) != upper {
+            self.write(low, MASKED);
+            self.write(high, upper);
+        }
+        self.write(low, entry.0 as u32);
     }
 
     /// Masks every input that is sent as an NMI.
     pub fn mask_nmis(self) {
-        let entries = (0..self.inputs()).map(|input| FIRST_ENTRY + input * 2);
-        let nmis = entries.filter(|entry| self.read(*entry) & DELIVERY_MODE == NMI);
-        nmis.for_each(|entry| self.write(entry, MASKED));
+        for input in 0..self.inputs() {
+            let (low, high) = (FIRST_ENTRY + input * 2, FIRST_ENTRY + input * 2 + 1);
+            if Redirection(u64::from(self.read(high)) << 32 | u64::from(self.read(low))).is_nmi() {
+                self.write(low, MASKED);
+            }
+        }
     }
 
     fn base(self) -> u64 {

@@ -2,8 +2,9 @@
 //! IOMMUs: a unit's registers, and the memory in which its tables are.
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use iommu::{Registers, Words};
+use iommu::{Redirection, Registers, Signal, Spare, Words};
 use units::{PhysAddr, PhysRange};
 
 use super::address::{self, DIRECT_MAP};
@@ -141,5 +142,34 @@ impl Words for TableWords {
         }
         // SAFETY: orders what is before it.
         unsafe { asm!("mfence", options(nostack, preserves_flags)) };
+    }
+}
+
+/// An I/O APIC's [`Spare`] entry for one input, kept where the end of the host finds it without a lock.
+#[derive(Debug)]
+pub struct SpareEntry(AtomicU64);
+
+impl SpareEntry {
+    /// There is none: interrupts of I/O APICs are not remapped.
+    pub const fn none() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Keeps another one, or none.
+    pub fn keep(&self, spare: Option<Spare>) {
+        self.0.store(spare.map_or(0, Spare::bits), Ordering::Relaxed);
+    }
+
+    /// The redirection by which the input sends this from here on: by the spare entry, which is stored, where there is
+    /// one. For the end of the host.
+    pub fn redirect(&self, signal: Signal, is_active_low: bool) -> Redirection {
+        let Some(spare) = Spare::from_bits(self.0.load(Ordering::Relaxed)) else {
+            return Redirection::direct(signal, is_active_low);
+        };
+        let write = spare.send(signal, is_active_low);
+        let mut words = TableWords::new();
+        words.write(write.at, write.word);
+        words.write_back(write.at, size_of::<u64>() as u64);
+        write.redirection
     }
 }

@@ -3,11 +3,15 @@
 //! an I/O APIC that makes an NMI of its interrupt. For the boot CPU alone. While no image is on trial it is a
 //! profile's clock ([`super::sampling`]).
 
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use ::update::nmi::ExpectedNmis;
 use bringup::watchdog::{self, Registers, Watchdog};
+use iommu::{Redirection, Signal, Spare};
 use spin::Once;
 
 use super::ioapic::IoApic;
+use super::iommu::SpareEntry;
 use super::timer::HPET_MAPPED_AT;
 use super::tsc::Tsc;
 use super::{apic, percpu};
@@ -15,8 +19,14 @@ use super::{apic, percpu};
 /// The most that an I/O APIC's entry can name.
 const LAST_APIC_ID: u32 = 0xfe;
 
-/// The timer, the I/O APIC and its input; `None` where there is no way.
-static CHOSEN: Once<Option<(Watchdog, IoApic, u32)>> = Once::new();
+/// The timer, the number of the I/O APIC and its input; `None` where there is no way.
+static CHOSEN: Once<Option<(Watchdog, usize, u32)>> = Once::new();
+/// The input's entry, in which it is not masked.
+static ENTRY: AtomicU64 = AtomicU64::new(0);
+/// The input is not masked.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+/// Where its interrupts are remapped: what sends them when the host ends.
+static SPARE: SpareEntry = SpareEntry::none();
 /// The NMIs that this image has sent, or had sent.
 static EXPECTED: ExpectedNmis = ExpectedNmis::new();
 
@@ -37,7 +47,7 @@ impl Registers for Hpet {
 }
 
 /// Searches for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody
-/// uses it. `has_hpet`: the HPET's page is mapped. Says whether there is one.
+/// uses it. `has_hpet`: the HPET's page is mapped. Returns whether there is one; [`set_entry`] follows where it is new.
 pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -> bool {
     let chosen = CHOSEN.call_once(|| {
         if !has_hpet || apic::id() > LAST_APIC_ID {
@@ -45,17 +55,42 @@ pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -
         }
         let watchdog = Watchdog::choose(&Hpet, |gsi| input_of(gsi).is_some())?;
         let (number, input) = input_of(watchdog.input())?;
-        IoApic::mapped(number).route_nmi(input, apic::id());
-        Some((watchdog, IoApic::mapped(number), input))
+        Some((watchdog, number, input))
     });
     chosen.is_some()
 }
 
+/// The number of the I/O APIC and the input, once there is one.
+pub fn input() -> Option<(usize, u32)> {
+    CHOSEN.get().copied().flatten().map(|(_, chip, input)| (chip, input))
+}
+
+/// Returns whether the input has its entry.
+pub fn has_entry() -> bool {
+    ENTRY.load(Ordering::Relaxed) != 0
+}
+
+/// The input sends NMIs by this entry, and at the end of the host by `spare` where its interrupts are remapped. It stays
+/// masked or open.
+pub fn set_entry(entry: Redirection, spare: Option<Spare>) {
+    SPARE.keep(spare);
+    ENTRY.store(entry.0, Ordering::Relaxed);
+    open_input(IS_OPEN.load(Ordering::Relaxed));
+}
+
+fn open_input(is_open: bool) {
+    IS_OPEN.store(is_open, Ordering::Relaxed);
+    let entry = Redirection(ENTRY.load(Ordering::Relaxed));
+    if let Some((chip, input)) = input() {
+        IoApic::mapped(chip).set(input, if is_open { entry } else { entry.masked() });
+    }
+}
+
 /// An NMI comes to the boot CPU after so long, unless [`disarm`] comes before. Nothing where there is no way.
 pub fn arm(us: u64) {
-    if let Some(Some((watchdog, chip, input))) = CHOSEN.get() {
+    if let Some(Some((watchdog, ..))) = CHOSEN.get() {
         EXPECTED.arm(us, &Tsc);
-        chip.let_nmi(*input, true);
+        open_input(true);
         watchdog.arm(&Hpet, us);
     }
 }
@@ -70,20 +105,21 @@ pub fn arm_again(us: u64) {
 /// The host ends: an NMI comes to the calling CPU after so long, and again after each [`arm_again`]. Nothing
 /// where there is no way or it was never searched for.
 pub fn watch_the_end(us: u64) {
-    let Some(Some((watchdog, chip, input))) = CHOSEN.get() else { return };
+    let Some(Some((watchdog, ..))) = CHOSEN.get() else { return };
     if apic::id() <= LAST_APIC_ID {
-        chip.route_nmi(*input, apic::id());
-        chip.let_nmi(*input, true);
+        let entry = SPARE.redirect(Signal::Nmi { destination: apic::id() }, false);
+        ENTRY.store(entry.0, Ordering::Relaxed);
+        open_input(true);
         watchdog.arm(&Hpet, us);
     }
 }
 
 /// It comes no more, but for one that is on its way.
 pub fn disarm() {
-    if let Some(Some((watchdog, chip, input))) = CHOSEN.get() {
+    if let Some(Some((watchdog, ..))) = CHOSEN.get() {
         EXPECTED.disarm(&Tsc);
         watchdog.disarm(&Hpet);
-        chip.let_nmi(*input, false);
+        open_input(false);
     }
 }
 

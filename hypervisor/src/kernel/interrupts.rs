@@ -3,12 +3,15 @@
 
 use boot::options::ApicMode;
 use firmware::{Override, Tables};
+use iommu::{Interrupt, Signal};
+use spin::Mutex;
 
 use crate::arch::apic::NotChosen;
 use crate::arch::ending;
 use crate::arch::ioapic::IoApic;
 use crate::arch::{apic, power, strays, trap, watchdog};
 use crate::kernel::console;
+use crate::kernel::iommu::inputs;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 
@@ -17,6 +20,18 @@ const COM2_IRQ: u8 = 3;
 /// COM1 and COM2, as the end of the host counts them.
 const CONSOLE_UART: usize = 0;
 const CONTROL_UART: usize = 1;
+/// The watchdog's spare entry; those of the UARTs have the UARTs' numbers.
+const WATCHDOG_SPARE: u16 = 2;
+
+/// A UART's input, and the vector that it sends, if it does.
+#[derive(Clone, Copy)]
+struct UartLine {
+    line: Override,
+    vector: Option<u8>,
+}
+
+/// The inputs of COM1 and COM2 that are known.
+static UART_LINES: Mutex<[Option<UartLine>; 2]> = Mutex::new([None; 2]);
 
 /// Puts the boot CPU's local APIC into the mode that the operator wants, where it can be.
 pub fn choose_apic(wanted: ApicMode) {
@@ -50,7 +65,7 @@ pub fn quiet_interrupts() {
 /// The control channel's UART interrupts the boot CPU, which serves it.
 pub fn route_control_channel() {
     let line = FIRMWARE.lock().isa_interrupt(COM2_IRQ);
-    if !route_to_this_cpu(line, CONTROL_UART, trap::vector::CONTROL_UART) {
+    if !route_to_this_cpu(line, CONTROL_UART, Some(trap::vector::CONTROL_UART)) {
         log::warn!("control channel: no I/O APIC has its interrupt; it is checked only when the host is awake");
     }
 }
@@ -60,10 +75,10 @@ pub fn route_control_channel() {
 pub fn route_console() -> bool {
     let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
     if line.is_level {
-        note_input(line, CONSOLE_UART);
+        route_to_this_cpu(line, CONSOLE_UART, None);
         return false;
     }
-    route_to_this_cpu(line, CONSOLE_UART, trap::vector::CONSOLE_UART)
+    route_to_this_cpu(line, CONSOLE_UART, Some(trap::vector::CONSOLE_UART))
 }
 
 /// The control channel's UART interrupts this image's boot CPU.
@@ -75,10 +90,50 @@ pub fn take_interrupts() {
 
 /// A watchdog for images on trial and for the host's end; returns whether there is a way for one.
 pub fn prepare_watchdog() -> bool {
-    let tables = FIRMWARE.lock();
-    let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
-    let free = |gsi| if used.contains(&gsi) { None } else { input_of(&tables, gsi) };
-    watchdog::prepare(tables.hpet_address.is_some(), free)
+    let has_one = {
+        let tables = FIRMWARE.lock();
+        let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
+        let free = |gsi| if used.contains(&gsi) { None } else { input_of(&tables, gsi) };
+        watchdog::prepare(tables.hpet_address.is_some(), free)
+    };
+    if !watchdog::has_entry() {
+        route_watchdog();
+    }
+    has_one
+}
+
+/// The watchdog's input sends NMIs to the calling CPU, the boot CPU.
+fn route_watchdog() {
+    if let Some((number, input)) = watchdog::input() {
+        let entry = inputs::redirect(number, input, Signal::Nmi { destination: apic::id() }, false);
+        watchdog::set_entry(entry, inputs::spare(number, WATCHDOG_SPARE));
+    }
+}
+
+/// Routes every known input again: interrupts have begun to be remapped, or are remapped no more. A UART may have
+/// interrupted meanwhile, so that it is served.
+pub fn route_again() {
+    route_watchdog();
+    let lines = *UART_LINES.lock();
+    for (uart, known) in lines.into_iter().enumerate() {
+        let Some(UartLine { line, vector }) = known else { continue };
+        route_to_this_cpu(line, uart, vector);
+        vector.into_iter().for_each(apic::wake_self_from_anywhere);
+    }
+}
+
+/// Before an image begins that knows of no remapped interrupts: they pass unchecked, and its entries arrive.
+pub fn pass_interrupts() {
+    if inputs::pass() {
+        route_again();
+    }
+}
+
+/// That image has not begun after all.
+pub fn remap_interrupts_again() {
+    if inputs::remap_again() {
+        route_again();
+    }
 }
 
 /// The watchdog of the image before is this one's business no more.
@@ -87,20 +142,19 @@ pub fn silence_watchdog() {
     watchdog::silence(tables.hpet_address.is_some(), tables.io_apics.len());
 }
 
-/// Sends a UART's interrupt to the calling CPU; `false` if no I/O APIC has it.
-fn route_to_this_cpu(line: Override, uart: usize, vector: u8) -> bool {
-    let input = note_input(line, uart);
-    if let Some((number, input)) = input {
-        IoApic::mapped(number).route(input, vector, apic::id(), line.is_level, line.is_active_low);
+/// Sends a UART's interrupt to the calling CPU, where it sends a vector; `false` if no I/O APIC has it. The owner of the
+/// end of the host routes it again.
+fn route_to_this_cpu(line: Override, uart: usize, vector: Option<u8>) -> bool {
+    let Some((number, input)) = input_of(&FIRMWARE.lock(), line.gsi) else { return false };
+    if let Some(vector) = vector {
+        let interrupt = Interrupt { vector, destination: apic::id(), is_level: line.is_level };
+        let entry = inputs::redirect(number, input, Signal::Interrupt(interrupt), line.is_active_low);
+        IoApic::mapped(number).set(input, entry);
     }
-    input.is_some()
-}
-
-/// Returns which input a UART's interrupt is; the owner of the end of the host routes it again.
-fn note_input(line: Override, uart: usize) -> Option<(usize, u32)> {
-    let (number, input) = input_of(&FIRMWARE.lock(), line.gsi)?;
-    ending::note_uart_input(uart, number, input, line.is_level, line.is_active_low);
-    Some((number, input))
+    let spare = inputs::spare(number, uart as u16);
+    ending::note_uart_input(uart, (number, input), line.is_level, line.is_active_low, spare);
+    UART_LINES.lock()[uart] = Some(UartLine { line, vector });
+    true
 }
 
 /// The I/O APIC that has this global interrupt, and at which input.

@@ -2,6 +2,9 @@
 //! The machine's IOMMUs: taken over at boot, so that no function reaches memory unasked, or gone on with as the image
 //! before has left them. Neither registers nor tables are written in an update's blackout.
 
+mod chips;
+pub mod inputs;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -51,6 +54,10 @@ struct Iommus {
     description: Description,
     store: Store<TableWords>,
     units: Vec<Driven>,
+    /// The unit that the interrupts of each I/O APIC pass, with their requester; `None` where firmware names none.
+    chips: Vec<Option<(usize, Bdf)>>,
+    /// Units pass interrupts unchecked, for an image that may begin.
+    has_passed: bool,
     reports: Reports,
     next_poll: u64,
 }
@@ -100,14 +107,23 @@ pub fn begin(config: &mut dyn ConfigSpace) {
         return;
     }
     let interval = timer::us_to_ticks(REPORT_INTERVAL_US);
+    let chips = chips::chips(&description);
     let store = Store::new(TableWords::new());
-    let mut iommus =
-        Box::new(Iommus { description, store, units: Vec::new(), reports: Reports::new(interval), next_poll: 0 });
+    let mut iommus = Box::new(Iommus {
+        description,
+        store,
+        units: Vec::new(),
+        chips,
+        has_passed: false,
+        reports: Reports::new(interval),
+        next_poll: 0,
+    });
     let has_tables = iommus.adopt_tables();
     for number in 0..iommus.description.units.len() {
         let unit = iommus.drive(number, has_tables);
         iommus.units.push(Driven { unit, refused: 0 });
     }
+    iommus.remap_interrupts();
     iommus.announce();
     *IOMMUS.lock() = Some(iommus);
 }
@@ -149,6 +165,7 @@ impl Iommus {
                 Err(problem) => log::warn!("IOMMU {number}: {problem}; it is taken over again"),
             }
         }
+        chips::mask_all();
         let taken = match Unit::take_over(registers.clone(), &mut self.store, place) {
             // The first unit's tables find no memory, and those of a further one may find too little.
             Err(Problem::OutOfMemory) => {

@@ -92,6 +92,7 @@ extern "C" fn on_own_stack() -> ! {
     cpus::detect_virtualization();
     others.tend();
     pci::take_iommus_over();
+    interrupts::route_again();
     pci::probe_before_guests(|| others.tend());
     interrupts::route_control_channel();
     others.tend();

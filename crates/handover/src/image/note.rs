@@ -21,9 +21,13 @@ const FIRST_TRIAL_VERSION: u32 = 1;
 /// it. Images without one, as those of release 0.1.0, count as 0.
 pub const SECURITY_VERSION: u32 = 1;
 
+/// The version of the IOMMUs' state that images built from this source adopt. Images that state none count as 0: they
+/// write entries of I/O APICs that VT-d's interrupt remapping blocks, so interrupts are not remapped when they begin.
+pub const IOMMU_VERSION: u32 = 1;
+
 /// An image's note about itself. Behind it follow [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
-/// images that it knows (`update::trial`; images of old lack it, and know the first), and its [`SECURITY_VERSION`]. A
-/// later version may add more.
+/// images that it knows (`update::trial`; images of old lack it, and know the first), its [`SECURITY_VERSION`] and its
+/// [`IOMMU_VERSION`]. A later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Note {
@@ -52,6 +56,7 @@ pub(super) struct Said {
     pub(super) build: ArrayString<BUILD_TEXT_BYTES>,
     pub(super) trial_version: u32,
     pub(super) security_version: u32,
+    pub(super) iommu_version: u32,
 }
 
 impl Said {
@@ -63,6 +68,7 @@ impl Said {
             build: build.unwrap_or_default(),
             trial_version: number(BUILD_TEXT_BYTES).map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get()),
             security_version: number(BUILD_TEXT_BYTES + size_of::<U32>()).map_or(0, |(version, _)| version.get()),
+            iommu_version: number(BUILD_TEXT_BYTES + 2 * size_of::<U32>()).map_or(0, |(version, _)| version.get()),
         }
     }
 }

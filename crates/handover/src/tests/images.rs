@@ -34,6 +34,7 @@ pub struct Elf {
     pub build: Option<[u8; BUILD_TEXT_BYTES]>,
     pub trial: Option<u32>,
     pub security: Option<u32>,
+    pub iommu: Option<u32>,
 }
 
 impl Elf {
@@ -52,12 +53,13 @@ impl Elf {
             build: None,
             trial: None,
             security: None,
+            iommu: None,
         }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
         let build = self.build.iter().flatten().copied();
-        let numbers = [self.trial, self.security].into_iter().flatten().flat_map(u32::to_le_bytes);
+        let numbers = [self.trial, self.security, self.iommu].into_iter().flatten().flat_map(u32::to_le_bytes);
         let more: Vec<u8> = build.chain(numbers).collect();
         let note_bytes = 60 + more.len();
         let mut programs = self.programs.clone();
@@ -255,6 +257,14 @@ fn an_image_without_a_security_version_counts_as_0() {
     assert_eq!(version(old), 0);
     let new = Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() };
     assert_eq!(version(new), 7);
+}
+
+#[test]
+fn an_image_without_a_version_of_iommus_knows_of_no_remapped_interrupts() {
+    let version = |elf: Elf| Image::parse(&elf.bytes()).expect("good").iommu_version();
+    let old = Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() };
+    assert_eq!(version(Elf { iommu: Some(1), ..old }), 1);
+    assert_eq!(version(Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() }), 0);
 }
 
 #[test]

@@ -56,6 +56,18 @@ impl EntryFormat {
             }
         }
     }
+
+    /// The interrupt of an entry; `None` if it is closed. Destinations have the bits that the format has.
+    fn decode(self, [first, second]: [u64; 2]) -> Option<Interrupt> {
+        let near = (first >> 8) as u32;
+        let (vector, destination) = match self {
+            Self::Narrow => ((first >> 16) as u8, near & 0xff),
+            Self::Wide => (second as u8, near & 0xff),
+            Self::WideX2apic => (second as u8, near & 0xff_ffff | ((second >> 56) as u32) << 24),
+        };
+        let interrupt = Interrupt { vector, destination, is_level: first & REQUEST_EOI != 0 };
+        (first & ENABLED != 0).then_some(interrupt)
+    }
 }
 
 /// A table of two to the power of `length` entries.
@@ -89,16 +101,37 @@ impl InterruptTable {
     pub(super) fn set(self, memory: &mut impl Memory, index: u16, interrupt: Option<Interrupt>) -> Result<(), Problem> {
         interrupt.map_or(Ok(()), |interrupt| self.format.check(interrupt))?;
         let value = interrupt.map_or([0, 0], |interrupt| self.format.encode(interrupt));
-        let at = self.at.0 + u64::from(index) * self.format.bytes();
+        let at = self.entry(index);
         if self.format != EntryFormat::Narrow {
-            memory.write_pair(PhysAddr(at), value);
+            memory.write_pair(at, value);
             return Ok(());
         }
-        let (word, shift) = (PhysAddr(at & !0b111), (at & 0b111) * 8);
+        let (word, shift) = half(at);
         let others = memory.read_word(word) & !(u64::from(u32::MAX) << shift);
         memory.write_word(word, others | value[0] << shift);
         Ok(())
     }
+
+    /// The interrupt of an entry, whose index is within the table; `None` if it is closed.
+    pub(super) fn get(self, memory: &impl Memory, index: u16) -> Option<Interrupt> {
+        let at = self.entry(index);
+        self.format.decode(match self.format {
+            EntryFormat::Narrow => {
+                let (word, shift) = half(at);
+                [memory.read_word(word) >> shift & u64::from(u32::MAX), 0]
+            }
+            EntryFormat::Wide | EntryFormat::WideX2apic => [memory.read_word(at), memory.read_word(PhysAddr(at.0 + 8))],
+        })
+    }
+
+    fn entry(self, index: u16) -> PhysAddr {
+        PhysAddr(self.at.0 + u64::from(index) * self.format.bytes())
+    }
+}
+
+/// The word in which an entry of 32 bits is, and the number of its first bit.
+fn half(at: PhysAddr) -> (PhysAddr, u64) {
+    (PhysAddr(at.0 & !0b111), (at.0 & 0b111) * 8)
 }
 
 /// The message that names this entry.

@@ -61,8 +61,10 @@ impl Unit {
         source: Bdf,
     ) -> Result<(), Problem> {
         let requester = self.requester(source)?;
-        self.set_reach(registers, memory, requester, Reach::Nothing)?;
-        self.set_remapping(registers, memory, requester, Remapping::Refused)
+        // The second half of the entry is replaced even if the unit does not answer to the first.
+        let blocked = self.set_reach(registers, memory, requester, Reach::Nothing);
+        let silenced = self.set_remapping(registers, memory, requester, Remapping::Refused);
+        blocked.and(silenced)
     }
 
     /// The domain to which a function is attached, by its number and its top table; `None` if it is blocked.
@@ -144,6 +146,14 @@ impl Unit {
         self.opened(memory, source, index)?.set(memory, index, interrupt)?;
         self.commands.push(registers, memory, Command::InvalidateInterruptTable { requester })?;
         self.commands.finish(registers, memory)
+    }
+
+    /// Where a function's interrupt `index` goes; `None` if it is closed.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] if there is no such entry.
+    pub fn interrupt(&self, memory: &impl Memory, source: Bdf, index: u16) -> Result<Option<Interrupt>, Problem> {
+        Ok(self.opened(memory, source, index)?.get(memory, index))
     }
 
     /// What a function writes to send its interrupt `index`.

@@ -13,6 +13,7 @@ use units::PhysAddr;
 use crate::hardware::Memory;
 use crate::intel::coherence::Stores;
 use crate::interrupt::{Interrupt, Message};
+use crate::redirection::Signal;
 
 /// Entries of a table: 2 to the power of `SIZE + 1`.
 const ENTRIES: u16 = 4096;
@@ -22,6 +23,9 @@ pub(super) const BYTES: u64 = ENTRIES as u64 * ENTRY_BYTES;
 
 const PRESENT: u64 = 1 << 0;
 const LEVEL: u64 = 1 << 4;
+/// Delivery mode: fixed is 0.
+const DELIVERY_MODE: u64 = 0b111 << 5;
+const NMI: u64 = 0b100 << 5;
 /// Software's bits, which hardware ignores.
 const AVAILABLE: u64 = 0b1111 << 8;
 /// Verifies all 16 bits of the requester identifier.
@@ -62,7 +66,7 @@ impl Remapping {
             if high == 0 && low & PRESENT == 0 {
                 continue;
             }
-            let made = low & PRESENT == 0 || low & !AVAILABLE == low_of(table.interrupt(low), is_x2apic);
+            let made = low & PRESENT == 0 || low & !AVAILABLE == low_of(table.signal(low), is_x2apic);
             if !made || high != VERIFIED | u64::from(high as u16) || !table.extend(high as u16, index) {
                 return Err("an interrupt remapping entry is none that this image makes");
             }
@@ -99,8 +103,8 @@ impl Remapping {
     }
 
     /// Sets or clears an entry that is reserved, in one store. The caller invalidates.
-    pub(super) fn set(&self, memory: &mut impl Memory, index: u16, interrupt: Option<Interrupt>) {
-        let low = interrupt.map_or(0, |interrupt| low_of(interrupt, self.is_x2apic));
+    pub(super) fn set(&self, memory: &mut impl Memory, index: u16, signal: Option<Signal>) {
+        let low = signal.map_or(0, |signal| low_of(signal, self.is_x2apic));
         self.stores.store(memory, self.entry(index, 0), low);
     }
 
@@ -112,10 +116,18 @@ impl Remapping {
         self.opened.remove(&requester);
     }
 
-    /// The interrupt of an entry; `None` if it is absent.
+    /// The interrupt of an entry; `None` if it is absent or an NMI's, which only an I/O APIC has.
     pub(super) fn get(&self, memory: &impl Memory, index: u16) -> Option<Interrupt> {
         let (low, _) = self.read(memory, index);
-        (low & PRESENT != 0).then(|| self.interrupt(low))
+        match self.signal(low) {
+            Signal::Interrupt(interrupt) if low & PRESENT != 0 => Some(interrupt),
+            _ => None,
+        }
+    }
+
+    /// Where an entry is.
+    pub(super) fn place(&self, index: u16) -> PhysAddr {
+        self.entry(index, 0)
     }
 
     /// Gives the table back; remapping is disabled.
@@ -143,12 +155,15 @@ impl Remapping {
         None
     }
 
-    fn interrupt(&self, low: u64) -> Interrupt {
+    fn signal(&self, low: u64) -> Signal {
         let destination = (low >> 32) as u32;
-        Interrupt {
-            vector: (low >> 16) as u8,
-            destination: if self.is_x2apic { destination } else { destination >> 8 & 0xff },
-            is_level: low & LEVEL != 0,
+        let destination = if self.is_x2apic { destination } else { destination >> 8 & 0xff };
+        match low & DELIVERY_MODE {
+            NMI => Signal::Nmi { destination },
+            _ => {
+                let vector = (low >> 16) as u8;
+                Signal::Interrupt(Interrupt { vector, destination, is_level: low & LEVEL != 0 })
+            }
         }
     }
 
@@ -161,12 +176,18 @@ impl Remapping {
     }
 }
 
-/// The lower half of a present entry: fixed delivery to one CPU by its physical identifier, which has bits 8 to 15 of
-/// the field where the unit is not in x2APIC mode.
-fn low_of(interrupt: Interrupt, is_x2apic: bool) -> u64 {
-    let destination = if is_x2apic { interrupt.destination } else { (interrupt.destination & 0xff) << 8 };
-    let level = if interrupt.is_level { LEVEL } else { 0 };
-    PRESENT | level | u64::from(interrupt.vector) << 16 | u64::from(destination) << 32
+/// The lower half of a present entry: delivery to one CPU by its physical identifier, which has bits 8 to 15 of the
+/// field where the unit is not in x2APIC mode.
+pub(super) const fn low_of(signal: Signal, is_x2apic: bool) -> u64 {
+    let (destination, what) = match signal {
+        Signal::Interrupt(interrupt) => {
+            let level = if interrupt.is_level { LEVEL } else { 0 };
+            (interrupt.destination, level | (interrupt.vector as u64) << 16)
+        }
+        Signal::Nmi { destination } => (destination, NMI),
+    };
+    let destination = if is_x2apic { destination } else { (destination & 0xff) << 8 };
+    PRESENT | what | (destination as u64) << 32
 }
 
 /// What a function writes for its interrupt `index` (section 5.1.5.2): all its messages name the run's first entry, and
@@ -176,13 +197,4 @@ pub(super) fn message(first: u16, index: u16) -> Message {
     const HAS_SUBHANDLE: u64 = 1 << 3;
     let handle = u64::from(first & 0x7fff) << 5 | u64::from(first >> 15) << 2;
     Message { address: 0xfee0_0000 | handle | REMAPPABLE | HAS_SUBHANDLE, data: index.into() }
-}
-
-/// A redirection table entry of an I/O APIC for entry `index` (section 5.1.5.1), not masked. Vector and trigger mode
-/// repeat the entry's: an end of interrupt is matched by the former.
-pub(super) fn redirection(index: u16, interrupt: Interrupt, is_active_low: bool) -> u64 {
-    const REMAPPABLE: u64 = 1 << 48;
-    let (low, high) = (u64::from(index & 0x7fff), u64::from(index >> 15));
-    let pin = u64::from(is_active_low) << 13 | u64::from(interrupt.is_level) << 15;
-    low << 49 | REMAPPABLE | high << 11 | pin | u64::from(interrupt.vector)
 }

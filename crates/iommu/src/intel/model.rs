@@ -18,7 +18,8 @@ use units::PhysAddr;
 
 use crate::hardware::{Memory, Registers};
 
-pub(super) use hardware::{Features, Hardware};
+pub(crate) use hardware::Features;
+pub(super) use hardware::Hardware;
 pub(super) use memory::Ram;
 
 /// An access, and what it may lead to: at every moment one of these.
@@ -37,7 +38,7 @@ struct State {
 
 /// The machine: a handle to its memory and to its unit's registers.
 #[derive(Clone)]
-pub(super) struct Machine(Rc<RefCell<State>>);
+pub(crate) struct Machine(Rc<RefCell<State>>);
 
 impl State {
     fn probe(&mut self) {
@@ -55,7 +56,7 @@ pub(super) fn is_of_a_wrong_table(reason: u8) -> bool {
 }
 
 impl Machine {
-    pub(super) fn new(features: Features) -> Self {
+    pub(crate) fn new(features: Features) -> Self {
         let (ram, unit) = (Ram::new(features), Hardware::new(features));
         Self(Rc::new(RefCell::new(State { ram, unit, probes: Vec::new() })))
     }
@@ -69,21 +70,46 @@ impl Machine {
         act(&mut self.0.borrow_mut().ram)
     }
 
+    /// Someone else's allocator has given out, or has taken back, a frame of this memory.
+    pub(crate) fn set_used(&self, frame: u64, is_used: bool) {
+        match is_used {
+            true => self.ram(|ram| ram.give(frame)),
+            false => {
+                let is_cached = self.unit(|unit| unit.caches_table(frame));
+                assert!(!is_cached, "{frame:#x} is given back, but the unit holds it");
+                self.ram(|ram| ram.free(frame, 4096));
+            }
+        }
+    }
+
+    /// Its queue stands still from here on.
+    pub(crate) fn hang(&self) {
+        self.unit(|unit| unit.hangs = true);
+    }
+
     /// Accesses that functions make after every write to a register or to memory.
     pub(super) fn set_probes(&self, probes: Vec<Probe>) {
         self.0.borrow_mut().probes = probes;
     }
 
     /// A function's access: where it leads, or the reason for which it is refused.
-    pub(super) fn access(&self, requester: u16, address: u64, is_write: bool) -> Result<u64, u8> {
+    pub(crate) fn access(&self, requester: u16, address: u64, is_write: bool) -> Result<u64, u8> {
         let state = &mut *self.0.borrow_mut();
         state.unit.access(&state.ram, requester, address, is_write)
     }
 
     /// A function's interrupt: vector, destination, level.
-    pub(super) fn interrupt(&self, requester: u16, address: u64, data: u32) -> Result<(u8, u32, bool), u8> {
+    pub(crate) fn interrupt(&self, requester: u16, address: u64, data: u32) -> Result<(u8, u32, bool), u8> {
         let state = &mut *self.0.borrow_mut();
         state.unit.interrupt(&state.ram, requester, address, data)
+    }
+
+    /// An I/O APIC's interrupt by an entry of its redirection table (section 5.1.5.1).
+    pub(crate) fn input(&self, requester: u16, entry: u64) -> Result<(u8, u32, bool), u8> {
+        let address = 0xfee0_0000 | (entry >> 48) << 4 | (entry >> 11 & 1) << 2;
+        let sent = self.interrupt(requester, address, entry as u32 & 0x80ff);
+        let is_nmi = entry & 1 << 48 == 0 && entry & 0x700 == 0x400;
+        sent.map(|(vector, cpu, is_level)| (if is_nmi { interrupts::NMI_VECTOR } else { vector }, cpu, is_level))
     }
 
     fn write_register(&self, offset: u32, value: u64, bytes: u32) {

@@ -12,8 +12,9 @@ use crate::intel::registers::{
 use crate::intel::unit::Unit;
 use crate::interrupt::{Interrupt, Message};
 use crate::problem::Problem;
+use crate::redirection::Signal;
 
-const NOT_REMAPPED: Problem = Problem::Lacks { feature: "interrupt remapping that is enabled" };
+pub(super) const NOT_REMAPPED: Problem = Problem::Lacks { feature: "interrupt remapping that is enabled" };
 
 impl<R: Registers> Unit<R> {
     /// Enables interrupt remapping, with CPUs named by x2APIC identifiers or by those of eight bits. From here on no
@@ -41,6 +42,11 @@ impl<R: Registers> Unit<R> {
         set(&mut self.registers, INTERRUPT_REMAPPING, true, "enabling interrupt remapping")?;
         self.remapping = Some(remapping);
         Ok(())
+    }
+
+    /// Returns whether functions send only the interrupts that were opened for them.
+    pub fn remaps_interrupts(&self) -> bool {
+        self.remapping.is_some()
     }
 
     /// Reserves `count` interrupts for a function or an I/O APIC, none of which can be sent yet. What it had is closed.
@@ -86,16 +92,37 @@ impl<R: Registers> Unit<R> {
         index: u16,
         interrupt: Option<Interrupt>,
     ) -> Result<(), Problem> {
+        self.set_signal(memory, source, index, interrupt.map(Signal::Interrupt)).map(drop)
+    }
+
+    /// Sets or clears entry `index` of a function or I/O APIC; returns its number in the table.
+    pub(super) fn set_signal(
+        &mut self,
+        memory: &mut impl Memory,
+        source: Bdf,
+        index: u16,
+        signal: Option<Signal>,
+    ) -> Result<u16, Problem> {
         let entry = self.entry(source, index)?;
         let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
-        if let Some(Interrupt { destination, .. }) = interrupt
+        if let Some(Signal::Interrupt(Interrupt { destination, .. }) | Signal::Nmi { destination }) = signal
             && destination > 0xfe
             && !remapping.is_x2apic()
         {
             return Err(Problem::FarDestination { destination });
         }
-        remapping.set(memory, entry, interrupt);
-        self.command(memory, Command::Interrupt { index: entry })
+        remapping.set(memory, entry, signal);
+        self.command(memory, Command::Interrupt { index: entry })?;
+        Ok(entry)
+    }
+
+    /// Where a function's interrupt `index` goes; `None` if it cannot be sent.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.
+    pub fn interrupt(&self, memory: &impl Memory, source: Bdf, index: u16) -> Result<Option<Interrupt>, Problem> {
+        let entry = self.entry(source, index)?;
+        Ok(self.remapping.as_ref().and_then(|remapping| remapping.get(memory, entry)))
     }
 
     /// What a function writes to send its interrupt `index`.
@@ -107,24 +134,7 @@ impl<R: Registers> Unit<R> {
         Ok(interrupts::message(entry - index, index))
     }
 
-    /// The redirection table entry, not masked, for input `index` of an I/O APIC, as its interrupt was set last.
-    ///
-    /// # Errors
-    /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened and set.
-    pub fn redirection(
-        &self,
-        memory: &impl Memory,
-        source: Bdf,
-        index: u16,
-        is_active_low: bool,
-    ) -> Result<u64, Problem> {
-        let entry = self.entry(source, index)?;
-        let interrupt = self.remapping.as_ref().and_then(|remapping| remapping.get(memory, entry));
-        let interrupt = interrupt.ok_or(Problem::NoInterrupt { source })?;
-        Ok(interrupts::redirection(entry, interrupt, is_active_low))
-    }
-
-    fn entry(&self, source: Bdf, index: u16) -> Result<u16, Problem> {
+    pub(super) fn entry(&self, source: Bdf, index: u16) -> Result<u16, Problem> {
         self.check(source)?;
         let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
         let mut run = remapping.run(source.requester());

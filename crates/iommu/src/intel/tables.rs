@@ -27,6 +27,8 @@ const FOUR_LEVELS: u64 = 0b010;
 /// A bit that hardware ignores, in an entry that maps nothing.
 const KEPT: u64 = 1 << 52;
 const LAST: usize = 511;
+/// Bits 12 to 51 of an entry.
+const PAGE_ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 /// A context entry (section 9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +160,8 @@ impl Contexts {
 /// The top of three levels: the table of the four-level `root`'s first entry.
 ///
 /// `paging` hands an empty table back, and this one must stay while a context entry points to it. Its last entry, whose
-/// GiB such a unit's domains leave out, gets a bit that hardware ignores: the table is never empty.
+/// GiB such a unit's domains leave out, names the root, so that the table is never empty, and an image that adopts the
+/// domain finds the root. Hardware ignores the entry: it is absent (section 9.8).
 pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Result<PhysAddr, Problem> {
     let table = match SecondStage::decode(memory.read(root, 0), 4) {
         Entry::Table(table) => table,
@@ -168,10 +171,16 @@ pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Resu
             table
         }
     };
-    if memory.read(table, LAST) == 0 {
-        memory.write(table, LAST, KEPT);
+    let kept = KEPT | root.0;
+    if memory.read(table, LAST) != kept {
+        memory.write(table, LAST, kept);
     }
     Ok(table)
+}
+
+/// The root of the domain whose three levels start at `top`, as [`third_level`] has noted it.
+pub(super) fn root_of(memory: &impl TableMemory, top: PhysAddr) -> PhysAddr {
+    PhysAddr(memory.read(top, LAST) & PAGE_ADDRESS)
 }
 
 fn entry_of(table: PhysAddr, index: u64) -> PhysAddr {

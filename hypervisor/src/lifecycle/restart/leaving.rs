@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use ::update::platform::Cpu;
 use ::update::restart::{Act, Departure};
 use bringup::ParkSlot;
+use handover::image::IOMMU_VERSION;
 use handover::layout::{CpuState, Reason, Stamps};
 use spin::Once;
 
@@ -18,6 +19,7 @@ use crate::arch::{apic, cpu, fault, percpu, timer};
 use crate::kernel::console;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::Conversation;
+use crate::kernel::interrupts;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::machine::Machine;
 
@@ -45,6 +47,9 @@ pub fn park(index: u32) -> ! {
 pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> Conversation) -> ! {
     let Staged { mut hand_over, switch_pages } = staged;
     timer::refine();
+    if hand_over.next.image.iommu_version() < IOMMU_VERSION {
+        interrupts::pass_interrupts();
+    }
     let switch_pages = SWITCH_PAGES.call_once(|| switch_pages);
     let machine = Machine::new(percpu::BOOT_CPU, None);
     let mut departure = Departure::begin(hand_over.next.policy.checks_in_blackout());

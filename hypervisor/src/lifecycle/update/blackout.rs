@@ -15,6 +15,7 @@ use ::update::blackout::Blackout;
 use ::update::platform::Cpu;
 use ::update::takeover::Takeover;
 use boot::options::UpdateLimit;
+use handover::image::IOMMU_VERSION;
 use handover::layout::Stamps;
 use spin::{RwLock, RwLockReadGuard};
 
@@ -24,6 +25,7 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::arch::{cpu, fault, smp, timer, watchdog};
 use crate::kernel::cpus::Member;
 use crate::kernel::inherited::Conversation;
+use crate::kernel::interrupts;
 use crate::kernel::platform::BOOT;
 use crate::kernel::trial_pages;
 use crate::lifecycle::restart::hand_over::Staged;
@@ -81,6 +83,9 @@ pub fn open(staged: Staged, asked: u64) {
         &mut blackout
     ));
     let limit = limit_us();
+    if staged.hand_over.next.image.iommu_version() < IOMMU_VERSION {
+        interrupts::pass_interrupts();
+    }
     if staged.hand_over.next.image.trial_version() >= WATCHED_SINCE {
         watchdog::arm(limit + limit / WATCHDOG_SHARE);
     }
@@ -103,6 +108,7 @@ pub fn current() -> RwLockReadGuard<'static, Option<HostBlackout>> {
 pub fn close() -> Option<HostBlackout> {
     watchdog::disarm();
     IS_OPEN.store(false, Ordering::Release);
+    interrupts::remap_interrupts_again();
     BLACKOUT.write().take()
 }
 

@@ -59,12 +59,15 @@ impl Settling {
                 take_logs();
                 picture::draw(self.report.generation as u32, &self.stamps);
             }
-            Step::Console => interrupts::take_console(),
+            Step::Console => {
+                // Before any input of an I/O APIC is routed: its entry is made for the unit that its interrupts pass.
+                pci::take_iommus_over();
+                interrupts::take_console();
+            }
             Step::Consoles => take_consoles(),
             Step::Cpus => {
                 interrupts::take_interrupts();
                 cpus::expect_others();
-                pci::take_iommus_over();
                 pci::let_the_idle_probe();
             }
             Step::Control => return Err(Box::new(self.finish())),

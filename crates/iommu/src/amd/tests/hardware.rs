@@ -71,6 +71,17 @@ impl Machine {
         self.0.borrow().writes
     }
 
+    /// Someone else's allocator has given out, or has taken back, a frame of this memory.
+    pub fn set_used(&self, frame: u64, is_used: bool) {
+        let mut state = self.0.borrow_mut();
+        if is_used {
+            state.pages.insert(frame, std::vec![0x0bad_bad0_bad0_1f8f; 512]);
+        } else {
+            assert!(!state.caches.have_table(frame), "{frame:#x} is given back, but the unit holds it");
+            state.pages.remove(&frame).expect("a frame was given out");
+        }
+    }
+
     pub fn pages(&self) -> usize {
         self.0.borrow().pages.len()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-mod hardware;
+pub(crate) mod hardware;
 mod operation;
 mod property;
 mod start;

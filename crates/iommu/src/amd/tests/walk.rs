@@ -22,6 +22,15 @@ pub struct Caches {
 }
 
 impl Caches {
+    /// Returns whether the unit would still read this frame as a table.
+    pub fn have_table(&self, frame: u64) -> bool {
+        let is_named = |entry: &[u64; 4]| {
+            let levels = entry[0] >> 9 & 0b111;
+            levels != 0 && entry[0] & ADDRESS == frame || entry[2] >> 60 & 0b11 == 2 && entry[2] & ADDRESS == frame
+        };
+        self.entries.values().any(is_named) || self.tables.values().any(|(table, ..)| *table == frame)
+    }
+
     /// `INVALIDATE_IOMMU_PAGES`, second word: S in bit 0, PDE in bit 1, GN in bit 2.
     pub fn invalidate_pages(&mut self, domain: u16, operand: u64) {
         assert_eq!(operand & 0xffc, 0, "a reserved bit is set");

@@ -6,14 +6,14 @@ use std::vec::Vec;
 
 /// What differs between units.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::intel) struct Features {
-    pub(in crate::intel) is_coherent: bool,
-    pub(in crate::intel) buffers_writes: bool,
-    pub(in crate::intel) caches_absent: bool,
-    pub(in crate::intel) has_four_levels: bool,
-    pub(in crate::intel) has_large_pages: bool,
-    pub(in crate::intel) selects_pages: bool,
-    pub(in crate::intel) has_protected_memory: bool,
+pub(crate) struct Features {
+    pub(crate) is_coherent: bool,
+    pub(crate) buffers_writes: bool,
+    pub(crate) caches_absent: bool,
+    pub(crate) has_four_levels: bool,
+    pub(crate) has_large_pages: bool,
+    pub(crate) selects_pages: bool,
+    pub(crate) has_protected_memory: bool,
 }
 
 impl Default for Features {
@@ -121,6 +121,12 @@ impl Hardware {
     pub(in crate::intel) fn move_queue(&mut self, by: u64, tail: u64) {
         self.queue += by;
         self.tail ^= tail;
+    }
+
+    /// Returns whether it would still read this frame as a table.
+    pub(in crate::intel) fn caches_table(&self, frame: u64) -> bool {
+        let is_top = |(_, context): &(u16, [u64; 2])| context[0] & 1 != 0 && context[0] & !0xfff == frame;
+        self.tables.values().any(|table| *table == frame) || self.contexts.values().any(is_top)
     }
 
     pub(super) fn caches_absent(&self) -> bool {

@@ -6,6 +6,8 @@ use crate::intel::model::memory::Ram;
 
 const REMAPPING: u32 = 1 << 25;
 const COMPATIBILITY: u32 = 1 << 23;
+/// As which an NMI arrives at the CPU.
+pub(super) const NMI_VECTOR: u8 = 2;
 
 impl Hardware {
     /// A function's write to the interrupt range: vector, destination, level.
@@ -46,8 +48,10 @@ impl Hardware {
             return Err(0x22);
         }
         let reserved = if is_extended { 0 } else { 0xffff_00ff << 32 };
-        // Fixed delivery to one physical identifier is all that the driver makes.
-        if low & (0xff00_f000 | reserved) != 0 || high >> 20 != 0 || low & 0xec != 0 {
+        // Fixed delivery and NMIs to one physical identifier are all that the driver makes.
+        let is_nmi = low & 0xe0 == 0x80;
+        let is_wrong = if is_nmi { low & 0xff_0010 != 0 } else { low & 0xe0 != 0 };
+        if low & (0xff00_f000 | reserved) != 0 || high >> 20 != 0 || low & 0xc != 0 || is_wrong {
             return Err(0x24);
         }
         match high >> 16 & 0xf {
@@ -58,7 +62,7 @@ impl Hardware {
         }
         let destination = (low >> 32) as u32;
         let destination = if is_extended { destination } else { destination >> 8 };
-        Ok(((low >> 16) as u8, destination, low & 1 << 4 != 0))
+        Ok((if is_nmi { NMI_VECTOR } else { (low >> 16) as u8 }, destination, low & 1 << 4 != 0))
     }
 
     fn entry(&mut self, ram: &Ram, index: u16) -> Result<[u64; 2], u8> {

@@ -42,6 +42,12 @@ impl Ram {
         Some(at)
     }
 
+    /// A frame that is not one of [`allocate`](Self::allocate)'s. It holds what was there.
+    pub(super) fn give(&mut self, at: u64) {
+        let piece = Piece { is_free: false, stored: std::vec![GARBAGE; 512], seen: std::vec![GARBAGE; 512] };
+        self.pieces.insert(at, piece);
+    }
+
     /// Nothing is given out twice, so that a use of what is free is found.
     pub(super) fn free(&mut self, at: u64, bytes: u64) {
         self.budget = self.budget.saturating_add(1);

@@ -2,10 +2,12 @@
 //! Which interrupts functions send.
 
 use super::setup::*;
+use crate::hardware::Memory;
 use crate::intel::Unit;
 use crate::intel::model::Machine;
 use crate::interrupt::Interrupt;
 use crate::problem::Problem;
+use crate::redirection::{Redirection, Signal};
 
 const NETWORK: u16 = 0x308;
 
@@ -77,15 +79,62 @@ fn an_io_apic_sends_by_the_entry_that_its_redirection_names() {
     let machine = machine();
     let mut unit = remapping(&machine, true);
     let (apic, memory) = (function(0xf0, 0x1f), &mut machine.clone());
+    let level = Signal::Interrupt(Interrupt { vector: 0x41, destination: 300, is_level: true });
     unit.open_interrupts(memory, function(3, 1), 10).unwrap();
-    unit.open_interrupts(memory, apic, 24).unwrap();
-    assert_eq!(unit.redirection(memory, apic, 9, true), Err(Problem::NoInterrupt { source: apic }));
-    unit.set_interrupt(memory, apic, 9, Some(Interrupt { vector: 0x41, destination: 300, is_level: true })).unwrap();
-    let entry = unit.redirection(memory, apic, 9, true).unwrap();
-    assert_eq!(entry & 0xffff, 0x41 | 1 << 15 | 1 << 13, "vector, level, active low, not masked");
-    assert_eq!(entry >> 48 & 1, 1, "the remappable format");
-    let address = 0xfee0_0010 | (entry >> 49) << 5 | (entry >> 11 & 1) << 2;
-    assert_eq!(machine.interrupt(apic.requester(), address, 0), Ok((0x41, 300, true)));
+    assert_eq!(unit.redirect(memory, apic, 9, level, true), Err(Problem::NoInterrupt { source: apic }));
+    unit.open_inputs(memory, apic, 24).unwrap();
+    let entry = unit.redirect(memory, apic, 9, level, true).unwrap();
+    assert_eq!(entry.0 & 0x1_ffff, 0x41 | 1 << 15 | 1 << 13, "vector, level, active low, not masked");
+    assert_eq!(machine.input(apic.requester(), entry.0), Ok((0x41, 300, true)));
+    let nmi = unit.redirect(memory, apic, 3, Signal::Nmi { destination: 9 }, false).unwrap();
+    assert_eq!(machine.input(apic.requester(), nmi.0), Ok((2, 9, false)));
+    unit.open_inputs(memory, apic, 24).unwrap();
+    assert_eq!(machine.input(apic.requester(), entry.0), Ok((0x41, 300, true)), "as many entries are the same ones");
+    let direct = Redirection::direct(level, true);
+    assert_eq!(machine.input(apic.requester(), direct.0), Err(0x25), "a CPU that the I/O APIC names itself");
+}
+
+#[test]
+fn a_spare_entry_sends_when_it_is_stored_without_the_unit() {
+    for is_x2apic in [false, true] {
+        let machine = machine();
+        let mut unit = remapping(&machine, is_x2apic);
+        let (apic, memory) = (function(0xf0, 0x1f), &mut machine.clone());
+        unit.open_inputs(memory, apic, 27).unwrap();
+        let spare = unit.spare(apic, 26).unwrap();
+        let write = spare.send(to_signal(0xe1, 5), false);
+        assert_eq!(machine.input(apic.requester(), write.redirection.0), Err(0x22), "absent so far");
+        let writes = machine.unit(|unit| unit.writes);
+        memory.write_word(write.at, write.word);
+        assert_eq!(machine.input(apic.requester(), write.redirection.0), Ok((0xe1, 5, false)));
+        assert_eq!(machine.unit(|unit| unit.writes), writes);
+        let left = unit.left();
+        Unit::adopt(machine.clone(), memory, PLACE, left).unwrap();
+    }
+}
+
+#[test]
+fn interrupts_pass_again_for_an_image_that_knows_of_no_remapping() {
+    let machine = machine();
+    let mut unit = remapping(&machine, true);
+    let (apic, memory) = (function(0xf0, 0x1f), &mut machine.clone());
+    let direct = Redirection::direct(to_signal(0x41, 3), false);
+    machine.input(apic.requester(), direct.0).unwrap_err();
+    let frames = machine.ram(|ram| ram.in_use());
+    unit.pass_interrupts(memory).unwrap();
+    assert_eq!(machine.ram(|ram| ram.in_use()), frames - 1, "the table is given back");
+    assert_eq!(machine.input(apic.requester(), direct.0), Ok((0x41, 3, false)));
+    let mut unit = Unit::adopt(machine.clone(), memory, PLACE, unit.left()).unwrap();
+    assert!(!unit.remaps_interrupts());
+    unit.remap_interrupts(memory, true).unwrap();
+    machine.input(apic.requester(), direct.0).unwrap_err();
+    machine.unit(|unit| unit.is_silent = true);
+    assert!(matches!(unit.pass_interrupts(memory), Err(Problem::NoAnswer { .. })));
+    assert!(unit.remaps_interrupts());
+}
+
+fn to_signal(vector: u8, destination: u32) -> Signal {
+    Signal::Interrupt(to(vector, destination))
 }
 
 #[test]
