@@ -26,6 +26,7 @@
 //! | [`scan`] | the walk over buses and slots | PCI-to-PCI Bridge 1.2, chapter 3 |
 //! | [`function`] | one function's header | PCI Local Bus 3.0, chapter 6 |
 //! | [`bar`], [`capability`] | its address ranges; its capability list | 6.2.5.1; 6.7 |
+//! | [`selector`] | an operator's choice of one function | |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
 #![no_std]
 
@@ -41,6 +42,7 @@ pub mod function;
 mod problem;
 pub mod reset;
 pub mod scan;
+pub mod selector;
 pub mod sizing;
 
 #[cfg(test)]
@@ -52,3 +54,4 @@ pub use filter::{Filter, FilterError, Pattern};
 pub use function::{Function, Identity, Kind};
 pub use problem::{Problem, Problems};
 pub use scan::{Scan, Step};
+pub use selector::{SelectError, Selector, SelectorError};
