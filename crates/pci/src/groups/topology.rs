@@ -79,7 +79,7 @@ impl<'a> Topology<'a> {
 
     /// Returns the bridges above a function. Each is entered once, so that loops end.
     pub fn above(&self, member: &Member) -> Above {
-        let (mut has_root, mut has_gap) = (false, false);
+        let (mut has_root, mut is_cut) = (false, false);
         let mut above = BTreeSet::new();
         let mut buses = Vec::from([(member.place.segment, member.place.bus)]);
         while let Some(bus) = buses.pop() {
@@ -88,12 +88,12 @@ impl<'a> Topology<'a> {
                 continue;
             }
             let Some(bridges) = self.bridges_to.get(&bus) else {
-                has_gap = true;
+                is_cut = true;
                 continue;
             };
             let new = bridges.iter().filter(|&&bridge| above.insert(bridge));
             buses.extend(new.map(|&bridge| (self.members[bridge].place.segment, self.members[bridge].place.bus)));
         }
-        Above { bridges: above, is_complete: has_root && !has_gap }
+        Above { bridges: above, is_complete: has_root && !is_cut }
     }
 }
