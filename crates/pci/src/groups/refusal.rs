@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reasons for which a device cannot belong to an owner.
 
+use alloc::vec::Vec;
 use core::fmt;
-
-use arrayvec::ArrayVec;
 
 use crate::Bdf;
 
@@ -33,7 +32,7 @@ pub enum Refusal<O> {
         /// Its address.
         place: Bdf,
         /// The first of these others, by rising address, with their owners.
-        others: ArrayVec<(Bdf, O), MAX_NAMED>,
+        others: Vec<(Bdf, O)>,
         /// The number of all.
         count: usize,
     },
@@ -42,13 +41,9 @@ pub enum Refusal<O> {
 impl<O> Refusal<O> {
     /// [`Refusal::Shared`] if there are others.
     pub(super) fn unless_none(place: Bdf, others: impl Iterator<Item = (Bdf, O)>) -> Result<(), Self> {
-        let mut named = ArrayVec::new();
-        let mut count = 0;
-        for other in others {
-            count += 1;
-            // Those that do not fit are counted.
-            let _ = named.try_push(other);
-        }
+        let mut others = others.fuse();
+        let named: Vec<_> = others.by_ref().take(MAX_NAMED).collect();
+        let count = named.len() + others.count();
         if count == 0 { Ok(()) } else { Err(Self::Shared { place, others: named, count }) }
     }
 }
