@@ -122,6 +122,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         pmu: Pmu::Off,
         pmu_events: None,
         autostart: true,
+        functions: Vec::new(),
     }
 }
 

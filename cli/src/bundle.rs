@@ -75,6 +75,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         pmu: guest.pmu,
         pmu_events: guest.pmu_events.clone(),
         autostart: guest.autostart,
+        functions: guest.functions.clone(),
     })
 }
 

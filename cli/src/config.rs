@@ -7,13 +7,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{OnPanic, Pmu, PmuEvent, WhenDone};
+use bundle::{AssignedConfig, OnPanic, Pmu, PmuEvent, WhenDone};
 use seal::PublicKey;
 
 use crate::size::Size;
 
 mod check;
 mod check_devices;
+mod check_functions;
 mod devices;
 mod read;
 #[cfg(test)]
@@ -98,6 +99,8 @@ pub struct Guest {
     pub pmu_events: Option<Vec<PmuEvent>>,
     /// True if it starts with the host.
     pub autostart: bool,
+    /// The host's PCI functions that it gets (`devices`).
+    pub functions: Vec<AssignedConfig>,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

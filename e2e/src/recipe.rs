@@ -276,6 +276,7 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         pmu: Pmu::Off,
         pmu_events: None,
         autostart: true,
+        functions: Vec::new(),
     }
 }
 

@@ -8,6 +8,9 @@ use wire::{IommuUnit, PciCost, PciFunction, PciRange, PciSurvey};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 
+/// The columns with numbers.
+const NUMBERS: [usize; 3] = [3, 5, 6];
+
 pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
     let mut client = connect(target)?;
     let (survey, functions) = client.pci()?;
@@ -29,14 +32,19 @@ pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
 fn table(functions: &[PciFunction]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["PLACE", "ID", "CLASS", "ACCESSES", "CYCLES", "WHAT IT SAYS"]);
+    table.set_header(["PLACE", "ID", "CLASS", "GROUP", "GUEST", "ACCESSES", "CYCLES", "REGISTERS"]);
     for function in functions {
         let (id, class) = (id(function), class(function));
         let PciCost { accesses, ticks } = function.cost;
-        table.add_row([place(function), id, class, accesses.to_string(), ticks.to_string(), remarks(function)]);
+        let group = function.group.map_or_else(String::new, |group| group.to_string());
+        let owner = function.owner.clone().unwrap_or_default();
+        let (accesses, ticks) = (accesses.to_string(), ticks.to_string());
+        table.add_row([place(function), id, class, group, owner, accesses, ticks, remarks(function)]);
     }
-    for column in table.column_iter_mut().skip(3).take(2) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if NUMBERS.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table
 }
@@ -121,6 +129,8 @@ mod tests {
             capabilities: vec![1, 5],
             problems: vec!["its capability list comes back to 0x40".to_owned()],
             cost: PciCost { accesses: 31, ticks: 9000 },
+            owner: Some("web".to_owned()),
+            group: Some(7),
         }
     }
 
@@ -128,7 +138,7 @@ mod tests {
     fn a_function_is_a_row() {
         let text = table(&[network()]).to_string();
         let row = text.lines().nth(1).expect("a row");
-        let words = "0000:01:00.2 8086:100e 020000 31 9000 memory at 0xfeb80000, ports at 0xc040, MSI, its capability \
+        let words = "0000:01:00.2 8086:100e 020000 7 web 31 9000 memory at 0xfeb80000, ports at 0xc040, MSI, its capability \
                      list comes back to 0x40";
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), words.split_whitespace().collect::<Vec<_>>());
     }

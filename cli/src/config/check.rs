@@ -9,8 +9,9 @@ use bundle::{PmuEvent, WhenDone, limits};
 use seal::PublicKey;
 use toml::de::DeValue;
 
+use super::check_functions::Functions;
 use super::read::{Section, choice, flag, list, number, path, size, text};
-use super::{Config, Guest, Host, Image, check_devices};
+use super::{Config, Guest, Host, Image, check_devices, check_functions};
 use crate::size::Size;
 use crate::suggest::did_you_mean;
 use crate::{keys, options};
@@ -36,13 +37,20 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     let (trusted_keys, allow_downgrade) = trust(folder, root.table("trust"));
     let sections = root.tables("guest");
     check_count(&root, sections.len());
-    let (mut names, mut guests) = (HashSet::new(), Vec::new());
+    let (mut taken, mut guests) = (Taken::default(), Vec::new());
     for section in sections {
-        guests.push(guest(folder, section, &mut names));
+        guests.push(guest(folder, section, &mut taken));
     }
     root.finish();
     let guests = guests.into_iter().collect::<Option<Vec<_>>>()?;
     Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, guests })
+}
+
+/// What guests may not share.
+#[derive(Default)]
+struct Taken {
+    names: HashSet<String>,
+    functions: Functions,
 }
 
 fn check_count(root: &Section<'_, '_>, guests: usize) {
@@ -96,11 +104,11 @@ fn trust(folder: &Path, mut section: Section<'_, '_>) -> (Vec<PublicKey>, Option
     (keys, allow_downgrade)
 }
 
-fn guest(folder: &Path, mut section: Section<'_, '_>, names: &mut HashSet<String>) -> Option<Guest> {
+fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Option<Guest> {
     let name = section.required("name", text);
     if let Some((name, at)) = &name {
         section.set_label(format!("guest {name:?}: "));
-        check_name(&section, name, *at, names);
+        check_name(&section, name, *at, &mut taken.names);
     }
     let kernel = section.required("kernel", path);
     let kernel = kernel.and_then(|(path, at)| existing(&section, "kernel", &folder.join(path), at));
@@ -109,6 +117,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, names: &mut HashSet<String
     let modules = modules(folder, &mut section);
     let memory = section.required("memory", memory);
     let cmdline = section.optional("cmdline", guest_cmdline).unwrap_or_default();
+    let autostart = section.optional("autostart", flag).unwrap_or(true);
     let guest = Guest {
         vcpus: section.optional("vcpus", number(1..=limits::VCPUS)).unwrap_or(1),
         debug_exit: section.optional("debug_exit", flag).unwrap_or(false),
@@ -117,7 +126,8 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, names: &mut HashSet<String
         hung_s: section.optional("hung_s", number(0..=limits::HUNG_MOST_S)).unwrap_or(USUAL_HUNG_S),
         pmu: section.optional("pmu", choice).unwrap_or_default(),
         pmu_events: section.optional("pmu_events", pmu_events),
-        autostart: section.optional("autostart", flag).unwrap_or(true),
+        functions: check_functions::functions(&mut section, autostart, &mut taken.functions),
+        autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),
         kernel: kernel.unwrap_or_default(),

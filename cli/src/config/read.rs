@@ -160,6 +160,20 @@ impl<'m, 'i> Section<'m, 'i> {
         found.into_iter().map(section).collect()
     }
 
+    /// The items of a list, with their places.
+    pub fn items(&mut self, key: &'static str) -> Vec<(DeValue<'i>, usize)> {
+        let found = self.optional(key, |value| {
+            let array = value.as_array().ok_or_else(|| format!("is {}; write a list: [\"…\"]", kind(value)))?;
+            Ok(array.iter().map(|item| (item.get_ref().clone(), item.span().start)).collect())
+        });
+        found.unwrap_or_default()
+    }
+
+    /// A table that is an item of a list at this place.
+    pub fn item(&self, table: DeTable<'i>, at: usize) -> Self {
+        Section { mistakes: self.mistakes, table, label: self.label.clone(), at: Some(at), known: Vec::new() }
+    }
+
     /// Returns where in the text a word of a value that begins at `at` stands.
     pub fn place_of(&self, word: &str, at: usize) -> usize {
         let line = self.mistakes.text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default();

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod devices;
+mod functions;
 
 /// A folder with a kernel of 1 KiB and an initrd of 3 MiB.
 fn folder() -> TempDir {

@@ -45,8 +45,8 @@ pub mod write;
 pub use checksum::crc32;
 pub use error::{BundleError, HeaderField, Problem};
 pub use manifest::{
-    Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest,
-    OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, WhenDone, limits,
+    AssignedConfig, Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION,
+    Manifest, OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, WhenDone, limits,
 };
 pub use read::{Bundle, GuestFiles};
 

@@ -41,6 +41,10 @@ pub mod limits {
     pub const WEIGHT_MOST: u32 = 1024;
     /// The longest that a vCPU may spin with interrupts off before the guest counts as hung, in seconds.
     pub const HUNG_MOST_S: u32 = 3600;
+    /// PCI functions of the host that one guest gets.
+    pub const FUNCTIONS: usize = 16;
+    /// Bytes of the selector of such a function.
+    pub const SELECTOR_BYTES: usize = 64;
     /// Events that a guest may count, where they are named.
     pub const PMU_EVENTS: usize = 16;
     /// Memory of a guest is a multiple of this many bytes.
@@ -80,20 +84,31 @@ pub struct HostConfig {
 }
 
 /// The fields that version 5 adds, behind the [`Manifest`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Added {
     /// [`HostConfig::allow_downgrade`].
     pub allow_downgrade: Option<bool>,
+    /// [`GuestConfig::functions`] of each guest; no list where no guest has any.
+    pub functions: Vec<Vec<AssignedConfig>>,
 }
 
 impl Manifest {
     pub(crate) fn added(&self) -> Added {
-        Added { allow_downgrade: self.host.allow_downgrade }
+        let has_functions = self.guests.iter().any(|guest| !guest.functions.is_empty());
+        let guests = if has_functions { &self.guests[..] } else { &[] };
+        let functions = guests.iter().map(|guest| guest.functions.clone()).collect();
+        Added { allow_downgrade: self.host.allow_downgrade, functions }
     }
 
-    pub(crate) fn with(mut self, added: Added) -> Self {
+    /// The manifest with these fields; `None` if they are of other guests.
+    pub(crate) fn with(mut self, added: Added) -> Option<Self> {
         self.host.allow_downgrade = added.allow_downgrade;
-        self
+        if added.functions.is_empty() {
+            return Some(self);
+        }
+        let is_of_these = added.functions.len() == self.guests.len();
+        self.guests.iter_mut().zip(added.functions).for_each(|(guest, functions)| guest.functions = functions);
+        is_of_these.then_some(self)
     }
 
     /// The oldest version that can express this manifest.
@@ -147,15 +162,30 @@ pub struct GuestConfig {
     pub pmu_events: Option<Vec<PmuEvent>>,
     /// True if it starts with the host, without a `baton vm start`.
     pub autostart: bool,
+    /// The host's PCI functions that it gets.
+    #[serde(skip)]
+    pub functions: Vec<AssignedConfig>,
+}
+
+/// One of the host's PCI functions that a guest gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssignedConfig {
+    /// The choice of the function: its address, or vendor and device (`pci::Selector`).
+    pub selector: String,
+    /// True if the guest gets it even where nothing can reset it.
+    pub without_reset: bool,
 }
 
 impl GuestConfig {
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded.
+    /// be encoded. Without functions it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
-        let bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
+        if !self.functions.is_empty() {
+            bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
+        }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }
     }

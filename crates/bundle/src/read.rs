@@ -157,7 +157,7 @@ fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
 fn decode_newest(encoded: &[u8]) -> Option<Manifest> {
     let (manifest, rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
     match postcard::take_from_bytes::<Added>(rest).ok()? {
-        (added, []) => Some(manifest.with(added)),
+        (added, []) => manifest.with(added),
         _ => None,
     }
 }

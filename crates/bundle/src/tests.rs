@@ -28,6 +28,7 @@ fn debian() -> GuestConfig {
         pmu: Pmu::Off,
         pmu_events: None,
         autostart: true,
+        functions: vec![],
     }
 }
 

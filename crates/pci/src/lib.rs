@@ -26,21 +26,28 @@
 //! | [`scan`] | the walk over buses and slots | PCI-to-PCI Bridge 1.2, chapter 3 |
 //! | [`function`] | one function's header | PCI Local Bus 3.0, chapter 6 |
 //! | [`bar`], [`capability`] | its address ranges; its capability list | 6.2.5.1; 6.7 |
+//! | [`selector`] | an operator's choice of one function | |
+//! | [`groups`], [`acs`], [`extended`] | functions that must have one owner, since the IOMMU does not isolate them from each other | PCI Express Base 5.0, 6.12, 7.6, 7.7.7 |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
 #![no_std]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod acs;
 pub mod address;
 pub mod bar;
 pub mod capability;
 mod config;
+pub mod extended;
 pub mod filter;
 pub mod function;
+pub mod groups;
 mod problem;
 pub mod reset;
 pub mod scan;
+pub mod selector;
 pub mod sizing;
 
 #[cfg(test)]
@@ -50,5 +57,7 @@ pub use address::{Bdf, EcamRange, Route, route};
 pub use config::{ConfigSpace, ConfigWrite, Cost};
 pub use filter::{Filter, FilterError, Pattern};
 pub use function::{Function, Identity, Kind};
+pub use groups::Groups;
 pub use problem::{Problem, Problems};
 pub use scan::{Scan, Step};
+pub use selector::{SelectError, Selector, SelectorError};

@@ -6,10 +6,12 @@ use std::vec::Vec;
 
 use crate::{Bdf, ConfigSpace, ConfigWrite};
 
-/// A function's 256 bytes.
+/// A function's 256 bytes, and its extended registers.
 #[derive(Clone, Debug)]
 pub struct Chip {
     pub words: [u32; 64],
+    /// Words from register 0x100 on; none: nothing shows them.
+    pub extended: BTreeMap<u16, u32>,
     /// Number of replies that it is not ready.
     pub not_ready: u32,
     /// After so many accesses it is gone.
@@ -35,6 +37,7 @@ impl Chip {
         writable[1] = 0xffff;
         Self {
             words,
+            extended: BTreeMap::new(),
             not_ready: 0,
             vanishes_after: u32::MAX,
             writable,
@@ -50,7 +53,18 @@ impl Chip {
         self
     }
 
+    /// With an ACS capability of these services, enabled ones in the upper half, as its first extended one.
+    pub fn with_acs(mut self, services_and_control: u32) -> Self {
+        self.extended.extend([(0x100, 0x0001_000d), (0x104, services_and_control)]);
+        self
+    }
+
     fn write(&mut self, register: u16, mask: u32, value: u32) {
+        if let Some(word) = self.extended.get_mut(&(register & !3)) {
+            let shift = u32::from(register % 4) * 8;
+            *word = *word & !(mask << shift) | value << shift;
+            return;
+        }
         let index = usize::from(register / 4) % 64;
         let shift = u32::from(register % 4) * 8;
         let bits = self.writable[index] & mask << shift;
@@ -117,7 +131,11 @@ impl ConfigSpace for Machine {
             chip.not_ready -= 1;
             return 0xffff_0001;
         }
-        chip.words[usize::from(register / 4) % 64]
+        match register {
+            0x100.. if chip.extended.is_empty() => u32::MAX,
+            0x100.. => chip.extended.get(&register).copied().unwrap_or(0),
+            _ => chip.words[usize::from(register / 4)],
+        }
     }
 
     fn now(&mut self) -> u64 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hosts with an IOMMU and PCI devices, which Baton finds and leaves alone; and the same machine driven by stock Linux.
 
+use std::collections::HashSet;
 use std::fs;
 use std::net::Shutdown;
 use std::os::unix::net::UnixListener;
@@ -89,15 +90,19 @@ fn id(device: &Device) -> (u16, u16) {
     }
 }
 
-/// Checks that each device is function 0 of the bus behind its own port, and that the IOMMU is there.
+/// Checks that each device is function 0 of the bus behind its own port, in an isolation group of its own, and that the
+/// IOMMU is there.
 fn are_found(functions: &[PciFunction], iommu: Iommu, devices: &[Device]) -> Result<()> {
     let find = |bus, slot| functions.iter().find(|function| function.place == (0, bus, slot, 0));
+    let mut groups = HashSet::new();
     for (slot, device) in (2..).zip(devices) {
         let port = find(0, slot).with_context(|| format!("no port {slot:#x}: {functions:#?}"))?;
         let bus = port.bus_behind.with_context(|| format!("{port:?} is no port"))?;
         let found = find(bus, 0).with_context(|| format!("nothing is behind {port:?}"))?;
         ensure!((port.vendor, port.device) == ROOT_PORT, "{port:?}");
         ensure!((found.vendor, found.device) == id(device), "{found:?} is no {}", device.kind());
+        let group = found.group.with_context(|| format!("{found:?} is in no group"))?;
+        ensure!(port.group.is_none() && groups.insert(group), "{found:?} shares a group: {functions:#?}");
         ensure!(found.ranges.iter().any(|range| !range.is_ports), "no memory of {found:?} is placed");
     }
     let iommus = functions.iter().filter(|function| function.class == IOMMU_CLASS).count();

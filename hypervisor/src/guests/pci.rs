@@ -5,13 +5,14 @@
 //! There is one walk. `all` and `allow` take it whole at boot, while the other CPUs wake. With `lazy` any
 //! CPU that has nothing else to do takes a step of it, one function, and searches for work again.
 
+pub mod assigning;
 pub mod listing;
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use firmware::Tables;
-use pci::{Cost, EcamRange, Filter, Function, Scan, Step};
+use pci::{Cost, EcamRange, Filter, Function, Groups, Scan, Step};
 use spin::Mutex;
 
 use crate::arch::pci::Space;
@@ -35,10 +36,14 @@ static HAS_GUEST: AtomicBool = AtomicBool::new(false);
 struct Survey {
     space: Space,
     is_begun: bool,
+    /// The buses (segment and number) at which the walks begin.
+    roots: Vec<(u16, u8)>,
     /// One for each segment that is not done; the last one goes on.
     scans: Vec<Scan>,
     found: Vec<Function>,
     count: u32,
+    /// The isolation groups of those that are kept, once they are known.
+    groups: Option<Groups>,
     /// The cost of the scans that are done.
     done: Cost,
     before_guests: Option<Cost>,
@@ -104,12 +109,18 @@ impl Survey {
         Self {
             space: Space::by_ports(),
             is_begun: false,
+            roots: Vec::new(),
             scans: Vec::new(),
             found: Vec::new(),
             count: 0,
+            groups: None,
             done: Cost { accesses: 0, ticks: 0 },
             before_guests: None,
         }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_begun && self.scans.is_empty()
     }
 
     fn total(&self) -> Cost {
@@ -142,7 +153,7 @@ impl Survey {
         let is_asked_for = crate::kernel::faults::is_asked_for(boot::self_tests::SelfTest::PciStorm);
         if is_asked_for && self.scans.is_empty() {
             self.found.clear();
-            self.count = 0;
+            (self.count, self.groups) = (0, None);
             self.scans.push(Scan::new(filter, 0, [0]));
         }
     }
@@ -167,6 +178,7 @@ impl Survey {
         segments.dedup();
         let of = |wanted| roots.iter().filter(move |(segment, _)| *segment == wanted).map(|(_, bus)| *bus);
         self.scans = segments.iter().map(|&segment| Scan::new(filter, segment, of(segment))).collect();
+        self.roots = roots;
     }
 }
 

@@ -78,7 +78,7 @@ fn whatever_follows_the_trailer_is_ignored() {
 #[test]
 fn an_impossible_guest_is_named() {
     type Change = fn(&mut GuestConfig);
-    let cases: [(Change, &str); 9] = [
+    let cases: [(Change, &str); 11] = [
         (|guest| guest.name = "".to_string(), "bad name"),
         (|guest| guest.name = "a b".to_string(), "bad name"),
         (|guest| guest.name = "x".repeat(33), "bad name"),
@@ -86,6 +86,8 @@ fn an_impossible_guest_is_named() {
         (|guest| guest.modules = vec!["m".to_string(); 17], "too many modules"),
         (|guest| guest.vcpus = 0, "bad number of CPUs"),
         (|guest| guest.weight = 0, "bad weight"),
+        (|guest| guest.functions = with_functions(&[("01:00.0", false); 17]).functions, "too many PCI functions"),
+        (|guest| guest.functions = with_functions(&[(&"0".repeat(65), false)]).functions, "selector is too long"),
         (|guest| guest.memory_bytes = 0, "bad size of memory"),
         (|guest| guest.memory_bytes += 4096, "bad size of memory"),
     ];
@@ -133,6 +135,48 @@ fn what_version_5_adds_is_read() {
         let bundle = Bundle::parse(&bytes).expect("good");
         assert_eq!((&bundle.manifest().host, &bundle.manifest().guests[..]), (&host, &[debian()][..]));
     }
+}
+
+/// The sample's guest with PCI functions of the host.
+fn with_functions(selectors: &[(&str, bool)]) -> GuestConfig {
+    let function =
+        |&(selector, without_reset): &(&str, bool)| AssignedConfig { selector: selector.to_string(), without_reset };
+    GuestConfig { functions: selectors.iter().map(function).collect(), ..debian() }
+}
+
+#[test]
+fn functions_of_the_host_are_read_guest_by_guest() {
+    let first = GuestConfig { name: "first".to_string(), ..debian() };
+    let second = with_functions(&[("0000:01:00.0", false), ("8086:10ca#2", true)]);
+    let guests = vec![first, second];
+    let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
+}
+
+#[test]
+fn functions_of_other_guests_are_malformed() {
+    let mut added = Manifest { guests: vec![with_functions(&[("01:00.0", false)])], ..Manifest::default() }.added();
+    let manifest = Manifest { guests: vec![debian()], ..Manifest::default() };
+    assert!(manifest.clone().with(added.clone()).is_some());
+    added.functions.push(vec![]);
+    assert!(manifest.with(added).is_none());
+}
+
+#[test]
+fn a_digest_differs_where_functions_do() {
+    /// The digest of the sample's guest, as release 0.1.0 computes it.
+    const RELEASE_0_1_0: u64 = 0x0f54_37af_35c6_c6a8;
+    assert_eq!(debian().digest(), RELEASE_0_1_0);
+    let guests = [
+        debian(),
+        with_functions(&[("01:00.0", false)]),
+        with_functions(&[("01:00.0", true)]),
+        with_functions(&[("02:00.0", false)]),
+        with_functions(&[("01:00.0", false), ("02:00.0", false)]),
+    ];
+    let digests: std::collections::BTreeSet<u64> = guests.iter().map(GuestConfig::digest).collect();
+    assert_eq!(digests.len(), guests.len());
 }
 
 #[test]

@@ -76,6 +76,11 @@ pub struct PciFunction {
     pub problems: Vec<String>,
     /// Cost of probing it.
     pub cost: PciCost,
+    /// The guest whose configuration names it.
+    pub owner: Option<String>,
+    /// The number of its isolation group, whose functions have one owner; `None` for bridges, and until all functions
+    /// are probed.
+    pub group: Option<u32>,
 }
 
 /// An address range to which a function answers.

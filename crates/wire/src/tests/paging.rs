@@ -90,9 +90,11 @@ fn any_number_of_the_fullest_functions_comes_through_in_pages() {
         capabilities: [255; 48].to_vec(),
         problems: (0..4).map(|_| "p".repeat(80)).collect(),
         cost,
+        owner: Some("n".repeat(MAX_NAME_BYTES)),
+        group: Some(u32::MAX),
     };
     let functions = page::fill(core::iter::repeat_n(function, 100), usize::MAX);
-    assert_eq!(functions.len(), 8);
+    assert_eq!(functions.len(), 7);
     let policy = PciPolicy::Lazy;
     let survey = PciSurvey { policy, is_complete: false, functions: u32::MAX, before_guests: Some(cost), total: cost };
     encoded(&Frame::Response(Response {

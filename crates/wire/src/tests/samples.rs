@@ -200,6 +200,8 @@ fn pci_functions() -> ReplyBody {
         capabilities: vec![1, 0x11],
         problems: vec!["it is not".to_string()],
         cost,
+        owner: Some(debian()),
+        group: Some(300),
     };
     ReplyBody::PciFunctions { survey, functions: vec![function], next_index: Some(1) }
 }

@@ -2,12 +2,13 @@
 //! The host's PCI functions as the control channel lists them.
 
 use alloc::string::ToString;
+use alloc::vec::Vec;
 
 use pci::bar::Space as RangeSpace;
 use pci::{Cost, Filter, Function, Kind};
 use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
 
-use super::SURVEY;
+use super::{SURVEY, assigning};
 use crate::kernel::platform::BOOT;
 
 /// The most functions collected for one page; a frame holds fewer.
@@ -15,24 +16,31 @@ const PAGE_FUNCTIONS: usize = 64;
 
 /// A page of the functions found so far.
 pub fn list(from_index: u32) -> ReplyBody {
-    let survey = SURVEY.lock();
-    let rest = survey.found.iter().skip(from_index as usize);
-    let functions = page::fill(rest.map(describe), PAGE_FUNCTIONS);
+    let (survey, found, kept) = snapshot(from_index as usize);
+    let functions = page::fill(found.iter().map(describe), PAGE_FUNCTIONS);
     let next = from_index as usize + functions.len();
-    let next_index = (next < survey.found.len()).then_some(next as u32);
+    let next_index = (next < kept).then_some(next as u32);
+    ReplyBody::PciFunctions { survey, functions, next_index }
+}
+
+/// The progress of the survey, as many functions from an index on as a page may hold, and the number of all. Others may
+/// use the survey while these are described.
+fn snapshot(from_index: usize) -> (PciSurvey, Vec<Function>, usize) {
+    let survey = SURVEY.lock();
+    let found = survey.found.iter().skip(from_index).take(PAGE_FUNCTIONS).cloned().collect();
     let policy = match BOOT.get().map(|(_, options)| &options.pci) {
         Some(Filter::All) => PciPolicy::All,
         Some(Filter::Allow(_)) => PciPolicy::Allow,
         Some(Filter::Lazy) | None => PciPolicy::Lazy,
     };
-    let survey = PciSurvey {
+    let progress = PciSurvey {
         policy,
-        is_complete: survey.is_begun && survey.scans.is_empty(),
+        is_complete: survey.is_complete(),
         functions: survey.count,
         before_guests: survey.before_guests.map(cost),
         total: cost(survey.total()),
     };
-    ReplyBody::PciFunctions { survey, functions, next_index }
+    (progress, found, survey.found.len())
 }
 
 fn cost(Cost { accesses, ticks }: Cost) -> PciCost {
@@ -59,5 +67,7 @@ fn describe(function: &Function) -> PciFunction {
         capabilities: function.capabilities.iter().map(|capability| capability.id).collect(),
         problems: function.problems.iter().map(|problem| problem.to_string()).collect(),
         cost: cost(function.cost),
+        owner: assigning::owner(place),
+        group: assigning::group(place),
     }
 }
