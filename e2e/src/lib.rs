@@ -8,6 +8,7 @@
 //! | [`host`] | a running host: wait for its output, give it orders; bounded in time |
 //! | [`transcript`] | all output of a host and its guests |
 //! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
+//! | [`alone`] | a test guest without Baton |
 //! | [`bare`] | a host without the broker, for those that speak no protocol |
 //! | [`gdb`], [`crash`] | what debuggers find in guests' core files |
 //! | [`code`] | guests of a few bytes |
@@ -19,6 +20,7 @@
 //! the emulator is ended by its own process id.
 #![warn(missing_docs)]
 
+pub mod alone;
 pub mod bare;
 pub mod code;
 pub mod crash;

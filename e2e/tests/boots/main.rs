@@ -9,6 +9,7 @@ use std::time::Instant;
 use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_perf, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
+mod assigned;
 mod bad_input;
 mod bad_machines;
 mod conform;
@@ -141,6 +142,7 @@ fn trials() -> Vec<Trial> {
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
+        ("assigned", assigned::RULES),
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
