@@ -55,6 +55,17 @@ impl Function {
         cpu::outl(DATA, value);
     }
 
+    /// Writes so many bytes of a register, as far as they are in one double word: 1, 2 or 4.
+    pub fn write_narrow(self, register: u16, bytes: u16, value: u32) {
+        self.select(register);
+        let port = DATA + (register & 3) / bytes * bytes;
+        match bytes {
+            1 => cpu::outb(port, value as u8),
+            2 => cpu::outw(port, value as u16),
+            _ => cpu::outl(port, value),
+        }
+    }
+
     fn select(self, register: u16) {
         let place = u32::from(self.bus) << 16 | u32::from(self.slot) << 8;
         cpu::outl(ADDRESS, ENABLE | place | u32::from(register & 0xfc));

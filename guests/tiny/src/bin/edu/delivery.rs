@@ -6,10 +6,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use tiny::answers::{Wrong, expect, expect_that};
 use tiny::{cpu, print, smp, timing};
 
-use crate::Request;
 use crate::clock::{self, Waiting, pause};
 use crate::device::{self, FACTORIAL_INTERRUPTS, Register};
 use crate::interrupts::{self, PINS, came};
+use crate::request::Request;
 
 /// Longest wait for an interrupt, and for one too many.
 const LIMIT_MS: u32 = 3000;

@@ -9,32 +9,23 @@
 #![allow(unsafe_code)]
 
 mod acpi;
+mod attack;
 mod clock;
 mod config;
 mod delivery;
 mod device;
 mod interrupts;
+mod messages;
+mod ranges;
+mod registers;
+mod request;
 mod transfer;
 
-use device::Edu;
+use request::Request;
 use tiny::answers::Wrong;
-use tiny::{Verdict, apic, cpu, options, print, smp, timing};
+use tiny::{Verdict, apic, cpu, options, print, smp};
 
 tiny::main!(main);
-
-/// What the command line asks for.
-pub struct Request<'text> {
-    /// The device.
-    pub edu: Edu,
-    /// Interrupts of a series: `n=`.
-    pub count: usize,
-    /// CPUs that there are: `cpus=`.
-    pub cpus: usize,
-    /// Rounds of what goes on for ever otherwise, or has a number of its own: `rounds=`.
-    pub rounds: Option<u64>,
-    /// All of it.
-    pub command_line: &'text str,
-}
 
 type Way = (&'static str, fn(&Request<'_>) -> Result<(), Wrong>);
 
@@ -44,6 +35,12 @@ const WAYS: &[Way] = &[
     ("intx", delivery::by_line),
     ("dma", transfer::once),
     ("stream", transfer::stream),
+    ("attack", attack::attack),
+    ("bars", ranges::displaced),
+    ("storm", ranges::storm),
+    ("config", registers::junk),
+    ("reset", registers::reset),
+    ("msi-anywhere", messages::anywhere),
     ("wait", |_| wait()),
 ];
 
@@ -62,9 +59,7 @@ fn main(command_line: &str) -> Verdict {
             return Verdict::Wrong;
         }
     };
-    let count = options::number(command_line, "n").unwrap_or(1000).clamp(1, timing::ROOM);
-    let rounds = options::number(command_line, "rounds").map(|rounds| rounds as u64);
-    let request = Request { edu, count, cpus, rounds, command_line };
+    let request = Request::of(command_line, edu, cpus);
     let names = options::value(command_line, "do").unwrap_or("check");
     Verdict::of(names.split(',').fold(true, |right, name| run(name, &request) & right))
 }

@@ -6,10 +6,10 @@ use tiny::boot::free_memory;
 use tiny::random::Random;
 use tiny::{cpu, print};
 
-use crate::Request;
 use crate::clock::{self, Waiting, pause};
 use crate::device::{self, Dma};
 use crate::interrupts::{self, came};
+use crate::request::Request;
 
 /// The device's buffer.
 const BUFFER: u64 = 0x40000;
