@@ -6,6 +6,7 @@
 //! | [`place`] | what this machine has: emulators, kernels, guests |
 //! | [`recipe`] | a host and its guests, in a few words; made into a bundle and started |
 //! | [`host`] | a running host: wait for its output, give it orders; bounded in time |
+//! | [`stock`] | stock Linux with drivers, as a guest and without Baton |
 //! | [`transcript`] | all output of a host and its guests |
 //! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
 //! | [`alone`] | a test guest without Baton |
@@ -33,5 +34,6 @@ pub mod place;
 pub mod recipe;
 pub mod relay;
 pub mod small_image;
+pub mod stock;
 pub mod tool;
 pub mod transcript;

@@ -45,6 +45,7 @@ mod smp;
 mod stress;
 mod timeline;
 mod tool;
+mod transfers;
 mod update;
 
 /// A test's name and the test.
@@ -216,6 +217,7 @@ fn long_tests() -> Vec<Trial> {
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
+        ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),
         ("faults", update::faults::LONG_RULES),
     ];
