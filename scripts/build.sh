@@ -8,7 +8,7 @@
 #   scripts/build.sh               everything
 #   scripts/build.sh hypervisor    target/baton.elf, and target/baton.debug.elf with its symbols
 #   scripts/build.sh faults        target/baton-faults.elf, the same with fault points (`selftest=`), for tests and benches
-#   scripts/build.sh guests        target/guests/{conform,counters,crowd,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
+#   scripts/build.sh guests        target/guests/{conform,counters,crowd,edu,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
 #                                  target/guests/{kexec,kvm,perf}.cpio where set-up has fetched what they are made of
 #   scripts/build.sh lint          clippy over the bare-metal packages, warnings refused
 set -euo pipefail
@@ -85,7 +85,7 @@ build_tiny_guests() {
   local name
   bare_cargo build --package tiny
   mkdir -p "$GUESTS"
-  for name in conform counters crowd exits hostile keeper turns; do
+  for name in conform counters crowd edu exits hostile keeper turns; do
     is_stale "$GUESTS/$name.elf" "$BARE/$name" || continue
     objcopy --strip-all -O elf32-i386 "$BARE/$name" "$GUESTS/$name.elf"
     say "target/guests/$name.elf, $(stat -c %s "$GUESTS/$name.elf") bytes"

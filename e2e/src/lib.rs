@@ -6,8 +6,10 @@
 //! | [`place`] | what this machine has: emulators, kernels, guests |
 //! | [`recipe`] | a host and its guests, in a few words; made into a bundle and started |
 //! | [`host`] | a running host: wait for its output, give it orders; bounded in time |
+//! | [`stock`] | stock Linux with drivers, as a guest and without Baton |
 //! | [`transcript`] | all output of a host and its guests |
 //! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
+//! | [`alone`] | a test guest without Baton |
 //! | [`bare`] | a host without the broker, for those that speak no protocol |
 //! | [`gdb`], [`crash`] | what debuggers find in guests' core files |
 //! | [`code`] | guests of a few bytes |
@@ -19,6 +21,7 @@
 //! the emulator is ended by its own process id.
 #![warn(missing_docs)]
 
+pub mod alone;
 pub mod bare;
 pub mod code;
 pub mod crash;
@@ -31,5 +34,6 @@ pub mod place;
 pub mod recipe;
 pub mod relay;
 pub mod small_image;
+pub mod stock;
 pub mod tool;
 pub mod transcript;

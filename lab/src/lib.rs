@@ -27,6 +27,7 @@ pub mod bound;
 pub mod broker;
 mod cpu_time;
 pub mod crowd;
+pub mod datagrams;
 pub mod drivers;
 mod ending;
 mod hardware;

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::net::Shutdown;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,9 +12,9 @@ use baton::config::{Address, Backend, Device, Iommu, Model, Network, Nvme, Stora
 use baton::size::Size;
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel, built};
-use e2e::recipe::{Recipe, folder, linux};
+use e2e::recipe::{Recipe, folder};
+use e2e::stock;
 use e2e::tool::Operator;
-use lab::Machine;
 use wire::{PciFunction, ReplyBody, RequestBody};
 
 use super::Rule;
@@ -205,17 +204,9 @@ fn a_host_with_an_iommu_and_devices_is_updated() -> Result<()> {
     Ok(())
 }
 
-/// Writes an archive of a kernel's drivers to a folder.
-fn archive(folder: &Path, kernel: Kernel, names: &[&str]) -> Result<std::path::PathBuf> {
-    let path = folder.join("drivers.cpio");
-    fs::write(&path, kernel.drivers()?.archive(names)?)?;
-    Ok(path)
-}
-
 fn loads(kernel: Kernel, names: &[&str], expected: &[&str]) -> Result<()> {
     let folder = folder()?;
-    let mut guest = linux(GUEST, kernel, "drivers,wait")?;
-    guest.modules.push(archive(folder.path(), kernel, names)?);
+    let guest = stock::guest(folder.path(), GUEST, kernel, names, "wait")?;
     let mut host = Recipe::new().guest(guest).start()?;
     host.limit(Duration::from_secs(300));
     host.guest_says(GUEST, "baton-agent: drivers done")?;
@@ -241,14 +232,8 @@ fn a_guest_loads_modules_that_were_compressed() -> Result<()> {
 fn stock_linux_drives_the_devices(iommu: Iommu) -> Result<()> {
     let devices = vec![disk(0), card(Model::E1000e), card(Model::VirtioNet)];
     let recipe = Recipe::new().cpus(1).with_devices(iommu, devices);
-    let mut host = recipe.start_changed(None, |folder, machine| {
-        let names = ["nvme", "e1000e", "virtio_pci", "virtio_net"];
-        let drivers = fs::read(archive(folder, Kernel::V6_1Full, &names)?)?;
-        let initramfs = folder.join("initramfs");
-        fs::write(&initramfs, [fs::read(built("guests/initramfs.cpio")?)?, drivers].concat())?;
-        let cmdline = "console=ttyS0 intel_iommu=on iommu.strict=1 agent=drivers,wait".to_owned();
-        Ok(Machine { image: Kernel::V6_1Full.file()?, bundle: Some(initramfs), cmdline, ..machine })
-    })?;
+    let names = ["nvme", "e1000e", "virtio_pci", "virtio_net"];
+    let mut host = stock::start(&recipe, Kernel::V6_1Full, &names, "wait")?;
     host.limit(Duration::from_secs(300));
     host.says(&["baton-agent: drivers done"])?;
     let unit =

@@ -9,6 +9,7 @@ use std::time::Instant;
 use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_perf, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
+mod assigned;
 mod bad_input;
 mod bad_machines;
 mod conform;
@@ -44,6 +45,7 @@ mod smp;
 mod stress;
 mod timeline;
 mod tool;
+mod transfers;
 mod update;
 
 /// A test's name and the test.
@@ -141,6 +143,7 @@ fn trials() -> Vec<Trial> {
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
+        ("assigned", assigned::RULES),
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
@@ -214,6 +217,7 @@ fn long_tests() -> Vec<Trial> {
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
+        ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),
         ("faults", update::faults::LONG_RULES),
     ];

@@ -7,10 +7,12 @@
 
 mod busy;
 mod churn;
+mod disk;
 mod drivers;
 mod machine;
 mod options;
 mod replug;
+mod stream;
 mod stress;
 mod system;
 mod tasks;

@@ -17,11 +17,14 @@
 //! | `replug:TIMES` | every CPU but the first is taken offline and online, so many times, while others compute |
 //! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
+//! | `disk:MIB` | writes and verifies so much of the first NVMe disk for ever, beside the tasks that follow |
+//! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off.
 
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 /// One thing to do.
@@ -64,6 +67,15 @@ pub enum Task {
     Steal,
     /// Make the kernel show what every CPU does.
     Backtrace,
+    /// Write and verify so many MiB of a disk, for ever, beside the tasks that follow.
+    Disk(u64),
+    /// Send datagrams, for ever.
+    Stream {
+        /// The network card's address.
+        own: Ipv4Addr,
+        /// The receiver.
+        to: SocketAddrV4,
+    },
     /// Sleep for ever.
     Wait,
 }
@@ -77,8 +89,8 @@ impl fmt::Display for UnknownTask {
         write!(
             f,
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
-             mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace and wait, \
-             separated by commas",
+             mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
+             disk:MIB, stream:OWN:TO:PORT and wait, separated by commas",
             self.0
         )
     }
@@ -110,6 +122,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("compute"), Some(time), None, _) => milliseconds(time).map(Task::Compute),
         (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
+        (Some("disk"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Disk),
+        (Some("stream"), Some(own), Some(to), Some(port)) if parts.next().is_none() => stream(own, to, port),
         _ => None,
     };
     parsed.ok_or_else(|| UnknownTask(word.to_owned()))
@@ -121,6 +135,10 @@ fn heartbeat(time: &str, count: Option<&str>) -> Option<Task> {
         None => None,
     };
     milliseconds(time).map(|period| Task::Heartbeat { period, count })
+}
+
+fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
+    Some(Task::Stream { own: own.parse().ok()?, to: SocketAddrV4::new(to.parse().ok()?, port.parse().ok()?) })
 }
 
 fn milliseconds(digits: &str) -> Option<Duration> {

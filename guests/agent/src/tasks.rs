@@ -2,7 +2,7 @@
 //! The tasks themselves.
 
 use crate::options::Task;
-use crate::{busy, churn, drivers, machine, replug, say, stress, system};
+use crate::{busy, churn, disk, drivers, machine, replug, say, stream, stress, system};
 use std::hint::black_box;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub fn run(task: Task) {
         Task::Replug(times) => replug::run(times),
         Task::Steal => say!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
         Task::Backtrace => system::show_backtraces(),
+        Task::Disk(mebibytes) => disk::start(mebibytes),
+        Task::Stream { own, to } => stream::run(own, to),
         Task::Wait => {
             say!("baton-agent: waiting");
             system::wait()

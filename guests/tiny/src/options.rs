@@ -10,3 +10,9 @@ pub fn value<'text>(command_line: &'text str, name: &str) -> Option<&'text str> 
 pub fn number(command_line: &str, name: &str) -> Option<usize> {
     value(command_line, name)?.parse().ok()
 }
+
+/// The hexadecimal numbers that a word gives, separated by commas.
+pub fn addresses<'text>(command_line: &'text str, name: &str) -> impl Iterator<Item = u64> + use<'text> {
+    let list = value(command_line, name).unwrap_or_default();
+    list.split(',').filter_map(|number| u64::from_str_radix(number.trim_start_matches("0x"), 16).ok())
+}

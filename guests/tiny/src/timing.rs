@@ -21,10 +21,16 @@ pub fn row(name: &str, repetitions: usize, mut action: impl FnMut()) {
 /// Prints the row of an action that takes its own time.
 pub fn row_of(name: &str, repetitions: usize, mut timed: impl FnMut() -> u64) {
     timed(); // The first one finds nothing where it is wanted: caches, the emulator's translation.
+    let repetitions = repetitions.min(ROOM);
+    let (least, median) = sample(repetitions, timed);
+    print!("exits: {name} min={least} median={median} n={repetitions}\n");
+}
+
+/// The least and the median of an action that takes its own time, of [`ROOM`] repetitions at most.
+pub fn sample(repetitions: usize, mut timed: impl FnMut() -> u64) -> (u64, u64) {
     let samples = &SAMPLES[..repetitions.min(ROOM)];
     samples.iter().for_each(|sample| sample.store(timed(), Ordering::Relaxed));
-    let (least, median) = least_and_median(samples);
-    print!("exits: {name} min={least} median={median} n={}\n", samples.len());
+    least_and_median(samples)
 }
 
 /// Prints that this machine cannot have the row.

@@ -47,6 +47,14 @@ fn times_are_milliseconds() {
 }
 
 #[test]
+fn a_disk_has_a_size_and_a_stream_addresses() {
+    assert_eq!(only("agent=disk:16"), Task::Disk(16));
+    let own = Ipv4Addr::new(10, 0, 2, 15);
+    let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 2), 9000);
+    assert_eq!(only("agent=stream:10.0.2.15:10.0.2.2:9000"), Task::Stream { own, to });
+}
+
+#[test]
 fn what_cannot_be_read_is_named_in_the_refusal() {
     for word in [
         "shel",
@@ -60,6 +68,12 @@ fn what_cannot_be_read_is_named_in_the_refusal() {
         "stress",
         "replug:x",
         "steal:1",
+        "disk",
+        "disk:x",
+        "stream:10.0.0.1:10.0.0.2",
+        "stream:10.0.0.1:10.0.0.2:70000",
+        "stream:10.0.0.256:10.0.0.2:7",
+        "stream:10.0.0.1:10.0.0.2:7:8",
     ] {
         let refusal = tasks(&format!("agent={word}")).unwrap_err().to_string();
         assert!(refusal.starts_with(&format!("agent={word}: no such task")), "{refusal}");

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A disk under constant use: blocks written past the page cache, and read back.
+
+use crate::say;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
+use std::path::Path;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+const DEVICE: &str = "/dev/nvme0n1";
+/// Longest wait for the disk: its driver finds it in its own time.
+const DEVICE_LIMIT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Bytes of a block, and what the address of its memory is a multiple of (O_DIRECT in open(2)).
+const BLOCK_BYTES: usize = 4096;
+const BLOCK_WORDS: u64 = (BLOCK_BYTES / 8) as u64;
+
+/// Writes and verifies so many MiB of the disk for ever, beside the tasks that follow.
+pub fn start(mebibytes: u64) {
+    thread::spawn(move || match open() {
+        Ok(disk) => run(&disk, (mebibytes << 20) / BLOCK_BYTES as u64),
+        Err(error) => say!("disk: WRONG: {DEVICE} cannot be opened: {error}"),
+    });
+}
+
+fn open() -> io::Result<File> {
+    let end = Instant::now() + DEVICE_LIMIT;
+    while !Path::new(DEVICE).exists() && Instant::now() < end {
+        sleep(POLL_INTERVAL);
+    }
+    let direct = OFlags::DIRECT.bits() as i32;
+    OpenOptions::new().read(true).write(true).custom_flags(direct).open(DEVICE)
+}
+
+fn run(disk: &File, blocks: u64) {
+    say!("disk: {blocks} blocks of {DEVICE}");
+    let (mut use_of_disk, mut reported, mut beat) = (Use::new(disk, blocks.max(1)), Instant::now(), 0_u64);
+    loop {
+        use_of_disk.step();
+        if reported.elapsed() >= REPORT_INTERVAL {
+            say!("disk {beat} {}", use_of_disk.report());
+            (reported, beat) = (Instant::now(), beat + 1);
+        }
+    }
+}
+
+/// What becomes of the blocks. A round writes all of them and then reads all of them.
+struct Use<'disk, F> {
+    disk: &'disk F,
+    blocks: u64,
+    /// Twice the blocks are a round.
+    steps: u64,
+    memory: Vec<u8>,
+    written: u64,
+    verified: u64,
+    wrong: u64,
+    errors: u64,
+    slowest: Duration,
+}
+
+impl<'disk, F: FileExt> Use<'disk, F> {
+    fn new(disk: &'disk F, blocks: u64) -> Self {
+        let memory = vec![0; 2 * BLOCK_BYTES];
+        let slowest = Duration::ZERO;
+        Self { disk, blocks, steps: 0, memory, written: 0, verified: 0, wrong: 0, errors: 0, slowest }
+    }
+
+    /// Writes or verifies the next block.
+    fn step(&mut self) {
+        let (round, place) = (self.steps / (2 * self.blocks), self.steps % (2 * self.blocks));
+        let (block, is_write) = (place % self.blocks, place < self.blocks);
+        self.steps += 1;
+        let from = self.memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
+        let memory = &mut self.memory[from..from + BLOCK_BYTES];
+        let (offset, start) = (block * BLOCK_BYTES as u64, Instant::now());
+        let done = if is_write {
+            fill(memory, round, block);
+            self.disk.write_all_at(memory, offset)
+        } else {
+            memory.fill(0);
+            self.disk.read_exact_at(memory, offset)
+        };
+        self.slowest = self.slowest.max(start.elapsed());
+        match done {
+            Err(error) => {
+                self.errors += 1;
+                say!("disk: WRONG: block {block}: {error}");
+            }
+            Ok(()) if is_write => self.written += 1,
+            Ok(()) if holds(memory, round, block) => self.verified += 1,
+            Ok(()) => {
+                self.wrong += 1;
+                say!("disk: WRONG: block {block} of round {round} is another");
+            }
+        }
+    }
+
+    /// The counts so far, and the slowest access since the report before.
+    fn report(&mut self) -> String {
+        let slowest = std::mem::take(&mut self.slowest).as_micros();
+        let Self { written, verified, wrong, errors, .. } = self;
+        format!("written={written} verified={verified} wrong={wrong} errors={errors} slowest_us={slowest}")
+    }
+}
+
+/// A value for every word of every block in every round (multiplication by an odd constant is one to one).
+fn word(round: u64, block: u64, word: u64) -> u64 {
+    (round << 40).wrapping_add(block * BLOCK_WORDS + word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn fill(memory: &mut [u8], round: u64, block: u64) {
+    let words = memory.as_chunks_mut::<8>().0.iter_mut();
+    (0..).zip(words).for_each(|(place, bytes)| *bytes = word(round, block, place).to_le_bytes());
+}
+
+fn holds(memory: &[u8], round: u64, block: u64) -> bool {
+    let mut words = (0..).zip(memory.as_chunks::<8>().0);
+    words.all(|(place, bytes)| u64::from_le_bytes(*bytes) == word(round, block, place))
+}
+
+#[cfg(test)]
+mod tests;
