@@ -89,6 +89,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::DeviceBlock>(Part::Piece),
     structure::<state::Console>(Part::Block(BlockKind::Console)),
     structure::<state::Late>(Part::Block(BlockKind::Late)),
+    structure::<state::Functions>(Part::Block(BlockKind::Functions)),
 ];
 
 /// The format of one kind of device. It is apart from the versions of the record: a new device adds its own and changes

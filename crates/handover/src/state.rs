@@ -7,6 +7,7 @@
 //! | [`Vcpu`] | one for each vCPU | by the CPU that carries it | the XSAVE area |
 //! | [`Devices`] | one for each guest that runs | when all its vCPUs have stopped | [`DeviceBlock`]s |
 //! | [`Console`] | one for each guest | likewise | the bytes that wait |
+//! | [`Functions`] | one for each guest that has physical functions | before the guests stop | [`AssignedFunction`]s |
 //! | [`Late`] | one | last of all | nothing |
 
 mod device_blocks;
@@ -61,6 +62,8 @@ numbered! {
         Console = 4,
         /// [`Late`].
         Late = 5,
+        /// [`Functions`].
+        Functions = 6 since 4,
     }
 }
 
@@ -80,4 +83,4 @@ macro_rules! blocks {
     )*};
 }
 
-blocks! { Policy, Vcpu, Devices, Console, Late, }
+blocks! { Policy, Vcpu, Devices, Console, Late, Functions, }

@@ -30,6 +30,7 @@ mod nmi;
 mod others;
 mod outcome;
 mod ports;
+mod raising;
 mod registers;
 mod saved;
 mod sending;

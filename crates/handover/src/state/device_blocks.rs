@@ -64,7 +64,8 @@ plain! {
     }
 
     /// A physical function that the guest owns: what it is, and what the guest has made of it. The MSI-X vectors that
-    /// are open follow as bits, 64 to a word.
+    /// are open follow as bits, 64 to a word; then, for each open vector of MSI or MSI-X, a word of where the host
+    /// receives it: the vector in bits 0-7, the APIC identifier in bits 8-39.
     pub struct AssignedFunction since 4 {
         /// Vendor identifier.
         pub vendor: U16 as "number",
@@ -104,6 +105,16 @@ plain! {
         pub phase: u8 as "number",
         /// How it interrupts: 0 not, 1 by its line, 2 by MSI-X, 16 and more by MSI with a power of two of vectors.
         pub interrupts: u8 as "number",
+        /// Its PCI segment.
+        pub segment: U16 as "number",
+        /// Its requester identifier: bus, device, function.
+        pub requester: U16 as "number",
+        /// The register of its MSI capability; 0 without one.
+        pub msi_register: u8 as "register",
+        /// The register of its MSI-X capability; 0 without one.
+        pub msix_register: u8 as "register",
+        /// Zero.
+        pub zero: [u8; 2] as "zero",
     }
 }
 

@@ -16,6 +16,15 @@ plain! {
         pub input_bytes: U32 as "bytes",
     }
 
+    /// A guest's physical functions, in the order of its configuration. Behind this comes each as an
+    /// [`AssignedFunction`](super::AssignedFunction), of which what the guest changes does not count.
+    pub struct Functions since 4 {
+        /// How many.
+        pub count: U32 as "count",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
     /// State that changes until the last moment, so that the record itself can be finished before guests stop.
     pub struct Late since 2 {
         /// Times of the old image's steps; they replace the record's.

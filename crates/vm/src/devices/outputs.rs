@@ -89,10 +89,22 @@ impl Outputs {
         self.lines.is_empty() && self.messages.is_empty() && self.request.is_none()
     }
 
+    /// Returns whether a line has changed.
+    #[inline]
+    pub fn has_lines(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
     /// Takes the changes of lines.
     #[inline]
     pub fn take_lines(&mut self) -> ArrayVec<Line, LINES> {
         core::mem::take(&mut self.lines)
+    }
+
+    /// Calls `send` with each message, and forgets them.
+    pub fn send_messages(&mut self, mut send: impl FnMut(&InterruptMessage)) {
+        self.messages.iter().for_each(&mut send);
+        self.messages.clear();
     }
 
     /// Takes the messages.

@@ -84,12 +84,6 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
 }
 
 impl<V, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
-    /// Borrows a device that this machine has, to interrupt by it, and carries out what it wants.
-    pub fn with_function<D: Device>(&mut self, device: &Mutex<D>, access: impl FnOnce(&mut D, &mut Context<'_>)) {
-        // What the host does to a function stops no guest.
-        self.initiator().with_device(device, &mut None, access);
-    }
-
     /// The operator has typed: hands the guest's console what it has room for. The rest follows as the guest reads.
     pub fn console_input(&mut self) {
         let com1 = self.machine.bus.com1();

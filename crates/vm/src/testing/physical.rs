@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::vec::Vec;
 
+use ::pci::Bdf;
+
 use crate::addr::AccessSize;
 use crate::devices::pci::Windows;
-use crate::devices::pci::assigned::{Interrupts, Physical, Piece};
+use crate::devices::pci::assigned::{HostIdentity, Interrupts, Physical, Piece, Route};
 use crate::platform::layout;
 use crate::platform::loader::memory_map;
 
@@ -49,6 +51,8 @@ pub struct FakePhysical {
     pub refuses_maps: bool,
     pub interrupts: Interrupts,
     pub opened: Vec<u16>,
+    /// As they were adopted.
+    pub routes: BTreeMap<u16, Route>,
     pub unmasked: u32,
     pub resets: u32,
     /// Requests to the host, and writes to configuration registers.
@@ -114,6 +118,7 @@ impl FakePhysical {
             refuses_maps: false,
             interrupts: Interrupts::Off,
             opened: Vec::new(),
+            routes: BTreeMap::new(),
             unmasked: 0,
             resets: 0,
             requests: 0,
@@ -238,6 +243,24 @@ impl Physical for FakePhysical {
         assert_eq!(self.interrupts, Interrupts::MsiX);
         assert!(vector < Self::VECTORS && !self.opened.contains(&vector), "{vector}");
         self.opened.push(vector);
+    }
+
+    fn identity(&self) -> HostIdentity {
+        HostIdentity { place: Bdf::of_requester(0, self.number as u16), msi: 0x40, msix: 0x50 }
+    }
+
+    fn route(&self, vector: u16) -> Route {
+        self.routes.get(&vector).copied().unwrap_or(Route { destination: self.number, vector: 0x50 + vector as u8 })
+    }
+
+    fn is_possible(&self, route: Route) -> bool {
+        route.vector >= 0x50
+    }
+
+    fn adopt(&mut self, interrupts: Interrupts, routes: &mut dyn Iterator<Item = (u16, Route)>) {
+        self.interrupts = interrupts;
+        self.routes = routes.collect();
+        self.opened = if interrupts == Interrupts::MsiX { self.routes.keys().copied().collect() } else { Vec::new() };
     }
 
     fn unmask(&mut self) {

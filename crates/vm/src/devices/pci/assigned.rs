@@ -55,7 +55,7 @@ use vectors::Vectors;
 
 pub use description::{Description, Identity, Range};
 pub use passed::{PASSED, Passed};
-pub use physical::{Interrupts, Phase, Physical, Piece, Raised};
+pub use physical::{HostIdentity, Interrupts, Phase, Physical, Piece, Raised, Route};
 pub use problem::{Problem, Reason};
 
 const NOT_MAPPED: &Windows = &[None; BARS];
@@ -164,7 +164,7 @@ impl<P: Physical> Assigned<P> {
     }
 
     fn saved(&self) -> state::AssignedFunction {
-        let mut state = self.description.save();
+        let mut state = self.description.save(self.physical.identity());
         let line = if self.is_line_asserted { assigned_flag::LINE_ASSERTED } else { 0 };
         state.flags = (state.flags.get() | line).into();
         state.passed = self.command.passed.into();
@@ -248,12 +248,17 @@ impl<P: Physical> Behind for Assigned<P> {
     }
 
     fn state_bytes(&self) -> usize {
-        size_of::<state::AssignedFunction>() + self.vectors.opened.len() * 8
+        let words = self.vectors.opened.len() + self.vectors.most(self.description.msi);
+        size_of::<state::AssignedFunction>() + words * size_of::<u64>()
     }
 
     fn save(&self, into: &mut [u8]) -> Result<usize, Full> {
         let mut used = piece::save(&self.saved(), into)?;
         for word in &self.vectors.opened {
+            used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
+        }
+        for vector in self.vectors.each() {
+            let word = saved::route_word(self.physical.route(vector));
             used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
         }
         Ok(used)
@@ -268,17 +273,24 @@ impl<P: Physical> Behind for Assigned<P> {
             return Err(refused("it is another function's"));
         }
         let (words, rest) = opened.as_chunks::<8>();
-        if words.len() != self.vectors.opened.len() || !rest.is_empty() {
-            return Err(refused("its state has another length"));
-        }
-        let opened = words.iter().map(|word| u64::from_le_bytes(*word));
+        let too_short = refused("its state has another length");
+        let (opened, routes) = words.split_at_checked(self.vectors.opened.len()).ok_or(too_short)?;
+        let opened = opened.iter().map(|word| u64::from_le_bytes(*word));
         let passed = state.passed.get();
         if !self.vectors.is_possible(opened.clone()) || !Command::is_possible(passed) {
             return Err(refused("a bit is set that is never set"));
         }
         let (phase, interrupts) = (saved::phase(state.phase)?, saved::interrupts(state.interrupts)?);
+        let routes = || routes.iter().map(|word| saved::route(u64::from_le_bytes(*word)));
+        if routes().count() != Vectors::count(interrupts, opened.clone()) || !rest.is_empty() {
+            return Err(too_short);
+        }
+        if !routes().all(|route| route.is_some_and(|route| self.physical.is_possible(route))) {
+            return Err(refused("an interrupt is received where none can be"));
+        }
         self.vectors.opened.iter_mut().zip(opened).for_each(|(word, saved)| *word = saved);
         (self.phase, self.vectors.interrupts, self.command.passed) = (phase, interrupts, passed);
+        self.physical.adopt(interrupts, &mut self.vectors.each().zip(routes().flatten()));
         self.is_line_asserted =
             state.flags.get() & assigned_flag::LINE_ASSERTED != 0 && self.description.line.is_some();
         Ok(())

@@ -26,8 +26,12 @@ fn lab() -> (Lab, Shared) {
     (lab, function)
 }
 
-fn raise(lab: &mut Lab, function: &Shared, raised: Raised) {
-    lab.context().with_function(function, |function, context| function.raise(raised, context.outputs));
+/// Returns each vCPU that was to be notified, and whether it had been.
+fn raise(lab: &mut Lab, function: &Shared, raised: Raised) -> Vec<(usize, bool)> {
+    let mut notified = Vec::new();
+    let mut notify = |vcpu, was_notified| notified.push((vcpu, was_notified));
+    lab.machine.with_function(function, &mut notify, |function, outputs| function.raise(raised, outputs));
+    notified
 }
 
 #[test]
@@ -63,4 +67,15 @@ fn the_end_of_another_interrupt_does_not_unmask_the_line() {
     assert_eq!(function.lock().physical().unmasked, 0);
     lab.wrmsr(EOI, 0).unwrap();
     assert_eq!(function.lock().physical().unmasked, 1);
+}
+
+#[test]
+fn a_vcpu_is_to_be_notified_of_the_first_interrupt_since_it_looked() {
+    let (mut lab, function) = lab();
+    assert_eq!(raise(&mut lab, &function, Raised::Line), [(0, false)]);
+    assert_eq!(raise(&mut lab, &function, Raised::Line), [], "the line is asserted already");
+    lab.redirect(PIN.into(), 0x51 | LEVEL);
+    assert_eq!(lab.take_interrupt(), Some(0x51));
+    lab.wrmsr(EOI, 0).unwrap();
+    assert_eq!(raise(&mut lab, &function, Raised::Line), [(0, false)], "it has looked since");
 }

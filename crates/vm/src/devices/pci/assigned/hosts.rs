@@ -2,6 +2,10 @@
 //! What the host does with a function: it has interrupted, been reset, or vanished. What the guest's CPUs get to know
 //! of it is in the outputs.
 
+use alloc::vec::Vec;
+
+use handover::state::AssignedFunction;
+
 use super::description::Description;
 use super::passed::Command;
 use super::physical::{Interrupts, Phase, Physical, Raised};
@@ -55,6 +59,11 @@ impl<P: Physical> Endpoint<Assigned<P>> {
         self.parts().1.phase
     }
 
+    /// Its state as far as the next image needs it to build the function before guests stop.
+    pub fn packed(&mut self) -> AssignedFunction {
+        self.parts().1.saved()
+    }
+
     /// What the guest is shown of it.
     pub fn description(&mut self) -> Description {
         self.parts().1.description
@@ -63,6 +72,12 @@ impl<P: Physical> Endpoint<Assigned<P>> {
     /// How it may interrupt.
     pub fn interrupts(&mut self) -> Interrupts {
         self.parts().1.vectors.interrupts
+    }
+
+    /// The MSI-X vectors that are open.
+    pub fn open_vectors(&mut self) -> Vec<u16> {
+        let vectors = &self.parts().1.vectors;
+        if vectors.interrupts == Interrupts::MsiX { vectors.each().collect() } else { Vec::new() }
     }
 
     /// Returns whether an MSI-X vector is open.

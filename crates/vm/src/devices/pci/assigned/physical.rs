@@ -1,7 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host does for a guest with a physical function. All of it is called while the function is locked.
 
+use ::pci::Bdf;
+
 use crate::addr::{AccessSize, Gpa};
+
+/// A physical function in the host's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostIdentity {
+    /// The function.
+    pub place: Bdf,
+    /// The register of its MSI capability; 0 without one.
+    pub msi: u8,
+    /// The register of its MSI-X capability; 0 without one.
+    pub msix: u8,
+}
+
+/// Where the host receives an interrupt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// The APIC identifier of its CPU.
+    pub destination: u32,
+    /// The vector there.
+    pub vector: u8,
+}
 
 /// Pages of a base address register's range, and where they are in the guest's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +96,8 @@ pub trait Physical: Send {
     /// reaches them by [`read`](Self::read) and [`write`](Self::write).
     fn map(&mut self, piece: Piece) -> bool;
 
-    /// Takes back what was mapped. No vCPU reaches it any more when this returns.
+    /// Takes back what was mapped. A vCPU that runs may reach it until it leaves the guest the next time, which it is
+    /// made to do at once.
     fn unmap(&mut self, piece: Piece);
 
     /// Closes all interrupts that were open, and opens those named. Of MSI-X none is open yet.
@@ -82,6 +105,18 @@ pub trait Physical: Send {
 
     /// Opens an MSI-X vector, which the guest has unmasked for the first time since it has enabled MSI-X.
     fn open_vector(&mut self, vector: u16);
+
+    /// What the next image has to know of it.
+    fn identity(&self) -> HostIdentity;
+
+    /// Where the host receives an open vector.
+    fn route(&self, vector: u16) -> Route;
+
+    /// Returns whether the image before can have routed an open vector so.
+    fn is_possible(&self, route: Route) -> bool;
+
+    /// The image before has opened these interrupts, and routed each vector so. The hardware is not accessed.
+    fn adopt(&mut self, interrupts: Interrupts, routes: &mut dyn Iterator<Item = (u16, Route)>);
 
     /// The guest has ended the interrupt of the line: if the line is still asserted, the host raises it again.
     fn unmask(&mut self);

@@ -4,8 +4,10 @@
 use handover::state::{AssignedFunction, assigned_flag as flag};
 use zerocopy::FromBytes as _;
 
+use ::pci::Bdf;
+
 use super::description::{Description, Identity, Range};
-use super::physical::{Interrupts, Phase};
+use super::physical::{HostIdentity, Interrupts, Phase, Route};
 use super::space;
 use crate::devices::StateError;
 use crate::devices::pci::bar::{BARS, Bar};
@@ -68,7 +70,7 @@ impl Description {
     }
 
     /// Notes the function; the rest is zero.
-    pub(super) fn save(&self) -> AssignedFunction {
+    pub(super) fn save(&self, host: HostIdentity) -> AssignedFunction {
         let Identity { vendor, device, class, subsystem_vendor, subsystem } = self.identity;
         let set = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let flags =
@@ -94,8 +96,32 @@ impl Description {
             passed: 0.into(),
             phase: 0,
             interrupts: 0,
+            segment: host.place.segment.into(),
+            requester: host.place.requester().into(),
+            msi_register: host.msi,
+            msix_register: host.msix,
+            zero: [0; 2],
         }
     }
+}
+
+impl HostIdentity {
+    /// The function that a saved state is of; `None` if it is cut off.
+    pub fn from_saved(from: &[u8]) -> Option<Self> {
+        let (from, _) = AssignedFunction::read_from_prefix(from).ok()?;
+        let place = Bdf::of_requester(from.segment.get(), from.requester.get());
+        Some(Self { place, msi: from.msi_register, msix: from.msix_register })
+    }
+}
+
+/// The word of a route.
+pub(super) const fn route_word(route: Route) -> u64 {
+    (route.destination as u64) << 8 | route.vector as u64
+}
+
+/// The route of a word; `None` if there is none such.
+pub(super) fn route(word: u64) -> Option<Route> {
+    Some(Route { destination: u32::try_from(word >> 8).ok()?, vector: word as u8 })
 }
 
 const fn kind(bar: Bar) -> u8 {

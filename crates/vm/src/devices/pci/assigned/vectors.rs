@@ -66,6 +66,28 @@ impl Vectors {
         }
     }
 
+    /// The vectors of MSI or MSI-X that are open.
+    pub(super) fn each(&self) -> impl Iterator<Item = u16> + '_ {
+        let msi = if let Interrupts::Msi { vectors } = self.interrupts { vectors as u16 } else { 0 };
+        let is_open = |vector: &u16| self.opened[usize::from(vector / 64)] >> (vector % 64) & 1 != 0;
+        let msix = if self.interrupts == Interrupts::MsiX { self.vectors } else { 0 };
+        (0..msi).chain((0..msix).filter(is_open))
+    }
+
+    /// How many vectors are open with these words.
+    pub(super) fn count(interrupts: Interrupts, opened: impl Iterator<Item = u64>) -> usize {
+        match interrupts {
+            Interrupts::Off | Interrupts::Line => 0,
+            Interrupts::Msi { vectors } => vectors as usize,
+            Interrupts::MsiX => opened.map(|word| word.count_ones() as usize).sum(),
+        }
+    }
+
+    /// The most vectors that can be open at once.
+    pub(super) fn most(&self, msi: Option<u8>) -> usize {
+        usize::from(self.vectors).max(msi.map_or(0, |vectors| 1 << vectors))
+    }
+
     /// Returns whether words have bits of vectors only that there are.
     pub(super) fn is_possible(&self, opened: impl Iterator<Item = u64>) -> bool {
         let is_there = |bit: usize| bit < usize::from(self.vectors);

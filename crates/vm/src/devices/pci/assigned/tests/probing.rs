@@ -104,6 +104,16 @@ impl Physical for Shrinking {
     fn unmap(&mut self, _: Piece) {}
     fn set_interrupts(&mut self, _: Interrupts) {}
     fn open_vector(&mut self, _: u16) {}
+    fn identity(&self) -> HostIdentity {
+        self.0.identity()
+    }
+    fn route(&self, vector: u16) -> Route {
+        self.0.route(vector)
+    }
+    fn is_possible(&self, _: Route) -> bool {
+        false
+    }
+    fn adopt(&mut self, _: Interrupts, _: &mut dyn Iterator<Item = (u16, Route)>) {}
     fn unmask(&mut self) {}
     fn reset(&mut self) -> bool {
         false
@@ -167,7 +177,9 @@ proptest! {
             Err(problem) => drop(problem.to_string()),
             Ok(description) => {
                 prop_assert_eq!(&physical.config[8..], &before[8..]);
-                let state = description.save();
+                let state = description.save(physical.identity());
+                let identity = HostIdentity::from_saved(zerocopy::IntoBytes::as_bytes(&state));
+                prop_assert_eq!(identity, Some(physical.identity()));
                 prop_assert_eq!(Description::from_saved(zerocopy::IntoBytes::as_bytes(&state)), Ok(description));
                 prop_assert!(space::build(&description).is_some());
             }

@@ -15,7 +15,7 @@ fn saved(lab: &Lab) -> Vec<Vec<u8>> {
         let device = device.lock();
         let mut bytes = vec![0; device.state_bytes()];
         let used = device.save(&mut bytes).expect("there is room");
-        assert_eq!(used, bytes.len());
+        bytes.truncate(used);
         bytes
     };
     lab.bus.devices().map(of).collect()
@@ -35,16 +35,12 @@ fn restored(lab: &Lab, states: &[Vec<u8>]) -> Result<Lab, StateError> {
         if Assigned::in_slot(Slot(8), description, FakePhysical::new(number, &next.space)).is_none() {
             return Err(StateError { field: "tests", reason: "it was checked" });
         }
-        next.attach(description, physical);
+        if !next.try_attach(description, physical) {
+            return Err(StateError { field: "tests", reason: "another function's line is at the same pin" });
+        }
     }
     for (device, state) in next.bus.devices().zip(states) {
         device.lock().restore(1, state)?;
-    }
-    for function in &next.functions {
-        let mut function = function.lock();
-        let (interrupts, opened) =
-            (function.interrupts(), (0..40).filter(|vector| function.is_open(*vector)).collect());
-        (function.physical().interrupts, function.physical().opened) = (interrupts, opened);
     }
     let touched = next.functions.iter().map(|function| function.lock().physical().requests).sum::<u32>();
     assert_eq!(touched, 0, "the hardware is not accessed");
@@ -77,6 +73,27 @@ fn a_state_that_no_function_can_be_in_is_refused() {
     assert_eq!(refused(|state| _ = state.pop()), ASSIGNED);
     assert_eq!(refused(|state| state.push(0)), ASSIGNED);
     assert_eq!(refused(|state| state.truncate(OWN + 8)), ASSIGNED);
+}
+
+#[test]
+fn an_interrupt_that_is_received_nowhere_is_refused() {
+    let mut lab = Lab::new(1);
+    lab.enable_at(0, HIGH);
+    lab.set_config(0, MSI, 1 << 16);
+    let states = saved(&lab);
+    assert_eq!(lab.functions[0].lock().interrupts(), Interrupts::Msi { vectors: 1 });
+    assert!(restored(&lab, &states).is_ok());
+    let route = states.last().unwrap().len() - 8;
+    for (at, value) in [(route, 0x4f), (route + 7, 1)] {
+        let mut states = states.clone();
+        states.last_mut().unwrap()[at] = value;
+        let error = restored(&lab, &states).map(drop).expect_err("it is refused");
+        assert_eq!(error.reason, "an interrupt is received where none can be");
+    }
+    let mut states = states;
+    states.last_mut().unwrap().truncate(route);
+    let error = restored(&lab, &states).map(drop).expect_err("it is refused");
+    assert_eq!(error.reason, "its state has another length");
 }
 
 #[test]
