@@ -16,6 +16,9 @@ use crate::capability::Capability;
 use crate::{Bdf, ConfigWrite};
 
 const COMMAND: u16 = 0x04;
+const CACHE_LINE: u16 = 0x0c;
+const BARS: [u16; 6] = [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24];
+const INTERRUPT_LINE: u16 = 0x3c;
 /// Interrupts by pins are off, and all else.
 const QUIET: u16 = 1 << 10;
 /// PCI Express: Device Capabilities, Control and Status, from the capability's register.
@@ -139,6 +142,23 @@ pub fn reset(config: &mut dyn ConfigWrite, place: Bdf, way: Way) -> Result<(), R
         return Err(ResetError::NotReady);
     }
     config.write16(place, COMMAND, QUIET);
+    Ok(())
+}
+
+/// Resets a function as [`reset`] does, and gives it the addresses, the cache line's size and the interrupt line that
+/// it had: firmware has chosen them.
+///
+/// # Errors
+/// As [`reset`]'s.
+pub fn reset_in_place(config: &mut dyn ConfigWrite, place: Bdf, way: Way) -> Result<(), ResetError> {
+    let ranges = BARS.map(|register| config.read(place, register));
+    let (cache_line, line) = (config.read(place, CACHE_LINE) as u8, config.read(place, INTERRUPT_LINE) as u8);
+    reset(config, place, way)?;
+    for (register, value) in BARS.into_iter().zip(ranges) {
+        config.write32(place, register, value);
+    }
+    config.write8(place, CACHE_LINE, cache_line);
+    config.write8(place, INTERRUPT_LINE, line);
     Ok(())
 }
 
