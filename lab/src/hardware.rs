@@ -2,7 +2,9 @@
 //! The IOMMU and the PCI devices of a lab machine, as arguments for the emulator.
 //!
 //! Each device is behind a PCI Express root port of its own, so that it is an isolation group of its own: device N of
-//! `host.toml` is function 0 of the bus behind port `00:(1+N).0`.
+//! `host.toml` is function 0 of the bus behind port `00:(1+N).0`. With AMD's IOMMU it is `00:(1+N).0` itself: QEMU asks
+//! for a function's bus number while it builds the machine, when firmware has given none, and checks transfers of all
+//! functions behind ports as those of functions of bus 0 (hw/i386/amd_iommu.c, `amdvi_host_dma_iommu`, 7.2 and 10.0).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +17,7 @@ use super::rundir::DISK_PREFIX;
 
 mod version;
 
-/// The slot of the first bus before that of the first device's port. QEMU itself takes slot 1 for AMD's IOMMU.
+/// The slot of the first bus before that of the first device or its port. QEMU itself takes slot 1 for AMD's IOMMU.
 const SLOT_BEFORE_PORTS: usize = 1;
 /// Queues that one of the emulator's NVMe controllers shares out to its virtual functions: a pair is for Admin, another
 /// for I/O.
@@ -40,13 +42,14 @@ impl Hardware {
         let mut arguments = Vec::new();
         for (index, device) in devices.iter().enumerate() {
             let number = index + 1;
-            arguments.extend(port(number));
+            if iommu != Iommu::Amd {
+                arguments.extend(port(number));
+            }
+            let place = place(iommu, number);
             arguments.extend(match device {
-                Device::Nvme(nvme) => disk(number, nvme, &content(number, nvme, folder)?),
-                Device::Network(network) => card(number, network),
-                Device::Edu => {
-                    ["-device".into(), format!("edu,bus=port{number},dma_mask={:#x}", u64::MAX).into()].into()
-                }
+                Device::Nvme(nvme) => disk((number, &place), nvme, &content(number, nvme, folder)?),
+                Device::Network(network) => card((number, &place), network),
+                Device::Edu => ["-device".into(), format!("edu,{place},dma_mask={:#x}", u64::MAX).into()].into(),
             });
         }
         Ok(Self { iommu, devices: arguments })
@@ -66,6 +69,14 @@ impl Hardware {
             Iommu::Intel => &["-device", "intel-iommu,intremap=on,aw-bits=48"],
         };
         iommu.iter().map(OsString::from).chain(self.devices.iter().cloned()).collect()
+    }
+}
+
+/// The bus of a device, and its slot there if it has a choice.
+fn place(iommu: Iommu, number: usize) -> String {
+    match iommu {
+        Iommu::Amd => format!("bus=pcie.0,addr={:#x}", SLOT_BEFORE_PORTS + number),
+        Iommu::Intel | Iommu::None => format!("bus=port{number}"),
     }
 }
 
@@ -91,10 +102,10 @@ fn content(number: usize, nvme: &Nvme, folder: &Path) -> Result<PathBuf> {
 }
 
 /// A disk. Its namespace is shared by all functions of its subsystem.
-fn disk(number: usize, nvme: &Nvme, content: &Path) -> Vec<OsString> {
+fn disk((number, place): (usize, &str), nvme: &Nvme, content: &Path) -> Vec<OsString> {
     let file = escaped(content);
     let node = format!("node-name=disk{number},driver=raw,file.driver=file,file.filename={file}");
-    let mut controller = format!("nvme,id=nvme{number},bus=port{number},serial={}", nvme.serial);
+    let mut controller = format!("nvme,id=nvme{number},{place},serial={}", nvme.serial);
     controller += &format!(",subsys=subsystem{number}");
     if nvme.virtual_functions > 0 {
         controller += &sriov(nvme.virtual_functions);
@@ -117,13 +128,13 @@ fn sriov(functions: u32) -> String {
 }
 
 /// A network card, without the ROM that firmware would start from the network.
-fn card(number: usize, network: &Network) -> Vec<OsString> {
+fn card((number, place): (usize, &str), network: &Network) -> Vec<OsString> {
     let model = match network.model {
         Model::E1000e => "e1000e",
         Model::Igb => "igb",
         Model::VirtioNet => "virtio-net-pci,disable-legacy=on,iommu_platform=on",
     };
-    let mut card = format!("{model},netdev=net{number},bus=port{number},romfile=");
+    let mut card = format!("{model},netdev=net{number},{place},romfile=");
     if let Some(mac) = network.mac {
         card += &format!(",mac={mac}");
     }

@@ -64,12 +64,12 @@ const EDU: (u16, u16) = (0x1234, 0x11e8);
 /// The class of an IOMMU, which AMD's shows as a PCI function (AMD I/O Virtualization 48882, section 3.1).
 const IOMMU_CLASS: (u8, u8, u8) = (8, 6, 0);
 
-fn disk(virtual_functions: u32) -> Device {
+pub fn disk(virtual_functions: u32) -> Device {
     let storage = Storage::Temporary(Size::mebibytes(64));
     Device::Nvme(Nvme { storage, serial: format!("disk-{virtual_functions}"), virtual_functions })
 }
 
-fn card(model: Model) -> Device {
+pub fn card(model: Model) -> Device {
     cabled(model, Backend::User { forward: Vec::new() })
 }
 
@@ -89,19 +89,23 @@ fn id(device: &Device) -> (u16, u16) {
     }
 }
 
-/// Checks that each device is function 0 of the bus behind its own port, in an isolation group of its own, and that the
-/// IOMMU is there.
+/// Checks that each device is where the lab puts it, in an isolation group of its own, and that the IOMMU is there.
 fn are_found(functions: &[PciFunction], iommu: Iommu, devices: &[Device]) -> Result<()> {
     let find = |bus, slot| functions.iter().find(|function| function.place == (0, bus, slot, 0));
     let mut groups = HashSet::new();
     for (slot, device) in (2..).zip(devices) {
-        let port = find(0, slot).with_context(|| format!("no port {slot:#x}: {functions:#?}"))?;
-        let bus = port.bus_behind.with_context(|| format!("{port:?} is no port"))?;
-        let found = find(bus, 0).with_context(|| format!("nothing is behind {port:?}"))?;
-        ensure!((port.vendor, port.device) == ROOT_PORT, "{port:?}");
+        let first = find(0, slot).with_context(|| format!("nothing in slot {slot:#x}: {functions:#?}"))?;
+        let found = match iommu {
+            Iommu::Amd => first,
+            Iommu::Intel | Iommu::None => {
+                ensure!((first.vendor, first.device) == ROOT_PORT && first.group.is_none(), "{first:?}");
+                let bus = first.bus_behind.with_context(|| format!("{first:?} is no port"))?;
+                find(bus, 0).with_context(|| format!("nothing is behind {first:?}"))?
+            }
+        };
         ensure!((found.vendor, found.device) == id(device), "{found:?} is no {}", device.kind());
         let group = found.group.with_context(|| format!("{found:?} is in no group"))?;
-        ensure!(port.group.is_none() && groups.insert(group), "{found:?} shares a group: {functions:#?}");
+        ensure!(groups.insert(group), "{found:?} shares a group: {functions:#?}");
         ensure!(found.ranges.iter().any(|range| !range.is_ports), "no memory of {found:?} is placed");
     }
     let iommus = functions.iter().filter(|function| function.class == IOMMU_CLASS).count();
