@@ -96,15 +96,14 @@ fn is_kept_from_memory(iommu: &Iommu) -> Result<()> {
     is_refused(&mut host, iommu, 2)?;
     host.beats(GUEST, 5)?;
     ensure!(!host.seen.to_string().contains("taken over again"), "{}", host.seen);
-    are_remapped(&host, usize::from(iommu.remaps))?;
+    are_remapped(&mut host, usize::from(iommu.remaps))?;
     host.powers_off()
 }
 
 /// Interrupts began to be remapped so often, and no input of the host's was left without an entry.
-fn are_remapped(host: &Host, times: usize) -> Result<()> {
-    let seen = host.seen.to_string();
-    ensure!(seen.matches(REMAPPED).count() == times, "{seen}");
-    ensure!(!seen.contains("is silent"), "{seen}");
+fn are_remapped(host: &mut Host, times: usize) -> Result<()> {
+    host.wait("remapped interrupts", |seen| seen.to_string().matches(REMAPPED).count() == times)?;
+    ensure!(!host.seen.to_string().contains("is silent"), "{}", host.seen);
     Ok(())
 }
 
@@ -136,7 +135,7 @@ fn is_passed_for_an_image_of_old() -> Result<()> {
     host.client()?.info()?;
     // It is of now, whatever its note states: it goes on with the units as they are, and has them remap.
     ensure!(!host.seen.to_string().contains("taken over again"), "{}", host.seen);
-    are_remapped(&host, 2)?;
+    are_remapped(&mut host, 2)?;
     host.powers_off()
 }
 
@@ -148,7 +147,7 @@ fn is_remapped_after_a_rollback() -> Result<()> {
     host.says(&[PASSED])?;
     host.beats(GUEST, 5)?;
     host.client()?.info()?;
-    are_remapped(&host, 2)?;
+    are_remapped(&mut host, 2)?;
     host.powers_off()
 }
 
@@ -160,7 +159,7 @@ fn the_watchdogs_nmi_arrives() -> Result<()> {
     let refusal = host.refusal(RequestBody::Update { is_dry_run: true, by: UpdateBy::Bundle })?;
     ensure!(refusal.reason.contains("hangs with interrupts masked"), "{refusal:?}");
     host.beats(GUEST, 5)?;
-    are_remapped(&host, 1)?;
+    are_remapped(&mut host, 1)?;
     host.powers_off()
 }
 

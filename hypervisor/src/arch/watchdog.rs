@@ -70,8 +70,8 @@ pub fn has_entry() -> bool {
     ENTRY.load(Ordering::Relaxed) != 0
 }
 
-/// The input sends NMIs by this entry, and at the end of the host by `spare` where its interrupts are remapped. It stays
-/// masked or open.
+/// The input sends NMIs by this entry, and at the end of the host by `spare` where its interrupts are remapped. It
+/// stays masked or open.
 pub fn set_entry(entry: Redirection, spare: Option<Spare>) {
     SPARE.keep(spare);
     ENTRY.store(entry.0, Ordering::Relaxed);

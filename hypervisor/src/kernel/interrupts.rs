@@ -142,8 +142,8 @@ pub fn silence_watchdog() {
     watchdog::silence(tables.hpet_address.is_some(), tables.io_apics.len());
 }
 
-/// Sends a UART's interrupt to the calling CPU, where it sends a vector; `false` if no I/O APIC has it. The owner of the
-/// end of the host routes it again.
+/// Sends a UART's interrupt to the calling CPU, where it sends a vector; `false` if no I/O APIC has it. The owner of
+/// the end of the host routes it again.
 fn route_to_this_cpu(line: Override, uart: usize, vector: Option<u8>) -> bool {
     let Some((number, input)) = input_of(&FIRMWARE.lock(), line.gsi) else { return false };
     if let Some(vector) = vector {

@@ -111,8 +111,8 @@ impl<R: Registers> Unit<R> {
     /// Lets a function reach nothing, and send no interrupt where the unit remaps them.
     ///
     /// # Errors
-    /// [`Problem::NotHere`]; [`Problem::NoAnswer`] and [`Problem::Refused`], after which the memory that it reached must
-    /// not be given to anyone else.
+    /// [`Problem::NotHere`]; [`Problem::NoAnswer`] and [`Problem::Refused`], after which the memory that it reached
+    /// must not be given to anyone else.
     pub fn block<W: Words>(&mut self, memory: &mut Store<W>, source: Bdf) -> Result<(), Problem> {
         match self {
             Self::Amd(registers, unit) => unit.block(registers, memory, source),

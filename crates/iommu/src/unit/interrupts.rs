@@ -20,8 +20,8 @@ impl<R: Registers> Unit<R> {
     /// Gives a function at least `count` interrupts, all of them closed. Those that it had are closed.
     ///
     /// # Errors
-    /// [`Problem::NotHere`]; [`Problem::Lacks`] if the unit does not remap interrupts; [`Problem::NoInterrupt`] for none
-    /// or more than are left; [`Problem::OutOfMemory`]; [`Problem::NoAnswer`]; [`Problem::Refused`].
+    /// [`Problem::NotHere`]; [`Problem::Lacks`] if the unit does not remap interrupts; [`Problem::NoInterrupt`] for
+    /// none or more than are left; [`Problem::OutOfMemory`]; [`Problem::NoAnswer`]; [`Problem::Refused`].
     pub fn open_interrupts<W: Words>(&mut self, memory: &mut Store<W>, source: Bdf, count: u16) -> Result<(), Problem> {
         match self {
             Self::Amd(registers, unit) => unit.open_interrupts(registers, memory, source, count),

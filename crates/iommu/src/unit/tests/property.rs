@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! After any order of requests, updates and shortages of memory, a function reaches exactly what its guest's domain
-//! maps, and its interrupts arrive exactly where they were set. The functions try everything after each request, so that
-//! the unit has cached whatever it may. No frame is given back that the unit still holds (`machine`).
+//! maps, and its interrupts arrive exactly where they were set. The functions try everything after each request, so
+//! that the unit has cached whatever it may. No frame is given back that the unit still holds (`machine`).
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
