@@ -2,6 +2,7 @@
 //! A guest's memory as the hypervisor reaches it: through the direct map, copied in and out, never borrowed.
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
 use frames::{FrameRange, GuestFrames, Node, OutOfMemory};
@@ -47,13 +48,16 @@ pub struct GuestRam {
     low_bytes: u64,
     slots: ArrayVec<Slot, 2>,
     source: &'static FrameSource,
+    /// Something else may reach it for good.
+    is_kept: AtomicBool,
 }
 
 impl GuestRam {
     /// `bytes` of memory (a multiple of 2 MiB), zeroed, in pages as large as its size allows, near a NUMA node.
     pub fn allocate(source: &'static FrameSource, bytes: u64, node: Option<Node>) -> Result<Self, OutOfMemory> {
         let low_bytes = bytes.min(layout::LOW_MEMORY_END.0);
-        let mut ram = Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source };
+        let mut ram =
+            Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source, is_kept: AtomicBool::new(false) };
         // Whichever piece found no room, what was wanted is all of it.
         let short = |out_of_memory| OutOfMemory { bytes, ..out_of_memory };
         let start = cpu::tsc();
@@ -71,7 +75,8 @@ impl GuestRam {
     /// Memory that a guest has from the image before: pieces by rising guest address, each where it is, how much, and
     /// where the guest sees it. `None` if no guest's memory is so.
     pub fn adopt(source: &'static FrameSource, pieces: impl Iterator<Item = (PhysRange, u64)>) -> Option<Self> {
-        let mut ram = Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source };
+        let mut ram =
+            Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source, is_kept: AtomicBool::new(false) };
         for (range, gpa) in pieces {
             let frames = FrameRange::adopt(range);
             let slot = Slot { gpa, physical: range.start().0, bytes: range.bytes(), frames: None };
@@ -90,6 +95,11 @@ impl GuestRam {
         log::debug!("memory {} is a guest's, from {gpa:#x} on", range.range());
         self.slots.push(Slot { gpa, physical: range.start().0, bytes, frames: Some(range) });
         Ok(dirty.iter().map(|part| part.bytes()).sum())
+    }
+
+    /// It is never given to anybody else: a device may still reach it.
+    pub fn keep_for_good(&self) {
+        self.is_kept.store(true, Ordering::Release);
     }
 
     /// The pieces, by rising guest address.
@@ -225,6 +235,10 @@ impl GuestMemory for GuestRam {
 
 impl Drop for GuestRam {
     fn drop(&mut self) {
-        self.slots.iter_mut().filter_map(|slot| slot.frames.take()).for_each(self.source.release);
+        let frames = self.slots.iter_mut().filter_map(|slot| slot.frames.take());
+        match self.is_kept.load(Ordering::Acquire) {
+            true => frames.for_each(|frames| _ = frames.leak()),
+            false => frames.for_each(self.source.release),
+        }
     }
 }

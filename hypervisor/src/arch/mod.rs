@@ -14,6 +14,7 @@
 //! | [`fault`], `faults`, `edu` | fault points; in the test image, what they do to the machine, and a device that writes |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
+//! | [`device_memory`], [`device_vectors`] | address ranges and interrupts of PCI functions that guests have |
 //! | [`iommu`] | IOMMUs: their registers, the memory of their tables |
 //! | [`smp`], [`switch_pages`] | starting the other CPUs; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
@@ -37,6 +38,8 @@ pub mod counters;
 pub mod cpu;
 pub mod cpu_local;
 pub mod descriptor;
+pub mod device_memory;
+pub mod device_vectors;
 #[cfg(feature = "faults")]
 pub mod edu;
 pub mod ending;

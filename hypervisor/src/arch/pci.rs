@@ -5,7 +5,7 @@ use core::arch::global_asm;
 
 use arrayvec::ArrayVec;
 use firmware::tables::MAX_ECAMS;
-use pci::{Bdf, ConfigSpace, EcamRange, Route, route};
+use pci::{Bdf, ConfigSpace, ConfigWrite, EcamRange, Route, route};
 
 use super::{address, cpu, memory, port, timer};
 
@@ -16,10 +16,43 @@ const LARGE_PAGE: u64 = 2 << 20;
 const ADDRESS: u16 = 0xcf8;
 const DATA: u16 = 0xcfc;
 
-global_asm!(".section .text", ".align 16", ".global ecam_read", "ecam_read:", "mov eax, [rdi]", "ret");
+global_asm!(
+    ".section .text",
+    ".align 16",
+    ".global ecam_read",
+    "ecam_read:",
+    "mov eax, [rdi]",
+    "ret",
+    ".global ecam_write8",
+    "ecam_write8:",
+    "mov eax, esi",
+    "mov [rdi], al",
+    "ret",
+    ".global ecam_write16",
+    "ecam_write16:",
+    "mov eax, esi",
+    "mov [rdi], ax",
+    "ret",
+    ".global ecam_write32",
+    "ecam_write32:",
+    "mov eax, esi",
+    "mov [rdi], eax",
+    "ret",
+);
 
 unsafe extern "sysv64" {
     fn ecam_read(at: u64) -> u32;
+    fn ecam_write8(at: u64, value: u32);
+    fn ecam_write16(at: u64, value: u32);
+    fn ecam_write32(at: u64, value: u32);
+}
+
+/// A write's width.
+#[derive(Clone, Copy)]
+enum Width {
+    Byte,
+    Word,
+    Dword,
 }
 
 /// The way to the registers. Its owner is the only one that reaches them: there is one, behind a lock.
@@ -79,6 +112,33 @@ fn read_memory(at: u64) -> u32 {
     unsafe { ecam_read(at) }
 }
 
+/// Writes a register through memory, by EAX as [`read_memory`] reads.
+fn write_memory(at: u64, value: u32, width: Width) {
+    // SAFETY: `at` lies in a range that is mapped uncached, and is a multiple of the width. The function is one that is
+    // a guest's or about to be: the IOMMU bounds what it can do to memory.
+    unsafe {
+        match width {
+            Width::Byte => ecam_write8(at, value),
+            Width::Word => ecam_write16(at, value),
+            Width::Dword => ecam_write32(at, value),
+        }
+    }
+}
+
+/// Writes a register by the data port that has its bytes.
+fn write_port(word: u32, register: u16, value: u32, width: Width) {
+    let data = DATA + (register & 3);
+    // SAFETY: as in `read_port`; of the function, as in `write_memory`.
+    unsafe {
+        port::write_u32(ADDRESS, word);
+        match width {
+            Width::Byte => port::write_u8(data, value as u8),
+            Width::Word => port::write_u16(data, value as u16),
+            Width::Dword => port::write_u32(data, value),
+        }
+    }
+}
+
 fn read_port(word: u32) -> u32 {
     // SAFETY: address and data port of configuration space, which nobody else uses.
     unsafe {
@@ -102,5 +162,32 @@ impl ConfigSpace for Space {
 
     fn pause(&mut self) {
         timer::delay_us(1);
+    }
+}
+
+impl Space {
+    fn write(&mut self, place: Bdf, register: u16, value: u32, width: Width) {
+        match route(&self.ranges, place, register & !3) {
+            Some(Route::Memory { range, offset }) => {
+                let at = self.at(range, offset + u64::from(register & 3));
+                at.into_iter().for_each(|at| write_memory(at, value, width));
+            }
+            Some(Route::Ports(word)) => write_port(word, register, value, width),
+            None => {}
+        }
+    }
+}
+
+impl ConfigWrite for Space {
+    fn write8(&mut self, place: Bdf, register: u16, value: u8) {
+        self.write(place, register, value.into(), Width::Byte);
+    }
+
+    fn write16(&mut self, place: Bdf, register: u16, value: u16) {
+        self.write(place, register & !1, value.into(), Width::Word);
+    }
+
+    fn write32(&mut self, place: Bdf, register: u16, value: u32) {
+        self.write(place, register & !3, value, Width::Dword);
     }
 }

@@ -25,6 +25,8 @@ pub struct PerCpu {
     pub apic_id: u32,
     /// The CPU's timer has fired.
     pub timer_fired: AtomicBool,
+    /// A PCI function that a guest has has interrupted the CPU ([`super::device_vectors`]).
+    pub device_raised: AtomicBool,
     /// Somebody wants the CPU to check its work.
     pub work_pending: AtomicBool,
     /// It holds one vCPU at most, so that a kick can be for that one only.
@@ -96,6 +98,7 @@ impl PerCpu {
             index,
             apic_id,
             timer_fired: AtomicBool::new(false),
+            device_raised: AtomicBool::new(false),
             work_pending: AtomicBool::new(false),
             holds_one: AtomicBool::new(true),
             is_here: AtomicBool::new(false),
@@ -221,6 +224,11 @@ pub fn of(index: u32) -> Option<&'static PerCpu> {
 /// The numbers of the CPUs that have installed their data and have not left.
 pub fn indices() -> impl Iterator<Item = u32> {
     (0..cpu_local::count()).filter(|&index| of(index).is_some_and(PerCpu::is_here))
+}
+
+/// The numbers of all CPUs that there may be.
+pub fn all() -> impl Iterator<Item = u32> {
+    0..cpu_local::count()
 }
 
 /// Returns how many CPUs have installed their data and have not left.

@@ -9,7 +9,7 @@ mod loading;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use spin::Mutex;
 use vm::machine::Machine;
@@ -19,6 +19,7 @@ use self::ending::{Ending, finish};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
+use crate::guests::assigned::{self, Function};
 use crate::guests::guest::Guest;
 
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
@@ -35,13 +36,43 @@ pub struct Instance {
     /// Of each vCPU, while it stands still.
     pub registers: Vec<Mutex<Option<VcpuRegisters>>>,
     /// The vCPUs' control blocks point into it.
-    space: Space,
+    space: Arc<Space>,
+    /// Physical functions on its bus.
+    functions: Vec<Function>,
+    /// For each vCPU, the change of the space since which it has flushed its TLB.
+    flushed: Vec<AtomicU64>,
 }
 
 impl Instance {
     /// Returns where its nested page tables begin.
     pub fn space_root(&self) -> u64 {
         self.space.root()
+    }
+
+    /// The physical functions on its bus.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Goes on with the functions, once this image drives the IOMMUs.
+    pub fn settle_functions(&self) {
+        assigned::settle(self.guest, &self.machine, &self.functions);
+    }
+
+    /// How often something was taken out of its address space.
+    #[inline]
+    pub fn space_changes(&self) -> u64 {
+        self.space.changes()
+    }
+
+    /// A vCPU has flushed its TLB since so many changes.
+    #[cold]
+    pub fn note_flushed(&self, vcpu: usize, changes: u64) {
+        if let Some(flushed) = self.flushed.get(vcpu) {
+            flushed.store(changes, Ordering::Release);
+        }
+        let all = self.flushed.iter().map(|flushed| flushed.load(Ordering::Acquire)).min();
+        self.space.reclaim(all.unwrap_or(0));
     }
 
     /// It stands still from the moment at which it goes on.
@@ -98,10 +129,18 @@ impl Instance {
             return;
         }
         let guest = instance.guest;
+        instance.take_functions_back();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();
         // The memory goes before the guest counts as ended: the next start then finds it free.
         drop(instance);
         finish(guest, ending);
+    }
+
+    /// Its functions reach nothing any more. Where that is not certain its memory is never given to anybody else.
+    pub fn take_functions_back(&self) {
+        if !assigned::take_back(self.guest, &self.functions) {
+            self.machine.memory().keep_for_good();
+        }
     }
 }

@@ -11,11 +11,14 @@
 //! | [`watching`], [`health`] | vCPUs that spin; how a guest's kernel is, and what follows |
 //! | [`freeze`], [`leases`] | paused guests: memory and registers for a reader, and for how long it has them |
 //! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
+//! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`events`] | events of guests and host, for the control channel |
 //! | `faults` | in the test image, a device that writes to memory |
 
+pub mod assigned;
 pub mod console;
+pub mod device_interrupts;
 pub mod events;
 pub mod executive;
 #[cfg(feature = "faults")]

@@ -8,12 +8,16 @@
 pub mod assigning;
 pub mod listing;
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use firmware::Tables;
-use pci::{Cost, EcamRange, Filter, Function, Groups, Scan, Step};
+use pci::bar::{Bar, Space as RangeSpace};
+use pci::{Bdf, Cost, EcamRange, Filter, Function, Groups, Kind, Scan, Step};
 use spin::Mutex;
+use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, fault, timer};
@@ -89,6 +93,42 @@ fn is_nobody_waiting(guests: &Guests) -> bool {
     guests.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || guests.are_done())
 }
 
+/// Probes what is left to probe by the operator's policy, now.
+pub fn probe_everything() {
+    let Some((_, options)) = BOOT.get() else { return };
+    let mut survey = SURVEY.lock();
+    while survey.step(&options.pci) == Step::More {}
+}
+
+/// Reaches configuration space: for functions that are a guest's or about to be.
+pub fn with_config<T>(act: impl FnOnce(&mut Space) -> T) -> T {
+    act(&mut SURVEY.lock().space)
+}
+
+/// The functions found so far.
+pub fn with_functions<T>(act: impl FnOnce(&[Function]) -> T) -> T {
+    act(&SURVEY.lock().found)
+}
+
+/// Returns what else has some of this memory, which a function claims for itself.
+pub fn taken_by(function: Bdf, memory: PhysRange) -> Option<String> {
+    let overlaps = |start: u64, end: u64| memory.start().0 < end && start < memory.end().0;
+    // Neither lock is held when the survey's is taken.
+    let iommus = iommu::register_ranges();
+    let known = taken(&FIRMWARE.lock(), &iommus);
+    if let Some((start, _, owner)) = known.into_iter().find(|(start, end, _)| overlaps(*start, *end)) {
+        return Some(format!("{owner} ({start:#x})"));
+    }
+    let survey = SURVEY.lock();
+    let others = survey.found.iter().filter(|other| other.place != function);
+    let other = others.filter_map(|other| {
+        let Kind::Endpoint { bars } = &other.kind else { return None };
+        let is_inside = |bar: &Bar| bar.space != RangeSpace::Ports && memory.contains(PhysAddr(bar.address));
+        bars.iter().any(is_inside).then_some(other.place)
+    });
+    other.map(|place| format!("PCI function {place}")).next()
+}
+
 /// Returns when a CPU that goes to sleep wants to check again, if there are steps to take.
 pub fn next_poll() -> Option<u64> {
     IS_FOR_IDLE.load(Ordering::Relaxed).then(|| cpu::tsc() + timer::us_to_ticks(LOOK_AGAIN_US))
@@ -162,12 +202,13 @@ impl Survey {
     /// ranges begin.
     fn begin(&mut self, filter: &Filter) {
         self.is_begun = true;
+        let iommus = iommu::register_ranges();
         let tables = FIRMWARE.lock();
         let mut roots: Vec<(u16, u8)> = [(0, 0)].into();
         for ecam in &tables.mcfg {
             let range =
                 EcamRange { base: ecam.base, segment: ecam.segment, first_bus: ecam.bus_start, last_bus: ecam.bus_end };
-            if is_clear(range, &tables) && self.space.add(range) {
+            if is_clear(range, &tables, &iommus) && self.space.add(range) {
                 roots.push((range.segment, range.first_bus));
             } else {
                 log::warn!("PCI: configuration space at {:#x}, by firmware, is not used; ports are", range.base);
@@ -184,14 +225,27 @@ impl Survey {
 
 /// Returns whether configuration space can be where firmware states: neither memory nor another device of the host's is
 /// there.
-fn is_clear(range: EcamRange, tables: &Tables) -> bool {
-    let Some((boot, _)) = BOOT.get() else { return false };
+fn is_clear(range: EcamRange, tables: &Tables, iommus: &[PhysRange]) -> bool {
+    let others = taken(tables, iommus).into_iter().filter(|(start, ..)| *start != range.base);
+    BOOT.get().is_some() && others.into_iter().all(|(start, end, _)| !range.overlaps(start, end))
+}
+
+/// Addresses that are memory or the host's devices, by firmware: from, to, what.
+fn taken(tables: &Tables, iommus: &[PhysRange]) -> Vec<(u64, u64, &'static str)> {
     let end_of_memory = 1 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);
-    let memory = boot.memory_map.usable().map(|memory| (memory.start().0, memory.end().0));
-    let io_apics = tables.io_apics.iter().map(|io_apic| io_apic.address);
-    let devices = io_apics.chain(tables.hpet_address).chain([apic::physical()]);
-    let taken = memory.chain(devices.map(|address| (address, address + 1))).chain([(end_of_memory, u64::MAX)]);
-    taken.into_iter().all(|(start, end)| !range.overlaps(start, end))
+    let map = BOOT.get().map(|(boot, _)| &boot.memory_map);
+    let memory =
+        map.into_iter().flat_map(|map| map.usable()).map(|memory| (memory.start().0, memory.end().0, "memory"));
+    let io_apics = tables.io_apics.iter().map(|io_apic| (io_apic.address, "an I/O APIC"));
+    let hpet = tables.hpet_address.map(|address| (address, "the HPET"));
+    let devices = io_apics.chain(hpet).chain([(apic::physical(), "the local APICs")]);
+    let devices = devices.map(|(address, what)| (address, address + PAGE_BYTES, what));
+    let config = tables.mcfg.iter().map(|ecam| {
+        let bytes = (u64::from(ecam.bus_end.saturating_sub(ecam.bus_start)) + 1) << 20;
+        (ecam.base, ecam.base.saturating_add(bytes), "configuration space")
+    });
+    let iommus = iommus.iter().map(|range| (range.start().0, range.end().0, "an IOMMU"));
+    memory.chain(devices).chain(config).chain(iommus).chain([(end_of_memory, u64::MAX, "no CPU")]).collect()
 }
 
 fn keep(function: Function, found: &mut Vec<Function>, count: &mut u32) {

@@ -37,6 +37,8 @@ pub struct Task {
     left_at: Option<u64>,
     /// The event to note when it runs for the first time.
     first: Option<First>,
+    /// The change of its guest's address space since which it has flushed its TLB.
+    flushed: u64,
 }
 
 /// The first time that a vCPU runs.
@@ -70,7 +72,7 @@ impl Task {
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
         let first = (index == 0).then_some(First::OfItsGuest);
-        Self { instance, index, vcpu, cpu, host, watched, stolen_before, ran_before, left_at, first }
+        Self { instance, index, vcpu, cpu, host, watched, stolen_before, ran_before, left_at, first, flushed: 0 }
     }
 
     /// It has run in the image before.
@@ -159,6 +161,17 @@ impl Task {
         self.cpu.switch_counters_out(&self.vcpu);
         if is_preempted {
             self.instance.machine.mark_preempted(&self.cpu);
+        }
+    }
+
+    /// Flushes its TLB if something was taken out of its guest's address space.
+    #[inline]
+    pub fn follow_space(&mut self) {
+        let changes = self.instance.space_changes();
+        if self.flushed != changes {
+            self.flushed = changes;
+            self.vcpu.flush_tlb();
+            self.instance.note_flushed(self.index, changes);
         }
     }
 

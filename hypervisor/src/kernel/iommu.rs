@@ -3,6 +3,8 @@
 //! before has left them. Neither registers nor tables are written in an update's blackout.
 
 mod chips;
+mod given;
+pub mod guests;
 pub mod inputs;
 
 use alloc::boxed::Box;
@@ -20,6 +22,8 @@ use pci::{Bdf, ConfigSpace};
 use spin::Mutex;
 use units::{MIB, PageSize, PhysRange};
 use wire::{IommuKind, IommuUnit};
+
+use self::given::Given;
 
 use super::inherited;
 use super::platform::{BOOT, FIRMWARE};
@@ -54,6 +58,8 @@ struct Iommus {
     description: Description,
     store: Store<TableWords>,
     units: Vec<Driven>,
+    /// What guests' functions reach.
+    given: Vec<Given>,
     /// The unit that the interrupts of each I/O APIC pass, with their requester; `None` where firmware names none.
     chips: Vec<Option<(usize, Bdf)>>,
     /// Units pass interrupts unchecked, for an image that may begin.
@@ -113,6 +119,7 @@ pub fn begin(config: &mut dyn ConfigSpace) {
         description,
         store,
         units: Vec::new(),
+        given: Vec::new(),
         chips,
         has_passed: false,
         reports: Reports::new(interval),
@@ -267,6 +274,12 @@ pub fn next_poll() -> Option<u64> {
 pub fn pieces() -> ArrayVec<PhysRange, MAX_PIECES> {
     let iommus = IOMMUS.lock();
     iommus.iter().flat_map(|iommus| iommus.store.pieces().iter().copied()).collect()
+}
+
+/// The registers of all units, by firmware.
+pub fn register_ranges() -> Vec<PhysRange> {
+    let iommus = IOMMUS.lock();
+    iommus.iter().flat_map(|iommus| iommus.description.units.iter().map(UnitDescription::register_range)).collect()
 }
 
 /// The units, for the control channel.

@@ -71,6 +71,10 @@ impl SvmVcpu {
     /// bits are clear (section 15.15), and the next arrival clears them, as it flushes what is tagged with the ASID.
     pub fn depart(&mut self) {}
 
+    pub fn flush_tlb(&mut self) {
+        self.state.flush_tlb();
+    }
+
     pub fn load(&mut self) {
         speculation::follow_guest(self.state.switched_mut().owner.guest);
         self.extended.load();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's physical address space, whichever extension walks it.
 
+use paging::MapError;
+use units::PhysRange;
 use vm::cpu::cpuid::Speculation;
 use vm::vcpu::EntryState;
 
@@ -29,5 +31,32 @@ impl Space {
     /// Physical address of the tables' root.
     pub fn root(&self) -> u64 {
         each!(Space: self, vendors => vendors.root())
+    }
+
+    /// Shows a range of a device's, uncached, where nothing is.
+    ///
+    /// # Errors
+    /// [`MapError`]: refused whole.
+    pub fn show_device(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
+        each!(Space: self, vendors => vendors.show_device(gpa, range))
+    }
+
+    /// Hides what was shown. A vCPU may reach it until it has flushed its TLB
+    /// ([`Vcpu::flush_tlb`]).
+    ///
+    /// # Errors
+    /// [`MapError`]: refused whole.
+    pub fn hide(&self, gpa: u64, bytes: u64) -> Result<(), MapError> {
+        each!(Space: self, vendors => vendors.hide(gpa, bytes))
+    }
+
+    /// How often something was hidden.
+    pub fn changes(&self) -> u64 {
+        each!(Space: self, vendors => vendors.changes())
+    }
+
+    /// Since so many changes every vCPU has flushed its TLB: tables of those and earlier ones are given back.
+    pub fn reclaim(&self, changes: u64) {
+        each!(Space: self, vendors => vendors.reclaim(changes));
     }
 }

@@ -43,6 +43,11 @@ impl Vcpu {
         each!(Vendor: &mut self.vendor, vendors => vendors.depart());
     }
 
+    /// Nothing that was translated for it counts any more, from its next entry on.
+    pub fn flush_tlb(&mut self) {
+        each!(Vendor: &mut self.vendor, vendors => vendors.flush_tlb());
+    }
+
     /// Returns true if it is on no CPU.
     pub fn is_nowhere(&self) -> bool {
         self.residence.cpu().is_none()

@@ -19,6 +19,7 @@ impl Executive {
         console::log::tell_follower(self.me);
         self.machine_checks.account_for_damage(self.me);
         let is_homecoming = self.receive();
+        self.slots.iter_mut().flatten().for_each(|task| task.follow_space());
         self.follow_guests();
         if is_homecoming {
             self.send_home();

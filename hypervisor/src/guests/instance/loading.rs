@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use handover::state;
 use spin::Mutex;
@@ -20,6 +20,7 @@ use super::config::{check_offered, counters_of, given_counters, lfence_serialize
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
+use crate::guests::assigned;
 use crate::guests::guest::{Guest, Guests};
 use crate::guests::task::Task;
 use crate::kernel::ledger;
@@ -65,12 +66,13 @@ impl Instance {
     ) -> Result<(Arc<Self>, Vec<Task>), String> {
         let exhausted = |OutOfMemory| "no host memory left for its tables: give the host more".to_string();
         let vcpus = guest.config.vcpus;
-        let space = virt.create_space(&memory).map_err(exhausted)?;
+        let space = Arc::new(virt.create_space(&memory).map_err(exhausted)?);
         let mut machine = Machine::new(memory, machine_config(guest)?);
         machine.set_lfence_serializes(lfence_serializes());
         let offered = machine.speculation();
         let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
+        let functions = assigned::give(guest, &space, &mut machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
             guest,
@@ -81,6 +83,8 @@ impl Instance {
             tasks_left: AtomicU32::new(vcpus),
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
             space,
+            functions,
+            flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         let start = cpu::tsc();
         let counters_given = counters_of(guest);
@@ -106,13 +110,16 @@ impl Instance {
         guest: &'static Guest,
         memory: GuestRam,
         (policy, leaves): (&state::Policy, &[u8]),
+        functions: &[u8],
     ) -> Result<(Arc<Self>, Vec<Task>), String> {
         let exhausted = |OutOfMemory| "no memory for its tables".to_string();
-        let space = virt.create_space(&memory).map_err(exhausted)?;
+        let space = Arc::new(virt.create_space(&memory).map_err(exhausted)?);
         let vcpus = guest.config.vcpus;
         let entry = EntryState::at_startup_page(0);
         let mut machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
         machine.set_lfence_serializes(lfence_serializes());
+        let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
+        let functions = assigned::adopt(guest, &space, &mut machine, functions)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
@@ -125,6 +132,8 @@ impl Instance {
             tasks_left: AtomicU32::new(vcpus),
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
             space,
+            functions,
+            flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
         // Whatever the bundle has now: it goes on with what it was promised.

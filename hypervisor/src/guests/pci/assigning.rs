@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guests whose configurations name the host's PCI functions, and the isolation groups of these functions.
 
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use pci::acs::Acs;
 use pci::groups::Member;
-use pci::{Bdf, Groups, Selector};
+use pci::{Bdf, Groups, Kind, Selector};
 
 use super::{SURVEY, Survey};
 use crate::guests::guest::GUESTS;
+use crate::kernel::iommu::guests as iommu;
 
 /// Returns the first guest whose configuration names a function.
 pub fn owner(place: Bdf) -> Option<String> {
@@ -28,6 +30,16 @@ pub fn group(place: Bdf) -> Option<u32> {
     SURVEY.lock().groups()?.number_of(place)
 }
 
+/// Checks that a function can belong to a guest of this name: none of its isolation group belongs to another.
+///
+/// # Errors
+/// The functions that do.
+pub fn check<'a>(place: Bdf, guest: &'a str, owner_of: impl Fn(Bdf) -> Option<&'a str>) -> Result<(), String> {
+    let mut survey = SURVEY.lock();
+    let groups = survey.groups().ok_or("its isolation group is not known yet")?;
+    groups.check(place, &guest, owner_of).map_err(|refusal| refusal.to_string())
+}
+
 impl Survey {
     /// The isolation groups of the functions that are kept, formed when they are first asked for; `None` until the
     /// survey is complete.
@@ -36,10 +48,23 @@ impl Survey {
             return None;
         }
         if self.groups.is_none() {
+            self.isolate_ports();
             let members: Vec<Member> =
                 self.found.iter().map(|function| Member::read(&mut self.space, function)).collect();
             self.groups = Some(Groups::new(&members, &self.roots));
         }
         self.groups.as_ref()
+    }
+
+    /// Ports pass transfers from one device to another only through the IOMMU, where they can.
+    fn isolate_ports(&mut self) {
+        if !iommu::is_ready() {
+            return;
+        }
+        for port in self.found.iter().filter(|function| matches!(function.kind, Kind::Bridge { .. })) {
+            if let Some(mut services) = Acs::read(&mut self.space, port.place) {
+                services.enable(&mut self.space, port.place);
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use vm::vcpu::{Gpr, SegmentName, VcpuState};
 use super::{First, Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
+use crate::guests::device_interrupts;
 use crate::guests::instance::ending::Ending;
 use crate::guests::pci;
 use crate::kernel::timeline::{self, Name};
@@ -24,6 +25,7 @@ impl Task {
         self.context().raise_overflows();
         self.context().alarm();
         loop {
+            device_interrupts::deliver_raised(me, Some((&self.instance, self.index)));
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
                 if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {

@@ -16,6 +16,8 @@ use super::record::write_record;
 use super::staged_image::Hashed;
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{apic, cpu, fault, percpu, timer};
+use crate::guests::guest::GUESTS;
+use crate::guests::instance::Instance;
 use crate::kernel::console;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::Conversation;
@@ -61,6 +63,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
         match departure.next(&machine, others, is_parked) {
             Act::PrintLog => spanned(Name::FlushLog, console::print_ahead),
             Act::StopGuests => {
+                take_functions_back();
                 timeline::instant(Name::GuestsStopped, hand_over.generation as u32);
                 stamps.stopped = cpu::tsc().into();
             }
@@ -91,6 +94,12 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
             }
         }
     }
+}
+
+/// No PCI function reaches a guest's memory when the next image uses it for something else.
+fn take_functions_back() {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
 }
 
 fn spanned(name: Name, step: impl FnOnce()) {

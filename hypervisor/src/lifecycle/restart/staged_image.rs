@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 
 use ::update::stage::{self, Placed, Placer, Policy};
 use handover::Image;
+use handover::image::IOMMU_VERSION;
 use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
@@ -89,6 +90,11 @@ impl StagedImage {
         let Placed { image, slot, sealed_bytes } = stage::place(&mut Placing { file, is_downgrade }, demands(policy))?;
         let check = Check::new(Engine::best(), sealed_bytes);
         Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
+    }
+
+    /// Returns whether it goes on with IOMMUs as this image leaves them, interrupts included.
+    pub fn knows_iommus(&self) -> bool {
+        self.image.iommu_version() >= IOMMU_VERSION
     }
 
     /// Returns what is done with it before it is trusted.

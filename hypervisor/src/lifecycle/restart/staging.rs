@@ -4,6 +4,7 @@
 //! in [`::update::stage`].
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,7 +28,8 @@ use crate::arch::boot;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
-use crate::guests::guest::GUESTS;
+use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::instance::Instance;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
@@ -43,10 +45,27 @@ pub fn stage(
     reason: Reason,
     pack: Pack,
 ) -> Result<Staged, (StageError, Source)> {
+    if reason == Reason::Update
+        && !staged_image.knows_iommus()
+        && let Err(problem) = refuse_functions()
+    {
+        return Err((StageError::Guests(problem), source));
+    }
     let policy = staged_image.policy();
     let stager = Stager { source, reason, pack, members: cpus::members() };
     let staged = stage::finish(stager, staged_image, policy, reason == Reason::Update);
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
+}
+
+/// The error names a guest that has PCI functions: an image that does not go on with IOMMUs would let them send any
+/// interrupt.
+fn refuse_functions() -> Result<(), String> {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    let has_functions = |guest: &&Guest| guest.run::<Instance>().is_some_and(|run| !run.functions().is_empty());
+    guests.iter().find(has_functions).map_or(Ok(()), |guest| {
+        let name = &guest.config.name;
+        Err(format!("guest '{name}': it has PCI functions, and the image does not know IOMMUs: stop the guest first"))
+    })
 }
 
 struct Stager {

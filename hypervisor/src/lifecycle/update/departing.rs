@@ -12,7 +12,8 @@ use super::blackout::{self, HostBlackout};
 use super::blocks::Blocks;
 use super::drafts;
 use crate::arch::cpu;
-use crate::arch::percpu::BOOT_CPU;
+use crate::arch::percpu::{BOOT_CPU, PerCpu};
+use crate::guests::device_interrupts;
 use crate::guests::executive::Executive;
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
@@ -47,6 +48,8 @@ fn cross(executive: &mut Executive, blackout: &HostBlackout, talk: Talk<'_>) -> 
             Act::LeaveGuests => {
                 executive.account();
                 executive.leave_guests();
+                // What comes from here on waits in the local APIC.
+                device_interrupts::deliver_raised(PerCpu::current(), None);
             }
             Act::Save => {
                 executive.lose();

@@ -114,7 +114,8 @@ impl HandOverState {
 
     /// Nothing of what was saved in them counts any more, but for what does not change.
     pub fn forget_drafts(&self) {
-        let is_draft = |block: &&Block| block.place.kind.get() != BlockKind::Policy as u32;
+        let kept = [BlockKind::Policy as u32, BlockKind::Functions as u32];
+        let is_draft = |block: &&Block| !kept.contains(&block.place.kind.get());
         self.blocks.iter().filter(is_draft).for_each(|block| block.with(|bytes| bytes[..HEAD_BYTES].fill(0)));
     }
 

@@ -9,8 +9,10 @@ use ::update::packed;
 use handover::block::{BlockMut, Owner};
 use handover::layout::guests::{Guest as GuestRecord, MemoryUse};
 use handover::layout::padded;
+use handover::schema::Described as _;
 use handover::state::{self, BlockKind};
 use units::PAGE_BYTES;
+use zerocopy::IntoBytes as _;
 
 use super::guest_state;
 use super::hand_over_state::HandOverState;
@@ -70,8 +72,13 @@ impl HandOverState {
 
     fn pack_run(&mut self, guest: &Guest, run: &Arc<Instance>, version: u32) -> Result<(), String> {
         let number = guest.number;
+        let name = &guest.config.name;
+        if !run.functions().is_empty() && version < state::Functions::SINCE {
+            return Err(format!(
+                "guest '{name}': it has PCI functions, which hand-over version {version} does not carry: stop it first"
+            ));
+        }
         if !run.machine.can_be_read_by(version) {
-            let name = &guest.config.name;
             return Err(format!(
                 "guest '{name}': its CPUID shows SPEC_CTRL or IBPB, which hand-over version {version} does not carry"
             ));
@@ -90,6 +97,7 @@ impl HandOverState {
         let devices = VERSION_3_DEVICES_TAIL_BYTES.max(run.machine.devices_tail_bytes() as u64);
         self.add(BlockKind::Devices, owner, home, home, devices)?;
         self.add(BlockKind::Console, owner, home, home, CONSOLE_TAIL_BYTES)?;
+        self.pack_functions(owner, run, version)?;
         let policy = self.add(BlockKind::Policy, owner, home, home, POLICY_TAIL_BYTES)?;
         let too_large = || format!("guest '{}': its CPUID table does not fit into its block", guest.config.name);
         policy.with(|bytes| {
@@ -98,6 +106,27 @@ impl HandOverState {
             let (policy, tail) = block.parts().map_err(|error| error.to_string())?;
             let used = run.machine.save_policy(policy, tail).map_err(|_| too_large())?;
             block.finish(used).map_err(|error| error.to_string())
+        })
+    }
+
+    fn pack_functions(&mut self, owner: Owner, run: &Instance, version: u32) -> Result<(), String> {
+        let functions = run.functions();
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let bytes = functions.len() * size_of::<state::AssignedFunction>();
+        let home = run.guest.home();
+        let block = self.add(BlockKind::Functions, owner, home, home, bytes as u64)?;
+        block.with(|bytes| {
+            let text = |error: handover::block::BlockError| error.to_string();
+            let mut block = BlockMut::<state::Functions>::begin(bytes, owner, version).map_err(text)?;
+            let (head, tail) = block.parts().map_err(text)?;
+            head.count = (functions.len() as u32).into();
+            let places = tail.chunks_exact_mut(size_of::<state::AssignedFunction>());
+            for (function, place) in functions.iter().zip(places) {
+                place.copy_from_slice(function.lock().packed().as_bytes());
+            }
+            block.finish(functions.len() * size_of::<state::AssignedFunction>()).map_err(text)
         })
     }
 }

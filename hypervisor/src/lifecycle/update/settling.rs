@@ -19,6 +19,7 @@ use crate::arch::tsc::Tsc;
 use crate::arch::{apic, timer};
 use crate::guests::events;
 use crate::guests::guest::GUESTS;
+use crate::guests::instance::Instance;
 use crate::guests::pci;
 use crate::kernel::console;
 use crate::kernel::cpus;
@@ -62,6 +63,7 @@ impl Settling {
             Step::Console => {
                 // Before any input of an I/O APIC is routed: its entry is made for the unit that its interrupts pass.
                 pci::take_iommus_over();
+                settle_functions();
                 interrupts::take_console();
             }
             Step::Consoles => take_consoles(),
@@ -112,6 +114,12 @@ fn take_logs() {
         console::log::add_ring(index, bytes);
         timeline::add_ring(index);
     }
+}
+
+/// Goes on with the physical functions of guests.
+fn settle_functions() {
+    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+    guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.settle_functions());
 }
 
 /// Takes over the output that waited on guests' consoles.

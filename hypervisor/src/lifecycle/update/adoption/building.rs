@@ -2,15 +2,17 @@
 //! A guest's run, built from what the old image hands over of it.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 
 use ::update::adoption::{Builder, Built, Known, Mismatch, Plan};
 use ::update::slots::Slot;
 use handover::block::{self, Owner};
 use handover::layout::guests::Guest as GuestRecord;
-use handover::state;
+use handover::state::{self, BlockKind};
 
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Virt;
@@ -81,7 +83,8 @@ impl Builder for Building {
         let (start, bytes) = (plan.policy.start.get(), plan.policy.bytes.get());
         let adopted = inherited::with_block(start, bytes, |bytes| {
             let (policy, leaves) = block::open::<state::Policy>(bytes, owner).map_err(|error| error.to_string())?;
-            Instance::adopt(self.virt, guest, memory, (&policy, leaves))
+            let functions = functions_of(owner)?;
+            Instance::adopt(self.virt, guest, memory, (&policy, leaves), &functions)
         });
         let adopted = adopted.unwrap_or_else(|| Err("its policy is nowhere".into()));
         let (run, tasks) = adopted.map_err(Problem)?;
@@ -112,4 +115,17 @@ impl Builder for Building {
         }
         (self.assign)(cpu, slot);
     }
+}
+
+/// The packed states of a guest's physical functions.
+fn functions_of(owner: Owner) -> Result<Vec<u8>, String> {
+    let place = inherited::record().and_then(|record| record.block_of(BlockKind::Functions, owner.guest, 0));
+    let Some(place) = place else { return Ok(Vec::new()) };
+    let read = inherited::with_block(place.start.get(), place.bytes.get(), |bytes| {
+        let opened = block::open::<state::Functions>(bytes, owner);
+        let (head, tail) = opened.map_err(|error| format!("its functions: {error}"))?;
+        let is_whole = tail.len() == head.count.get() as usize * size_of::<state::AssignedFunction>();
+        is_whole.then(|| tail.to_vec()).ok_or_else(|| "its functions are not as many as they should be".to_string())
+    });
+    read.unwrap_or_else(|| Err("its functions are nowhere".to_string()))
 }

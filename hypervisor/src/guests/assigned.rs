@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Physical PCI functions that guests have: chosen and checked when a guest starts, its own while it runs, nobody's
+//! when it has ended.
+//!
+//! ```text
+//! start ──► choose ──► reset ──► read ──► IOMMU: the guest's memory ──► on the guest's bus
+//! end ──► interrupts closed ──► IOMMU: nothing ──► the guest's memory is given back
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | `choosing` | the functions that a guest is to have; what speaks against one |
+//! | [`function`] | what a function asks of the host |
+//! | `signals` | its MSI and MSI-X registers |
+//! | [`routes`] | which interrupt a CPU's vector is |
+
+mod choosing;
+pub mod function;
+pub mod routes;
+mod signals;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use ::pci::reset;
+use spin::Mutex;
+use units::{PhysAddr, PhysRange};
+use vm::devices::outputs::Outputs;
+use vm::devices::pci::assigned::{Assigned, Description, HostIdentity};
+use vm::devices::pci::{Endpoint, Slot};
+use vm::machine::Machine;
+
+use self::choosing::Chosen;
+use self::function::HostFunction;
+use self::routes::Owner;
+use self::signals::Signals;
+use crate::arch::guest_memory::GuestRam;
+use crate::arch::virt::Space;
+use crate::guests::guest::Guest;
+use crate::guests::pci;
+use crate::kernel::iommu::guests as iommu;
+
+/// A function on its guest's bus.
+pub type Function = Arc<Mutex<Endpoint<Assigned<HostFunction>>>>;
+
+/// Functions of a device have numbers of three bits.
+const FUNCTIONS_OF_A_DEVICE: usize = 8;
+
+/// Gives a guest that starts the functions that its configuration names.
+///
+/// # Errors
+/// Which one it cannot have, and why; it has none then.
+pub fn give(
+    guest: &'static Guest,
+    space: &Arc<Space>,
+    machine: &mut Machine<GuestRam>,
+) -> Result<Vec<Function>, String> {
+    let mut given = Vec::new();
+    for (number, chosen) in choosing::choose(guest)?.into_iter().enumerate() {
+        let place = chosen.place;
+        let function = give_one(guest, space, machine, (number, chosen));
+        match function {
+            Ok(function) => given.push(function),
+            Err(problem) => {
+                take_back(guest, &given);
+                // It may have been attached already.
+                let _ = iommu::release(place);
+                return Err(format!("PCI function {place}: {problem}"));
+            }
+        }
+    }
+    Ok(given)
+}
+
+fn give_one(
+    guest: &'static Guest,
+    space: &Arc<Space>,
+    machine: &mut Machine<GuestRam>,
+    (number, chosen): (usize, Chosen),
+) -> Result<Function, String> {
+    let place = chosen.place;
+    renew(&chosen)?;
+    let signals = Signals::new(owner(guest, number), &chosen.capabilities);
+    let mut physical = HostFunction::new(place, guest, space.clone(), signals);
+    let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
+    // The guest's own resets need the function placed again behind its back.
+    description.has_reset = false;
+    choosing::check(place, &description)?;
+    iommu::attach(guest.number, place, &memory_of(machine))?;
+    let function = put(machine, number, description, physical)?;
+    log::info!("guest {}: has PCI function {place}, as device {}", guest.config.name, number + 1);
+    Ok(function)
+}
+
+/// Puts a function on the guest's bus.
+fn put(
+    machine: &mut Machine<GuestRam>,
+    number: usize,
+    description: Description,
+    mut physical: HostFunction,
+) -> Result<Function, String> {
+    physical.open(&description)?;
+    let slot = Slot(((number + 1) * FUNCTIONS_OF_A_DEVICE) as u8);
+    let function = Assigned::in_slot(slot, description, physical).ok_or("a guest can have no such function")?;
+    machine.bus_mut().attach_function(function).map_err(|_| "the guest's bus is full".into())
+}
+
+fn owner(guest: &Guest, number: usize) -> Owner {
+    Owner { guest: guest.number as u16, function: number as u16 }
+}
+
+fn memory_of(machine: &Machine<GuestRam>) -> Vec<(u64, PhysRange)> {
+    let slots = machine.memory().slots().iter();
+    slots.filter_map(|slot| Some((slot.gpa, PhysRange::from_start(PhysAddr(slot.physical), slot.bytes)?))).collect()
+}
+
+/// A guest's functions as the image before hands them over, each as the bytes of its packed state. The hardware is not
+/// accessed.
+///
+/// # Errors
+/// What is wrong with one.
+pub fn adopt<'a>(
+    guest: &'static Guest,
+    space: &Arc<Space>,
+    machine: &mut Machine<GuestRam>,
+    packed: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<Function>, String> {
+    let adopt_one = |(number, packed)| {
+        let cut_off = "its state is cut off";
+        let identity = HostIdentity::from_saved(packed).ok_or(cut_off)?;
+        let description = Description::from_saved(packed).map_err(|error| error.to_string())?;
+        choosing::take(identity.place, guest.number)?;
+        let register = |register: u8| (register != 0).then_some(u16::from(register));
+        let signals = Signals::at(owner(guest, number), register(identity.msi), register(identity.msix));
+        let physical = HostFunction::new(identity.place, guest, space.clone(), signals);
+        put(machine, number, description, physical)
+    };
+    packed.enumerate().map(adopt_one).collect()
+}
+
+/// Goes on with a guest's functions, once this image drives the IOMMUs: what the guest has asked for meanwhile is made
+/// up for.
+pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]) {
+    for function in functions {
+        let mut function = function.lock();
+        let place = function.physical().place();
+        let is_attached = iommu::adopt(guest.number, place);
+        let again = match is_attached {
+            Ok(is_attached) => !is_attached,
+            Err(problem) => return log::error!("guest {}: PCI function {place}: {problem}", guest.config.name),
+        };
+        if again && let Err(problem) = iommu::attach(guest.number, place, &memory_of(machine)) {
+            log::error!("guest {}: PCI function {place}: {problem}", guest.config.name);
+        }
+        if function.physical().signals().take_behind() || again {
+            let interrupts = function.interrupts();
+            let vectors = function.open_vectors();
+            function.physical().signals().reopen(place, interrupts, &vectors);
+        }
+    }
+}
+
+/// Resets a function, which is as its owner before has left it. Where its ranges are is kept.
+fn renew(chosen: &Chosen) -> Result<(), String> {
+    let place = chosen.place;
+    pci::with_config(|config| {
+        let Some(way) = reset::way(config, place, &chosen.capabilities) else {
+            let hint = "reset = \"none\" in its table in host.toml gives it to a guest all the same";
+            return if chosen.without_reset { Ok(()) } else { Err(format!("it cannot be reset; {hint}")) };
+        };
+        reset::reset_in_place(config, place, way).map_err(|error| format!("{way}: {error}"))
+    })
+}
+
+/// Takes a guest's functions back: for the guest they have vanished, and they reach nothing any more. True if the
+/// guest's memory may be given back.
+pub fn take_back(guest: &Guest, functions: &[Function]) -> bool {
+    let mut is_safe = true;
+    for function in functions {
+        let mut function = function.lock();
+        // Nobody is told: the guest is gone, or is about to be.
+        function.vanish(&mut Outputs::new());
+        let physical = function.physical();
+        physical.silence();
+        if let Err(problem) = physical.close() {
+            log::error!("guest {}: PCI function {}: {problem}", guest.config.name, physical.place());
+            is_safe = false;
+        }
+        choosing::free(physical.place());
+    }
+    if !functions.is_empty()
+        && let Err(problem) = iommu::free(guest.number)
+    {
+        log::error!("guest {}: {problem}", guest.config.name);
+    }
+    is_safe
+}
