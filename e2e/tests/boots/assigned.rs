@@ -1,17 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests that drive a PCI function of their own. The controls: the same guests without Baton.
 
-use anyhow::{Result, ensure};
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use baton::config::{Device, Guest, Iommu, Model};
+use bundle::AssignedConfig;
 use e2e::alone;
-use e2e::place::Emulator;
+use e2e::host::Host;
+use e2e::place::{Emulator, Kernel};
+use e2e::recipe::{Recipe, linux, tiny};
+use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
+use super::devices::{card, disk};
 
 pub const RULES: &[Rule] = &[
     ("edu_interrupts_exactly_once_on_the_bare_machine", edu_interrupts_exactly_once_on_the_bare_machine),
     ("edu_transfers_what_it_is_told_on_the_bare_machine", edu_transfers_what_it_is_told_on_the_bare_machine),
     ("edu_attacks_succeed_on_the_bare_machine", edu_attacks_succeed_on_the_bare_machine),
     ("edu_survives_any_use_of_its_registers_on_the_bare_machine", edu_survives_any_use_on_the_bare_machine),
+    ("a_guest_has_edu_behind_amds_iommu", || a_guest_has_edu(Iommu::Amd)),
+    ("edu_transfers_across_updates_behind_amds_iommu", || edu_transfers_across_updates(Iommu::Amd)),
+    ("a_guest_has_edu_behind_intels_iommu", || a_guest_has_edu(Iommu::Intel)),
+    ("edu_transfers_across_updates_behind_intels_iommu", || edu_transfers_across_updates(Iommu::Intel)),
+    ("edu_reaches_no_memory_but_its_guests_behind_amds_iommu", || edu_attacks_in_vain(Iommu::Amd)),
+    ("edu_reaches_no_memory_but_its_guests_behind_intels_iommu", || edu_attacks_in_vain(Iommu::Intel)),
+    ("neighbours_notice_no_use_of_a_functions_registers", neighbours_notice_no_use_of_registers),
+    ("a_function_serves_the_next_run_of_its_guest_and_the_next_image", a_function_serves_again),
+    ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
+];
+
+pub const DRIVER_RULES: &[Rule] = &[
+    ("linux_has_a_disk_and_a_card_behind_amds_iommu", || linux_has_both(Iommu::Amd)),
+    ("linux_has_a_disk_and_a_card_behind_intels_iommu", || linux_has_both(Iommu::Intel)),
 ];
 
 const EDU: [&str; 6] = ["-M", "q35", "-smp", "2", "-device", "edu,dma_mask=0xffffffffffffffff"];
@@ -49,4 +72,116 @@ fn edu_survives_any_use_on_the_bare_machine() -> Result<()> {
     let own = lines.iter().filter(|line| line.starts_with("edu: bars") && line.ends_with("memory=own")).count();
     ensure!(own == 6, "{lines:#?}");
     Ok(())
+}
+
+fn assigned(selector: &str, without_reset: bool) -> AssignedConfig {
+    AssignedConfig { selector: selector.to_owned(), without_reset }
+}
+
+/// The guest edu with the device, which cannot be reset.
+fn edu(cmdline: &str) -> Result<Guest> {
+    Ok(Guest { functions: vec![assigned("1234:11e8", true)], ..tiny("edu", "edu", cmdline)? })
+}
+
+fn start(iommu: Iommu, devices: Vec<Device>, guest: Guest) -> Result<Host> {
+    Recipe::new().cpus(2).with_devices(iommu, devices).guest(guest).start()
+}
+
+fn a_guest_has_edu(iommu: Iommu) -> Result<()> {
+    let mut host = start(iommu, vec![Device::Edu], edu("do=check,msi,dma,stream rounds=2")?)?;
+    host.limit(Duration::from_secs(30));
+    host.guest_says("edu", "edu: msi running n=1000 came=1000")?;
+    host.guest_says("edu", "edu: msi halted n=1000 came=1000")?;
+    host.guest_says("edu", "edu: dma: ok")?;
+    host.guest_says("edu", "transfers=4 lost=0 double=0 wrong=0 stuck=0")?;
+    host.powers_off()
+}
+
+fn a_function_is_refused_with_the_reason() -> Result<()> {
+    let refused = [
+        (Iommu::None, "1234:11e8", true, "the machine has no IOMMU, or firmware does not describe it (IVRS, DMAR)"),
+        (Iommu::Amd, "1234:11e8", false, "it cannot be reset; reset = \"none\""),
+        (Iommu::Amd, "0000:00:1e.3", true, "device \"0000:00:1e.3\": "),
+    ];
+    for (iommu, selector, without_reset, reason) in refused {
+        let guest = Guest { functions: vec![assigned(selector, without_reset)], ..tiny("edu", "edu", "do=check")? };
+        let mut host = start(iommu, vec![Device::Edu], guest)?;
+        host.says(&["guest edu: ", reason])?;
+        host.powers_off()?;
+    }
+    Ok(())
+}
+
+fn linux_has_both(iommu: Iommu) -> Result<()> {
+    let mut guest = linux("guest", Kernel::V6_1Full, "drivers,wait")?;
+    guest.cmdline = guest.cmdline.replace("loglevel=5", "loglevel=7");
+    guest.functions = vec![assigned("1b36:0010", false), assigned("8086:10d3", false)];
+    let folder = e2e::recipe::folder()?;
+    let archive = folder.path().join("drivers.cpio");
+    fs::write(&archive, Kernel::V6_1Full.drivers()?.archive(&["nvme", "e1000e"])?)?;
+    guest.modules.push(archive);
+    let mut host = start(iommu, vec![disk(0), card(Model::E1000e)], guest)?;
+    host.limit(Duration::from_secs(120));
+    host.guest_says("guest", "nvme nvme0: 1/0/0 default/read/poll queues")?;
+    host.guest_says("guest", "Intel(R) PRO/1000 Network Connection")?;
+    host.guest_says("guest", "baton-agent: drivers done")?;
+    host.powers_off()
+}
+
+/// Transfers are under way all the time; each must be whole, and its interrupt must come once.
+fn edu_transfers_across_updates(iommu: Iommu) -> Result<()> {
+    let mut host = start(iommu, vec![Device::Edu], edu("do=stream")?)?;
+    for generation in 2..=4 {
+        host.limit(Duration::from_secs(30));
+        host.guest_says("edu", "edu: stream ")?;
+        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+        match host.client()?.request_within(Duration::from_secs(60), update)? {
+            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+            other => bail!("{other:?}"),
+        }
+    }
+    host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
+    ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen.console("edu"));
+    host.powers_off()
+}
+
+/// Memory of the host, of firmware, of another guest and of nobody; the local APICs; the IOMMU itself.
+const TARGETS: &str = "0x100000000,0x3f00000,0x38000000,0xfee00000,0xfed80000,0xfffffffffff000,0xc8000000";
+
+fn edu_attacks_in_vain(iommu: Iommu) -> Result<()> {
+    let attack = format!("do=attack at={TARGETS} expect=refused");
+    let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(edu(&attack)?);
+    let mut host = recipe.beating("neighbour")?.start()?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: attack: ok")?;
+    host.beats("neighbour", 5)?;
+    host.powers_off()
+}
+
+fn neighbours_notice_no_use_of_registers() -> Result<()> {
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu]);
+    let recipe = recipe.guest(edu("do=bars,storm,config,reset,msi-anywhere,check rounds=2000")?);
+    let mut host = recipe.beating("neighbour")?.start()?;
+    host.limit(Duration::from_secs(60));
+    for way in ["bars", "storm", "config", "reset", "msi-anywhere", "check"] {
+        host.guest_says("edu", &format!("edu: {way}: ok"))?;
+    }
+    host.beats("neighbour", 5)?;
+    host.powers_off()
+}
+
+/// A guest that ends gives its function back; a warm restart takes it.
+fn a_function_serves_again() -> Result<()> {
+    let mut host = start(Iommu::Amd, vec![Device::Edu], edu("do=stream")?)?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    host.order(RequestBody::VmReset { name: "edu".into() })?;
+    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    match host.client()?.request_within(Duration::from_secs(60), RequestBody::Restart)? {
+        ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
+    host.powers_off()
 }

@@ -208,6 +208,7 @@ fn long_tests() -> Vec<Trial> {
         ("devices", devices::LONG_RULES),
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
+        ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
         ("last_words", last_words::LONG_RULES),
