@@ -28,6 +28,7 @@ mod bringup;
 mod console;
 mod context;
 pub mod debugger;
+mod devices;
 mod direct;
 mod exits;
 mod faults;
@@ -84,6 +85,7 @@ pub static ALL: &[&Bench] = &[
     &restart::BENCH,
     &update::BENCH,
     &faults::BENCH,
+    &devices::BENCH,
     &guest_panic::BENCH,
     &panic::BENCH,
 ];

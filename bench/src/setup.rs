@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Guest, Host, Image, Iommu};
+use baton::config::{Config, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
 use bundle::{OnPanic, Pmu, WhenDone};
 use lab::{Accelerator, Happening, Hardware, Lab, Machine, RunDir, What};
@@ -36,6 +36,10 @@ pub(super) struct HostSetup {
     pub next_build: Build,
     /// The hypervisor's command line.
     pub options: String,
+    /// The machine's IOMMU.
+    pub iommu: Iommu,
+    /// The machine's PCI devices.
+    pub devices: Vec<Device>,
     /// Further arguments for the emulator.
     pub extra: Vec<OsString>,
 }
@@ -52,6 +56,8 @@ impl HostSetup {
             image: Image::None,
             next_build: Build::Shipped,
             options: String::new(),
+            iommu: Iommu::None,
+            devices: Vec::new(),
             extra: Vec::new(),
         }
     }
@@ -77,7 +83,7 @@ impl HostSetup {
             bundle: (!self.guests.is_empty()).then_some(bundle),
             disc: None,
             cmdline: self.options.clone(),
-            hardware: Hardware::default(),
+            hardware: Hardware::place(self.iommu, &self.devices, &context.qemu, folder)?,
             extra: self.extra.clone(),
         };
         Lab::start(&machine, RunDir::take_at(&folder.join("run"))?)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `devices`: PCI functions that guests have, behind AMD-Vi and behind VT-d.
+//!
+//! - **Interrupts**: the guest `edu` has QEMU's device of that name raise message signalled interrupts, from the write
+//!   that raises one to the guest's handler, in instructions (`-icount shift=0`). The device takes none.
+//! - **Transfers**: a Linux guest sends a numbered UDP datagram each millisecond through a network card of its own to a
+//!   receiver outside the machine, which stamps them, while the host is updated again and again. The longest silence in
+//!   each update's window is compared with that of a window of equal length right after it.
+
+mod messages;
+mod silence;
+
+use anyhow::Result;
+use baton::config::Iommu;
+
+use super::report::{Figure, Goal, Report};
+use super::statistics::median;
+use super::{Bench, Context};
+
+pub(super) static BENCH: Bench = Bench {
+    name: "devices",
+    about: "a guest's own disk or network card: interrupts, and transfers across updates, with AMD-Vi and VT-d",
+    goals: &[
+        Goal::at_most("msi_delivery_instructions", 1500.0, "instructions"),
+        Goal::at_most("transfer_pause_ms", 10.0, "ms"),
+        Goal::at_most("transfer_pause_p95_ms", 20.0, "ms"),
+        Goal::at_most("datagrams_lost", 0.0, "datagrams"),
+    ],
+    run,
+};
+
+const UNITS: [(Iommu, &str); 2] = [(Iommu::Amd, "amd-vi"), (Iommu::Intel, "vt-d")];
+
+fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    let mut instructions: Vec<f64> = Vec::new();
+    for (iommu, name) in UNITS {
+        context.step(&format!("devices: interrupts, {name}"));
+        let row = messages::measure(context, iommu)?;
+        report.figure(Figure::measured(name, "msi_delivery_least", "instructions", [row.least]))?;
+        instructions.push(report.figure(Figure::measured(name, "msi_delivery", "instructions", [row.median]))?);
+    }
+    report.goal("msi_delivery_instructions", largest(&instructions))?;
+    if silence::kernel(context).is_err() {
+        return ["transfer_pause_ms", "transfer_pause_p95_ms", "datagrams_lost"]
+            .iter()
+            .try_for_each(|id| report.leave_out(id));
+    }
+    let (mut medians, mut highs, mut lost) = (Vec::new(), Vec::new(), 0.0);
+    for (iommu, name) in UNITS {
+        let windows = silence::measure(context, iommu, name)?;
+        let excess = windows.excess_ms();
+        medians.push(report.figure(Figure::measured(name, "transfer_pause", "ms", excess.clone()))?);
+        highs.push(report.figure(Figure::measured(name, "transfer_pause_p95", "ms", [high(&excess)]))?);
+        report.figure(Figure::measured(name, "silence_without_update", "ms", windows.without_ms.clone()))?;
+        report.figure(Figure::measured(name, "silence_with_update", "ms", windows.with_ms.clone()))?;
+        lost += report.figure(Figure::measured(name, "datagrams_lost", "datagrams", [windows.lost]))?;
+    }
+    report.goal("transfer_pause_ms", largest(&medians))?;
+    report.goal("transfer_pause_p95_ms", largest(&highs))?;
+    report.goal("datagrams_lost", lost)
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The value below which 95 of 100 are.
+fn high(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (sorted.len() * 95).div_ceil(100).saturating_sub(1);
+    sorted.get(at).copied().or_else(|| median(values)).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_of_a_hundred_values_are_above_the_high_one() {
+        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(high(&values), 95.0);
+        assert_eq!(high(&[3.0]), 3.0);
+    }
+}

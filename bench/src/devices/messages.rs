@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Message signalled interrupts, from the device's write to the guest's handler.
+
+use anyhow::{Context as _, Result, ensure};
+use baton::config::{Device, Guest, Iommu};
+use baton::size::Size;
+use bundle::AssignedConfig;
+use lab::What;
+
+use crate::Context;
+use crate::exits::Clock;
+use crate::setup::{HostSetup, guest};
+
+const MEMORY: Size = Size::mebibytes(256);
+const GUEST_MEMORY: Size = Size::mebibytes(16);
+const EDU: &str = "1234:11e8";
+/// The beginning of the guest's line with the times.
+const LINE: &str = "edu: msi running ";
+
+/// Instructions of one delivery.
+pub(super) struct Row {
+    pub least: f64,
+    pub median: f64,
+}
+
+/// Measures a thousand deliveries to a guest that executes instructions.
+pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<Row> {
+    let functions = vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true }];
+    let kernel = context.made("target/guests/edu.elf")?;
+    let edu = Guest { cmdline: "do=msi".to_owned(), functions, ..guest("edu", kernel, GUEST_MEMORY) };
+    let setup = HostSetup {
+        guests: vec![edu],
+        iommu,
+        devices: vec![Device::Edu],
+        options: "mitigations=off".to_owned(),
+        extra: Clock::Instructions.arguments(),
+        ..HostSetup::new(MEMORY)
+    };
+    let mut console = String::new();
+    let line = setup.start(context)?.wait(context.timeout, "the guest's line with the times", |what| {
+        if let What::Console { bytes, .. } = what {
+            console += &String::from_utf8_lossy(bytes);
+        }
+        console.lines().find(|line| line.starts_with(LINE) && line.contains("median=")).map(str::to_owned)
+    })?;
+    ensure!(line.contains("n=1000 came=1000"), "not each interrupt came once: {line}");
+    Ok(Row { least: number(&line, "min=")?, median: number(&line, "median=")? })
+}
+
+fn number(line: &str, name: &str) -> Result<f64> {
+    let value = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse().ok());
+    value.with_context(|| format!("the guest `edu` and this tool are of different releases: no {name} in {line:?}"))
+}
