@@ -29,6 +29,7 @@ pub const RULES: &[Rule] = &[
     ("edu_reaches_no_memory_but_its_guests_behind_intels_iommu", || edu_attacks_in_vain(Iommu::Intel)),
     ("neighbours_notice_no_use_of_a_functions_registers", neighbours_notice_no_use_of_registers),
     ("a_function_serves_the_next_run_of_its_guest_and_the_next_image", a_function_serves_again),
+    ("interrupts_follow_a_vcpu_whose_cpu_goes_offline", interrupts_follow_a_vcpu),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
 
@@ -183,5 +184,23 @@ fn a_function_serves_again() -> Result<()> {
     }
     host.guest_says("edu", "edu: stream 0 transfers=")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
+    host.powers_off()
+}
+
+/// The guest's vCPU is on the second CPU: the first one has the neighbour's.
+fn interrupts_follow_a_vcpu() -> Result<()> {
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]).beating("neighbour")?;
+    let mut host = recipe.guest(edu("do=stream")?).start()?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    for _ in 0..2 {
+        host.order(RequestBody::CpuOffline { index: 1 })?;
+        host.guest_says("edu", "edu: stream ")?;
+        host.order(RequestBody::CpuOnline { index: 1 })?;
+        host.guest_says("edu", "edu: stream ")?;
+    }
+    host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
+    let console = host.seen.console("edu");
+    ensure!(!console.contains("WRONG") && !console.contains("lost=1"), "{console}");
     host.powers_off()
 }

@@ -9,10 +9,11 @@ use core::sync::atomic::Ordering;
 
 use vm::devices::pci::assigned::Raised;
 
-use crate::arch::percpu::{self, PerCpu};
-use crate::arch::{device_vectors, strays};
+use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
+use crate::arch::{cpu, device_vectors, strays};
+use crate::guests::assigned::Function;
 use crate::guests::assigned::routes::{self, Owner, Route};
-use crate::guests::guest::GUESTS;
+use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
 
 /// Takes what functions have sent to the calling CPU and interrupts their guests. The vCPU that the CPU is about to
@@ -39,8 +40,7 @@ fn interrupt(me: u32, owner: Owner, raised: Raised, running: Option<(&Instance, 
             interrupt_in(run, me, owner, raised, Some(vcpu));
         }
         _ => {
-            let guest = GUESTS.get().and_then(|guests| guests.all.get(usize::from(owner.guest)));
-            let run = guest.and_then(|guest| guest.run::<Instance>());
+            let run = guest_of(owner).and_then(|guest| guest.run::<Instance>());
             run.iter().for_each(|run| interrupt_in(run, me, owner, raised, None));
         }
     }
@@ -57,10 +57,28 @@ fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, running: 
     };
     run.machine.with_function(function, &mut notify, |function, outputs| function.raise(raised, outputs));
     let cpu = wanted.map(|vcpu| run.guest.cpu_of(vcpu)).filter(|cpu| *cpu != me);
-    if let Some(cpu) = cpu {
-        let mut function = function.lock();
-        let physical = function.physical();
-        let place = physical.place();
-        physical.signals().follow(place, raised, cpu);
+    cpu.into_iter().for_each(|cpu| follow(function, raised, cpu));
+}
+
+fn follow(function: &Function, raised: Raised, cpu: u32) {
+    let mut function = function.lock();
+    let physical = function.physical();
+    let place = physical.place();
+    physical.signals().follow(place, raised, cpu);
+}
+
+/// The calling CPU is about to leave the host: what functions send to it comes to the boot CPU from here on, and what
+/// has come is delivered.
+pub fn leave(me: &PerCpu) {
+    for (owner, index) in routes::of_cpu(me.index) {
+        let run = guest_of(owner).and_then(|guest| guest.run::<Instance>());
+        let function = run.as_ref().and_then(|run| run.functions().get(usize::from(owner.function)));
+        function.into_iter().for_each(|function| follow(function, Raised::Vector(index), BOOT_CPU));
     }
+    cpu::take_pending_interrupts();
+    deliver_raised(me, None);
+}
+
+fn guest_of(owner: Owner) -> Option<&'static Guest> {
+    GUESTS.get()?.all.get(usize::from(owner.guest))
 }

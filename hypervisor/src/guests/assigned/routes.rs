@@ -3,6 +3,7 @@
 //! under the lock of the function that it is about.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use iommu::Interrupt;
@@ -98,6 +99,12 @@ pub fn follow(
         Some((at, _)) if at != cpu => route(owner, index, cpu, set),
         _ => Ok(()),
     }
+}
+
+/// The open interrupts that come to the CPU `cpu`.
+pub fn of_cpu(cpu: u32) -> Vec<(Owner, u16)> {
+    let open = |(_, _, _, route)| if let Route::Open(owner, index) = route { Some((owner, index)) } else { None };
+    all().filter(|(at, ..)| *at == cpu).filter_map(open).collect()
 }
 
 /// Where an open interrupt comes: the CPU's APIC identifier, and the vector there.

@@ -12,8 +12,8 @@ use sched::{Leaving, State, Ticks};
 use super::{Executive, homes};
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_CPU};
-use crate::guests::placement;
 use crate::guests::task::Task;
+use crate::guests::{device_interrupts, placement};
 use crate::kernel::cpus;
 use crate::kernel::places::{self, SLOTS};
 
@@ -55,7 +55,9 @@ impl Executive {
         // Any vCPU that was on the way is here by now, and nobody follows.
         self.receive();
         let is_empty = self.send_all_away() && homes::give_away(self.me.index);
-        if !is_empty {
+        if is_empty {
+            device_interrupts::leave(self.me);
+        } else {
             places::reopen(self.me.index);
         }
         is_empty
