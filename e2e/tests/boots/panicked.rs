@@ -91,12 +91,10 @@ fn stays(vcpus: u32, reports: bool) -> Result<()> {
         seen.events.iter().any(|event| matches!(event, EventKind::VmThrottled { name, .. } if name == A))
     })?;
     host.guest_says(A, "end Kernel panic")?;
-    if reports {
-        ensure!(host.seen.console(A).contains("loaded pvpanic-mmio"), "{}", host.seen);
-    }
     let vm = host.state(A, VmState::Panicked)?;
     ensure!(vm.throttled_since_ns.is_some_and(|since| since >= vm.since_ns), "{vm:?}");
     let told = vm.reason.clone().unwrap_or_default();
+    // Only the driver reports. Its loader's own line on the console may be torn by one of the kernel's.
     ensure!(told.contains(if reports { "reported" } else { "only waits" }), "{told}");
     host.beats(B, 40)?;
     ensure!(!has_recovered(&host, A), "it was let go:\n{}", host.seen);
