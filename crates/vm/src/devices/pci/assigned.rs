@@ -19,7 +19,7 @@
 //! | `description`, `space` | what the guest is shown, and its virtual configuration space |
 //! | `passed` | what of the guest's writes reaches the hardware |
 //! | `mapping`, `vectors` | which pages are mapped, which interrupts are open |
-//! | `saved`, `hosts` | its state in the hand-over; what the host does with it |
+//! | `saved`, `state`, `hosts` | its state in the hand-over; what the host does with it |
 
 mod capabilities;
 mod description;
@@ -33,20 +33,20 @@ mod problem;
 mod ranges;
 mod saved;
 mod space;
+mod state;
 mod vectors;
 
 use handover::Full;
-use handover::state::{self, DeviceKind, assigned_flag};
-use zerocopy::FromBytes as _;
+use handover::state::DeviceKind;
 
 use super::bar::{BARS, Windows};
 use super::endpoint::{Behind, Endpoint};
 use super::function::Function;
 use super::slot::Slot;
 use crate::addr::AccessSize;
+use crate::devices::StateError;
 use crate::devices::device::{At, Context};
 use crate::devices::outputs::Outputs;
-use crate::devices::{StateError, piece};
 
 use mapping::Mapping;
 use passed::Command;
@@ -162,16 +162,6 @@ impl<P: Physical> Assigned<P> {
         let has_size = !is_ports || at.size != AccessSize::Qword;
         has_size && self.description.may_be_forwarded(at.range, at.offset, at.size.bytes() as u64)
     }
-
-    fn saved(&self) -> state::AssignedFunction {
-        let mut state = self.description.save(self.physical.identity());
-        let line = if self.is_line_asserted { assigned_flag::LINE_ASSERTED } else { 0 };
-        state.flags = (state.flags.get() | line).into();
-        state.passed = self.command.passed.into();
-        state.phase = saved::phase_number(self.phase);
-        state.interrupts = saved::interrupts_number(self.vectors.interrupts);
-        state
-    }
 }
 
 impl<P: Physical> Behind for Assigned<P> {
@@ -248,52 +238,15 @@ impl<P: Physical> Behind for Assigned<P> {
     }
 
     fn state_bytes(&self) -> usize {
-        let words = self.vectors.opened.len() + self.vectors.most(self.description.msi);
-        size_of::<state::AssignedFunction>() + words * size_of::<u64>()
+        self.saved_bytes()
     }
 
     fn save(&self, into: &mut [u8]) -> Result<usize, Full> {
-        let mut used = piece::save(&self.saved(), into)?;
-        for word in &self.vectors.opened {
-            used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
-        }
-        for vector in self.vectors.each() {
-            let word = saved::route_word(self.physical.route(vector));
-            used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
-        }
-        Ok(used)
+        self.save_state(into)
     }
 
-    /// The hardware is not accessed: it is as the image before has left it.
     fn restore(&mut self, _: u32, from: &[u8]) -> Result<(), StateError> {
-        let refused = |reason| StateError { field: "pci.functions.assigned", reason };
-        let cut = refused("its state is cut off");
-        let (state, opened) = state::AssignedFunction::read_from_prefix(from).map_err(|_| cut)?;
-        if Description::from_saved(from)? != self.description {
-            return Err(refused("it is another function's"));
-        }
-        let (words, rest) = opened.as_chunks::<8>();
-        let too_short = refused("its state has another length");
-        let (opened, routes) = words.split_at_checked(self.vectors.opened.len()).ok_or(too_short)?;
-        let opened = opened.iter().map(|word| u64::from_le_bytes(*word));
-        let passed = state.passed.get();
-        if !self.vectors.is_possible(opened.clone()) || !Command::is_possible(passed) {
-            return Err(refused("a bit is set that is never set"));
-        }
-        let (phase, interrupts) = (saved::phase(state.phase)?, saved::interrupts(state.interrupts)?);
-        let routes = || routes.iter().map(|word| saved::route(u64::from_le_bytes(*word)));
-        if routes().count() != Vectors::count(interrupts, opened.clone()) || !rest.is_empty() {
-            return Err(too_short);
-        }
-        if !routes().all(|route| route.is_some_and(|route| self.physical.is_possible(route))) {
-            return Err(refused("an interrupt is received where none can be"));
-        }
-        self.vectors.opened.iter_mut().zip(opened).for_each(|(word, saved)| *word = saved);
-        (self.phase, self.vectors.interrupts, self.command.passed) = (phase, interrupts, passed);
-        self.physical.adopt(interrupts, &mut self.vectors.each().zip(routes().flatten()));
-        self.is_line_asserted =
-            state.flags.get() & assigned_flag::LINE_ASSERTED != 0 && self.description.line.is_some();
-        Ok(())
+        self.restore_state(from)
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::vec;
 
+use handover::state;
+
 use super::properties::{any_step, take};
 use super::*;
 use crate::devices::pci::{Bar, CONFIG_BYTES};

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A function's state in the hand-over: its description and what the guest has made of it, the MSI-X vectors that are
+//! open, and where the host receives each open vector.
+
+use handover::Full;
+use handover::state::{AssignedFunction, assigned_flag};
+use zerocopy::FromBytes as _;
+
+use super::description::Description;
+use super::passed::Command;
+use super::physical::{Interrupts, Phase, Physical, Route};
+use super::saved;
+use super::vectors::Vectors;
+use super::{Assigned, StateError};
+use crate::devices::piece;
+
+/// A state that was read and can be.
+struct Adopted<'a> {
+    phase: Phase,
+    interrupts: Interrupts,
+    passed: u16,
+    is_line_asserted: bool,
+    opened: &'a [[u8; 8]],
+    routes: &'a [[u8; 8]],
+}
+
+fn refused(reason: &'static str) -> StateError {
+    StateError { field: "pci.functions.assigned", reason }
+}
+
+impl Adopted<'_> {
+    fn opened(&self) -> impl Iterator<Item = u64> + Clone {
+        self.opened.iter().map(|word| u64::from_le_bytes(*word))
+    }
+
+    fn routes(&self) -> impl Iterator<Item = Option<Route>> {
+        self.routes.iter().map(|word| saved::route(u64::from_le_bytes(*word)))
+    }
+}
+
+impl<P: Physical> Assigned<P> {
+    pub(super) fn saved(&self) -> AssignedFunction {
+        let mut state = self.description.save(self.physical.identity());
+        let line = if self.is_line_asserted { assigned_flag::LINE_ASSERTED } else { 0 };
+        state.flags = (state.flags.get() | line).into();
+        state.passed = self.command.passed.into();
+        state.phase = saved::phase_number(self.phase);
+        state.interrupts = saved::interrupts_number(self.vectors.interrupts);
+        state
+    }
+
+    pub(super) fn saved_bytes(&self) -> usize {
+        let words = self.vectors.opened.len() + self.vectors.most(self.description.msi);
+        size_of::<AssignedFunction>() + words * size_of::<u64>()
+    }
+
+    pub(super) fn save_state(&self, into: &mut [u8]) -> Result<usize, Full> {
+        let mut used = piece::save(&self.saved(), into)?;
+        let routes = self.vectors.each().map(|vector| saved::route_word(self.physical.route(vector)));
+        for word in self.vectors.opened.iter().copied().chain(routes) {
+            used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
+        }
+        Ok(used)
+    }
+
+    /// The hardware is not accessed: it is as the image before has left it.
+    pub(super) fn restore_state(&mut self, from: &[u8]) -> Result<(), StateError> {
+        let adopted = self.read(from)?;
+        self.vectors.opened.iter_mut().zip(adopted.opened()).for_each(|(word, saved)| *word = saved);
+        self.vectors.interrupts = adopted.interrupts;
+        (self.phase, self.command.passed) = (adopted.phase, adopted.passed);
+        self.physical.adopt(adopted.interrupts, &mut self.vectors.each().zip(adopted.routes().flatten()));
+        self.is_line_asserted = adopted.is_line_asserted && self.description.line.is_some();
+        Ok(())
+    }
+
+    /// Reads a state; the error is why this function cannot be in it.
+    fn read<'a>(&self, from: &'a [u8]) -> Result<Adopted<'a>, StateError> {
+        let (state, words) = AssignedFunction::read_from_prefix(from).map_err(|_| refused("its state is cut off"))?;
+        if Description::from_saved(from)? != self.description {
+            return Err(refused("it is another function's"));
+        }
+        let other_length = refused("its state has another length");
+        let (words, rest) = words.as_chunks::<8>();
+        let (opened, routes) = words.split_at_checked(self.vectors.opened.len()).ok_or(other_length)?;
+        let adopted = Adopted {
+            phase: saved::phase(state.phase)?,
+            interrupts: saved::interrupts(state.interrupts)?,
+            passed: state.passed.get(),
+            is_line_asserted: state.flags.get() & assigned_flag::LINE_ASSERTED != 0,
+            opened,
+            routes,
+        };
+        if !self.vectors.is_possible(adopted.opened()) || !Command::is_possible(adopted.passed) {
+            return Err(refused("a bit is set that is never set"));
+        }
+        if adopted.routes().count() != Vectors::count(adopted.interrupts, adopted.opened()) || !rest.is_empty() {
+            return Err(other_length);
+        }
+        let is_possible = |route: Option<Route>| route.is_some_and(|route| self.physical.is_possible(route));
+        if !adopted.routes().all(is_possible) {
+            return Err(refused("an interrupt is received where none can be"));
+        }
+        Ok(adopted)
+    }
+}
