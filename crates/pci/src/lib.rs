@@ -29,6 +29,7 @@
 //! | [`selector`] | an operator's choice of one function | |
 //! | [`groups`], [`acs`], [`extended`] | functions that must have one owner, since the IOMMU does not isolate them from each other | PCI Express Base 5.0, 6.12, 7.6, 7.7.7 |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
+//! | [`message`] | MSI and MSI-X of a function that is a guest's | 6.8 |
 #![no_std]
 
 extern crate alloc;
@@ -44,6 +45,7 @@ pub mod extended;
 pub mod filter;
 pub mod function;
 pub mod groups;
+pub mod message;
 mod problem;
 pub mod reset;
 pub mod scan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resets: the way that a function has, and one that does not come back.
 
-use super::{ResetError, Way, reset, way};
+use super::{ResetError, Way, reset, reset_in_place, way};
 use crate::Bdf;
 use crate::capability::Capability;
 use crate::testing::{Chip, Machine};
@@ -88,4 +88,22 @@ fn a_function_that_does_not_come_back_is_named() {
     assert_eq!(machine.pauses, 100_000 + 1_000_000, "a second");
     let mut nobody = Machine::default();
     assert_eq!(reset(&mut nobody, place(), Way::Power(0x40)), Err(ResetError::Gone));
+}
+
+#[test]
+fn it_has_the_addresses_that_it_had() {
+    let mut chip = express();
+    (chip.words[4], chip.words[5], chip.words[15]) = (0xfe00_0004, 0x1, 0x0b);
+    for word in [3, 4, 5, 15] {
+        chip.writable[word] = u32::MAX;
+    }
+    chip.words[3] = 0x10;
+    let mut machine = Machine::with([(PLACE, chip)]);
+    reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60)).unwrap();
+    let written = |register| machine.written(place(), register);
+    assert_eq!((written(0x10), written(0x14)), ([0xfe00_0004].into(), [0x1].into()));
+    assert_eq!((written(0x0c), written(0x3c)), ([0x10].into(), [0x0b].into()));
+    let mut nobody = Machine::default();
+    assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40)), Err(ResetError::Gone));
+    assert!(nobody.writes.is_empty());
 }

@@ -105,16 +105,25 @@ impl Chip {
 pub struct Machine {
     pub chips: BTreeMap<Bdf, Chip>,
     pub log: Vec<(Bdf, u16)>,
+    /// Writes: register and value.
+    pub writes: Vec<(Bdf, u16, u32)>,
     pub pauses: u32,
 }
 
 impl Machine {
     pub fn with(chips: impl IntoIterator<Item = (&'static str, Chip)>) -> Self {
         let chips = chips.into_iter().map(|(place, chip)| (place.parse().unwrap(), chip)).collect();
-        Self { chips, log: Vec::new(), pauses: 0 }
+        Self { chips, ..Self::default() }
+    }
+
+    /// The values that were written to a register.
+    pub fn written(&self, place: Bdf, register: u16) -> Vec<u32> {
+        let writes = self.writes.iter().filter(|(at, written, _)| (*at, *written) == (place, register));
+        writes.map(|(.., value)| *value).collect()
     }
 
     fn write(&mut self, place: Bdf, register: u16, mask: u32, value: u32) {
+        self.writes.push((place, register, value));
         if let Some(chip) = self.chips.get_mut(&place) {
             chip.write(register, mask, value);
         }

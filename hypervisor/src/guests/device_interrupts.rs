@@ -5,6 +5,8 @@
 //! handler: a bit ──► the CPU's loop ──► route ──► Endpoint::raise ──► the vCPU's mailbox ──► its CPU
 //! ```
 
+use alloc::format;
+use alloc::string::String;
 use core::sync::atomic::Ordering;
 
 use vm::devices::pci::assigned::Raised;
@@ -57,14 +59,18 @@ fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, running: 
     };
     run.machine.with_function(function, &mut notify, |function, outputs| function.raise(raised, outputs));
     let cpu = wanted.map(|vcpu| run.guest.cpu_of(vcpu)).filter(|cpu| *cpu != me);
-    cpu.into_iter().for_each(|cpu| follow(function, raised, cpu));
+    if let (Some(cpu), Raised::Vector(index)) = (cpu, raised) {
+        // Without a vector there it comes here as before.
+        let _ = follow(function, index, cpu);
+    }
 }
 
-fn follow(function: &Function, raised: Raised, cpu: u32) {
+fn follow(function: &Function, index: u16, cpu: u32) -> Result<(), String> {
     let mut function = function.lock();
     let physical = function.physical();
     let place = physical.place();
-    physical.signals().follow(place, raised, cpu);
+    let moved = physical.signals().follow(place, index, cpu);
+    moved.map_err(|problem| format!("PCI {place}, interrupt {index}: {problem}"))
 }
 
 /// The calling CPU is about to leave the host: what functions send to it comes to the boot CPU from here on, and what
@@ -73,7 +79,9 @@ pub fn leave(me: &PerCpu) {
     for (owner, index) in routes::of_cpu(me.index) {
         let run = guest_of(owner).and_then(|guest| guest.run::<Instance>());
         let function = run.as_ref().and_then(|run| run.functions().get(usize::from(owner.function)));
-        function.into_iter().for_each(|function| follow(function, Raised::Vector(index), BOOT_CPU));
+        if let Some(Err(problem)) = function.map(|function| follow(function, index, BOOT_CPU)) {
+            log::error!("cpu{} leaves, and an interrupt that comes to it is lost: {problem}", me.index);
+        }
     }
     cpu::take_pending_interrupts();
     deliver_raised(me, None);

@@ -2,29 +2,21 @@
 //! Interrupts of a physical function: its MSI or MSI-X registers, which the host programs, and where its IOMMU sends
 //! them (PCI Local Bus 3.0, section 6.8).
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use ::pci::capability::Capability;
-use ::pci::{Bdf, ConfigSpace as _, ConfigWrite as _};
+use ::pci::{Bdf, message};
 use iommu::{Interrupt, Message};
 use vm::addr::AccessSize;
 use vm::devices::pci::MsixPlace;
-use vm::devices::pci::assigned::{Interrupts, Raised};
+use vm::devices::pci::assigned::Interrupts;
 
 use super::routes::{self, Owner};
 use crate::arch::device_memory::DeviceMemory;
 use crate::guests::pci;
 use crate::kernel::iommu::guests as kernel_iommu;
 
-/// Message control, behind the capability's number and link.
-const CONTROL: u16 = 2;
-const MSI_ENABLED: u16 = 1 << 0;
-/// Vectors in use, as a power of two, from this bit on.
-const MSI_VECTORS_SHIFT: u32 = 4;
-const MSI_VECTORS: u16 = 0b111 << MSI_VECTORS_SHIFT;
-const MSI_HAS_64_BITS: u16 = 1 << 7;
-const MSI_HAS_MASKS: u16 = 1 << 8;
-const MSI_ADDRESS: u16 = 4;
-const MSIX_ENABLED: u16 = 1 << 15;
-const MSIX_ALL_MASKED: u16 = 1 << 14;
 /// An entry of the MSI-X table: address, data, control.
 const ENTRY_BYTES: u64 = 16;
 const ENTRY_DATA: u64 = 8;
@@ -38,7 +30,7 @@ pub struct Signals {
     msix: Option<u16>,
     table: Option<(DeviceMemory, MsixPlace)>,
     interrupts: Interrupts,
-    /// The guest asked for what could not be done yet: this image had not gone on with the IOMMUs.
+    /// The guest has asked for something before this image had adopted the IOMMUs: it is done when it has.
     is_behind: bool,
 }
 
@@ -72,7 +64,7 @@ impl Signals {
         routes.for_each(|(index, interrupt)| routes::adopt(self.owner, index, interrupt));
     }
 
-    /// Returns whether something is to be made up for, once.
+    /// Returns whether the guest has asked for something that is not done yet, once.
     pub fn take_behind(&mut self) -> bool {
         core::mem::take(&mut self.is_behind)
     }
@@ -148,75 +140,42 @@ impl Signals {
         routes::close(self.owner);
     }
 
-    /// The vCPU that interrupt `raised` is for is on another CPU: it goes there from now on.
-    pub fn follow(&mut self, place: Bdf, raised: Raised, cpu: u32) {
-        let Raised::Vector(index) = raised else { return };
-        let moved = routes::follow(self.owner, index, cpu, |interrupt| {
-            kernel_iommu::set_interrupt(place, index, Some(interrupt))
-        });
-        if let Err(problem) = moved {
-            log::debug!("PCI {place}: interrupt {index} stays where it is: {problem}");
-        }
+    /// Sends interrupt `index` to another CPU from now on, unless it goes there.
+    ///
+    /// # Errors
+    /// It goes where it went.
+    pub fn follow(&mut self, place: Bdf, index: u16, cpu: u32) -> Result<(), String> {
+        routes::follow(self.owner, index, cpu, |interrupt| kernel_iommu::set_interrupt(place, index, Some(interrupt)))
     }
 
-    fn route(&self, place: Bdf, index: u16) -> Result<Message, alloc::string::String> {
+    fn route(&self, place: Bdf, index: u16) -> Result<Message, String> {
         routes::open(self.owner, index, |interrupt| kernel_iommu::set_interrupt(place, index, Some(interrupt)))?;
         kernel_iommu::message(place, index)
     }
 
     fn open_msi(&mut self, place: Bdf, vectors: u32) {
         let Some(at) = self.msi else { return };
-        let mut first = None;
-        for index in 0..vectors as u16 {
-            match self.route(place, index) {
-                Ok(message) => _ = first.get_or_insert(message),
-                Err(problem) => return log::error!("PCI {place}: MSI stays off: {problem}"),
+        let messages: Result<Vec<Message>, String> =
+            (0..vectors as u16).map(|index| self.route(place, index)).collect();
+        match messages.as_deref() {
+            // The function adds the vector's number to the data.
+            Ok([first, ..]) => {
+                let message = (first.address, first.data as u16);
+                pci::with_config(|config| message::enable_msi(config, place, at, message, vectors));
             }
-        }
-        if let Some(message) = first {
-            pci::with_config(|config| {
-                let control = (config.read(place, at) >> 16) as u16;
-                config.write32(place, at + MSI_ADDRESS, message.address as u32);
-                let has_64_bits = control & MSI_HAS_64_BITS != 0;
-                let data = at + if has_64_bits { 12 } else { 8 };
-                if has_64_bits {
-                    config.write32(place, at + 8, (message.address >> 32) as u32);
-                }
-                config.write16(place, data, message.data as u16);
-                if control & MSI_HAS_MASKS != 0 {
-                    config.write32(place, data + 4, 0);
-                }
-                let used = (vectors.trailing_zeros() as u16) << MSI_VECTORS_SHIFT;
-                config.write16(place, at + CONTROL, control & !MSI_VECTORS | used | MSI_ENABLED);
-            });
+            Ok([]) => {}
+            Err(problem) => log::error!("PCI {place}: MSI stays disabled: {problem}"),
         }
     }
 
     fn open_msix(&mut self, place: Bdf) {
         let (Some(at), Some((memory, table))) = (self.msix, self.table) else { return };
-        let set = |clear: u16, bits: u16| {
-            pci::with_config(|config| {
-                let control = (config.read(place, at) >> 16) as u16;
-                config.write16(place, at + CONTROL, control & !clear | bits);
-            });
-        };
-        // The table can be written for certain while MSI-X is enabled; none of it is sent before it is right.
-        set(0, MSIX_ENABLED | MSIX_ALL_MASKED);
-        (0..table.vectors).for_each(|vector| write_entry(memory, table, vector, None));
-        set(MSIX_ALL_MASKED, MSIX_ENABLED);
+        let mask_all = || (0..table.vectors).for_each(|vector| write_entry(memory, table, vector, None));
+        pci::with_config(|config| message::enable_msix(config, place, at, mask_all));
     }
 
     fn disable(&self, place: Bdf) {
-        for (at, bit) in [(self.msi, MSI_ENABLED), (self.msix, MSIX_ENABLED)] {
-            let Some(at) = at else { continue };
-            pci::with_config(|config| {
-                let control = (config.read(place, at) >> 16) as u16;
-                // One that has vanished reads as ones.
-                if control & bit != 0 && control != u16::MAX {
-                    config.write16(place, at + CONTROL, control & !bit);
-                }
-            });
-        }
+        pci::with_config(|config| message::disable(config, place, self.msi, self.msix));
     }
 }
 
