@@ -11,7 +11,7 @@ use e2e::alone;
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel};
 use e2e::recipe::{Recipe, linux, tiny};
-use wire::{ReplyBody, RequestBody, UpdateBy};
+use wire::{ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 use super::devices::{card, disk};
@@ -30,6 +30,7 @@ pub const RULES: &[Rule] = &[
     ("neighbours_notice_no_use_of_a_functions_registers", neighbours_notice_no_use_of_registers),
     ("a_function_serves_the_next_run_of_its_guest_and_the_next_image", a_function_serves_again),
     ("interrupts_follow_a_vcpu_whose_cpu_goes_offline", interrupts_follow_a_vcpu),
+    ("a_function_that_was_refused_is_nobodys", a_function_that_was_refused_is_nobodys),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
 
@@ -202,5 +203,24 @@ fn interrupts_follow_a_vcpu() -> Result<()> {
     host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
     let console = host.seen.console("edu");
     ensure!(!console.contains("WRONG") && !console.contains("lost=1"), "{console}");
+    host.powers_off()
+}
+
+/// The guest fails each time for the same reason, and the next guest can have the function.
+fn a_function_that_was_refused_is_nobodys() -> Result<()> {
+    let named = |name: &str, without_reset| -> Result<Guest> {
+        let functions = vec![assigned("1234:11e8", without_reset)];
+        Ok(Guest { functions, autostart: false, ..tiny(name, "edu", "do=check,wait")? })
+    };
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]).beating("neighbour")?;
+    let mut host = recipe.guest(named("refused", false)?).guest(named("edu", true)?).start()?;
+    host.limit(Duration::from_secs(30));
+    for _ in 0..2 {
+        host.order(RequestBody::VmStart { name: "refused".into() })?;
+        let vm = host.state("refused", VmState::Failed)?;
+        ensure!(vm.reason.as_deref().is_some_and(|reason| reason.contains("it cannot be reset")), "{vm:?}");
+    }
+    host.order(RequestBody::VmStart { name: "edu".into() })?;
+    host.guest_says("edu", "edu: check: ok")?;
     host.powers_off()
 }

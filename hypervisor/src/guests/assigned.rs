@@ -64,9 +64,9 @@ pub fn give(
         match function {
             Ok(function) => given.push(function),
             Err(problem) => {
-                take_back(guest, &given);
-                // It may have been attached already.
-                let _ = iommu::release(place);
+                if !take_back(guest, &given) {
+                    machine.memory().keep_for_good();
+                }
                 return Err(format!("PCI function {place}: {problem}"));
             }
         }
@@ -85,13 +85,18 @@ fn give_one(
     let signals = Signals::new(owner(guest, number), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
-    // The guest's own resets need the function placed again behind its back.
+    // A reset clears the base address registers, which the host would have to restore while the guest runs.
     description.has_reset = false;
     choosing::check(place, &description)?;
     iommu::attach(guest.number, place, &memory_of(machine))?;
-    let function = put(machine, number, description, physical)?;
-    log::info!("guest {}: has PCI function {place}, as device {}", guest.config.name, number + 1);
-    Ok(function)
+    let put = put(machine, number, description, physical);
+    match &put {
+        Ok(_) => log::info!("guest {}: has PCI function {place}, as device {}", guest.config.name, number + 1),
+        // Its IOMMU does not answer: the function may reach the guest's memory for good.
+        Err(_) if iommu::release(place).is_err() => machine.memory().keep_for_good(),
+        Err(_) => {}
+    }
+    put
 }
 
 /// Puts a function on the guest's bus.
@@ -140,21 +145,21 @@ pub fn adopt<'a>(
     packed.enumerate().map(adopt_one).collect()
 }
 
-/// Goes on with a guest's functions, once this image drives the IOMMUs: what the guest has asked for meanwhile is made
-/// up for.
+/// Goes on with a guest's functions once this image has adopted the IOMMUs, and does what the guest has asked of their
+/// interrupts before.
 pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]) {
     for function in functions {
         let mut function = function.lock();
         let place = function.physical().place();
-        let is_attached = iommu::adopt(guest.number, place);
-        let again = match is_attached {
-            Ok(is_attached) => !is_attached,
-            Err(problem) => return log::error!("guest {}: PCI function {place}: {problem}", guest.config.name),
-        };
-        if again && let Err(problem) = iommu::attach(guest.number, place, &memory_of(machine)) {
+        let attached = iommu::adopt(guest.number, place).and_then(|is_attached| match is_attached {
+            true => Ok(false),
+            false => iommu::attach(guest.number, place, &memory_of(machine)).map(|()| true),
+        });
+        let is_new = attached.unwrap_or_else(|problem| {
             log::error!("guest {}: PCI function {place}: {problem}", guest.config.name);
-        }
-        if function.physical().signals().take_behind() || again {
+            false
+        });
+        if function.physical().signals().take_behind() || is_new {
             let interrupts = function.interrupts();
             let vectors = function.open_vectors();
             function.physical().signals().reopen(place, interrupts, &vectors);
@@ -174,8 +179,8 @@ fn renew(chosen: &Chosen) -> Result<(), String> {
     })
 }
 
-/// Takes a guest's functions back: for the guest they have vanished, and they reach nothing any more. True if the
-/// guest's memory may be given back.
+/// Takes all of a guest's functions back: those that it has vanish for it and reach nothing any more, those chosen for
+/// it are nobody's. True if the guest's memory may be given back.
 pub fn take_back(guest: &Guest, functions: &[Function]) -> bool {
     let mut is_safe = true;
     for function in functions {
@@ -183,17 +188,14 @@ pub fn take_back(guest: &Guest, functions: &[Function]) -> bool {
         // Nobody is told: the guest is gone, or is about to be.
         function.vanish(&mut Outputs::new());
         let physical = function.physical();
-        physical.silence();
         if let Err(problem) = physical.close() {
             log::error!("guest {}: PCI function {}: {problem}", guest.config.name, physical.place());
             is_safe = false;
         }
-        choosing::free(physical.place());
     }
-    if !functions.is_empty()
-        && let Err(problem) = iommu::free(guest.number)
-    {
+    if let Err(problem) = iommu::free(guest.number) {
         log::error!("guest {}: {problem}", guest.config.name);
     }
+    choosing::free(guest.number);
     is_safe
 }

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use ::pci::capability::Capability;
-use ::pci::{Bdf, Kind, Selector};
+use ::pci::{Bdf, Selector};
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::pci::Space;
@@ -43,7 +43,7 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
         match choose_one(guest, &wanted.selector, wanted.without_reset) {
             Ok(one) => chosen.push(one),
             Err(problem) => {
-                chosen.iter().for_each(|one: &Chosen| free(one.place));
+                free(guest.number);
                 return Err(format!("device {:?}: {problem}", wanted.selector));
             }
         }
@@ -55,11 +55,8 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
     let chosen = pci::with_functions(|functions| {
         let function = selector.select(functions).map_err(|error| error.to_string())?;
-        if !matches!(function.kind, Kind::Endpoint { .. }) {
-            return Err(format!("{} is a bridge", function.place));
-        }
         let capabilities = function.capabilities.iter().copied().collect();
-        Ok(Chosen { place: function.place, capabilities, without_reset })
+        Ok::<_, String>(Chosen { place: function.place, capabilities, without_reset })
     })?;
     // Two guests that start at once must not both find the other functions of a group free.
     let mut owners = OWNERS.lock();
@@ -79,7 +76,7 @@ pub fn take(place: Bdf, guest: u32) -> Result<(), String> {
 fn add(owners: &mut Vec<(Bdf, u32)>, place: Bdf, guest: u32) -> Result<(), String> {
     match owners.iter().find(|(owned, _)| *owned == place) {
         Some((_, owner)) if *owner == guest => Err(format!("{place} is named twice")),
-        Some(_) => Err(format!("{place} is another guest's: release it there, or stop that guest")),
+        Some(_) => Err(format!("{place} is another guest's: stop that guest first")),
         None => {
             owners.push((place, guest));
             Ok(())
@@ -87,9 +84,9 @@ fn add(owners: &mut Vec<(Bdf, u32)>, place: Bdf, guest: u32) -> Result<(), Strin
     }
 }
 
-/// A function is nobody's.
-pub fn free(place: Bdf) {
-    OWNERS.lock().retain(|(owned, _)| *owned != place);
+/// A guest's functions are nobody's.
+pub fn free(guest: u32) {
+    OWNERS.lock().retain(|(_, owner)| *owner != guest);
 }
 
 /// The guest that has a function.
@@ -118,7 +115,7 @@ pub fn check(place: Bdf, description: &Description) -> Result<(), String> {
         let memory = PhysRange::from_start(PhysAddr(range.address), bytes);
         let memory = memory.ok_or_else(|| format!("its range {bar} has an impossible address"))?;
         if let Some(taken) = pci::taken_by(place, memory) {
-            return Err(format!("its range {bar} at {:#x} is {taken}'s by what else is known", range.address));
+            return Err(format!("its range {bar} at {:#x} overlaps {taken}", range.address));
         }
     }
     Ok(())

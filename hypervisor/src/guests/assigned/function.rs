@@ -21,10 +21,6 @@ use crate::guests::guest::Guest;
 use crate::guests::pci;
 use crate::kernel::iommu::guests as iommu;
 
-const COMMAND: u16 = 0x04;
-/// Interrupts by pins are off, and all else.
-const QUIET: u32 = 1 << 10;
-
 /// One base address register's range, as the host reaches it.
 #[derive(Clone, Copy, Debug)]
 enum Reached {
@@ -90,12 +86,7 @@ impl HostFunction {
         *self.ranges.get(usize::from(bar))?
     }
 
-    /// It neither decodes nor masters the bus.
-    pub fn silence(&mut self) {
-        self.write_config(COMMAND, AccessSize::Word, QUIET);
-    }
-
-    /// What it may interrupt is closed, and its IOMMU blocks it.
+    /// Closes its interrupts, and has its IOMMU block it.
     ///
     /// # Errors
     /// The IOMMU does not answer: the function may reach the guest's memory for good.

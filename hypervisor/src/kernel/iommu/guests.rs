@@ -74,18 +74,18 @@ pub fn release(function: Bdf) -> Result<(), String> {
 /// # Errors
 /// A unit does not answer: it may still read the tables, which are kept.
 pub fn free(guest: u32) -> Result<(), String> {
-    with(|iommus| {
-        let Iommus { units, store, given, .. } = iommus;
-        let mut result = Ok(());
-        for known in given.extract_if(.., |given| given.guest == guest) {
-            let freed = match &mut units[known.unit].unit {
-                Ok(unit) => unit.free_domain(store, known.domain).map_err(text),
-                Err(problem) => Err(problem.clone()),
-            };
-            result = result.and(freed);
-        }
-        result
-    })
+    let mut iommus = IOMMUS.lock();
+    let Some(iommus) = iommus.as_mut() else { return Ok(()) };
+    let Iommus { units, store, given, .. } = &mut **iommus;
+    let mut result = Ok(());
+    for known in given.extract_if(.., |given| given.guest == guest) {
+        let freed = match &mut units[known.unit].unit {
+            Ok(unit) => unit.free_domain(store, known.domain).map_err(text),
+            Err(problem) => Err(problem.clone()),
+        };
+        result = result.and(freed);
+    }
+    result
 }
 
 /// Makes room for so many interrupts of a function, all of them closed.
