@@ -22,13 +22,16 @@ pub(super) static BENCH: Bench = Bench {
     about: "a guest's own disk or network card: interrupts, and transfers across updates, with AMD-Vi and VT-d",
     goals: &[
         Goal::at_most("msi_delivery_instructions", 1500.0, "instructions"),
-        Goal::at_most("transfer_pause_ms", 10.0, "ms"),
-        Goal::at_most("transfer_pause_p95_ms", 20.0, "ms"),
+        Goal::at_most("transfer_gap_ms", 10.0, "ms"),
+        Goal::at_most("transfer_gap_p95_ms", 20.0, "ms"),
         Goal::at_most("datagrams_lost", 0.0, "datagrams"),
     ],
     run,
 };
 
+/// QEMU's VT-d sends interrupts to identifiers of 8 bits only, unless KVM is there (`eim`): with the host in x2APIC
+/// mode it cannot remap them.
+const XAPIC: &str = "apic=xapic";
 const UNITS: [(Iommu, &str); 2] = [(Iommu::Amd, "amd-vi"), (Iommu::Intel, "vt-d")];
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
@@ -40,11 +43,13 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
         instructions.push(report.figure(Figure::measured(name, "msi_delivery", "instructions", [row.median]))?);
     }
     report.goal("msi_delivery_instructions", largest(&instructions))?;
-    if silence::kernel(context).is_err() {
-        return ["transfer_pause_ms", "transfer_pause_p95_ms", "datagrams_lost"]
-            .iter()
-            .try_for_each(|id| report.leave_out(id));
+    match silence::kernel(context) {
+        Ok(_) => transfers(context, report),
+        Err(_) => BENCH.goals.iter().skip(1).try_for_each(|goal| report.leave_out(goal.id)),
     }
+}
+
+fn transfers(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let (mut medians, mut highs, mut lost) = (Vec::new(), Vec::new(), 0.0);
     for (iommu, name) in UNITS {
         let windows = silence::measure(context, iommu, name)?;
@@ -55,8 +60,8 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
         report.figure(Figure::measured(name, "silence_with_update", "ms", windows.with_ms.clone()))?;
         lost += report.figure(Figure::measured(name, "datagrams_lost", "datagrams", [windows.lost]))?;
     }
-    report.goal("transfer_pause_ms", largest(&medians))?;
-    report.goal("transfer_pause_p95_ms", largest(&highs))?;
+    report.goal("transfer_gap_ms", largest(&medians))?;
+    report.goal("transfer_gap_p95_ms", largest(&highs))?;
     report.goal("datagrams_lost", lost)
 }
 

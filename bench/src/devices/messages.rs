@@ -7,6 +7,7 @@ use baton::size::Size;
 use bundle::AssignedConfig;
 use lab::What;
 
+use super::XAPIC;
 use crate::Context;
 use crate::exits::Clock;
 use crate::setup::{HostSetup, guest};
@@ -32,7 +33,7 @@ pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<Row> {
         guests: vec![edu],
         iommu,
         devices: vec![Device::Edu],
-        options: "mitigations=off".to_owned(),
+        options: format!("mitigations=off {XAPIC}"),
         extra: Clock::Instructions.arguments(),
         ..HostSetup::new(MEMORY)
     };

@@ -15,6 +15,7 @@ use lab::datagrams::Receiver;
 use lab::drivers::Drivers;
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
+use super::XAPIC;
 use crate::Context;
 use crate::setup::{HostSetup, Started, guest, temporary_folder};
 
@@ -66,6 +67,7 @@ pub(super) fn measure(context: &Context, iommu: Iommu, name: &str) -> Result<Win
     let setup = HostSetup {
         guests: vec![linux],
         image: Image::Usual,
+        options: XAPIC.to_owned(),
         iommu,
         devices: vec![Device::Network(card)],
         ..HostSetup::new(MEMORY)
