@@ -25,7 +25,7 @@ mod reserved;
 mod unit;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -9,8 +9,9 @@ use std::vec::Vec;
 use firmware::table::Table;
 use firmware::{PhysicalMemory, Signature, Unreadable};
 use pci::{Bdf, ConfigSpace};
+use units::PhysAddr;
 
-use super::{Description, TableFault, dmar, ivrs};
+use super::{Description, Kind, LinkFlags, Settings, TableFault, UnitDescription, dmar, ivrs};
 
 /// Where [`Memory`] begins.
 pub const BASE: u64 = 0x7ffe_0000;
@@ -27,6 +28,26 @@ pub fn place(requester: u16) -> Bdf {
 /// One unit of AMD's with these entries.
 pub fn with_entries(entries: &[Vec<u8>]) -> Box<Description> {
     read_ivrs(ivrs(&[ivhd(0x11, 2, REGISTERS, entries)]))
+}
+
+/// A description with one unit, whose registers have so many bytes.
+pub fn one_unit(kind: Kind, register_bytes: u64, covers_rest: bool) -> Description {
+    let mut description = Description::new();
+    description.kind = Some(kind);
+    description.units.push(UnitDescription {
+        segment: 0,
+        registers: PhysAddr(REGISTERS),
+        register_bytes,
+        covers_rest,
+        rest_settings: Settings(0),
+        function: None,
+        capability: 0,
+        link: LinkFlags(0),
+        attributes: 0,
+        extended_features: None,
+        extended_features_2: None,
+    });
+    description
 }
 
 /// Memory with one table.

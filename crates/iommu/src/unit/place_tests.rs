@@ -6,7 +6,8 @@ use std::vec::Vec;
 use units::{PhysAddr, PhysRange};
 
 use super::{MAX_NAMED, Place, merged};
-use crate::description::{Description, Kind, LinkFlags, Reserved, Settings, UnitDescription};
+use crate::description::testing::one_unit;
+use crate::description::{Description, Kind, Reserved};
 
 fn reserved(start: u64, end: u64, is_writable: bool) -> Reserved {
     let range = PhysRange::new(PhysAddr(start), PhysAddr(end)).unwrap();
@@ -34,21 +35,7 @@ fn ranges_that_overlap_are_one_that_is_writable_if_one_of_them_is() {
 
 /// One unit for every function of segment 0, and this reserved memory.
 fn description(reserved: &[Reserved]) -> Description {
-    let mut description = Description::new();
-    description.kind = Some(Kind::Amd);
-    description.units.push(UnitDescription {
-        segment: 0,
-        registers: PhysAddr(0xfed8_0000),
-        register_bytes: 0x4000,
-        covers_rest: true,
-        rest_settings: Settings(0),
-        function: None,
-        capability: 0,
-        link: LinkFlags(0),
-        attributes: 0,
-        extended_features: None,
-        extended_features_2: None,
-    });
+    let mut description = one_unit(Kind::Amd, 0x4000, true);
     description.reserved.extend(reserved.iter().copied());
     description
 }

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
+use proptest::prelude::*;
+
 /// What differs between units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
@@ -14,6 +16,21 @@ pub(crate) struct Features {
     pub(crate) has_large_pages: bool,
     pub(crate) selects_pages: bool,
     pub(crate) has_protected_memory: bool,
+}
+
+impl Features {
+    /// Any unit that there can be.
+    pub(crate) fn any() -> impl Strategy<Value = Self> {
+        any::<[bool; 6]>().prop_map(|[not_snooped, buffers_writes, caches_absent, short, small, whole]| Self {
+            is_coherent: !not_snooped || buffers_writes,
+            buffers_writes,
+            caches_absent,
+            has_four_levels: !short,
+            has_large_pages: !small,
+            selects_pages: !whole,
+            has_protected_memory: true,
+        })
+    }
 }
 
 impl Default for Features {

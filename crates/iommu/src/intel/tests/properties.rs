@@ -53,18 +53,6 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-fn features() -> impl Strategy<Value = Features> {
-    any::<[bool; 6]>().prop_map(|[not_snooped, buffers_writes, caches_absent, short, small, whole]| Features {
-        is_coherent: !not_snooped || buffers_writes,
-        buffers_writes,
-        caches_absent,
-        has_four_levels: !short,
-        has_large_pages: !small,
-        selects_pages: !whole,
-        has_protected_memory: true,
-    })
-}
-
 /// What should be so.
 #[derive(Default)]
 struct Expected {
@@ -215,7 +203,7 @@ fn probes() -> impl Iterator<Item = u64> {
 proptest! {
     #[test]
     fn functions_reach_what_is_mapped_and_send_what_is_opened(
-        features in features(),
+        features in Features::any(),
         requests in prop::collection::vec(request(), 1..25),
     ) {
         let mut world = World::new(features);

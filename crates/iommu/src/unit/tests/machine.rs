@@ -10,9 +10,8 @@ use pci::Bdf;
 use units::{MIB, PAGE_BYTES, PhysAddr, PhysRange};
 
 use crate::amd::tests::hardware::Machine as AmdMachine;
-use crate::description::{
-    Description, Interrupter, InterrupterKind, Kind, LinkFlags, Scope, Settings, UnitDescription,
-};
+use crate::description::testing::one_unit;
+use crate::description::{Description, Interrupter, InterrupterKind, Kind, Scope};
 use crate::intel::model::{Features, Machine as IntelMachine};
 use crate::store::Words;
 use crate::{Memory, Message, Place, Redirection, Registers, Store, Unit};
@@ -219,21 +218,7 @@ fn place(description: &Description) -> Place<'_> {
 }
 
 fn description(kind: Kind) -> Description {
-    let mut description = Description::new();
-    description.kind = Some(kind);
-    description.units.push(UnitDescription {
-        segment: 0,
-        registers: PhysAddr(0xfed8_0000),
-        register_bytes: 0x1000,
-        covers_rest: false,
-        rest_settings: Settings(0),
-        function: None,
-        capability: 0,
-        link: LinkFlags(0),
-        attributes: 0,
-        extended_features: None,
-        extended_features_2: None,
-    });
+    let mut description = one_unit(kind, 0x1000, false);
     let kind = InterrupterKind::IoApic;
     description.interrupters.push(Interrupter { kind, id: 0, unit: 0, requester: IO_APIC });
     description.scopes.push(Scope { last: HIGHEST, ..Scope::default() });

@@ -288,18 +288,6 @@ fn run<M: Model>(mut image: Image<M>, requests: Vec<Request>) {
     world.finish(left.len());
 }
 
-fn features() -> impl Strategy<Value = Features> {
-    any::<[bool; 6]>().prop_map(|[not_snooped, buffers_writes, caches_absent, short, small, whole]| Features {
-        is_coherent: !not_snooped || buffers_writes,
-        buffers_writes,
-        caches_absent,
-        has_four_levels: !short,
-        has_large_pages: !small,
-        selects_pages: !whole,
-        has_protected_memory: true,
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -313,7 +301,7 @@ proptest! {
 
     #[test]
     fn guests_of_intel_reach_and_send_what_they_were_given(
-        features in features(),
+        features in Features::any(),
         requests in prop::collection::vec(request(), 1..40),
     ) {
         run(intel(features), requests);
