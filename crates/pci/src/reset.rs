@@ -7,27 +7,26 @@
 //! | the same of a function of conventional PCI | its Advanced Features capability has it | PCI Advanced Capabilities ECN |
 //! | D3hot and back | its power management capability does not keep its state | PCI Power Management 1.2, section 5.4.1 |
 //!
-//! A function with none of these is reset with the bus on which it is, which is for the caller: it takes every function
-//! on that bus.
+//! A function with none of these is reset with the bus on which it is ([`bus`]), and with it every function there.
 
 use core::fmt;
+
+pub mod bus;
+mod common;
+mod kept;
+
+pub use self::common::ResetError;
+use self::common::{
+    COMMAND, DEVICE_CONTROL, DRAIN_US, INITIATE_FLR, QUIET, READY_US, SETTLE_US, TRANSACTIONS_PENDING, is_ready, wait,
+};
+use self::kept::Kept;
 
 use crate::capability::Capability;
 use crate::{Bdf, ConfigWrite};
 
-const COMMAND: u16 = 0x04;
-const CACHE_LINE: u16 = 0x0c;
-const BARS: [u16; 6] = [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24];
-const INTERRUPT_LINE: u16 = 0x3c;
-/// Interrupts by pins are off, and all else.
-const QUIET: u16 = 1 << 10;
-/// PCI Express: Device Capabilities, Control and Status, from the capability's register.
+/// PCI Express: Device Capabilities, from the capability's register.
 const DEVICE_CAPABILITIES: u16 = 0x04;
-const DEVICE_CONTROL: u16 = 0x08;
 const HAS_FLR: u32 = 1 << 28;
-const INITIATE_FLR: u16 = 1 << 15;
-/// In Device Status, the upper half of the word of Device Control.
-const TRANSACTIONS_PENDING: u32 = 1 << 21;
 /// Advanced Features: capabilities in the byte at 3, control at 4, status at 5.
 const ADVANCED_FEATURES: u8 = 0x13;
 const HAS_AF_FLR: u32 = 0b11 << 24;
@@ -38,16 +37,8 @@ const POWER_CONTROL: u16 = 4;
 const NO_SOFT_RESET: u32 = 1 << 3;
 const POWER_STATE: u16 = 0b11;
 
-/// Transactions of the function may be on their way for so long (PCI Express Base 5.0, section 6.6.2 leaves the time to
-/// software, whose completion time-out is 50 ms by default: twice that).
-const DRAIN_US: u32 = 100_000;
-/// A function must not be accessed for so long after its reset (section 6.6.2).
-const SETTLE_US: u32 = 100_000;
 /// From D3hot to D0 (PCI Power Management 1.2, table 5-6).
 const WAKE_US: u32 = 10_000;
-/// A function may answer that it is not ready for so long (section 6.6.1: a second).
-const READY_US: u32 = 1_000_000;
-
 /// A way to reset a function alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -65,24 +56,6 @@ impl fmt::Display for Way {
             Self::FunctionLevel(_) => "function-level reset",
             Self::AdvancedFeatures(_) => "function-level reset (Advanced Features)",
             Self::Power(_) => "reset by D3hot",
-        })
-    }
-}
-
-/// A reset that did not succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResetError {
-    /// The function did not come back within a second.
-    NotReady,
-    /// It is gone: it reads as ones.
-    Gone,
-}
-
-impl fmt::Display for ResetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotReady => "it did not come back within a second of its reset",
-            Self::Gone => "it does not answer any more",
         })
     }
 }
@@ -136,41 +109,28 @@ pub fn reset(config: &mut dyn ConfigWrite, place: Bdf, way: Way) -> Result<(), R
             }
         }
     }
-    // A function that is not ready reads as 0001h in its vendor identifier, or as ones.
-    let is_ready = |config: &mut dyn ConfigWrite| !matches!(config.read(place, 0) as u16, 0xffff | 0x0001);
-    if !wait(config, READY_US, is_ready) {
+    if !wait(config, READY_US, |config| is_ready(config, place)) {
         return Err(ResetError::NotReady);
     }
     config.write16(place, COMMAND, QUIET);
     Ok(())
 }
 
-/// Resets a function as [`reset`] does, and gives it the addresses, the cache line's size and the interrupt line that
-/// it had: firmware has chosen them.
+/// Resets a function as [`reset`] does, and gives it what firmware had chosen for it: addresses, the cache line's size,
+/// the interrupt line, and the settings of its PCI Express capability.
 ///
 /// # Errors
 /// As [`reset`]'s.
-pub fn reset_in_place(config: &mut dyn ConfigWrite, place: Bdf, way: Way) -> Result<(), ResetError> {
-    let ranges = BARS.map(|register| config.read(place, register));
-    let (cache_line, line) = (config.read(place, CACHE_LINE) as u8, config.read(place, INTERRUPT_LINE) as u8);
+pub fn reset_in_place(
+    config: &mut dyn ConfigWrite,
+    place: Bdf,
+    way: Way,
+    capabilities: &[Capability],
+) -> Result<(), ResetError> {
+    let kept = Kept::read(config, place, capabilities);
     reset(config, place, way)?;
-    for (register, value) in BARS.into_iter().zip(ranges) {
-        config.write32(place, register, value);
-    }
-    config.write8(place, CACHE_LINE, cache_line);
-    config.write8(place, INTERRUPT_LINE, line);
+    kept.write(config);
     Ok(())
-}
-
-/// Waits for so many microseconds at most; returns whether it became so.
-fn wait(config: &mut dyn ConfigWrite, us: u32, mut is_so: impl FnMut(&mut dyn ConfigWrite) -> bool) -> bool {
-    for _ in 0..us {
-        if is_so(config) {
-            return true;
-        }
-        config.pause();
-    }
-    false
 }
 
 #[cfg(test)]

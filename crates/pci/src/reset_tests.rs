@@ -98,12 +98,16 @@ fn it_has_the_addresses_that_it_had() {
         chip.writable[word] = u32::MAX;
     }
     chip.words[3] = 0x10;
+    (chip.words[0x68 / 4], chip.words[0x70 / 4], chip.words[0x88 / 4]) = (0x20, 0x40, 0x5);
     let mut machine = Machine::with([(PLACE, chip)]);
-    reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60)).unwrap();
+    let list = [Capability { id: Capability::EXPRESS, register: 0x60, flags: 2 }];
+    reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60), &list).unwrap();
     let written = |register| machine.written(place(), register);
     assert_eq!((written(0x10), written(0x14)), ([0xfe00_0004].into(), [0x1].into()));
     assert_eq!((written(0x0c), written(0x3c)), ([0x10].into(), [0x0b].into()));
+    assert_eq!(written(0x68), [0x8020, 0x0020], "the largest payload; the reset is not asked for again");
+    assert_eq!((written(0x70), written(0x88)), ([0x40].into(), [0x5].into()));
     let mut nobody = Machine::default();
-    assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40)), Err(ResetError::Gone));
+    assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40), &list), Err(ResetError::Gone));
     assert!(nobody.writes.is_empty());
 }

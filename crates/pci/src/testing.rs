@@ -70,16 +70,22 @@ impl Chip {
         let bits = self.writable[index] & mask << shift;
         self.words[index] = self.words[index] & !bits | value << shift & bits;
         if self.reset_by.is_some_and(|(at, bit)| at == register && value as u16 & bit != 0) {
-            self.resets += 1;
-            self.words[1] &= !0xffff;
-            self.not_ready = self.not_ready_after_reset;
+            self.reset();
         }
+    }
+
+    /// Its command is clear again.
+    fn reset(&mut self) {
+        self.resets += 1;
+        self.words[1] &= !0xffff;
+        self.not_ready = self.not_ready_after_reset;
     }
 
     /// A bridge to a bus.
     pub fn bridge(secondary: u8) -> Self {
         let mut chip = Self::new(0x1b36, 0x000c, 0x0604, 1);
         chip.words[6] = u32::from(secondary) << 16 | u32::from(secondary) << 8;
+        chip.writable[0x3c / 4] = 0xffff_0000;
         chip
     }
 
@@ -122,8 +128,21 @@ impl Machine {
         writes.map(|(.., value)| *value).collect()
     }
 
+    /// A bridge resets what is behind it.
+    fn reset_bus(&mut self, bridge: Bdf) {
+        let Some([_, secondary, subordinate, _]) = self.chips.get(&bridge).map(|chip| chip.words[6].to_le_bytes())
+        else {
+            return;
+        };
+        let behind = self.chips.iter_mut().filter(|(place, _)| (secondary..=subordinate).contains(&place.bus));
+        behind.for_each(|(_, chip)| chip.reset());
+    }
+
     fn write(&mut self, place: Bdf, register: u16, mask: u32, value: u32) {
         self.writes.push((place, register, value));
+        if register == 0x3e && value & 1 << 6 != 0 {
+            self.reset_bus(place);
+        }
         if let Some(chip) = self.chips.get_mut(&place) {
             chip.write(register, mask, value);
         }

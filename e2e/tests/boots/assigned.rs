@@ -31,6 +31,7 @@ pub const RULES: &[Rule] = &[
     ("a_function_serves_the_next_run_of_its_guest_and_the_next_image", a_function_serves_again),
     ("interrupts_follow_a_vcpu_whose_cpu_goes_offline", interrupts_follow_a_vcpu),
     ("a_function_that_was_refused_is_nobodys", a_function_that_was_refused_is_nobodys),
+    ("a_function_that_cannot_be_reset_alone_is_reset_with_its_bus", a_function_is_reset_with_its_bus),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
 
@@ -102,7 +103,7 @@ fn a_guest_has_edu(iommu: Iommu) -> Result<()> {
 fn a_function_is_refused_with_the_reason() -> Result<()> {
     let refused = [
         (Iommu::None, "1234:11e8", true, "the machine has no IOMMU, or firmware does not describe it (IVRS, DMAR)"),
-        (Iommu::Amd, "1234:11e8", false, "it cannot be reset; reset = \"none\""),
+        (Iommu::Amd, "1234:11e8", false, "its bus has no bridge that resets it; reset = \"none\""),
         (Iommu::Amd, "0000:00:1e.3", true, "device \"0000:00:1e.3\": "),
     ];
     for (iommu, selector, without_reset, reason) in refused {
@@ -221,6 +222,19 @@ fn a_function_that_was_refused_is_nobodys() -> Result<()> {
         ensure!(vm.reason.as_deref().is_some_and(|reason| reason.contains("it cannot be reset")), "{vm:?}");
     }
     host.order(RequestBody::VmStart { name: "edu".into() })?;
+    host.guest_says("edu", "edu: check: ok")?;
+    host.powers_off()
+}
+
+/// What its bridge resets has its addresses again: the guest finds the device whole each time.
+fn a_function_is_reset_with_its_bus() -> Result<()> {
+    let functions = vec![assigned("1234:11e8", false)];
+    let edu = Guest { functions, ..tiny("edu", "edu", "do=check,wait")? };
+    let mut host = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu]).guest(edu).start()?;
+    host.limit(Duration::from_secs(30));
+    host.guest_says("edu", "edu: check: ok")?;
+    host.says(&["is reset with its bus"])?;
+    host.order(RequestBody::VmReset { name: "edu".into() })?;
     host.guest_says("edu", "edu: check: ok")?;
     host.powers_off()
 }

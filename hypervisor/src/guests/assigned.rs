@@ -10,12 +10,14 @@
 //! | module | what |
 //! |---|---|
 //! | `choosing` | the functions that a guest is to have; what speaks against one |
+//! | `resetting` | the reset before a guest has one |
 //! | [`function`] | what a function asks of the host |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
 
 mod choosing;
 pub mod function;
+mod resetting;
 pub mod routes;
 mod signals;
 
@@ -24,7 +26,6 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ::pci::reset;
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::outputs::Outputs;
@@ -39,7 +40,6 @@ use self::signals::Signals;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Space;
 use crate::guests::guest::Guest;
-use crate::guests::pci;
 use crate::kernel::iommu::guests as iommu;
 
 /// A function on its guest's bus.
@@ -81,7 +81,7 @@ fn give_one(
     (number, chosen): (usize, Chosen),
 ) -> Result<Function, String> {
     let place = chosen.place;
-    renew(&chosen)?;
+    resetting::renew(place, &chosen.capabilities, &chosen.reset)?;
     let signals = Signals::new(owner(guest, number), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
@@ -165,18 +165,6 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]
             function.physical().signals().reopen(place, interrupts, &vectors);
         }
     }
-}
-
-/// Resets a function, which is as its owner before has left it. Where its ranges are is kept.
-fn renew(chosen: &Chosen) -> Result<(), String> {
-    let place = chosen.place;
-    pci::with_config(|config| {
-        let Some(way) = reset::way(config, place, &chosen.capabilities) else {
-            let hint = "reset = \"none\" in its table in host.toml gives it to a guest all the same";
-            return if chosen.without_reset { Ok(()) } else { Err(format!("it cannot be reset; {hint}")) };
-        };
-        reset::reset_in_place(config, place, way).map_err(|error| format!("{way}: {error}"))
-    })
 }
 
 /// Takes all of a guest's functions back: those that it has vanish for it and reach nothing any more, those chosen for

@@ -7,17 +7,30 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use ::pci::capability::Capability;
-use ::pci::{Bdf, Selector};
+use ::pci::reset::bus::BusReset;
+use ::pci::{Bdf, Selector, reset};
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::pci::Space;
 use vm::devices::pci::assigned::Description;
 
+use super::resetting::{self, Reset};
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::pci::{self, assigning};
 
-/// Functions that guests have, and the guests' numbers.
-static OWNERS: Mutex<Vec<(Bdf, u32)>> = Mutex::new(Vec::new());
+/// Functions that guests have, or that are reset with one that a guest has.
+static OWNERS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
+
+/// A function that no other guest can have.
+#[derive(Clone, Copy)]
+struct Owned {
+    place: Bdf,
+    /// The guest's number.
+    guest: u32,
+    /// The guest has it; else it is only reset with another one. An update keeps what guests have alone: a reset is not
+    /// under way then.
+    is_given: bool,
+}
 
 /// A function that a guest is to have.
 pub struct Chosen {
@@ -25,8 +38,8 @@ pub struct Chosen {
     pub place: Bdf,
     /// Its capabilities.
     pub capabilities: Vec<Capability>,
-    /// It is given away although it cannot be reset.
-    pub without_reset: bool,
+    /// How it is reset before.
+    pub reset: Reset,
 }
 
 /// Chooses the functions that a guest's configuration names; they are the guest's from here on, until they are freed.
@@ -53,16 +66,23 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
 
 fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
-    let chosen = pci::with_functions(|functions| {
+    let (place, capabilities, bus) = pci::with_functions(|functions| {
         let function = selector.select(functions).map_err(|error| error.to_string())?;
-        let capabilities = function.capabilities.iter().copied().collect();
-        Ok::<_, String>(Chosen { place: function.place, capabilities, without_reset })
+        let capabilities: Vec<Capability> = function.capabilities.iter().copied().collect();
+        Ok::<_, String>((function.place, capabilities, BusReset::of(functions, function.place)))
     })?;
-    // Two guests that start at once must not both find the other functions of a group free.
+    let alone = pci::with_config(|config| reset::way(config, place, &capabilities));
+    // Two guests that start at once must not both find the other functions of a group, or of a bus, free.
     let mut owners = OWNERS.lock();
-    assigning::check(chosen.place, &guest.config.name, |place| owner(&owners, place))?;
-    add(&mut owners, chosen.place, guest.number)?;
-    Ok(chosen)
+    assigning::check(place, &guest.config.name, |place| owner(&owners, place))?;
+    add(&mut owners, place, guest.number)?;
+    let name = &*guest.config.name;
+    let other = |place| owner(&owners, place).filter(|owner| *owner != name);
+    let reset = resetting::plan(alone, bus, without_reset, other)?;
+    if let Reset::Bus(bus) = &reset {
+        bus.functions().for_each(|place| claim(&mut owners, place, guest.number));
+    }
+    Ok(Chosen { place, capabilities, reset })
 }
 
 /// A function is a guest's.
@@ -73,26 +93,37 @@ pub fn take(place: Bdf, guest: u32) -> Result<(), String> {
     add(&mut OWNERS.lock(), place, guest)
 }
 
-fn add(owners: &mut Vec<(Bdf, u32)>, place: Bdf, guest: u32) -> Result<(), String> {
-    match owners.iter().find(|(owned, _)| *owned == place) {
-        Some((_, owner)) if *owner == guest => Err(format!("{place} is named twice")),
-        Some(_) => Err(format!("{place} is another guest's: stop that guest first")),
+fn add(owners: &mut Vec<Owned>, place: Bdf, guest: u32) -> Result<(), String> {
+    match owners.iter_mut().find(|owned| owned.place == place) {
+        Some(owned) if owned.guest != guest => Err(format!("{place} is another guest's: stop that guest first")),
+        Some(owned) if owned.is_given => Err(format!("{place} is named twice")),
+        Some(owned) => {
+            owned.is_given = true;
+            Ok(())
+        }
         None => {
-            owners.push((place, guest));
+            owners.push(Owned { place, guest, is_given: true });
             Ok(())
         }
     }
 }
 
-/// A guest's functions are nobody's.
-pub fn free(guest: u32) {
-    OWNERS.lock().retain(|(_, owner)| *owner != guest);
+/// A function is reset with one that the guest has: no other guest can have it.
+fn claim(owners: &mut Vec<Owned>, place: Bdf, guest: u32) {
+    if !owners.iter().any(|owned| owned.place == place) {
+        owners.push(Owned { place, guest, is_given: false });
+    }
 }
 
-/// The guest that has a function.
-fn owner(owners: &[(Bdf, u32)], place: Bdf) -> Option<&'static str> {
-    let owner = owners.iter().find(|(owned, _)| *owned == place).map(|(_, owner)| *owner)?;
-    GUESTS.get()?.all.get(owner as usize).map(|guest| &*guest.config.name)
+/// A guest's functions are nobody's.
+pub fn free(guest: u32) {
+    OWNERS.lock().retain(|owned| owned.guest != guest);
+}
+
+/// The guest that has a function, or with whose function it is reset.
+fn owner(owners: &[Owned], place: Bdf) -> Option<&'static str> {
+    let owned = owners.iter().find(|owned| owned.place == place)?;
+    GUESTS.get()?.all.get(owned.guest as usize).map(|guest| &*guest.config.name)
 }
 
 /// Checks what the function has stated of itself.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reset of a function before a guest has it: alone, or with its bus where nobody else has a function there.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use ::pci::Bdf;
+use ::pci::capability::Capability;
+use ::pci::reset::bus::{BusReset, NoBusReset};
+use ::pci::reset::{self, Way};
+
+use crate::guests::pci;
+
+/// How a function is reset.
+pub enum Reset {
+    /// It alone.
+    Alone(Way),
+    /// With all functions of its bus.
+    Bus(BusReset),
+    /// Not at all, by its configuration.
+    Nothing,
+}
+
+/// Plans the reset of a function that has this way to be reset alone, or none. `owner` names the other guest that has a
+/// function.
+///
+/// # Errors
+/// It cannot be reset, and its configuration does not permit that.
+pub fn plan(
+    alone: Option<Way>,
+    bus: Result<BusReset, NoBusReset>,
+    without_reset: bool,
+    owner: impl Fn(Bdf) -> Option<&'static str>,
+) -> Result<Reset, String> {
+    if let Some(way) = alone {
+        return Ok(Reset::Alone(way));
+    }
+    let bus = bus.map_err(|problem| problem.to_string()).and_then(|bus| {
+        let taken = bus.functions().find_map(|place| Some((place, owner(place)?)));
+        match taken {
+            Some((place, owner)) => Err(format!("guest {owner} has {place}, which would be reset with its bus")),
+            None => Ok(bus),
+        }
+    });
+    match bus {
+        Ok(bus) => Ok(Reset::Bus(bus)),
+        Err(_) if without_reset => Ok(Reset::Nothing),
+        Err(problem) => Err(format!(
+            "it cannot be reset: not alone, and {problem}; \
+             reset = \"none\" in its table in host.toml gives it to a guest all the same"
+        )),
+    }
+}
+
+/// Resets a function, which is as its owner before has left it. What firmware has chosen for it is kept.
+///
+/// # Errors
+/// It did not come back.
+pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(), String> {
+    match reset {
+        Reset::Alone(way) => pci::with_config(|config| {
+            let reset = reset::reset_in_place(config, place, *way, capabilities);
+            reset.map_err(|error| format!("{way}: {error}"))
+        }),
+        Reset::Bus(bus) => {
+            log::info!(
+                "PCI function {place}: is reset with its bus, as are {} functions in all",
+                bus.functions().count()
+            );
+            pci::with_config(|config| bus.reset(config, place)).map_err(|error| format!("reset of its bus: {error}"))
+        }
+        Reset::Nothing => Ok(()),
+    }
+}
