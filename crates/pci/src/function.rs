@@ -2,6 +2,7 @@
 //! One function: the content of its header (PCI Local Bus 3.0, chapter 6).
 
 use arrayvec::ArrayVec;
+use nvme::Serial;
 
 use crate::Bdf;
 use crate::bar::{self, Bar, MAX_BARS};
@@ -19,6 +20,8 @@ const CAPABILITIES: u16 = 0x34;
 const HAS_CAPABILITIES: u32 = 1 << 20;
 /// The vendor identifier of a function that is there but not ready (PCI Express Base 5.0, section 2.3.2).
 const NOT_READY: u16 = 0x0001;
+/// Class, subclass and programming interface of NVMe.
+const NVME: (u8, u8, u8) = (0x01, 0x08, 0x02);
 
 /// Maker of a function, and its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +70,19 @@ pub struct Function {
     pub kind: Kind,
     /// Its capabilities.
     pub capabilities: ArrayVec<Capability, MAX_CAPABILITIES>,
+    /// Its serial number, if it is an NVMe controller that was asked for it.
+    pub serial: Option<Serial>,
     /// Its problems.
     pub problems: Problems,
     /// Cost of probing it.
     pub cost: Cost,
+}
+
+impl Function {
+    /// Returns whether it is a controller of NVMe disks (PCI Code and ID Assignment 1.11, section 1.2).
+    pub fn is_nvme(&self) -> bool {
+        (self.identity.class, self.identity.subclass, self.identity.interface) == NVME
+    }
 }
 
 /// Result of the first read at an address.
@@ -141,5 +153,5 @@ pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function 
         header => Kind::Other(header),
     };
     let cost = registers.cost();
-    Function { place: registers.place(), identity: glance.identity, kind, capabilities, problems, cost }
+    Function { place: registers.place(), identity: glance.identity, kind, capabilities, serial: None, problems, cost }
 }

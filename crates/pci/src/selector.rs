@@ -6,16 +6,18 @@
 //! | `01:00.0`, `0000:01:00.0` | the one at this address |
 //! | `8086:10d3` | the only one with these vendor and device identifiers |
 //! | `8086:10ca#2` | the second one of these, counted from 1 by rising address |
+//! | `nvme:S5GXNX0T` | the NVMe controller with this serial number, wherever it is plugged in |
 
 use core::fmt;
 
 use arrayvec::ArrayVec;
+use nvme::Serial;
 
 use crate::address::hexadecimal;
 use crate::{Bdf, Function, Kind};
 
-/// The most bytes of a selector's text: the longest that is possible is `ffff:ffff#65535`.
-pub const MAX_SELECTOR_BYTES: usize = 15;
+/// The most bytes of a selector's text: `nvme:` and a serial number of 20 characters.
+pub const MAX_SELECTOR_BYTES: usize = 25;
 
 /// Candidates that a [`SelectError`] names; it counts the others.
 const MAX_CANDIDATES: usize = 4;
@@ -38,6 +40,8 @@ pub enum Selector {
         /// Its number among those, from 1 on, by rising address; `None`: there is one only.
         number: Option<u16>,
     },
+    /// The NVMe controller with this serial number, once it was asked for it.
+    Serial(Serial),
 }
 
 /// Errors of a selector's text.
@@ -49,8 +53,8 @@ pub enum SelectorError {
     BadNumber,
     /// A number after an address, at which there is one function only.
     NumberedAddress,
-    /// The serial number of a disk.
-    Serial,
+    /// What follows `nvme:` is no serial number.
+    BadSerial,
 }
 
 impl fmt::Display for SelectorError {
@@ -62,9 +66,7 @@ impl fmt::Display for SelectorError {
             }
             Self::BadNumber => "has a bad number; write #1 for the first, by rising address, up to #65535",
             Self::NumberedAddress => "has a number after an address; remove it, there is one function at an address",
-            Self::Serial => {
-                "is a serial number, by which functions cannot be chosen yet; write the address that `baton pci` prints"
-            }
+            Self::BadSerial => "has a bad serial number; write 1 to 20 printable characters behind nvme:",
         })
     }
 }
@@ -117,7 +119,10 @@ impl fmt::Display for SelectError {
                     write!(f, "{}{place}", if index == 0 { "" } else { ", " })?;
                 }
                 let rest = if *count > candidates.len() { ", …" } else { "" };
-                write!(f, "{rest}); write {selector}#1 for the first, or an address")
+                match selector {
+                    Selector::Serial(_) => write!(f, "{rest}); write an address"),
+                    _ => write!(f, "{rest}); write {selector}#1 for the first, or an address"),
+                }
             }
             Self::NoEndpoint { place } => {
                 write!(f, "{place} is a bridge, which no guest can have; choose a function behind it")
@@ -134,8 +139,8 @@ impl Selector {
     /// # Errors
     /// [`SelectorError`]: reason and hint, to be read after the text.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        if text.starts_with(BY_SERIAL) {
-            return Err(SelectorError::Serial);
+        if let Some(serial) = text.strip_prefix(BY_SERIAL) {
+            return Serial::new(serial).map(Self::Serial).ok_or(SelectorError::BadSerial);
         }
         let (name, number) = text.split_once('#').map_or((text, None), |(name, number)| (name, Some(number)));
         if let Ok(place) = name.parse() {
@@ -179,6 +184,7 @@ impl Selector {
             Self::Model { vendor, device, .. } => {
                 (vendor, device) == (function.identity.vendor, function.identity.device)
             }
+            Self::Serial(serial) => function.serial == Some(serial),
         }
     }
 }
@@ -207,6 +213,7 @@ impl fmt::Display for Selector {
                 write!(f, "{vendor:04x}:{device:04x}")?;
                 number.map_or(Ok(()), |number| write!(f, "#{number}"))
             }
+            Self::Serial(serial) => write!(f, "{BY_SERIAL}{serial}"),
         }
     }
 }

@@ -13,6 +13,7 @@ fn function(place: &str, vendor: u16, device: u16) -> Function {
         identity: Identity { vendor, device, ..Identity::default() },
         kind: Kind::Endpoint { bars: ArrayVec::new() },
         capabilities: ArrayVec::new(),
+        serial: None,
         problems: Problems::default(),
         cost: Cost::default(),
     }
@@ -86,19 +87,39 @@ fn what_is_no_selector_is_refused() {
         assert_eq!(Selector::parse(text), Err(SelectorError::BadNumber), "{text:?}");
     }
     assert_eq!(Selector::parse("01:00.0#1"), Err(SelectorError::NumberedAddress));
-    assert_eq!(Selector::parse("nvme:S4EVNX0M"), Err(SelectorError::Serial));
-    for error in [SelectorError::NoFunction, SelectorError::BadNumber, SelectorError::NumberedAddress] {
+    for text in ["nvme:", "nvme: A", "nvme:A\u{e9}", "nvme:123456789012345678901"] {
+        assert_eq!(Selector::parse(text), Err(SelectorError::BadSerial), "{text:?}");
+    }
+    use SelectorError::{BadNumber, BadSerial, NoFunction, NumberedAddress};
+    for error in [NoFunction, BadNumber, NumberedAddress, BadSerial] {
         assert!(error.to_string().contains("; "), "{error} has a hint");
     }
+}
+
+/// Two ports of one disk have one number.
+#[test]
+fn a_serial_number_selects_the_controller_that_has_told_it() {
+    let mut machine = machine();
+    let selector = Selector::parse("nvme:S4 EVNX0M").unwrap();
+    let chosen = |machine: &[Function]| selector.select(machine).map(|function| function.place);
+    assert_eq!(chosen(&machine), Err(SelectError::Nothing { selector }));
+    machine[2].serial = Serial::new("S4 EVNX0M");
+    machine[3].serial = Serial::new("S4 EVNX0N");
+    assert_eq!(chosen(&machine), Ok("01:00.0".parse().unwrap()));
+    machine[4].serial = Serial::new("S4 EVNX0M");
+    let error = chosen(&machine).unwrap_err().to_string();
+    assert!(error.ends_with("(0000:01:00.0, 0000:02:00.0); write an address"), "{error}");
 }
 
 proptest! {
     #[test]
     fn a_selector_is_read_as_it_is_printed(
         place: (u16, u8), device in 0..32u8, number in 0..8u8, model: (u16, u16), nth in prop::option::of(1..=u16::MAX),
+        serial in "[!-~]([ -~]{0,18}[!-~])?",
     ) {
         let place = Bdf::new(place.0, place.1, device, number).unwrap();
-        for selector in [Selector::Place(place), Selector::Model { vendor: model.0, device: model.1, number: nth }] {
+        let model = Selector::Model { vendor: model.0, device: model.1, number: nth };
+        for selector in [Selector::Place(place), model, Selector::Serial(Serial::new(&serial).unwrap())] {
             let text = selector.to_string();
             prop_assert_eq!(Selector::parse(&text), Ok(selector));
             prop_assert!(text.len() <= MAX_SELECTOR_BYTES, "{}", text);

@@ -4,8 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
-use baton::config::{Device, Guest, Iommu, Model};
+use anyhow::{Context as _, Result, bail, ensure};
+use baton::config::{Device, Guest, Iommu, Model, Nvme, Storage};
+use baton::size::Size;
 use bundle::AssignedConfig;
 use e2e::alone;
 use e2e::host::Host;
@@ -32,6 +33,8 @@ pub const RULES: &[Rule] = &[
     ("interrupts_follow_a_vcpu_whose_cpu_goes_offline", interrupts_follow_a_vcpu),
     ("a_function_that_was_refused_is_nobodys", a_function_that_was_refused_is_nobodys),
     ("a_function_that_cannot_be_reset_alone_is_reset_with_its_bus", a_function_is_reset_with_its_bus),
+    ("a_disk_is_chosen_by_its_serial_number_behind_amds_iommu", || chosen_by_serial(Iommu::Amd)),
+    ("a_disk_is_chosen_by_its_serial_number_behind_intels_iommu", || chosen_by_serial(Iommu::Intel)),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
 
@@ -236,5 +239,31 @@ fn a_function_is_reset_with_its_bus() -> Result<()> {
     host.says(&["is reset with its bus"])?;
     host.order(RequestBody::VmReset { name: "edu".into() })?;
     host.guest_says("edu", "edu: check: ok")?;
+    host.powers_off()
+}
+
+/// Of two disks of one model the one with the number, also when it was asked before; one that no disk has is refused.
+fn chosen_by_serial(iommu: Iommu) -> Result<()> {
+    let disk = |serial: &str| {
+        let storage = Storage::Temporary(Size::mebibytes(1));
+        Device::Nvme(Nvme { storage, serial: serial.to_owned(), virtual_functions: 0 })
+    };
+    let guest = |name: &str, serial: &str| -> Result<Guest> {
+        Ok(Guest { functions: vec![assigned(serial, false)], autostart: false, ..tiny(name, "keeper", "do=fresh")? })
+    };
+    let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![disk("S-1"), disk("S-2")]).beating("neighbour")?;
+    let mut host = recipe.guest(guest("second", "nvme:S-2")?).guest(guest("third", "nvme:S-3")?).start()?;
+    host.limit(Duration::from_secs(30));
+    host.order(RequestBody::VmStart { name: "third".into() })?;
+    let vm = host.state("third", VmState::Failed)?;
+    let reason = vm.reason.unwrap_or_default();
+    ensure!(
+        reason.contains("there is no function nvme:S-3") && reason.contains("known serial numbers: S-1 ("),
+        "{reason}"
+    );
+    let (_, place) = reason.split_once(", S-2 (").with_context(|| reason.clone())?;
+    let place = place.trim_end_matches(')');
+    host.order(RequestBody::VmStart { name: "second".into() })?;
+    host.says(&["guest second: has PCI function ", place])?;
     host.powers_off()
 }

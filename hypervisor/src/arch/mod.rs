@@ -40,6 +40,7 @@ pub mod cpu_local;
 pub mod descriptor;
 pub mod device_memory;
 pub mod device_vectors;
+pub mod dma_memory;
 #[cfg(feature = "faults")]
 pub mod edu;
 pub mod ending;

@@ -10,6 +10,7 @@
 //! | module | what |
 //! |---|---|
 //! | `choosing` | the functions that a guest is to have; what speaks against one |
+//! | `serials` | which of several disks is meant |
 //! | `resetting` | the reset before a guest has one |
 //! | [`function`] | what a function asks of the host |
 //! | `signals` | its MSI and MSI-X registers |
@@ -19,6 +20,7 @@ mod choosing;
 pub mod function;
 mod resetting;
 pub mod routes;
+mod serials;
 mod signals;
 
 use alloc::format;

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use firmware::Tables;
+use nvme::Serial;
 use pci::bar::{Bar, Space as RangeSpace};
 use pci::{Bdf, Cost, EcamRange, Filter, Function, Groups, Kind, Scan, Step};
 use spin::Mutex;
@@ -108,6 +109,13 @@ pub fn with_config<T>(act: impl FnOnce(&mut Space) -> T) -> T {
 /// The functions found so far.
 pub fn with_functions<T>(act: impl FnOnce(&[Function]) -> T) -> T {
     act(&SURVEY.lock().found)
+}
+
+/// An NVMe controller has told its serial number.
+pub fn note_serial(place: Bdf, serial: Serial) {
+    let mut survey = SURVEY.lock();
+    let asked = survey.found.iter_mut().find(|function| function.place == place);
+    asked.into_iter().for_each(|function| function.serial = Some(serial));
 }
 
 /// Returns what else has some of this memory, which a function claims for itself.

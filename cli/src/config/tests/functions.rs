@@ -45,9 +45,9 @@ fn what_is_no_function_is_refused_at_its_place() {
              rising address, up to #65535",
         ),
         (
-            "devices = [\n  \"nvme:A-1\",\n]",
-            "host.toml:6:3: guest \"a\": devices = \"nvme:A-1\" is a serial number, by which functions cannot be \
-             chosen yet; write the address that `baton pci` prints",
+            "devices = [\n  \"nvme:\",\n]",
+            "host.toml:6:3: guest \"a\": devices = \"nvme:\" has a bad serial number; write 1 to 20 printable characters \
+             behind nvme:",
         ),
         ("devices = [7]", "host.toml:5:12: guest \"a\": devices is a whole number; write a text in quotes"),
         ("devices = \"01:00.0\"", "host.toml:5:11: guest \"a\": devices is a text; write a list: [\"…\"]"),

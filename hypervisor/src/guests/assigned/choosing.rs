@@ -8,13 +8,14 @@ use alloc::vec::Vec;
 
 use ::pci::capability::Capability;
 use ::pci::reset::bus::BusReset;
-use ::pci::{Bdf, Selector, reset};
+use ::pci::{Bdf, Function, SelectError, Selector, reset};
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::pci::Space;
 use vm::devices::pci::assigned::Description;
 
 use super::resetting::{self, Reset};
+use super::serials;
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::pci::{self, assigning};
 
@@ -66,14 +67,15 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
 
 fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
+    // Two guests that start at once must not both find a controller, the other functions of a group or of a bus free.
+    let mut owners = OWNERS.lock();
+    learn_serials(&selector, &owners);
     let (place, capabilities, bus) = pci::with_functions(|functions| {
-        let function = selector.select(functions).map_err(|error| error.to_string())?;
+        let function = selector.select(functions).map_err(|error| refusal(&selector, &error, functions))?;
         let capabilities: Vec<Capability> = function.capabilities.iter().copied().collect();
         Ok::<_, String>((function.place, capabilities, BusReset::of(functions, function.place)))
     })?;
     let alone = pci::with_config(|config| reset::way(config, place, &capabilities));
-    // Two guests that start at once must not both find the other functions of a group, or of a bus, free.
-    let mut owners = OWNERS.lock();
     assigning::check(place, &guest.config.name, |place| owner(&owners, place))?;
     add(&mut owners, place, guest.number)?;
     let name = &*guest.config.name;
@@ -83,6 +85,21 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
         bus.functions().for_each(|place| claim(&mut owners, place, guest.number));
     }
     Ok(Chosen { place, capabilities, reset })
+}
+
+fn refusal(selector: &Selector, error: &SelectError, functions: &[Function]) -> String {
+    match selector {
+        Selector::Serial(_) => format!("{error}; known serial numbers: {}", serials::known(functions)),
+        _ => error.to_string(),
+    }
+}
+
+/// A controller is chosen by its serial number: those that are not known are asked, since two may have the same. One
+/// that a guest has cannot be asked.
+fn learn_serials(selector: &Selector, owners: &[Owned]) {
+    if matches!(selector, Selector::Serial(_)) {
+        serials::ask_all(|place| owners.iter().any(|owned| owned.place == place));
+    }
 }
 
 /// A function is a guest's.
