@@ -21,8 +21,10 @@ mod tests;
 
 /// Interval of greetings to a host that has not answered yet.
 const GREETING_INTERVAL: Duration = Duration::from_millis(250);
-/// Longest time for clients to receive their last messages once the host is gone.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// Once the host is gone, clients are dropped when none of them has taken any of its last messages for so long.
+const QUIET: Duration = Duration::from_secs(1);
+/// Longest time for all of them.
+const FAREWELL: Duration = Duration::from_secs(10);
 /// The maximum number of clients.
 const MAX_CLIENTS: usize = 64;
 
@@ -32,8 +34,27 @@ struct Broker<N> {
     sockets: BTreeMap<ClientId, UnixStream>,
     router: Router,
     notify: N,
-    /// The time at which clients are dropped, set once the host is gone.
-    farewell: Option<Instant>,
+    /// Set once the host is gone.
+    farewell: Option<Farewell>,
+}
+
+/// The time at which clients are dropped.
+struct Farewell {
+    end: Instant,
+    /// `end` is never later.
+    limit: Instant,
+}
+
+impl Farewell {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { end: now + QUIET, limit: now + FAREWELL }
+    }
+
+    /// A client has taken something.
+    fn put_off(&mut self) {
+        self.end = (Instant::now() + QUIET).min(self.limit);
+    }
 }
 
 /// The sockets that are ready.
@@ -67,7 +88,10 @@ impl<N: Fn(What)> Broker<N> {
             }
             self.write_all();
             self.router.take_happened().into_iter().for_each(&self.notify);
-            let is_over = self.farewell.is_some_and(|end| self.sockets.is_empty() || Instant::now() >= end);
+            let is_over = self
+                .farewell
+                .as_ref()
+                .is_some_and(|farewell| self.sockets.is_empty() || Instant::now() >= farewell.end);
             if is_over {
                 return Ok(());
             }
@@ -92,7 +116,7 @@ impl<N: Fn(What)> Broker<N> {
 
     fn host_has_gone(&mut self) {
         self.router.host_gone();
-        self.farewell = Some(Instant::now() + FAREWELL);
+        self.farewell = Some(Farewell::new());
     }
 
     /// Waits until a socket can be read, or written where something waits for it.
@@ -160,6 +184,9 @@ impl<N: Fn(What)> Broker<N> {
         for (id, socket) in &mut self.sockets {
             let Some(client) = self.router.client(*id) else { continue };
             let result = client.outbox.drain_to(socket);
+            if let (Ok(1..), Some(farewell)) = (&result, &mut self.farewell) {
+                farewell.put_off();
+            }
             if result.is_err() || (client.is_leaving && client.outbox.is_empty()) {
                 gone.push(*id);
             }

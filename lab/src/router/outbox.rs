@@ -35,18 +35,22 @@ impl Outbox {
         self.bytes.clear();
     }
 
-    /// Writes as many bytes as `socket` takes without waiting.
-    pub fn drain_to(&mut self, socket: &mut impl Write) -> io::Result<()> {
+    /// Writes as many bytes as `socket` takes without waiting; returns their number.
+    pub fn drain_to(&mut self, socket: &mut impl Write) -> io::Result<usize> {
+        let mut written = 0;
         while !self.bytes.is_empty() {
             match socket.write(self.bytes.as_slices().0) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => drop(self.bytes.drain(..count)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Ok(count) => {
+                    self.bytes.drain(..count);
+                    written += count;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Removes and returns all bytes.
