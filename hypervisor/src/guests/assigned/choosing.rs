@@ -14,7 +14,7 @@ use vm::devices::pci::Space;
 use vm::devices::pci::assigned::Description;
 
 use crate::guests::guest::{GUESTS, Guest};
-use crate::guests::pci::{self, assigning};
+use crate::guests::pci::{self, assignments, groups};
 
 /// Functions that guests have, and the guests' numbers.
 static OWNERS: Mutex<Vec<(Bdf, u32)>> = Mutex::new(Vec::new());
@@ -29,17 +29,13 @@ pub struct Chosen {
     pub without_reset: bool,
 }
 
-/// Chooses the functions that a guest's configuration names; they are the guest's from here on, until they are freed.
+/// Chooses the functions that a guest is assigned; they are the guest's from here on, until they are freed.
 ///
 /// # Errors
 /// Which one it cannot have, and why; it has none then.
 pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
-    if guest.config.functions.is_empty() {
-        return Ok(Vec::new());
-    }
-    pci::probe_everything();
     let mut chosen = Vec::new();
-    for wanted in &guest.config.functions {
+    for wanted in &assignments::functions_of(guest) {
         match choose_one(guest, &wanted.selector, wanted.without_reset) {
             Ok(one) => chosen.push(one),
             Err(problem) => {
@@ -60,7 +56,7 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
     })?;
     // Two guests that start at once must not both find the other functions of a group free.
     let mut owners = OWNERS.lock();
-    assigning::check(chosen.place, &guest.config.name, |place| owner(&owners, place))?;
+    groups::check(chosen.place, &guest.config.name, |place| owner(&owners, place))?;
     add(&mut owners, chosen.place, guest.number)?;
     Ok(chosen)
 }
