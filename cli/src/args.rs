@@ -3,6 +3,7 @@
 
 mod cpu;
 mod image;
+mod pci;
 mod perf;
 mod records;
 mod timeline;
@@ -16,6 +17,7 @@ use crate::running::DEFAULT_NAME;
 
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::image::{ImageCommand, KeyCommand};
+pub use self::pci::{PciAssign, PciCommand, PciRelease, ResetPolicy};
 pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
 pub use self::timeline::TimelineArgs;
@@ -71,7 +73,7 @@ pub enum Command {
         #[command(subcommand)]
         command: CpuCommand,
     },
-    /// PCI functions of a running host, and the cost of their discovery
+    /// PCI functions of a running host: list them, or change which guests they are assigned to
     Pci {
         /// The host.
         #[command(flatten)]
@@ -79,6 +81,9 @@ pub enum Command {
         /// The output's format.
         #[command(flatten)]
         format: Format,
+        /// The command [default: list]
+        #[command(subcommand)]
+        command: Option<PciCommand>,
     },
     /// A running host's log
     Log(LogArgs),

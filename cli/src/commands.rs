@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use shipment::Shipment;
 
-use crate::args::{Command, Target};
+use crate::args::{Command, PciCommand, Target};
 use crate::client::Client;
 use crate::config::Config;
 use crate::keys;
@@ -46,7 +46,7 @@ pub fn run(command: Command) -> Result<u8> {
         Command::Down { target, timeout } => down::run(&target, timeout),
         Command::Vm { target, command } => vm::run(&target, &command),
         Command::Cpu { target, command } => cpu::run(&target, &command),
-        Command::Pci { target, format } => pci::run(&target, format),
+        Command::Pci { target, format, command } => pci::run(&target, &command.unwrap_or(PciCommand::List(format))),
         Command::Log(args) => records::log(&args),
         Command::Events(args) => records::events(&args),
         Command::Restart { bundle, image, allow_downgrade, target, format } => {

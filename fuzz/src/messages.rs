@@ -2,7 +2,8 @@
 //! Messages that arrive on the wire.
 
 use crc::{CRC_32_ISO_HDLC, Crc};
-use wire::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, VERSION, encode};
+use pci::Selector;
+use wire::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, RequestBody, VERSION, encode};
 
 use crate::input::Input;
 
@@ -28,7 +29,7 @@ pub fn wire(data: &[u8]) {
     decoder.finish();
     // Whatever was there before, the next message arrives whole.
     let mut buffer = [0; MAX_FRAME_BYTES];
-    let frame = Frame::Request(wire::Request { id: 7, body: wire::RequestBody::Info });
+    let frame = Frame::Request(wire::Request { id: 7, body: RequestBody::Info });
     let bytes = encode(&frame, &mut buffer).expect("a small message fits");
     let mut received = Vec::new();
     decoder.push(bytes, |result| received.push(result));
@@ -41,11 +42,23 @@ fn check(result: Result<Frame<'static>, FrameError>) {
         Ok(frame) => frame,
         Err(error) => return drop(error.to_string()),
     };
+    if let Frame::Request(request) = &frame {
+        check_request(&request.body);
+    }
     let mut buffer = [0; MAX_FRAME_BYTES];
     let bytes = encode(&frame, &mut buffer).expect("what came in a frame fits into one");
     let mut again = Vec::new();
     Decoder::new().push(bytes, |result| again.push(result));
     assert_eq!(again, [Ok(frame)]);
+}
+
+/// A choice of a PCI function prints as it is read, or is refused with the reason.
+fn check_request(body: &RequestBody) {
+    let (RequestBody::PciAssign { function, .. } | RequestBody::PciRelease { function, .. }) = body else { return };
+    match Selector::parse(function) {
+        Ok(selector) => assert_eq!(Selector::parse(&selector.to_string()), Ok(selector)),
+        Err(error) => drop(error.to_string()),
+    }
 }
 
 /// Consistent overhead byte stuffing: no zero but the delimiter.

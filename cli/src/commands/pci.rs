@@ -1,18 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton pci`: the PCI functions of a running host, the cost of their discovery, and the IOMMUs that isolate them.
+//! `baton pci`: the PCI functions of a running host, the cost of their discovery, the IOMMUs that isolate them, and the
+//! guests that they are assigned to.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
-use wire::{IommuUnit, PciCost, PciFunction, PciRange, PciSurvey};
+use wire::{IommuUnit, PciCost, PciFunction, PciRange, PciSurvey, ReplyBody, RequestBody};
 
 use super::{DONE, connect};
-use crate::args::{Format, Target};
+use crate::args::{Format, PciAssign, PciCommand, PciRelease, ResetPolicy, Target};
+use crate::client::Client;
+
+/// Address of a function: segment, bus, device, function.
+type Place = (u16, u8, u8, u8);
 
 /// The columns with numbers.
 const NUMBERS: [usize; 3] = [3, 5, 6];
 
-pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
+pub(super) fn run(target: &Target, command: &PciCommand) -> Result<u8> {
     let mut client = connect(target)?;
+    match command {
+        PciCommand::List(format) => list(&mut client, *format),
+        PciCommand::Assign(order) => assign(&mut client, order),
+        PciCommand::Release(order) => release(&mut client, order),
+    }
+}
+
+fn assign(client: &mut Client, order: &PciAssign) -> Result<u8> {
+    let (function, guest) = (order.function.clone(), order.guest.clone());
+    let without_reset = order.reset == ResetPolicy::None;
+    let (place, guest) = change(client, RequestBody::PciAssign { function, guest, without_reset })?;
+    match order.format.json {
+        true => println!("{}", serde_json::json!({ "place": place, "guest": guest, "done": "assigned" })),
+        false => println!("PCI function {} is assigned to guest '{guest}', from its next start on", address(place)),
+    }
+    Ok(DONE)
+}
+
+fn release(client: &mut Client, order: &PciRelease) -> Result<u8> {
+    let (function, guest) = (order.function.clone(), order.guest.clone());
+    let (place, guest) = change(client, RequestBody::PciRelease { function, guest })?;
+    match order.format.json {
+        true => println!("{}", serde_json::json!({ "place": place, "guest": guest, "done": "released" })),
+        false => println!("PCI function {} is released from guest '{guest}'", address(place)),
+    }
+    Ok(DONE)
+}
+
+fn change(client: &mut Client, body: RequestBody) -> Result<(Place, String)> {
+    match client.request(body)? {
+        ReplyBody::PciAssignment { place, guest } => Ok((place, guest)),
+        other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+    }
+}
+
+fn list(client: &mut Client, format: Format) -> Result<u8> {
     let (survey, functions) = client.pci()?;
     let units = client.iommus()?;
     if format.json {
@@ -39,7 +80,7 @@ fn table(functions: &[PciFunction]) -> Table {
         let group = function.group.map_or_else(String::new, |group| group.to_string());
         let owner = function.owner.clone().unwrap_or_default();
         let (accesses, ticks) = (accesses.to_string(), ticks.to_string());
-        table.add_row([place(function), id, class, group, owner, accesses, ticks, remarks(function)]);
+        table.add_row([address(function.place), id, class, group, owner, accesses, ticks, remarks(function)]);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         if NUMBERS.contains(&index) {
@@ -49,8 +90,7 @@ fn table(functions: &[PciFunction]) -> Table {
     table
 }
 
-fn place(function: &PciFunction) -> String {
-    let (segment, bus, device, number) = function.place;
+fn address((segment, bus, device, number): Place) -> String {
     format!("{segment:04x}:{bus:02x}:{device:02x}.{number:x}")
 }
 

@@ -2,6 +2,7 @@
 //! The bytes of a record: its header, and what each section holds. Changing any of this raises [`VERSION`]; a test
 //! holds the bytes to it.
 
+mod assignments;
 pub mod guests;
 mod numbers;
 mod presence;
@@ -11,6 +12,7 @@ use zerocopy::little_endian::{U32, U64};
 
 use crate::macros::{numbered, plain};
 
+pub use self::assignments::{Assignment, MAX_ASSIGNMENTS, assignment_flag};
 pub use self::numbers::{CheckPolicy, CpuState, Purpose, Reason, control_flag};
 pub use self::presence::Presence;
 pub use self::text::{padded, unpadded};
@@ -247,6 +249,8 @@ numbered! {
         Build = 30 since 4,
         /// [`Retired`] memory, at most [`MAX_RETIRED`] pieces; may be passed over.
         Retired = 31 since 4,
+        /// [`Assignment`]s, oldest first, at most [`MAX_ASSIGNMENTS`]; may be passed over.
+        Assignments = 32 since 4,
     }
 }
 
@@ -254,9 +258,8 @@ impl Kind {
     /// Returns whether it must be there.
     pub const fn presence(self) -> Presence {
         match self {
-            Self::Stamps | Self::Control | Self::Log | Self::Checked | Self::Build | Self::Retired => {
-                Presence::Optional
-            }
+            Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
+            Self::Build | Self::Retired | Self::Assignments => Presence::Optional,
             Self::Guests | Self::GuestMemory | Self::Blocks => Presence::Understood,
             _ => Presence::Required,
         }

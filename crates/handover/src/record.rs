@@ -10,8 +10,8 @@ use crate::error::RecordError;
 use crate::items::Items;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
-    Checked, Clock, Control, Cpu, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_RETIRED, Module, OLDEST_VERSION,
-    Presence, Purpose, REQUIRED, Region, Retired, SectionHeader, Stamps, SwitchPages, VERSION,
+    Assignment, Checked, Clock, Control, Cpu, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS, MAX_RETIRED,
+    Module, OLDEST_VERSION, Presence, Purpose, REQUIRED, Region, Retired, SectionHeader, Stamps, SwitchPages, VERSION,
 };
 use crate::write::{PADDING_BYTES, checksum};
 
@@ -64,6 +64,8 @@ pub struct Record<'a> {
     pub build: &'a str,
     /// Memory that machine checks have found damaged.
     pub retired: Items<'a, Retired>,
+    /// Assignments of PCI functions that differ from the guests' configurations, oldest first.
+    pub assignments: Items<'a, Assignment>,
 }
 
 /// The payloads by kind.
@@ -135,6 +137,7 @@ impl<'a> Record<'a> {
                 .and_then(|bytes| core::str::from_utf8(bytes).ok())
                 .unwrap_or_default(),
             retired: found.all(Kind::Retired)?,
+            assignments: found.all(Kind::Assignments)?,
         })
     }
 
@@ -145,6 +148,8 @@ impl<'a> Record<'a> {
         let is_frames = |kept: Kept| range(kept.start.get(), kept.bytes.get()).is_some();
         let is_handing_over = !self.cpus.is_empty();
         let is_retired = |retired: Retired| range(retired.start.get(), retired.bytes.get()).is_some();
+        let is_assignments =
+            self.assignments.len() <= MAX_ASSIGNMENTS && self.assignments.iter().all(|one| one.is_possible());
         let checks = [
             (is_slot && self.host.generation.get() > 1, Kind::Host),
             (!self.memory_map.is_empty(), Kind::MemoryMap),
@@ -157,6 +162,7 @@ impl<'a> Record<'a> {
             (self.kept.iter().all(is_frames), Kind::Kept),
             (self.log.iter().all(|ring| self.keeps(Purpose::Log, ring.start.get(), ring.bytes.get())), Kind::Log),
             (self.retired.len() <= MAX_RETIRED && self.retired.iter().all(is_retired), Kind::Retired),
+            (is_assignments, Kind::Assignments),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, kind)) => Err(RecordError::BadSection(*kind)),

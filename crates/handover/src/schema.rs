@@ -7,8 +7,8 @@ use core::fmt;
 use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
-    CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Header, Host, Kept, Kind, LogRing, Module, Purpose, Reason,
-    Region, Retired, SectionHeader, Stamps, SwitchPages,
+    Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Header, Host, Kept, Kind, LogRing, Module,
+    Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -63,6 +63,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<BlockPlace>(Part::Section(Kind::Blocks)),
     structure::<Checked>(Part::Section(Kind::Checked)),
     structure::<Retired>(Part::Section(Kind::Retired)),
+    structure::<Assignment>(Part::Section(Kind::Assignments)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),
@@ -141,6 +142,7 @@ pub const NUMBERS: &[Numbers] = &[
     state::NmiGate::NUMBERS,
     state::AreaFormat::NUMBERS,
     layout::control_flag::NUMBERS,
+    layout::assignment_flag::NUMBERS,
     layout::guests::guest_flag::NUMBERS,
     state::policy_flag::NUMBERS,
     state::later_policy::NUMBERS,

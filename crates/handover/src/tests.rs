@@ -31,6 +31,7 @@ fn what_was_written_is_read() {
     assert!(record.blocks.iter().eq(sample.blocks.iter().copied()));
     assert_eq!(record.checked, Some(sample.checked));
     assert!(record.retired.iter().eq(sample.retired.iter().copied()));
+    assert!(record.assignments.iter().eq(sample.assignments.iter().copied()));
     assert_eq!(record.retired_ranges().count(), sample.retired.len());
     assert_eq!(record.slot().start().0, sample.host.slot_start.get());
     assert_eq!(record.kept_ranges().count(), sample.kept.len() + sample.guest_memory.len());
@@ -39,7 +40,7 @@ fn what_was_written_is_read() {
 
 #[test]
 fn what_may_be_passed_over_may_be_missing() {
-    for left_out in [Kind::Stamps, Kind::Control, Kind::Log, Kind::Checked, Kind::Retired] {
+    for left_out in [Kind::Stamps, Kind::Control, Kind::Log, Kind::Checked, Kind::Retired, Kind::Assignments] {
         let bytes = Sample::new().without(left_out);
         let record = Record::open(&bytes).expect("good without it");
         let missing = [
@@ -48,6 +49,7 @@ fn what_may_be_passed_over_may_be_missing() {
             record.log.is_empty(),
             record.checked.is_none(),
             record.retired.is_empty(),
+            record.assignments.is_empty(),
         ];
         assert_eq!(missing.iter().filter(|is_missing| **is_missing).count(), 1);
     }

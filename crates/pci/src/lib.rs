@@ -28,6 +28,7 @@
 //! | [`bar`], [`capability`] | its address ranges; its capability list | 6.2.5.1; 6.7 |
 //! | [`selector`] | an operator's choice of one function | |
 //! | [`groups`], [`acs`], [`extended`] | functions that must have one owner, since the IOMMU does not isolate them from each other | PCI Express Base 5.0, 6.12, 7.6, 7.7.7 |
+//! | [`assignments`] | the guests that functions are assigned to: configured, and changed since | |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
 //! | [`message`] | MSI and MSI-X of a function that is a guest's | 6.8 |
 #![no_std]
@@ -38,6 +39,7 @@ extern crate std;
 
 pub mod acs;
 pub mod address;
+pub mod assignments;
 pub mod bar;
 pub mod capability;
 mod config;
@@ -56,6 +58,7 @@ pub mod sizing;
 mod testing;
 
 pub use address::{Bdf, EcamRange, Route, route};
+pub use assignments::{AssignError, Assignment, Changes};
 pub use config::{ConfigSpace, ConfigWrite, Cost};
 pub use filter::{Filter, FilterError, Pattern};
 pub use function::{Function, Identity, Kind};

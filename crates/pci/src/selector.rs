@@ -107,6 +107,13 @@ pub enum SelectError {
 impl fmt::Display for SelectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Nothing { selector: selector @ Selector::Serial(_) } => {
+                write!(
+                    f,
+                    "no disk has told the serial number {selector}; the host asks disks that no guest has when "
+                )?;
+                f.write_str("a guest starts whose configuration names one")
+            }
             Self::Nothing { selector } => {
                 write!(f, "there is no function {selector}; `baton pci` lists those there are")
             }

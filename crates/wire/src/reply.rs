@@ -143,6 +143,13 @@ pub enum ReplyBody {
     Vulnerabilities(Vec<Vulnerability>),
     /// To [`crate::RequestBody::Iommus`]: all of them, in the order of firmware's table.
     Iommus(Vec<IommuUnit>),
+    /// To [`crate::RequestBody::PciAssign`] and [`crate::RequestBody::PciRelease`].
+    PciAssignment {
+        /// Address of the function: segment, bus, device, function.
+        place: (u16, u8, u8, u8),
+        /// Name of the guest that it was assigned to, or released from.
+        guest: String,
+    },
 }
 
 /// The reason why a request was not carried out; nothing has changed.

@@ -210,6 +210,23 @@ pub enum RequestBody {
     Vulnerabilities,
     /// Which IOMMUs has the host, and do they isolate? Answered by [`crate::ReplyBody::Iommus`].
     Iommus,
+    /// Assign a PCI function to a guest that does not run: the guest has it from its next start on. Answered by
+    /// [`crate::ReplyBody::PciAssignment`].
+    PciAssign {
+        /// Choice of the function: its address, or vendor and device, as `pci::Selector` reads it.
+        function: String,
+        /// Name of the guest.
+        guest: String,
+        /// Assign it even if nothing can reset it.
+        without_reset: bool,
+    },
+    /// Release a PCI function from a guest that does not run. Answered by [`crate::ReplyBody::PciAssignment`].
+    PciRelease {
+        /// Choice of the function.
+        function: String,
+        /// Name of the guest; `None`: the only one that the function is assigned to.
+        guest: Option<String>,
+    },
 }
 
 /// The image that is to replace the running one.

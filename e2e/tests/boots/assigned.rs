@@ -258,7 +258,7 @@ fn chosen_by_serial(iommu: Iommu) -> Result<()> {
     let vm = host.state("third", VmState::Failed)?;
     let reason = vm.reason.unwrap_or_default();
     ensure!(
-        reason.contains("there is no function nvme:S-3") && reason.contains("known serial numbers: S-1 ("),
+        reason.contains("no disk has told the serial number nvme:S-3") && reason.contains("known are: S-1 ("),
         "{reason}"
     );
     let (_, place) = reason.split_once(", S-2 (").with_context(|| reason.clone())?;

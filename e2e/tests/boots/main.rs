@@ -10,6 +10,7 @@ use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_perf, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 mod assigned;
+mod assignments;
 mod bad_input;
 mod bad_machines;
 mod conform;
@@ -144,6 +145,7 @@ fn trials() -> Vec<Trial> {
         ("console", console::RULES),
         ("control", control::RULES),
         ("assigned", assigned::RULES),
+        ("assignments", assignments::RULES),
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),

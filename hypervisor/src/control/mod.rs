@@ -9,6 +9,7 @@ mod counts;
 pub mod cpu_loop;
 mod cpus;
 mod dump;
+mod functions;
 mod images;
 mod info;
 mod outgoing;

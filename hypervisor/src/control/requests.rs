@@ -12,9 +12,9 @@ use wire::{
 };
 
 use super::cpus::{self, CpuOrders};
-use super::dump;
 use super::info;
 use super::timeline;
+use super::{dump, functions};
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{GUESTS, Guest, Guests, Order};
@@ -96,6 +96,10 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         RequestBody::CpuOffline { index } => return cpus.take_offline(id, index),
         RequestBody::CpuOnline { index } => cpus.bring_online(index),
         RequestBody::PciList { from_index } => Ok(pci::listing::list(from_index)),
+        RequestBody::PciAssign { function, guest, without_reset } => {
+            functions::assign(&function, &guest, without_reset)
+        }
+        RequestBody::PciRelease { function, guest } => functions::release(&function, guest.as_deref()),
         RequestBody::Iommus => Ok(ReplyBody::Iommus(iommu::list())),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })

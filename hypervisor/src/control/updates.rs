@@ -32,6 +32,8 @@ impl UpdateOrders {
                 | RequestBody::CpuOffline { .. }
                 | RequestBody::CpuOnline { .. }
                 | RequestBody::ProfileBegin { .. }
+                | RequestBody::PciAssign { .. }
+                | RequestBody::PciRelease { .. }
         );
         if is_change && !self.0.is_idle() {
             return Err(Refusal {

@@ -50,7 +50,7 @@ pub type Function = Arc<Mutex<Endpoint<Assigned<HostFunction>>>>;
 /// Functions of a device have numbers of three bits.
 const FUNCTIONS_OF_A_DEVICE: usize = 8;
 
-/// Gives a guest that starts the functions that its configuration names.
+/// Gives a guest that starts the functions that it is assigned.
 ///
 /// # Errors
 /// Which one it cannot have, and why; it has none then.

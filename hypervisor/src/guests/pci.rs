@@ -5,7 +5,8 @@
 //! There is one walk. `all` and `allow` take it whole at boot, while the other CPUs wake. With `lazy` any
 //! CPU that has nothing else to do takes a step of it, one function, and searches for work again.
 
-pub mod assigning;
+pub mod assignments;
+pub mod groups;
 pub mod listing;
 
 use alloc::format;

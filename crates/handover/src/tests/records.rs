@@ -3,8 +3,8 @@
 
 use std::vec;
 
-use super::samples::{Sample, retired};
-use crate::layout::{Kind, MAX_RETIRED, REQUIRED};
+use super::samples::{Sample, assignment, retired};
+use crate::layout::{Kind, MAX_ASSIGNMENTS, MAX_RETIRED, REQUIRED, assignment_flag};
 use crate::record::Record;
 use crate::write::{Full, Writer};
 use crate::{RecordError, VERSION};
@@ -79,6 +79,12 @@ fn impossible_contents_are_refused() {
     assert_eq!(spoilt(|sample| sample.retired[0].bytes = 0.into()), bad(Kind::Retired));
     assert_eq!(spoilt(|sample| sample.retired[1].start = (u64::MAX - 0xfff).into()), bad(Kind::Retired));
     assert_eq!(spoilt(|sample| sample.retired = vec![retired(0, 0x1000); MAX_RETIRED + 1]), bad(Kind::Retired));
+    let one = |guest, flags| spoilt(|sample| sample.assignments = vec![assignment(guest, 0x0100, flags)]);
+    assert_eq!(one("", assignment_flag::IS_ASSIGNED), bad(Kind::Assignments));
+    assert_eq!(one("web", 1 << 2), bad(Kind::Assignments));
+    assert_eq!(one("web", assignment_flag::WITHOUT_RESET), bad(Kind::Assignments));
+    let all = vec![assignment("web", 0, assignment_flag::IS_ASSIGNED); MAX_ASSIGNMENTS + 1];
+    assert_eq!(spoilt(|sample| sample.assignments = all), bad(Kind::Assignments));
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub struct Sample {
     pub guest_memory: Vec<GuestMemory>,
     pub blocks: Vec<BlockPlace>,
     pub retired: Vec<Retired>,
+    pub assignments: Vec<Assignment>,
 }
 
 impl Sample {
@@ -123,6 +124,10 @@ impl Sample {
                 block(0x83_e000, 0x1000, BlockKind::Late, 0),
             ],
             retired: vec![retired(0x2000_3000, 0x1000), retired(0x2040_0000, 0x20_0000)],
+            assignments: vec![
+                assignment("old", 0x0100, assignment_flag::IS_ASSIGNED | assignment_flag::WITHOUT_RESET),
+                assignment("web", 0x00f8, 0),
+            ],
         }
     }
 
@@ -169,6 +174,7 @@ impl Sample {
             Kind::Checked => writer.one(kind, &self.checked),
             Kind::Build => writer.raw(kind, b"a1b2c3"),
             Kind::Retired => writer.each(kind, self.retired.iter().copied()),
+            Kind::Assignments => writer.each(kind, self.assignments.iter().copied()),
             Kind::Guests => writer.each(kind, self.guests.iter().copied()),
             Kind::GuestMemory => writer.each(kind, self.guest_memory.iter().copied()),
             Kind::Blocks => writer.each(kind, self.blocks.iter().copied()),
@@ -178,6 +184,10 @@ impl Sample {
 
 pub fn retired(start: u64, bytes: u64) -> Retired {
     Retired { start: start.into(), bytes: bytes.into() }
+}
+
+pub fn assignment(guest: &str, requester: u16, flags: u32) -> Assignment {
+    Assignment { guest: padded(guest), segment: 0.into(), requester: requester.into(), flags: flags.into() }
 }
 
 /// A guest with two vCPUs.

@@ -76,7 +76,7 @@ pub struct PciFunction {
     pub problems: Vec<String>,
     /// Cost of probing it.
     pub cost: PciCost,
-    /// The guest whose configuration names it.
+    /// The guest that it is assigned to: of several, the first one that runs, or else the first one.
     pub owner: Option<String>,
     /// The number of its isolation group, whose functions have one owner; `None` for bridges, and until all functions
     /// are probed.

@@ -57,6 +57,8 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::VmHold { name: debian(), ms: 15_000 },
         RequestBody::Vulnerabilities,
         RequestBody::Iommus,
+        RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
+        RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()) },
     ]
 }
 
@@ -97,6 +99,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::CpuPerf { asked_ns: 1 << 33, latest: Some(cpu_perf()) }),
         Ok(ReplyBody::Vulnerabilities(vec![vulnerability()])),
         Ok(ReplyBody::Iommus(vec![iommu()])),
+        Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian() }),
     ]
 }
 

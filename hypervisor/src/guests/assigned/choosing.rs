@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use ::pci::capability::Capability;
 use ::pci::reset::bus::BusReset;
 use ::pci::{Bdf, Function, SelectError, Selector, reset};
+use bundle::AssignedConfig;
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::pci::Space;
@@ -17,7 +18,7 @@ use vm::devices::pci::assigned::Description;
 use super::resetting::{self, Reset};
 use super::serials;
 use crate::guests::guest::{GUESTS, Guest};
-use crate::guests::pci::{self, assigning};
+use crate::guests::pci::{self, assignments, groups};
 
 /// Functions that guests have, or that are reset with one that a guest has.
 static OWNERS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
@@ -43,17 +44,14 @@ pub struct Chosen {
     pub reset: Reset,
 }
 
-/// Chooses the functions that a guest's configuration names; they are the guest's from here on, until they are freed.
+/// Chooses the functions that a guest is assigned; they are the guest's from here on, until they are freed.
 ///
 /// # Errors
 /// Which one it cannot have, and why; it has none then.
 pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
-    if guest.config.functions.is_empty() {
-        return Ok(Vec::new());
-    }
-    pci::probe_everything();
+    learn_serials(guest);
     let mut chosen = Vec::new();
-    for wanted in &guest.config.functions {
+    for wanted in &assignments::functions_of(guest) {
         match choose_one(guest, &wanted.selector, wanted.without_reset) {
             Ok(one) => chosen.push(one),
             Err(problem) => {
@@ -67,16 +65,15 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
 
 fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
-    // Two guests that start at once must not both find a controller, the other functions of a group or of a bus free.
+    // Two guests that start at once must not both find the other functions of a group, or of a bus, free.
     let mut owners = OWNERS.lock();
-    learn_serials(&selector, &owners);
     let (place, capabilities, bus) = pci::with_functions(|functions| {
         let function = selector.select(functions).map_err(|error| refusal(&selector, &error, functions))?;
         let capabilities: Vec<Capability> = function.capabilities.iter().copied().collect();
         Ok::<_, String>((function.place, capabilities, BusReset::of(functions, function.place)))
     })?;
     let alone = pci::with_config(|config| reset::way(config, place, &capabilities));
-    assigning::check(place, &guest.config.name, |place| owner(&owners, place))?;
+    groups::check(place, &guest.config.name, |place| owner(&owners, place))?;
     add(&mut owners, place, guest.number)?;
     let name = &*guest.config.name;
     let other = |place| owner(&owners, place).filter(|owner| *owner != name);
@@ -89,17 +86,22 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
 
 fn refusal(selector: &Selector, error: &SelectError, functions: &[Function]) -> String {
     match selector {
-        Selector::Serial(_) => format!("{error}; known serial numbers: {}", serials::known(functions)),
+        Selector::Serial(_) => format!("{error}; known are: {}", serials::known(functions)),
         _ => error.to_string(),
     }
 }
 
-/// A controller is chosen by its serial number: those that are not known are asked, since two may have the same. One
-/// that a guest has cannot be asked.
-fn learn_serials(selector: &Selector, owners: &[Owned]) {
-    if matches!(selector, Selector::Serial(_)) {
-        serials::ask_all(|place| owners.iter().any(|owned| owned.place == place));
+/// Where a guest's configuration names serial numbers, the controllers that have not told theirs are asked: all, since
+/// two may have the same, but for those that guests have.
+fn learn_serials(guest: &Guest) {
+    let is_serial = |function: &AssignedConfig| matches!(Selector::parse(&function.selector), Ok(Selector::Serial(_)));
+    if !guest.config.functions.iter().any(is_serial) {
+        return;
     }
+    pci::probe_everything();
+    // No other guest gets a controller while it is asked.
+    let owners = OWNERS.lock();
+    serials::ask_all(|place| owners.iter().any(|owned| owned.place == place));
 }
 
 /// A function is a guest's.

@@ -8,7 +8,7 @@ use pci::bar::Space as RangeSpace;
 use pci::{Cost, Filter, Function, Kind};
 use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
 
-use super::{SURVEY, assigning};
+use super::{SURVEY, assignments, groups};
 use crate::kernel::platform::BOOT;
 
 /// The most functions collected for one page; a frame holds fewer.
@@ -67,7 +67,7 @@ fn describe(function: &Function) -> PciFunction {
         capabilities: function.capabilities.iter().map(|capability| capability.id).collect(),
         problems: function.problems.iter().map(|problem| problem.to_string()).collect(),
         cost: cost(function.cost),
-        owner: assigning::owner(place),
-        group: assigning::group(place),
+        owner: assignments::owner(place),
+        group: groups::group(place),
     }
 }

@@ -36,6 +36,14 @@ pub fn attach(guest: u32, function: Bdf, memory: &[(u64, PhysRange)]) -> Result<
     })
 }
 
+/// Checks that a function can be attached.
+///
+/// # Errors
+/// No IOMMU isolates the function.
+pub fn check(function: Bdf) -> Result<(), String> {
+    with(|iommus| iommus.unit_of(function).map(|_| ()))
+}
+
 /// Returns whether functions can be given and changed: in an image that replaced another one, once it has gone on with
 /// the IOMMUs.
 pub fn is_ready() -> bool {

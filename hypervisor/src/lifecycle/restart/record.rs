@@ -87,6 +87,9 @@ pub fn write_record(
     writer.each(Kind::Log, rings().map(log_ring)).one(Kind::Checked, &checked);
     writer.raw(Kind::Build, entry::BUILD.as_bytes());
     writer.each(Kind::Retired, retired::section());
+    // A restart with another bundle begins with what that one's configurations name.
+    let is_kept = is_update || hand_over.source.next_bundle().is_none();
+    writer.each(Kind::Assignments, hand_over_state.assignments.iter().copied().filter(|_| is_kept));
     writer.each(Kind::Guests, hand_over_state.guests.iter().copied());
     writer.each(Kind::GuestMemory, hand_over_state.memory.iter().copied());
     writer.each(Kind::Blocks, hand_over_state.blocks.iter().map(|block| block.place));

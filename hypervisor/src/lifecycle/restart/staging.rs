@@ -30,6 +30,7 @@ use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
+use crate::guests::pci::assignments;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
@@ -105,6 +106,7 @@ impl stage::Stager for Stager {
             StageError::Image(ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() })
         })?;
         retired::warn_if_forgotten(version);
+        assignments::warn_if_forgotten(version);
         Ok(version)
     }
 

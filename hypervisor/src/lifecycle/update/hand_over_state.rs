@@ -7,8 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use handover::block::{BlockMut, HEAD_BYTES, Owner};
-use handover::layout::Stamps;
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, MemoryUse};
+use handover::layout::{Assignment, Stamps};
 use handover::state::{BlockKind, Late};
 use units::{PAGE_BYTES, PageSize};
 use wire::history::HISTORY_BYTES;
@@ -19,6 +19,7 @@ use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
 use crate::guests::guest::GUESTS;
+use crate::guests::pci::assignments;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 
@@ -34,6 +35,8 @@ pub struct HandOverState {
     pub memory: Vec<GuestMemory>,
     /// The blocks.
     pub blocks: Vec<Block>,
+    /// The operator's changes of PCI assignments.
+    pub assignments: Vec<Assignment>,
     /// Pieces of damaged memory when this was packed, before the record was written.
     retired: usize,
 }
@@ -44,7 +47,7 @@ impl HandOverState {
     /// # Errors
     /// There is no memory.
     pub fn of_the_host() -> Result<Self, String> {
-        let mut this = Self { retired: retired::count(), ..Self::default() };
+        let mut this = Self { retired: retired::count(), assignments: assignments::section(), ..Self::default() };
         this.add(BlockKind::Late, HOST, BOOT_CPU, BOOT_CPU, HISTORY_BYTES as u64)?;
         Ok(this)
     }

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests whose configurations name the host's PCI functions, and the isolation groups of these functions.
+//! The isolation groups of the host's PCI functions.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use pci::acs::Acs;
 use pci::groups::Member;
-use pci::{Bdf, Groups, Kind, Selector};
+use pci::{Bdf, Groups, Kind};
 
 use super::{SURVEY, Survey};
-use crate::guests::guest::GUESTS;
 use crate::kernel::iommu::guests as iommu;
-
-/// Returns the first guest whose configuration names a function.
-pub fn owner(place: Bdf) -> Option<String> {
-    let guests = &GUESTS.get()?.all;
-    let survey = SURVEY.lock();
-    let names = |selector: &str| {
-        let selected = Selector::parse(selector).ok().and_then(|selector| selector.select(&survey.found).ok());
-        selected.is_some_and(|function| function.place == place)
-    };
-    let is_for = |functions: &[bundle::AssignedConfig]| functions.iter().any(|function| names(&function.selector));
-    guests.iter().find(|guest| is_for(&guest.config.functions)).map(|guest| guest.config.name.clone())
-}
 
 /// Returns the number of a function's isolation group; `None` for a bridge, for one that is not known or whose bridges
 /// are not, and until the survey is complete.
@@ -43,7 +30,7 @@ pub fn check<'a>(place: Bdf, guest: &'a str, owner_of: impl Fn(Bdf) -> Option<&'
 impl Survey {
     /// The isolation groups of the functions that are kept, formed when they are first asked for; `None` until the
     /// survey is complete.
-    fn groups(&mut self) -> Option<&Groups> {
+    pub(super) fn groups(&mut self) -> Option<&Groups> {
         if !self.is_complete() {
             return None;
         }
