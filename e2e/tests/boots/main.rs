@@ -12,6 +12,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 mod assigned;
 mod bad_input;
 mod bad_machines;
+mod blackout;
 mod conform;
 mod console;
 mod control;
@@ -144,6 +145,7 @@ fn trials() -> Vec<Trial> {
         ("console", console::RULES),
         ("control", control::RULES),
         ("assigned", assigned::RULES),
+        ("blackout", blackout::RULES),
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
