@@ -6,8 +6,12 @@
 //! - **Transfers**: a Linux guest sends a numbered UDP datagram each millisecond through a network card of its own to a
 //!   receiver outside the machine, which stamps them, while the host is updated again and again. The longest silence in
 //!   each update's window is compared with that of a window of equal length right after it.
+//! - **Blackouts**: transfers of `edu` that end while all CPUs are between two images, and all that CPUs write to
+//!   registers meanwhile.
 
+mod blackout;
 mod messages;
+mod register_writes;
 mod silence;
 
 use anyhow::Result;
@@ -25,6 +29,8 @@ pub(super) static BENCH: Bench = Bench {
         Goal::at_most("transfer_gap_ms", 10.0, "ms"),
         Goal::at_most("transfer_gap_p95_ms", 20.0, "ms"),
         Goal::at_most("datagrams_lost", 0.0, "datagrams"),
+        Goal::at_least("dma_in_blackout", 1000.0, "of 1000"),
+        Goal::at_most("register_writes_in_blackout", 0.0, "writes"),
     ],
     run,
 };
@@ -32,6 +38,11 @@ pub(super) static BENCH: Bench = Bench {
 /// QEMU's VT-d sends interrupts to identifiers of 8 bits only, unless KVM is there (`eim`): with the host in x2APIC
 /// mode it cannot remap them.
 const XAPIC: &str = "apic=xapic";
+/// Blackouts in which transfers end.
+const BLACKOUTS: usize = 1000;
+const QUICK_BLACKOUTS: usize = 20;
+/// Goals whose guest is Linux.
+const OF_LINUX: [&str; 3] = ["transfer_gap_ms", "transfer_gap_p95_ms", "datagrams_lost"];
 const UNITS: [(Iommu, &str); 2] = [(Iommu::Amd, "amd-vi"), (Iommu::Intel, "vt-d")];
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
@@ -43,10 +54,40 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
         instructions.push(report.figure(Figure::measured(name, "msi_delivery", "instructions", [row.median]))?);
     }
     report.goal("msi_delivery_instructions", largest(&instructions))?;
+    blackouts(context, report)?;
+    register_writes(context, report)?;
     match silence::kernel(context) {
         Ok(_) => transfers(context, report),
-        Err(_) => BENCH.goals.iter().skip(1).try_for_each(|goal| report.leave_out(goal.id)),
+        Err(_) => OF_LINUX.into_iter().try_for_each(|goal| report.leave_out(goal)),
     }
+}
+
+fn blackouts(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    let wanted = if context.sizes.quick { QUICK_BLACKOUTS } else { BLACKOUTS };
+    let mut right = Vec::new();
+    for unit in UNITS {
+        let ended = blackout::measure(context, unit, wanted, Vec::new())?;
+        for (metric, value) in
+            [("transfers_in_blackouts", ended.counted), ("wrong", ended.wrong), ("between_transfers", ended.between)]
+        {
+            report.figure(Figure::measured(unit.1, metric, "updates", [value as f64]))?;
+        }
+        right.push(ended.counted.saturating_sub(ended.wrong));
+    }
+    let least = right.into_iter().min().unwrap_or(0);
+    report.goal("dma_in_blackout", (least * BLACKOUTS) as f64 / wanted as f64)
+}
+
+fn register_writes(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    let mut written = 0.0;
+    for unit in UNITS {
+        let traced = register_writes::measure(context, unit)?;
+        report.figure(Figure::measured(unit.1, "traced_blackouts", "updates", [traced.blackouts]))?;
+        report.figure(Figure::measured(unit.1, "writes_outside", "writes", [traced.outside]))?;
+        report.figure(Figure::measured(unit.1, "other_writes", "writes", traced.others))?;
+        written += report.figure(Figure::measured(unit.1, "register_writes", "writes", [traced.written]))?;
+    }
+    report.goal("register_writes_in_blackout", written)
 }
 
 fn transfers(context: &Context, report: &mut Report<'_>) -> Result<()> {

@@ -23,6 +23,8 @@ use baton::client::Client;
 use baton::running::CONTROL_SOCKET;
 use wire::Event;
 
+pub mod accesses;
+pub mod blackouts;
 pub mod bound;
 pub mod broker;
 mod cpu_time;

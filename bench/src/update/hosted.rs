@@ -27,7 +27,7 @@ const LINES: usize = 2;
 const GOING: &str = "keeper: wait: going";
 /// The reason for which an update is refused where the emulator's threads wait for cores: one of the CPUs came too
 /// late.
-const TOO_LONG: &str = "waited too long";
+pub(crate) const TOO_LONG: &str = "waited too long";
 
 /// A machine and its guests.
 #[derive(Clone, Debug)]

@@ -59,9 +59,11 @@ fn edu_interrupts_exactly_once_on_the_bare_machine() -> Result<()> {
 }
 
 fn edu_transfers_what_it_is_told_on_the_bare_machine() -> Result<()> {
-    let lines = edu_alone("do=dma,stream rounds=3")?;
-    let wanted = "transfers=6 lost=0 double=0 wrong=0 stuck=0";
-    ensure!(lines.iter().any(|line| line.contains(wanted)), "no line with {wanted:?}: {lines:#?}");
+    let lines = edu_alone("do=dma,stream,blackout rounds=3")?;
+    for task in ["stream", "blackout"] {
+        let (task, wanted) = (format!("edu: {task} "), "transfers=6 lost=0 double=0 wrong=0 stuck=0");
+        ensure!(lines.iter().any(|line| line.starts_with(&task) && line.contains(wanted)), "{task}: {lines:#?}");
+    }
     Ok(())
 }
 

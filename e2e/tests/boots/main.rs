@@ -13,6 +13,7 @@ mod assigned;
 mod assignments;
 mod bad_input;
 mod bad_machines;
+mod blackout;
 mod conform;
 mod console;
 mod control;
@@ -146,6 +147,7 @@ fn trials() -> Vec<Trial> {
         ("control", control::RULES),
         ("assigned", assigned::RULES),
         ("assignments", assignments::RULES),
+        ("blackout", blackout::RULES),
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),

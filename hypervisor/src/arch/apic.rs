@@ -114,6 +114,20 @@ pub fn end_all_interrupts() {
     }
 }
 
+/// Returns the lowest of these vectors whose interrupt is pending at the calling CPU's local APIC (its interrupt request
+/// register).
+#[cfg(feature = "faults")]
+pub fn pending(vectors: core::ops::RangeInclusive<u8>) -> Option<u8> {
+    const WORD_BITS: u8 = 32;
+    (vectors.start() / WORD_BITS..=vectors.end() / WORD_BITS).find_map(|word| {
+        let bits = read(number::REQUESTED + u32::from(word) * 0x10);
+        (0..WORD_BITS)
+            .filter(|bit| bits >> bit & 1 != 0)
+            .map(|bit| word * WORD_BITS + bit)
+            .find(|v| vectors.contains(v))
+    })
+}
+
 /// Sets the timer to one-shot (or TSC-deadline) mode, divider 1.
 pub fn prepare_timer(tsc_deadline: bool) {
     write(number::TIMER_DIVIDE, 0b1011);

@@ -2,6 +2,7 @@
 //! Failures of the host on purpose (`selftest=`), in the test image only. Each function is what a fault point does
 //! ([`crate::arch::fault`]).
 
+pub mod interrupt;
 pub mod logging;
 pub mod update;
 

@@ -76,6 +76,9 @@ pub enum SelfTest {
         /// At this fault point, from 1 on ([`SelfTest::UPDATE_POINTS`]); `None`: at each in turn, one for each update.
         point: Option<u8>,
     },
+    /// CPUs wait in the blackout of each update, in the new image, until the interrupt of a guest's PCI function is
+    /// pending.
+    UpdateWaitForInterrupt,
 }
 
 /// Ways in which a step of the host's end can fail.
@@ -180,7 +183,7 @@ impl SelfTest {
     ];
 
     /// Those that are named by a word alone; the others take parameters.
-    pub const NAMED: [(&'static str, Self); 22] = [
+    pub const NAMED: [(&'static str, Self); 23] = [
         ("exception", Self::Exception),
         ("pagefault", Self::PageFault),
         ("stack-overflow", Self::StackOverflow),
@@ -203,6 +206,7 @@ impl SelfTest {
         ("pci-storm", Self::PciStorm),
         ("refused-register", Self::RefusedRegister),
         ("dma", Self::Dma),
+        ("update:wait:interrupt", Self::UpdateWaitForInterrupt),
     ];
 }
 

@@ -70,6 +70,7 @@ fn wrong_self_tests_are_refused_whole_and_named() {
         "update:wait:there",
         "update:wait:-gdt",
         "update:wait:",
+        "update:wait:interrupts",
         "end",
         "end:panic",
         "end:panic:",
@@ -103,6 +104,9 @@ fn each_fault_point_has_a_name_and_its_number() {
     let each = read("update:wait:each");
     assert_eq!([0, 1, 12, 13].map(|update| each.update_wait(update)), [1, 2, 13, 1].map(Some));
     assert_eq!(read("panic").update_wait(0), None);
+    let for_interrupt = read("update:wait:interrupt");
+    assert_eq!(for_interrupt.all(), [SelfTest::UpdateWaitForInterrupt]);
+    assert_eq!(for_interrupt.update_wait(0), None, "no fault point of the switch pages");
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub mod number {
     pub const SPURIOUS: u32 = 0xf0;
     /// The first of eight.
     pub const IN_SERVICE: u32 = 0x100;
+    /// The first of eight.
+    #[cfg(feature = "faults")]
+    pub const REQUESTED: u32 = 0x200;
     pub const COMMAND_LOW: u32 = 0x300;
     pub const COMMAND_HIGH: u32 = 0x310;
     pub const LVT_TIMER: u32 = 0x320;

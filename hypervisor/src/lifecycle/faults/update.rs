@@ -14,6 +14,7 @@ use ::update::blackout::Blackout;
 use ::update::trial::{FAULT_POINTS, TrialPage};
 use boot::self_tests::{SelfTest, UpdateFault, UpdateStep};
 
+use super::interrupt;
 use crate::arch::faults::{self, Provocation};
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{cpu, timer};
@@ -45,6 +46,9 @@ pub fn prepared() {
 
 /// The CPU has come to this image with its guests.
 pub fn arrived(index: u32) {
+    if IS_IN_BLACKOUT.load(Ordering::Relaxed) {
+        interrupt::await_one(index);
+    }
     fail_in_blackout(index, UpdateStep::Arrive);
 }
 

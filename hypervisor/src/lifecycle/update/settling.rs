@@ -16,7 +16,7 @@ use super::{adoption, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_CPU;
 use crate::arch::tsc::Tsc;
-use crate::arch::{apic, timer};
+use crate::arch::{apic, fault, timer};
 use crate::guests::events;
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
@@ -96,6 +96,7 @@ impl Settling {
         successor::record_succession();
         successor::give_back(&cpus::online_apic_ids());
         picture::end(self.report.generation as u32, &self.stamps);
+        fault::point!(crate::lifecycle::faults::interrupt::report());
         log::info!(
             "update: from the first CPU that left its guests to the last one back: {} ns",
             self.report.blackout_ns

@@ -10,6 +10,7 @@
 
 mod acpi;
 mod attack;
+mod blackout;
 mod clock;
 mod config;
 mod delivery;
@@ -35,6 +36,7 @@ const WAYS: &[Way] = &[
     ("intx", delivery::by_line),
     ("dma", transfer::once),
     ("stream", transfer::stream),
+    ("blackout", blackout::blackout),
     ("attack", attack::attack),
     ("bars", ranges::displaced),
     ("storm", ranges::storm),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DMA: the device reads memory into its buffer, and writes memory from it. A transfer takes it 100 ms.
 
+use core::fmt;
+
 use tiny::answers::{Wrong, expect, expect_that};
 use tiny::boot::free_memory;
 use tiny::random::Random;
@@ -25,9 +27,10 @@ pub const NEEDED: u64 = SINK + 0x1000;
 const BLANK: u64 = 0xdead_dead_dead_dead;
 const RUN: u64 = 1;
 const TO_MEMORY: u64 = 1 << 1;
-const INTERRUPTS: u64 = 1 << 2;
+/// A transfer's end interrupts.
+pub const INTERRUPTS: u64 = 1 << 2;
 /// Longest wait for a transfer, and for its interrupt behind it.
-const LIMIT_MS: u32 = 5000;
+pub const LIMIT_MS: u32 = 5000;
 const INTERRUPT_LIMIT_MS: u32 = 1000;
 
 /// Direction of a transfer.
@@ -39,8 +42,8 @@ pub enum Direction {
     ToMemory,
 }
 
-/// Starts a transfer, and returns once it is done.
-pub fn transfer(direction: Direction, address: u64, bytes: u64, flags: u64) -> Result<(), Wrong> {
+/// Starts a transfer.
+pub fn start(direction: Direction, address: u64, bytes: u64, flags: u64) {
     let (source, destination, command) = match direction {
         Direction::ToDevice => (address, BUFFER, RUN),
         Direction::ToMemory => (BUFFER, address, RUN | TO_MEMORY),
@@ -49,7 +52,17 @@ pub fn transfer(direction: Direction, address: u64, bytes: u64, flags: u64) -> R
     device::write_dma(Dma::Destination, destination);
     device::write_dma(Dma::Count, bytes);
     device::write_dma(Dma::Command, command | flags);
-    let is_done = clock::wait(Waiting::Halted, LIMIT_MS, || device::read_dma(Dma::Command) & RUN == 0);
+}
+
+/// Returns whether a transfer is under way.
+pub fn is_running() -> bool {
+    device::read_dma(Dma::Command) & RUN != 0
+}
+
+/// Starts a transfer, and returns once it is done.
+pub fn transfer(direction: Direction, address: u64, bytes: u64, flags: u64) -> Result<(), Wrong> {
+    start(direction, address, bytes, flags);
+    let is_done = clock::wait(Waiting::Halted, LIMIT_MS, || !is_running());
     expect_that("transfer of", address, device::read_dma(Dma::Command), is_done)
 }
 
@@ -73,29 +86,30 @@ pub fn once(_: &Request<'_>) -> Result<(), Wrong> {
 
 /// Counts of a stream.
 #[derive(Default)]
-struct Counts {
-    transfers: u32,
+pub struct Counts {
+    /// Transfers that were started.
+    pub transfers: u32,
     /// Transfers whose interrupt did not come.
-    lost: u32,
+    pub lost: u32,
     /// Interrupts too many.
-    double: u32,
+    pub double: u32,
     /// Round trips after which the memory was another.
-    wrong: u32,
+    pub wrong: u32,
     /// Transfers that did not end.
-    stuck: u32,
+    pub stuck: u32,
 }
 
 impl Counts {
-    fn are_good(&self) -> bool {
+    /// Returns whether everything came as it was to.
+    pub fn are_good(&self) -> bool {
         self.lost + self.double + self.wrong + self.stuck == 0
     }
+}
 
-    fn report(&self, beat: u32, longest: u64) {
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { transfers, lost, double, wrong, stuck } = self;
-        print!(
-            "edu: stream {beat} transfers={transfers} lost={lost} double={double} wrong={wrong} stuck={stuck} \
-             longest={longest}\n"
-        );
+        write!(f, "transfers={transfers} lost={lost} double={double} wrong={wrong} stuck={stuck}")
     }
 }
 
@@ -112,12 +126,12 @@ pub fn stream(request: &Request<'_>) -> Result<(), Wrong> {
         longest = longest.max(one(Direction::ToMemory, SINK, &mut counts));
         counts.wrong += u32::from(first_difference(round).is_some());
         if (clock::periods() - reported) * clock::PERIOD_MS >= REPORT_MS {
-            counts.report(beat, longest);
+            print!("edu: stream {beat} {counts} longest={longest}\n");
             (beat, longest, reported) = (beat + 1, 0, clock::periods());
         }
     }
     pause(INTERRUPT_LIMIT_MS);
-    counts.report(beat, longest);
+    print!("edu: stream {beat} {counts} longest={longest}\n");
     expect("stream with transfers", counts.transfers.into(), counts.are_good().into(), 1)
 }
 
@@ -136,7 +150,7 @@ fn one(direction: Direction, address: u64, counts: &mut Counts) -> u64 {
 }
 
 /// Fills a transfer's memory with the pattern of a round, or with what is none.
-fn fill(address: u64, round: Option<u64>) {
+pub fn fill(address: u64, round: Option<u64>) {
     let mut random = Random::new(round.unwrap_or(0));
     for at in (address..address + BYTES).step_by(8) {
         write(at, if round.is_some() { random.draw() } else { BLANK });
@@ -144,7 +158,7 @@ fn fill(address: u64, round: Option<u64>) {
 }
 
 /// The first address of the sink that does not hold the pattern of a round.
-fn first_difference(round: u64) -> Option<u64> {
+pub fn first_difference(round: u64) -> Option<u64> {
     let mut random = Random::new(round);
     (SINK..SINK + BYTES).step_by(8).find(|&at| read(at) != random.draw())
 }
