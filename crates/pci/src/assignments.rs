@@ -13,10 +13,7 @@ use crate::{Bdf, Groups};
 
 mod error;
 
-pub use error::AssignError;
-
-/// The most differences from the configurations that a host keeps, and hands over.
-pub const MAX_CHANGES: usize = 256;
+pub use error::{AssignError, MAX_CHANGES};
 
 /// A function that a guest is assigned: it has the function from its next start on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use pci::Bdf;
 use wire::{Refusal, RefusalCode, ReplyBody};
 
-use super::requests::find;
+use super::named::find;
 use crate::guests::guest::Guest;
 use crate::guests::pci::assignments::{self, Problem};
 

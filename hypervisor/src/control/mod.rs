@@ -12,6 +12,7 @@ mod dump;
 mod functions;
 mod images;
 mod info;
+mod named;
 mod outgoing;
 mod polling;
 mod profiles;

@@ -13,11 +13,12 @@ use wire::{
 
 use super::cpus::{self, CpuOrders};
 use super::info;
+use super::named::find;
 use super::timeline;
 use super::{dump, functions};
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
-use crate::guests::guest::{GUESTS, Guest, Guests, Order};
+use crate::guests::guest::{GUESTS, Guest, Order};
 use crate::guests::{events, leases, pci};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
@@ -127,22 +128,6 @@ fn hold(name: &str, ms: u32) -> Result<ReplyBody, Refusal> {
     }
     leases::begin(guest, ms);
     Ok(ReplyBody::Done)
-}
-
-/// The guest of this name.
-pub fn find(name: &str) -> Result<&'static Guest, Refusal> {
-    let guests = GUESTS.get();
-    guests.and_then(|guests| guests.named(name)).ok_or_else(|| Refusal {
-        code: RefusalCode::UnknownVm,
-        reason: format!("there is no guest '{name}'"),
-        hint: guests.map_or_else(String::new, known_names),
-    })
-}
-
-fn known_names(guests: &Guests) -> String {
-    let names: Vec<&str> = guests.all.iter().map(|guest| guest.config.name.as_str()).collect();
-    let text = format!("this host has: {}", names.join(", "));
-    wire::bounded(&text, wire::MAX_REASON_BYTES).to_string()
 }
 
 fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Refusal> {

@@ -6,9 +6,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::MAX_CHANGES;
 use crate::Bdf;
 use crate::groups::Refusal;
+
+/// The most differences from the configurations that a host keeps, and hands over.
+pub const MAX_CHANGES: usize = 256;
 
 /// Reasons for which an assignment is not changed. Prints without the hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
