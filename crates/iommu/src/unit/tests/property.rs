@@ -3,7 +3,7 @@
 //! maps, and its interrupts arrive exactly where they were set. The functions try everything after each request, so
 //! that the unit has cached whatever it may. No frame is given back that the unit still holds (`machine`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use units::{PAGE_BYTES as PAGE, PhysAddr};
 
 use super::machine::*;
 use crate::intel::model::Features;
-use crate::{DomainId, GuestDomain, Interrupt, Memory, Problem, Redirection, Signal};
+use crate::{DomainId, GuestDomain, Interrupt, Memory, Notice, Problem, Redirection, Signal};
 
 const FUNCTIONS: [u16; 4] = [0x10, 0x11, 0x108, 0x3f8];
 const GUESTS: usize = 3;
@@ -32,6 +32,7 @@ enum Request {
     },
     Attach(usize, usize),
     Block(usize),
+    Stop(usize),
     Free(usize),
     Open(usize, u16),
     Set(usize, u16, Option<u8>),
@@ -52,7 +53,9 @@ fn request() -> impl Strategy<Value = Request> {
             |(guest, place, skip, pages, is_writable)| Request::Map { guest, place, skip, pages, is_writable }
         ),
         5 => (function.clone(), guest.clone()).prop_map(|(function, guest)| Request::Attach(function, guest)),
-        2 => function.clone().prop_map(Request::Block),
+        3 => (function.clone(), any::<bool>()).prop_map(
+            |(function, stops)| if stops { Request::Stop(function) } else { Request::Block(function) }
+        ),
         2 => guest.prop_map(Request::Free),
         2 => (function.clone(), 1..=MOST_INTERRUPTS).prop_map(|(function, count)| Request::Open(function, count)),
         4 => (function, 0..MOST_INTERRUPTS, proptest::option::of(0x20u8..0x40)).prop_map(
@@ -70,6 +73,7 @@ fn request() -> impl Strategy<Value = Request> {
 #[derive(Default)]
 struct Expected {
     attached: BTreeMap<usize, usize>,
+    stopped: BTreeSet<usize>,
     /// By guest and page: the frame, and whether it may be written.
     mapped: [BTreeMap<u64, (u64, bool)>; GUESTS],
     opened: BTreeMap<usize, Vec<Option<u8>>>,
@@ -97,6 +101,7 @@ impl<M: Model> World<M> {
             }
             Request::Attach(of, guest) => self.attach(of, guest),
             Request::Block(of) => self.block(of),
+            Request::Stop(of) => self.stop(of),
             Request::Free(guest) => self.free(guest),
             Request::Open(of, count) => self.open(of, count),
             Request::Set(of, index, vector) => self.set(of, index, vector),
@@ -143,7 +148,10 @@ impl<M: Model> World<M> {
     fn attach(&mut self, of: usize, guest: usize) {
         let Some(domain) = &self.domains[guest] else { return };
         match self.image.unit.attach(&mut self.image.memory, source(of), domain) {
-            Ok(()) => _ = self.expected.attached.insert(of, guest),
+            Ok(()) => {
+                self.expected.attached.insert(of, guest);
+                self.expected.stopped.remove(&of);
+            }
             Err(problem) => {
                 self.expect_shortage(problem);
                 if self.image.unit.attached(&self.image.memory, source(of)).unwrap().is_none() {
@@ -155,6 +163,15 @@ impl<M: Model> World<M> {
 
     fn block(&mut self, of: usize) {
         self.image.unit.block(&mut self.image.memory, source(of)).unwrap();
+        self.expected.attached.remove(&of);
+        self.expected.opened.remove(&of);
+    }
+
+    fn stop(&mut self, of: usize) {
+        match self.image.unit.stop(&mut self.image.memory, source(of)) {
+            Ok(()) => _ = self.expected.stopped.insert(of),
+            Err(problem) => self.expect_shortage(problem),
+        }
         self.expected.attached.remove(&of);
         self.expected.opened.remove(&of);
     }
@@ -231,6 +248,23 @@ impl<M: Model> World<M> {
         }
     }
 
+    /// What a stopped function does is not logged; what another one does is.
+    fn check_reports(&mut self) {
+        for (of, requester) in FUNCTIONS.into_iter().enumerate() {
+            while self.next_notice().is_some() {}
+            self.image.machine.misbehave(requester);
+            let is_stopped = self.expected.stopped.contains(&of);
+            let noticed = self.next_notice();
+            let is_its = matches!(noticed, Some(Notice::Refused(fault)) if fault.source == source(of));
+            assert!(if is_stopped { noticed.is_none() } else { is_its }, "{requester:#x}: {noticed:?}");
+            assert_eq!(self.image.unit.is_stopped(&self.image.memory, source(of)), Ok(is_stopped));
+        }
+    }
+
+    fn next_notice(&mut self) -> Option<Notice> {
+        self.image.unit.next_notice(&mut self.image.memory).unwrap()
+    }
+
     fn check_interrupts(&self, of: usize) {
         let (unit, memory) = (&self.image.unit, &self.image.memory);
         let opened = self.expected.opened.get(&of).map_or(&[][..], |opened| opened);
@@ -284,6 +318,7 @@ fn run<M: Model>(mut image: Image<M>, requests: Vec<Request>) {
     for request in requests {
         world.carry_out(request);
         world.check();
+        world.check_reports();
     }
     world.finish(left.len());
 }
