@@ -21,6 +21,7 @@ const BARS: [u16; 6] = [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24];
 const INTERRUPT_LINE: u16 = 0x3c;
 /// Interrupts by pins are off, and all else.
 const QUIET: u16 = 1 << 10;
+const MASTER: u16 = 1 << 2;
 /// PCI Express: Device Capabilities, Control and Status, from the capability's register.
 const DEVICE_CAPABILITIES: u16 = 0x04;
 const DEVICE_CONTROL: u16 = 0x08;
@@ -87,17 +88,21 @@ impl fmt::Display for ResetError {
     }
 }
 
-/// The way to reset a function alone that has these capabilities; `None` if there is none.
+/// The way to reset a function alone that has these capabilities; `None` if there is none. A capability whose registers
+/// would lie past the end of configuration space is none.
 pub fn way(config: &mut dyn ConfigWrite, place: Bdf, capabilities: &[Capability]) -> Option<Way> {
     let mut has = |id: u8, offset: u16, bits: u32| {
-        let capability = capabilities.iter().find(|capability| capability.id == id)?;
+        let bytes = if id == Capability::EXPRESS { DEVICE_CONTROL + 4 } else { AF_CONTROL + 4 };
+        let capability = capabilities.iter().find(|capability| capability.id == id && capability.has_bytes(bytes))?;
         let word = config.read(place, u16::from(capability.register) + offset);
         (word != u32::MAX && word & bits == bits).then_some(capability.register)
     };
     let express = has(Capability::EXPRESS, DEVICE_CAPABILITIES, HAS_FLR).map(Way::FunctionLevel);
     let advanced = express.or_else(|| has(ADVANCED_FEATURES, 0, HAS_AF_FLR).map(Way::AdvancedFeatures));
     advanced.or_else(|| {
-        let register = capabilities.iter().find(|capability| capability.id == Capability::POWER_MANAGEMENT)?.register;
+        let is_power =
+            |known: &&Capability| known.id == Capability::POWER_MANAGEMENT && known.has_bytes(POWER_CONTROL + 4);
+        let register = capabilities.iter().find(is_power)?.register;
         let control = config.read(place, u16::from(register) + POWER_CONTROL);
         (control & NO_SOFT_RESET == 0).then_some(Way::Power(register))
     })
@@ -160,6 +165,16 @@ pub fn reset_in_place(config: &mut dyn ConfigWrite, place: Bdf, way: Way) -> Res
     config.write8(place, CACHE_LINE, cache_line);
     config.write8(place, INTERRUPT_LINE, line);
     Ok(())
+}
+
+/// Has a function make no more requests: it masters the bus no more, and uses no INTx. A bridge is left alone, as what
+/// is behind it would stop, too. Does nothing where no function answers.
+pub fn stop_mastering(config: &mut dyn ConfigWrite, place: Bdf) {
+    let command = config.read(place, COMMAND);
+    let header = (config.read(place, CACHE_LINE) >> 16) as u8 & 0x7f;
+    if command != u32::MAX && header == 0 {
+        config.write16(place, COMMAND, command as u16 & !MASTER | QUIET);
+    }
 }
 
 /// Waits for so many microseconds at most; returns whether it became so.
