@@ -96,6 +96,21 @@ fn a_storm_is_described_and_begins_anew() {
     assert_eq!(poll(17), []);
 }
 
+/// Polls that find one request each, so many microseconds apart.
+fn stops_by_polls(apart_us: u64) -> bool {
+    let mut storms = Storms::new(SECOND);
+    (0..1_000).any(|poll| {
+        storms.note(source(8), poll * apart_us);
+        !storms.end_poll(poll * apart_us).is_empty()
+    })
+}
+
+#[test]
+fn a_storm_is_stopped_by_polls_that_come_late_too() {
+    assert!(stops_by_polls(QUICK_POLL_US));
+    assert!(stops_by_polls(10 * QUICK_POLL_US), "the CPU was busy");
+}
+
 #[test]
 fn bursts_now_and_then_stop_nothing() {
     let mut storms = Storms::new(SECOND);
