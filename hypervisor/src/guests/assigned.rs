@@ -13,22 +13,24 @@
 //! | [`function`] | what a function asks of the host |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
+//! | [`stopping`] | functions that are refused too often |
 
 mod choosing;
 pub mod function;
 pub mod routes;
 mod signals;
+pub mod stopping;
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ::pci::reset;
+use ::pci::{ConfigSpace as _, reset};
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::outputs::Outputs;
-use vm::devices::pci::assigned::{Assigned, Description, HostIdentity};
+use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::machine::Machine;
 
@@ -151,8 +153,11 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]
     for function in functions {
         let mut function = function.lock();
         let place = function.physical().place();
+        // One that was stopped is not attached, and stays so.
+        let is_gone = function.phase() == Phase::Gone;
         let attached = iommu::adopt(guest.number, place).and_then(|is_attached| match is_attached {
             true => Ok(false),
+            false if is_gone => Ok(false),
             false => iommu::attach(guest.number, place, &memory_of(machine)).map(|()| true),
         });
         let is_new = attached.unwrap_or_else(|problem| {
@@ -171,6 +176,9 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]
 fn renew(chosen: &Chosen) -> Result<(), String> {
     let place = chosen.place;
     pci::with_config(|config| {
+        if config.read(place, 0) == u32::MAX {
+            return Err("it does not answer: it was pulled out, or has failed".to_string());
+        }
         let Some(way) = reset::way(config, place, &chosen.capabilities) else {
             let hint = "reset = \"none\" in its table in host.toml gives it to a guest all the same";
             return if chosen.without_reset { Ok(()) } else { Err(format!("it cannot be reset; {hint}")) };

@@ -89,10 +89,18 @@ pub fn free(guest: u32) {
     OWNERS.lock().retain(|(_, owner)| *owner != guest);
 }
 
-/// The guest that has a function.
+/// The guest that has a function, or is about to have it.
+pub fn guest_of(place: Bdf) -> Option<&'static Guest> {
+    owning(&OWNERS.lock(), place)
+}
+
 fn owner(owners: &[(Bdf, u32)], place: Bdf) -> Option<&'static str> {
+    owning(owners, place).map(|guest| &*guest.config.name)
+}
+
+fn owning(owners: &[(Bdf, u32)], place: Bdf) -> Option<&'static Guest> {
     let owner = owners.iter().find(|(owned, _)| *owned == place).map(|(_, owner)| *owner)?;
-    GUESTS.get()?.all.get(owner as usize).map(|guest| &*guest.config.name)
+    GUESTS.get()?.all.get(owner as usize)
 }
 
 /// Checks what the function has stated of itself.

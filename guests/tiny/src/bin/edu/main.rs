@@ -14,6 +14,7 @@ mod clock;
 mod config;
 mod delivery;
 mod device;
+mod flood;
 mod interrupts;
 mod messages;
 mod ranges;
@@ -36,6 +37,7 @@ const WAYS: &[Way] = &[
     ("dma", transfer::once),
     ("stream", transfer::stream),
     ("attack", attack::attack),
+    ("flood", flood::flood),
     ("bars", ranges::displaced),
     ("storm", ranges::storm),
     ("config", registers::junk),
