@@ -13,6 +13,7 @@
 //! Promises of both, to which the property tests hold them:
 //! - A function reaches what its domain maps, and nothing before it is attached or after it is blocked.
 //! - A function sends the interrupts that were opened for it, and no other.
+//! - A function that is [stopped](Unit::stop) reaches and sends nothing, in the images that follow, too.
 //! - Every wait for the hardware ends: with what was waited for, or with [`Problem::NoAnswer`].
 #![no_std]
 
@@ -31,6 +32,7 @@ mod problem;
 mod redirection;
 mod reports;
 mod store;
+mod storm;
 mod unit;
 
 pub use description::{Description, TableFault, TableProblem};
@@ -43,4 +45,5 @@ pub use problem::Problem;
 pub use redirection::{Redirection, Signal};
 pub use reports::{MAX_SOURCES, Report, Reports};
 pub use store::{MAX_PIECES, Store, Words};
+pub use storm::{MAX_STORMING, QUICK_POLL_US, Storm, Storms};
 pub use unit::{FIRMWARE, GuestDomain, Notice, Place, SPARES, Unit};

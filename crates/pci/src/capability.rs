@@ -9,6 +9,8 @@ use crate::problem::{Problem, Problems};
 /// Capabilities that fit into the 192 bytes behind the header.
 pub const MAX_CAPABILITIES: usize = 48;
 const HEADER_BYTES: u8 = 0x40;
+/// Configuration space without the extended one.
+pub(crate) const CONFIG_BYTES: u16 = 0x100;
 
 /// A capability: what it is, and where its registers begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ impl Capability {
     pub const EXPRESS: u8 = 0x10;
     /// MSI-X.
     pub const MSI_X: u8 = 0x11;
+
+    /// Returns whether so many bytes of it lie within configuration space.
+    pub const fn has_bytes(self, bytes: u16) -> bool {
+        self.register as u16 + bytes <= CONFIG_BYTES
+    }
 
     /// Returns whether this is the PCI Express capability of a port that leads to one device and no other: a root port,
     /// or a switch's port downwards (PCI Express Base 5.0, section 7.5.3.2).

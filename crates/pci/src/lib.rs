@@ -55,6 +55,8 @@ pub mod selector;
 pub mod sizing;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod testing;
 
 pub use address::{Bdf, EcamRange, Route, route};

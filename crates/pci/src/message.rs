@@ -2,6 +2,7 @@
 //! Message signalled interrupts of a function that is a guest's (PCI Local Bus 3.0, section 6.8): the registers that
 //! the host programs. The entries of an MSI-X table are in the function's memory, and are the caller's.
 
+use crate::capability::CONFIG_BYTES;
 use crate::{Bdf, ConfigWrite};
 
 /// Message control, behind the capability's number and link.
@@ -18,17 +19,21 @@ const MSIX_ENABLED: u16 = 1 << 15;
 const MSIX_ALL_MASKED: u16 = 1 << 14;
 
 /// Enables MSI, whose capability is at `register`, with this address and data and so many vectors: a power of two, up
-/// to 32. Vectors that can be masked are not. A function with an address of 32 bits gets the lower half.
+/// to 32. Vectors that can be masked are not. A function with an address of 32 bits gets the lower half. One whose
+/// registers would lie past the end of configuration space stays disabled.
 pub fn enable_msi(config: &mut dyn ConfigWrite, place: Bdf, register: u16, (address, data): (u64, u16), vectors: u32) {
     let control = control(config, place, register);
+    let (has_64_bits, has_masks) = (control & MSI_HAS_64_BITS != 0, control & MSI_HAS_MASKS != 0);
+    let data_at = register + if has_64_bits { 12 } else { 8 };
+    if data_at + if has_masks { 8 } else { 2 } > CONFIG_BYTES {
+        return;
+    }
     config.write32(place, register + MSI_ADDRESS, address as u32);
-    let has_64_bits = control & MSI_HAS_64_BITS != 0;
     if has_64_bits {
         config.write32(place, register + MSI_UPPER_ADDRESS, (address >> 32) as u32);
     }
-    let data_at = register + if has_64_bits { 12 } else { 8 };
     config.write16(place, data_at, data);
-    if control & MSI_HAS_MASKS != 0 {
+    if has_masks {
         config.write32(place, data_at + 4, 0);
     }
     let used = (vectors.trailing_zeros() as u16) << MSI_VECTORS_SHIFT & MSI_VECTORS;

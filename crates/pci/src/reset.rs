@@ -24,6 +24,9 @@ use self::kept::Kept;
 use crate::capability::Capability;
 use crate::{Bdf, ConfigWrite};
 
+const MASTER: u16 = 1 << 2;
+/// Header type, in the word's third byte.
+const HEADER: u16 = 0x0c;
 /// PCI Express: Device Capabilities, from the capability's register.
 const DEVICE_CAPABILITIES: u16 = 0x04;
 const HAS_FLR: u32 = 1 << 28;
@@ -60,17 +63,21 @@ impl fmt::Display for Way {
     }
 }
 
-/// The way to reset a function alone that has these capabilities; `None` if there is none.
+/// The way to reset a function alone that has these capabilities; `None` if there is none. A capability whose registers
+/// would lie past the end of configuration space is none.
 pub fn way(config: &mut dyn ConfigWrite, place: Bdf, capabilities: &[Capability]) -> Option<Way> {
     let mut has = |id: u8, offset: u16, bits: u32| {
-        let capability = capabilities.iter().find(|capability| capability.id == id)?;
+        let bytes = if id == Capability::EXPRESS { DEVICE_CONTROL + 4 } else { AF_CONTROL + 4 };
+        let capability = capabilities.iter().find(|capability| capability.id == id && capability.has_bytes(bytes))?;
         let word = config.read(place, u16::from(capability.register) + offset);
         (word != u32::MAX && word & bits == bits).then_some(capability.register)
     };
     let express = has(Capability::EXPRESS, DEVICE_CAPABILITIES, HAS_FLR).map(Way::FunctionLevel);
     let advanced = express.or_else(|| has(ADVANCED_FEATURES, 0, HAS_AF_FLR).map(Way::AdvancedFeatures));
     advanced.or_else(|| {
-        let register = capabilities.iter().find(|capability| capability.id == Capability::POWER_MANAGEMENT)?.register;
+        let is_power =
+            |known: &&Capability| known.id == Capability::POWER_MANAGEMENT && known.has_bytes(POWER_CONTROL + 4);
+        let register = capabilities.iter().find(is_power)?.register;
         let control = config.read(place, u16::from(register) + POWER_CONTROL);
         (control & NO_SOFT_RESET == 0).then_some(Way::Power(register))
     })
@@ -131,6 +138,16 @@ pub fn reset_in_place(
     reset(config, place, way)?;
     kept.write(config);
     Ok(())
+}
+
+/// Has a function make no more requests: it masters the bus no more, and uses no INTx. A bridge is left alone, as what
+/// is behind it would stop, too. Does nothing where no function answers.
+pub fn stop_mastering(config: &mut dyn ConfigWrite, place: Bdf) {
+    let command = config.read(place, COMMAND);
+    let header = (config.read(place, HEADER) >> 16) as u8 & 0x7f;
+    if command != u32::MAX && header == 0 {
+        config.write16(place, COMMAND, command as u16 & !MASTER | QUIET);
+    }
 }
 
 #[cfg(test)]

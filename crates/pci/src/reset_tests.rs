@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resets: the way that a function has, and one that does not come back.
 
-use super::{ResetError, Way, reset, reset_in_place, way};
+use super::{ResetError, Way, reset, reset_in_place, stop_mastering, way};
 use crate::Bdf;
 use crate::capability::Capability;
 use crate::testing::{Chip, Machine};
@@ -110,4 +110,20 @@ fn it_has_the_addresses_that_it_had() {
     let mut nobody = Machine::default();
     assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40), &list), Err(ResetError::Gone));
     assert!(nobody.writes.is_empty());
+}
+
+#[test]
+fn a_function_is_stopped_and_decodes_as_before_and_a_bridge_is_left_alone() {
+    let mut chip = device();
+    (chip.words[1], chip.writable[1]) = (0xf810_0107, 0xffff);
+    let mut bridge = chip.clone();
+    bridge.words[3] = 0x0001_0000;
+    let mut machine = Machine::with([(PLACE, chip), ("02:00.0", bridge)]);
+    stop_mastering(&mut machine, place());
+    assert_eq!(machine.written(place(), 4), [0x0503], "the status is not written");
+    for other in ["02:00.0", "03:00.0"] {
+        let other: Bdf = other.parse().unwrap();
+        stop_mastering(&mut machine, other);
+        assert!(machine.written(other, 4).is_empty());
+    }
 }

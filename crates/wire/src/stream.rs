@@ -127,6 +127,9 @@ pub enum EventKind {
     /// An IOMMU has refused accesses of the PCI function at `place` (segment, bus, device, function): so many since the
     /// last event of this function, of which `reason` describes the first.
     AccessRefused { place: (u16, u8, u8, u8), refused: u64, reason: String },
+    /// The PCI function at `place` was stopped: it makes no request any more, and `guest`, if one has it, does not see
+    /// it any more until it starts again.
+    FunctionStopped { place: (u16, u8, u8, u8), guest: Option<String>, reason: String },
 }
 
 impl fmt::Display for EventKind {
@@ -161,6 +164,11 @@ impl fmt::Display for EventKind {
             Self::AccessRefused { place: (segment, bus, device, function), refused, reason } => {
                 write!(f, "PCI {segment:04x}:{bus:02x}:{device:02x}.{function:x}: {reason}")?;
                 if *refused > 1 { write!(f, "; {refused} accesses were refused") } else { Ok(()) }
+            }
+            Self::FunctionStopped { place: (segment, bus, device, function), guest, reason } => {
+                write!(f, "PCI {segment:04x}:{bus:02x}:{device:02x}.{function:x}")?;
+                guest.as_ref().map_or(Ok(()), |guest| write!(f, " of {guest}"))?;
+                write!(f, " was stopped: {reason}")
             }
         }
     }

@@ -12,7 +12,7 @@ use e2e::alone;
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel};
 use e2e::recipe::{Recipe, linux, tiny};
-use wire::{ReplyBody, RequestBody, UpdateBy, VmState};
+use wire::{EventKind, PciFunction, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 use super::devices::{card, disk};
@@ -35,6 +35,9 @@ pub const RULES: &[Rule] = &[
     ("a_function_that_cannot_be_reset_alone_is_reset_with_its_bus", a_function_is_reset_with_its_bus),
     ("a_disk_is_chosen_by_its_serial_number_behind_amds_iommu", || chosen_by_serial(Iommu::Amd)),
     ("a_disk_is_chosen_by_its_serial_number_behind_intels_iommu", || chosen_by_serial(Iommu::Intel)),
+    ("a_card_floods_the_bare_machine", a_card_floods_the_bare_machine),
+    ("a_function_that_storms_is_stopped_behind_amds_iommu", || a_function_that_storms_is_stopped(Iommu::Amd)),
+    ("a_function_that_storms_is_stopped_behind_intels_iommu", || a_function_that_storms_is_stopped(Iommu::Intel)),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
 
@@ -268,4 +271,61 @@ fn chosen_by_serial(iommu: Iommu) -> Result<()> {
     host.order(RequestBody::VmStart { name: "second".into() })?;
     host.says(&["guest second: has PCI function ", place])?;
     host.powers_off()
+}
+
+/// The control of the storm: nothing keeps the card from fetching.
+fn a_card_floods_the_bare_machine() -> Result<()> {
+    let arguments = [&EDU[..], &["-nic", "none", "-device", "e1000e"]].concat();
+    let lines = alone::run(Emulator::System, "edu", "do=flood rounds=1000", &arguments)?;
+    ensure!(lines.iter().any(|line| line == "edu: flood: laps=1000 card=there"), "{lines:#?}");
+    Ok(())
+}
+
+/// The guest's network card is refused as fast as the emulator can. It is taken from the guest, whose other function
+/// goes on, and it stays stopped in the next image. A reset of the guest gives it back.
+fn a_function_that_storms_is_stopped(iommu: Iommu) -> Result<()> {
+    let mut guest = edu("do=flood,stream")?;
+    guest.functions.push(assigned("8086:10d3", false));
+    let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu, card(Model::E1000e)]).guest(guest);
+    let mut host = recipe.beating("neighbour")?.start()?;
+    host.limit(Duration::from_secs(60));
+    is_stopped(&mut host, 1)?;
+    host.beats("neighbour", 5)?;
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    match host.client()?.request_within(Duration::from_secs(60), update)? {
+        ReplyBody::Updated(report) => ensure!(report.generation == 2, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    host.guest_says("edu", "edu: stream ")?;
+    is_listed_as_stopped(&mut host)?;
+    ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
+    host.order(RequestBody::VmReset { name: "edu".into() })?;
+    is_stopped(&mut host, 2)?;
+    host.beats("neighbour", 5)?;
+    host.powers_off()
+}
+
+/// The function was stopped so often: the guest, the operator and the log were told.
+fn is_stopped(host: &mut Host, times: usize) -> Result<()> {
+    host.says(&["guest edu: PCI function ", " is stopped: its IOMMU has refused ", "`baton vm reset edu`"])?;
+    let is_told =
+        |event: &&EventKind| matches!(event, EventKind::FunctionStopped { guest: Some(guest), .. } if guest == "edu");
+    host.wait("a stopped function", |seen| seen.events.iter().filter(is_told).count() == times)?;
+    host.guest_says("edu", "card=gone")?;
+    host.guest_says("edu", "edu: flood: ok")?;
+    host.guest_says("edu", "edu: stream ")?;
+    is_listed_as_stopped(host)
+}
+
+/// `baton pci` lists the card as stopped, and nothing else. An image surveys functions when CPUs are idle.
+fn is_listed_as_stopped(host: &mut Host) -> Result<()> {
+    let is_stopped = |function: &PciFunction| function.problems.iter().any(|problem| problem.contains("it is stopped"));
+    loop {
+        let functions = host.client()?.pci()?.1;
+        if let Some(found) = functions.iter().find(|function| is_stopped(function)) {
+            ensure!((found.vendor, found.device) == (0x8086, 0x10d3), "{found:?}");
+            return Ok(());
+        }
+        host.wait_a_moment().with_context(|| format!("no function is listed as stopped: {functions:#?}"))?;
+    }
 }

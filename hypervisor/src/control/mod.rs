@@ -38,6 +38,7 @@ use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
+use crate::guests::assigned::stopping;
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
@@ -167,7 +168,9 @@ impl Control {
         self.profiles.poll();
         self.counts.poll();
         leases::poll();
-        iommu::poll(tell_of_refused);
+        for storm in iommu::polling::poll(tell_of_refused) {
+            record(stopping::stop(storm));
+        }
         let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;
@@ -221,7 +224,7 @@ impl Control {
         let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
         let looks =
             [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
-        let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::next_poll());
+        let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
         orders.into_iter().chain(looks).flatten().chain(polls).min()
     }
 

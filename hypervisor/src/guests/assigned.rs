@@ -15,6 +15,7 @@
 //! | [`function`] | what a function asks of the host |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
+//! | [`stopping`] | functions that are refused too often |
 
 mod choosing;
 pub mod function;
@@ -22,6 +23,7 @@ mod resetting;
 pub mod routes;
 mod serials;
 mod signals;
+pub mod stopping;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -31,7 +33,7 @@ use alloc::vec::Vec;
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::outputs::Outputs;
-use vm::devices::pci::assigned::{Assigned, Description, HostIdentity};
+use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::machine::Machine;
 
@@ -153,8 +155,11 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]
     for function in functions {
         let mut function = function.lock();
         let place = function.physical().place();
+        // One that was stopped is not attached, and stays so.
+        let is_gone = function.phase() == Phase::Gone;
         let attached = iommu::adopt(guest.number, place).and_then(|is_attached| match is_attached {
             true => Ok(false),
+            false if is_gone => Ok(false),
             false => iommu::attach(guest.number, place, &memory_of(machine)).map(|()| true),
         });
         let is_new = attached.unwrap_or_else(|problem| {

@@ -6,6 +6,7 @@ mod chips;
 mod given;
 pub mod guests;
 pub mod inputs;
+pub mod polling;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,7 +18,7 @@ use boot::BootInfo;
 use firmware::{PhysicalMemory, Tables, Unreadable};
 use handover::layout::Purpose;
 use iommu::description::{self, Description, Kind, UnitDescription};
-use iommu::{MAX_PIECES, Notice, Place, Problem, Report, Reports, Store, Unit};
+use iommu::{MAX_PIECES, Place, Problem, Reports, Store, Storms, Unit};
 use pci::{Bdf, ConfigSpace};
 use spin::Mutex;
 use units::{MIB, PageSize, PhysRange};
@@ -29,18 +30,14 @@ use super::inherited;
 use super::platform::{BOOT, FIRMWARE};
 use crate::arch::iommu::{TableWords, UnitRegisters, has_pairs};
 use crate::arch::memory::FRAMES;
-use crate::arch::{apic, cpu, timer};
+use crate::arch::{apic, timer};
 
 /// Memory for the tables of units, a piece at a time: a device table takes 2 MiB, aligned.
 const PIECE_BYTES: u64 = 4 * MIB;
 /// A table of firmware's that is longer is not read: those of servers have some thousand bytes.
 const MAX_TABLE_BYTES: usize = 8 << 10;
-/// From one look at the units to the next.
-const POLL_INTERVAL_US: u64 = 250_000;
-/// From one event of a function to the next.
+/// From one event of a function to the next, and from one line about a unit's own trouble to the next.
 const REPORT_INTERVAL_US: u64 = 10_000_000;
-/// Notices taken from a unit in one look: a function may be refused all the time.
-const NOTICES_AT_A_TIME: usize = 64;
 
 /// Firmware's table, copied while the boot page tables show it, and where it was.
 static TABLE: Mutex<Copied> = Mutex::new(Copied { address: 0, bytes: ArrayVec::new_const() });
@@ -65,6 +62,7 @@ struct Iommus {
     /// Units pass interrupts unchecked, for an image that may begin.
     has_passed: bool,
     reports: Reports,
+    storms: Storms,
     next_poll: u64,
 }
 
@@ -72,6 +70,8 @@ struct Iommus {
 struct Driven {
     unit: Result<Unit<UnitRegisters>, String>,
     refused: u64,
+    /// No trouble of its own is logged until then.
+    quiet_until: u64,
 }
 
 /// Copies firmware's table, which later page tables do not show.
@@ -123,12 +123,13 @@ pub fn begin(config: &mut dyn ConfigSpace) {
         chips,
         has_passed: false,
         reports: Reports::new(interval),
+        storms: Storms::new(timer::us_to_ticks(1_000_000)),
         next_poll: 0,
     });
     let has_tables = iommus.adopt_tables();
     for number in 0..iommus.description.units.len() {
         let unit = iommus.drive(number, has_tables);
-        iommus.units.push(Driven { unit, refused: 0 });
+        iommus.units.push(Driven { unit, refused: 0, quiet_until: 0 });
     }
     iommus.remap_interrupts();
     iommus.announce();
@@ -216,33 +217,6 @@ impl Iommus {
             log::info!("IOMMU: firmware reserves memory {} for PCI functions {first} to {last}", reserved.range);
         }
     }
-
-    /// Takes what the units have to tell; `told` gets each event that is due.
-    fn poll(&mut self, now: u64, told: &mut dyn FnMut(Report)) {
-        for (described, driven) in self.description.units.iter().zip(&mut self.units) {
-            let Ok(unit) = &mut driven.unit else { continue };
-            for _ in 0..NOTICES_AT_A_TIME {
-                match unit.next_notice(&mut self.store) {
-                    Ok(None) => break,
-                    Ok(Some(Notice::Refused(fault))) => {
-                        driven.refused += 1;
-                        self.reports.note(fault, now).into_iter().for_each(&mut *told);
-                    }
-                    Ok(Some(Notice::Trouble(trouble))) => {
-                        log::error!("IOMMU at {:#x}: {trouble}", described.registers.0);
-                    }
-                    Err(problem) => {
-                        log::error!("IOMMU at {:#x}: {problem}", described.registers.0);
-                        driven.unit = Err(problem.to_string());
-                        break;
-                    }
-                }
-            }
-        }
-        while let Some(report) = self.reports.next_due(now) {
-            told(report);
-        }
-    }
 }
 
 fn is_usable(info: &BootInfo, range: PhysRange) -> bool {
@@ -254,20 +228,6 @@ fn kind_of(description: &Description) -> IommuKind {
         Some(Kind::Intel) => IommuKind::VtD,
         _ => IommuKind::AmdVi,
     }
-}
-
-/// Takes what the units have to tell, if it is time. For the boot CPU.
-pub fn poll(mut told: impl FnMut(Report)) {
-    let now = cpu::tsc();
-    let Some(mut iommus) = IOMMUS.try_lock() else { return };
-    let Some(iommus) = iommus.as_mut().filter(|iommus| now >= iommus.next_poll) else { return };
-    iommus.next_poll = now + timer::us_to_ticks(POLL_INTERVAL_US);
-    iommus.poll(now, &mut told);
-}
-
-/// Returns when to look at the units next; `None` where there are none.
-pub fn next_poll() -> Option<u64> {
-    IOMMUS.lock().as_ref().map(|iommus| iommus.next_poll)
 }
 
 /// The memory in which the tables are, for the image that follows.

@@ -19,6 +19,8 @@ const PAGE: u64 = 4096;
 pub(super) enum Reach {
     /// Nothing.
     Nothing,
+    /// Nothing, and what is refused is not logged (SA).
+    Stopped,
     /// What the domain with this top table maps.
     Domain(DomainId, PhysAddr),
 }
@@ -28,6 +30,8 @@ pub(super) enum Reach {
 pub(super) enum Remapping {
     /// They are refused.
     Refused,
+    /// They are refused, which is not logged (IG).
+    Stopped,
     /// They pass as they are.
     Passed,
     /// They are looked up in the table at this address, of two to the power of this many entries.
@@ -43,8 +47,12 @@ const MODE_SHIFT: u32 = 9;
 const LEVELS: u64 = 4;
 /// IR and IW: the rights of the whole.
 const READ_WRITE: u64 = 1 << 61 | 1 << 62;
+/// SA, bit 98: no I/O page fault of the requester's is logged.
+const SUPPRESS_ALL: u64 = 1 << 34;
 /// IV.
 const INTERRUPTS_VALID: u64 = 1 << 0;
+/// IG, bit 133: interrupts that are not mapped are not logged.
+const IGNORE_UNMAPPED: u64 = 1 << 5;
 /// IntTabLen: log2 of the number of entries.
 const LENGTH_SHIFT: u32 = 1;
 /// Interrupt Table Root Pointer, bits 6 to 51 of the third word; tables are aligned to 128 bytes.
@@ -56,6 +64,7 @@ impl Reach {
     fn encode(self) -> [u64; 2] {
         match self {
             Self::Nothing => [VALID | TRANSLATION_VALID, 0],
+            Self::Stopped => [VALID | TRANSLATION_VALID, SUPPRESS_ALL],
             Self::Domain(DomainId(id), root) => {
                 let first = (root.0 & ADDRESS) | LEVELS << MODE_SHIFT | READ_WRITE | VALID | TRANSLATION_VALID;
                 [first, u64::from(id)]
@@ -66,6 +75,7 @@ impl Reach {
     fn decode([first, second]: [u64; 2]) -> Self {
         match first >> MODE_SHIFT & 0b111 {
             LEVELS => Self::Domain(DomainId(second as u16), PhysAddr(first & ADDRESS)),
+            _ if second & SUPPRESS_ALL != 0 => Self::Stopped,
             _ => Self::Nothing,
         }
     }
@@ -75,6 +85,7 @@ impl Remapping {
     fn encode(self) -> u64 {
         match self {
             Self::Refused => INTERRUPTS_VALID,
+            Self::Stopped => IGNORE_UNMAPPED | INTERRUPTS_VALID,
             Self::Passed => 1 << CONTROL_SHIFT | INTERRUPTS_VALID,
             Self::Table(at, length) => {
                 let length = u64::from(length) << LENGTH_SHIFT;
@@ -87,6 +98,7 @@ impl Remapping {
         match word >> CONTROL_SHIFT & 0b11 {
             1 => Self::Passed,
             2 => Self::Table(PhysAddr(word & INTERRUPT_TABLE), (word >> LENGTH_SHIFT & 0xf) as u8),
+            _ if word & IGNORE_UNMAPPED != 0 => Self::Stopped,
             _ => Self::Refused,
         }
     }

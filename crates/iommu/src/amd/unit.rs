@@ -32,7 +32,7 @@ pub struct Unit {
 
 impl Unit {
     /// Lets a function reach what `domain` maps, and nothing else. Its interrupts stay as they are; what firmware asked
-    /// for it (SysMgt) ends.
+    /// for it (SysMgt) ends. One that was stopped is not any more.
     ///
     /// # Errors
     /// [`Problem::NotHere`], [`Problem::NoAnswer`].
@@ -44,13 +44,16 @@ impl Unit {
         domain: &Domain<AmdFormat>,
     ) -> Result<(), Problem> {
         let requester = self.requester(source)?;
+        if self.table.remapping(memory, requester) == Remapping::Stopped {
+            self.set_remapping(registers, memory, requester, Remapping::Refused)?;
+        }
         self.set_reach(registers, memory, requester, Reach::Domain(domain.id(), domain.root()))?;
         // The number may have been another domain's before.
         self.commands.push(registers, memory, Command::invalidate_domain(domain.id()))?;
         self.commands.finish(registers, memory)
     }
 
-    /// Lets a function reach nothing and send no interrupt.
+    /// Lets a function reach nothing and send no interrupt. One that was stopped stays stopped.
     ///
     /// # Errors
     /// [`Problem::NotHere`], [`Problem::NoAnswer`]; its interrupt table is then never given back.
@@ -60,11 +63,34 @@ impl Unit {
         memory: &mut M,
         source: Bdf,
     ) -> Result<(), Problem> {
-        let requester = self.requester(source)?;
-        // The second half of the entry is replaced even if the unit does not answer to the first.
-        let blocked = self.set_reach(registers, memory, requester, Reach::Nothing);
-        let silenced = self.set_remapping(registers, memory, requester, Remapping::Refused);
-        blocked.and(silenced)
+        let nothing = if self.is_stopped(memory, source)? {
+            (Reach::Stopped, Remapping::Stopped)
+        } else {
+            (Reach::Nothing, Remapping::Refused)
+        };
+        self.refuse(registers, memory, source, nothing)
+    }
+
+    /// Blocks a function, and has the unit log nothing of what it refuses the function (section 2.2.2.1, SA and IG),
+    /// until the function is attached.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block)'s.
+    pub fn stop<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        source: Bdf,
+    ) -> Result<(), Problem> {
+        self.refuse(registers, memory, source, (Reach::Stopped, Remapping::Stopped))
+    }
+
+    /// Returns whether a function was stopped, by this image or one before.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`].
+    pub fn is_stopped(&self, memory: &impl Memory, source: Bdf) -> Result<bool, Problem> {
+        Ok(self.table.reach(memory, self.requester(source)?) == Reach::Stopped)
     }
 
     /// The domain to which a function is attached, by its number and its top table; `None` if it is blocked.
@@ -74,7 +100,7 @@ impl Unit {
     pub fn attached(&self, memory: &impl Memory, source: Bdf) -> Result<Option<(DomainId, PhysAddr)>, Problem> {
         Ok(match self.table.reach(memory, self.requester(source)?) {
             Reach::Domain(id, root) => Some((id, root)),
-            Reach::Nothing => None,
+            Reach::Nothing | Reach::Stopped => None,
         })
     }
 
@@ -200,8 +226,22 @@ impl Unit {
         self.commands.push(registers, memory, Command::InvalidateDeviceTableEntry { requester })?;
         match before {
             Reach::Domain(id, _) => self.commands.push(registers, memory, Command::invalidate_domain(id)),
-            Reach::Nothing => Ok(()),
+            Reach::Nothing | Reach::Stopped => Ok(()),
         }
+    }
+
+    /// Replaces both halves of an entry. The second is replaced even if the unit does not answer to the first.
+    fn refuse<R: Registers, M: Memory>(
+        &mut self,
+        registers: &mut R,
+        memory: &mut M,
+        source: Bdf,
+        (reach, remapping): (Reach, Remapping),
+    ) -> Result<(), Problem> {
+        let requester = self.requester(source)?;
+        let blocked = self.set_reach(registers, memory, requester, reach);
+        let silenced = self.set_remapping(registers, memory, requester, remapping);
+        blocked.and(silenced)
     }
 
     fn set_remapping<R: Registers, M: Memory>(

@@ -18,6 +18,8 @@ const ENTRY_BYTES: u64 = 16;
 const BUSES: u64 = 256;
 const FUNCTIONS: u64 = 256;
 const PRESENT: u64 = 1 << 0;
+/// FPD: faults of the requester's are not recorded, also while the entry is absent (section 9.3).
+const FAULTS_DISABLED: u64 = 1 << 1;
 const ADDRESS: u64 = !0xfff;
 /// Bits of a context entry that hardware ignores.
 const IGNORED_HIGH: u64 = 0b1111 << 3;
@@ -46,6 +48,11 @@ impl Context {
 
     pub(super) fn is_present(self) -> bool {
         self.low & PRESENT != 0
+    }
+
+    /// Returns whether it is absent and its requester's faults are not recorded.
+    pub(super) fn is_stopped(self) -> bool {
+        self.low & (PRESENT | FAULTS_DISABLED) == FAULTS_DISABLED
     }
 
     pub(super) fn domain(self) -> DomainId {
@@ -96,13 +103,16 @@ impl Contexts {
 
     /// Makes an absent entry present. The bus gets a table if it has none.
     pub(super) fn set(&self, memory: &mut impl Memory, requester: u16, context: Context) -> Result<(), Problem> {
-        let table = match self.table(memory, requester >> 8) {
-            Some(table) => table,
-            None => self.add_table(memory, requester >> 8)?,
-        };
-        let at = entry_of(table, requester.into());
+        let at = self.place(memory, requester)?;
         self.stores.store(memory, PhysAddr(at.0 + 8), context.high);
         self.stores.store(memory, at, context.low);
+        Ok(())
+    }
+
+    /// Has the unit record no faults of a requester whose entry is absent. The bus gets a table if it has none.
+    pub(super) fn stop(&self, memory: &mut impl Memory, requester: u16) -> Result<(), Problem> {
+        let at = self.place(memory, requester)?;
+        self.stores.store(memory, at, FAULTS_DISABLED);
         Ok(())
     }
 
@@ -143,6 +153,15 @@ impl Contexts {
             }
         }
         memory.free_piece(self.root, PAGE_BYTES);
+    }
+
+    /// The address of a requester's entry.
+    fn place(&self, memory: &mut impl Memory, requester: u16) -> Result<PhysAddr, Problem> {
+        let table = match self.table(memory, requester >> 8) {
+            Some(table) => table,
+            None => self.add_table(memory, requester >> 8)?,
+        };
+        Ok(entry_of(table, requester.into()))
     }
 
     fn table(&self, memory: &impl Memory, bus: u16) -> Option<PhysAddr> {

@@ -85,6 +85,29 @@ impl<R: Registers> Unit<R> {
         self.invalidate(memory, context.domain())
     }
 
+    /// Blocks a function, and has the unit record no more faults of its accesses until it is attached. Those of
+    /// interrupts are recorded on: their entries are shared by all functions.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block)'s, and [`Problem::OutOfMemory`].
+    pub fn stop(&mut self, memory: &mut impl Memory, source: Bdf) -> Result<(), Problem> {
+        self.block(memory, source)?;
+        self.contexts.stop(memory, source.requester())?;
+        match self.capabilities.caches_absent() {
+            true => self.command(memory, Command::Context { requester: source.requester(), domain: DomainId(0) }),
+            false => self.flush_stores(),
+        }
+    }
+
+    /// Returns whether a function was stopped, by this image or one before.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`].
+    pub fn is_stopped(&self, memory: &impl Memory, source: Bdf) -> Result<bool, Problem> {
+        self.check(source)?;
+        Ok(self.contexts.get(memory, source.requester()).is_stopped())
+    }
+
     /// The domain to which a function is attached.
     pub fn domain_of(&self, memory: &impl Memory, source: Bdf) -> Option<DomainId> {
         let context = self.contexts.get(memory, source.requester());

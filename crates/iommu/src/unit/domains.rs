@@ -124,6 +124,33 @@ impl<R: Registers> Unit<R> {
         }
     }
 
+    /// Lets a function reach nothing and send no interrupt, and has the unit log as little as it can of what it refuses
+    /// the function, until that is attached to a domain. The unit's tables state it: the next image finds it.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block)'s; [`Problem::OutOfMemory`], after which it is blocked and its faults are logged.
+    pub fn stop<W: Words>(&mut self, memory: &mut Store<W>, source: Bdf) -> Result<(), Problem> {
+        match self {
+            Self::Amd(registers, unit) => unit.stop(registers, memory, source),
+            Self::Intel(unit) => {
+                let stopped = unit.stop(memory, source);
+                let closed = if unit.remaps_interrupts() { unit.close_interrupts(memory, source) } else { Ok(()) };
+                stopped.and(closed)
+            }
+        }
+    }
+
+    /// Returns whether a function was stopped, by this image or one before, and was not attached since.
+    ///
+    /// # Errors
+    /// [`Problem::NotHere`].
+    pub fn is_stopped<W: Words>(&self, memory: &Store<W>, source: Bdf) -> Result<bool, Problem> {
+        match self {
+            Self::Amd(_, unit) => unit.is_stopped(memory, source),
+            Self::Intel(unit) => unit.is_stopped(memory, source),
+        }
+    }
+
     /// The domain to which a function is attached, as the unit's tables state; `None` if it is blocked. An image that
     /// has adopted the unit knows its domains only from here. Functions that share a domain share its number: of the
     /// domains returned for them, one is kept.

@@ -2,3 +2,4 @@
 mod contract;
 mod machine;
 mod property;
+mod requests;

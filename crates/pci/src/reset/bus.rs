@@ -75,7 +75,10 @@ impl BusReset {
             Kind::Endpoint { .. } => Ok((function.place, function.capabilities.to_vec())),
             Kind::Bridge { .. } | Kind::Other(_) => Err(NoBusReset::Behind(function.place)),
         });
-        let express = bridge.capabilities.iter().find(|capability| capability.id == Capability::EXPRESS);
+        let express = bridge
+            .capabilities
+            .iter()
+            .find(|capability| capability.id == Capability::EXPRESS && capability.has_bytes(LINK_STATUS + 4));
         let link = express.map(|capability| capability.register.into());
         Ok(Self { bridge: bridge.place, link, functions: devices.collect::<Result<_, _>>()? })
     }

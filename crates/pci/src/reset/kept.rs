@@ -27,8 +27,11 @@ pub(super) struct Kept {
 impl Kept {
     /// Reads the settings, before a reset.
     pub(super) fn read(config: &mut dyn ConfigWrite, place: Bdf, capabilities: &[Capability]) -> Self {
-        let express = capabilities.iter().find(|capability| capability.id == Capability::EXPRESS);
-        let has_all = express.is_some_and(|express| express.flags & VERSION >= 2);
+        let express = capabilities
+            .iter()
+            .find(|capability| capability.id == Capability::EXPRESS && capability.has_bytes(DEVICE_CONTROL + 4));
+        let has_all =
+            express.is_some_and(|express| express.flags & VERSION >= 2 && express.has_bytes(DEVICE_CONTROL_2 + 4));
         let control = |config: &mut dyn ConfigWrite, offset: u16, is_there: bool, without: u16| {
             let register = u16::from(express.filter(|_| is_there)?.register) + offset;
             // FLR's bit is a command.

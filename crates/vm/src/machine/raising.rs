@@ -38,6 +38,11 @@ impl<M: GuestMemory> Machine<M> {
         }
     }
 
+    /// Finds out again where PCI functions decode: one has vanished. No function is locked.
+    pub fn place_functions(&self) {
+        self.bus.place_functions();
+    }
+
     /// Takes a message to every local APIC that it is for.
     fn post(&self, message: &InterruptMessage, notify: &mut dyn FnMut(usize, bool)) {
         if let Destination::Physical(id) = message.destination

@@ -307,6 +307,7 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::ImageReplaced { old: "0.1.0 0123".to_string(), new: "0.2.0 4567".to_string() },
         hardware_error(),
         EventKind::AccessRefused { place: (0, 1, 31, 7), refused: 300, reason: "it may not".to_string() },
+        EventKind::FunctionStopped { place: (0, 1, 31, 7), guest: Some(debian()), reason: "it storms".to_string() },
     ]
 }
 

@@ -139,10 +139,19 @@ pub fn free(guest: u32) {
     OWNERS.lock().retain(|owned| owned.guest != guest);
 }
 
+/// The guest that has a function, or is about to have it.
+pub fn guest_of(place: Bdf) -> Option<&'static Guest> {
+    owning(&OWNERS.lock(), |owned| owned.place == place && owned.is_given)
+}
+
 /// The guest that has a function, or with whose function it is reset.
 fn owner(owners: &[Owned], place: Bdf) -> Option<&'static str> {
-    let owned = owners.iter().find(|owned| owned.place == place)?;
-    GUESTS.get()?.all.get(owned.guest as usize).map(|guest| &*guest.config.name)
+    owning(owners, |owned| owned.place == place).map(|guest| &*guest.config.name)
+}
+
+fn owning(owners: &[Owned], is_meant: impl Fn(&Owned) -> bool) -> Option<&'static Guest> {
+    let owned = owners.iter().find(|owned| is_meant(owned))?;
+    GUESTS.get()?.all.get(owned.guest as usize)
 }
 
 /// Checks what the function has stated of itself.

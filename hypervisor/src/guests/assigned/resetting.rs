@@ -4,10 +4,10 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use ::pci::Bdf;
 use ::pci::capability::Capability;
 use ::pci::reset::bus::{BusReset, NoBusReset};
 use ::pci::reset::{self, Way};
+use ::pci::{Bdf, ConfigSpace as _};
 
 use crate::guests::pci;
 
@@ -57,6 +57,9 @@ pub fn plan(
 /// # Errors
 /// It did not come back.
 pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(), String> {
+    if pci::with_config(|config| config.read(place, 0)) == u32::MAX {
+        return Err("it does not answer: it was pulled out, or has failed".to_string());
+    }
     match reset {
         Reset::Alone(way) => pci::with_config(|config| {
             let reset = reset::reset_in_place(config, place, *way, capabilities);

@@ -9,8 +9,11 @@ use pci::{Cost, Filter, Function, Kind};
 use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
 
 use super::{SURVEY, assignments, groups};
+use crate::kernel::iommu::guests as iommu;
 use crate::kernel::platform::BOOT;
 
+/// The problem of a function that was stopped.
+const STOPPED: &str = "it is stopped: its IOMMU has refused too many of its requests; reset the guest that has it";
 /// The most functions collected for one page; a frame holds fewer.
 const PAGE_FUNCTIONS: usize = 64;
 
@@ -56,6 +59,8 @@ fn describe(function: &Function) -> PciFunction {
     };
     let ranges = bars.iter();
     let ranges = ranges.map(|bar| PciRange { is_ports: bar.space == RangeSpace::Ports, address: bar.address });
+    let problems = function.problems.iter().map(|problem| problem.to_string());
+    let stopped = iommu::is_stopped(place).then(|| STOPPED.to_string());
     PciFunction {
         place: (place.segment, place.bus, place.device(), place.function()),
         vendor: identity.vendor,
@@ -65,7 +70,7 @@ fn describe(function: &Function) -> PciFunction {
         bus_behind,
         ranges: ranges.collect(),
         capabilities: function.capabilities.iter().map(|capability| capability.id).collect(),
-        problems: function.problems.iter().map(|problem| problem.to_string()).collect(),
+        problems: problems.chain(stopped).collect(),
         cost: cost(function.cost),
         owner: assignments::owner(place),
         group: groups::group(place),

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory of guests, as their functions reach it.
 
+use alloc::vec::Vec;
+
 use iommu::GuestDomain;
+use pci::Bdf;
 
 /// What a guest's functions behind one unit reach.
 pub struct Given {
@@ -11,4 +14,15 @@ pub struct Given {
     pub unit: usize,
     /// Its memory.
     pub domain: GuestDomain,
+    /// Those that reach it.
+    pub functions: Vec<Bdf>,
+}
+
+impl Given {
+    /// A function reaches it.
+    pub fn add(&mut self, function: Bdf) {
+        if !self.functions.contains(&function) {
+            self.functions.push(function);
+        }
+    }
 }

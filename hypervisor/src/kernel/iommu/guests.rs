@@ -3,6 +3,8 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use iommu::{DomainId, GuestDomain, Interrupt, Message, Problem, Store, Unit};
 use pci::Bdf;
@@ -25,12 +27,15 @@ pub fn attach(guest: u32, function: Bdf, memory: &[(u64, PhysRange)]) -> Result<
         let (number, _, _) = iommus.unit_of(function)?;
         if iommus.given_of(guest, number).is_none() {
             let domain = iommus.create(number, guest, memory)?;
-            iommus.given.push(Given { guest, unit: number, domain });
+            iommus.given.push(Given { guest, unit: number, domain, functions: Vec::new() });
         }
         let Iommus { units, store, given, .. } = iommus;
-        let known = given.iter().find(|given| (given.guest, given.unit) == (guest, number));
+        let known = given.iter_mut().find(|given| (given.guest, given.unit) == (guest, number));
         match (&mut units[number].unit, known) {
-            (Ok(unit), Some(known)) => unit.attach(store, function, &known.domain).map_err(text),
+            (Ok(unit), Some(known)) => {
+                known.add(function);
+                unit.attach(store, function, &known.domain).map_err(text)
+            }
             _ => Err("its IOMMU has failed".to_string()),
         }
     })
@@ -59,8 +64,9 @@ pub fn adopt(guest: u32, function: Bdf) -> Result<bool, String> {
         let (number, unit, store) = iommus.unit_of(function)?;
         let domain = unit.attached(store, function).map_err(text)?;
         let Some(domain) = domain.filter(|domain| Ok(domain.id()) == domain_of(guest)) else { return Ok(false) };
-        if iommus.given_of(guest, number).is_none() {
-            iommus.given.push(Given { guest, unit: number, domain });
+        match iommus.given.iter_mut().find(|given| (given.guest, given.unit) == (guest, number)) {
+            Some(known) => known.add(function),
+            None => iommus.given.push(Given { guest, unit: number, domain, functions: vec![function] }),
         }
         Ok(true)
     })
@@ -75,6 +81,32 @@ pub fn release(function: Bdf) -> Result<(), String> {
         let (_, unit, store) = iommus.unit_of(function)?;
         unit.block(store, function).map_err(text)
     })
+}
+
+/// A function reaches nothing any more, and sends no interrupt. Its unit logs as little as it can of what it refuses
+/// the function, until that is [attached](attach). Any function, also one that no guest can have.
+///
+/// # Errors
+/// It passes no IOMMU, or its unit does not answer: it may reach what it has reached, and so even after [`release`].
+pub fn stop(function: Bdf) -> Result<(), String> {
+    with(|iommus| {
+        let number = iommus.description.unit_of(function).ok_or("its transfers pass no IOMMU")?;
+        let mut stopped = iommus.stop(number, function)?;
+        if stopped == Err(Problem::OutOfMemory) {
+            iommus.add_memory()?;
+            stopped = iommus.stop(number, function)?;
+        }
+        stopped.map_err(text)?;
+        iommus.leave_domain(number, function)
+    })
+}
+
+/// Returns whether a function was stopped, and no guest was given it since.
+pub fn is_stopped(function: Bdf) -> bool {
+    let iommus = IOMMUS.lock();
+    let Some(iommus) = iommus.as_ref() else { return false };
+    let unit = iommus.description.unit_of(function).and_then(|number| iommus.units.get(number)?.unit.as_ref().ok());
+    unit.is_some_and(|unit| unit.is_stopped(&iommus.store, function) == Ok(true))
 }
 
 /// No function of a guest's reaches anything any more: its tables are given back.
@@ -181,6 +213,30 @@ impl Iommus {
 
     fn given_of(&self, guest: u32, unit: usize) -> Option<&Given> {
         self.given.iter().find(|given| (given.guest, given.unit) == (guest, unit))
+    }
+
+    fn stop(&mut self, number: usize, function: Bdf) -> Result<Result<(), Problem>, String> {
+        match self.units.get_mut(number).map(|driven| &mut driven.unit) {
+            Some(Ok(unit)) => Ok(unit.stop(&mut self.store, function)),
+            _ => Err("its IOMMU has failed".to_string()),
+        }
+    }
+
+    /// A function has left its guest's domain. The last one gives the tables back: an image that follows would not find
+    /// a domain that no function is attached to.
+    fn leave_domain(&mut self, number: usize, function: Bdf) -> Result<(), String> {
+        let is_left = |given: &mut Given| {
+            let was_its = given.unit == number && given.functions.contains(&function);
+            given.functions.retain(|other| !was_its || *other != function);
+            was_its && given.functions.is_empty()
+        };
+        let Self { units, store, given, .. } = self;
+        for left in given.extract_if(.., is_left) {
+            if let Ok(unit) = &mut units[number].unit {
+                unit.free_domain(store, left.domain).map_err(text)?;
+            }
+        }
+        Ok(())
     }
 
     fn create(&mut self, number: usize, guest: u32, memory: &[(u64, PhysRange)]) -> Result<GuestDomain, String> {

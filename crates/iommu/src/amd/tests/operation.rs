@@ -200,6 +200,33 @@ fn a_unit_that_does_not_answer_ends_every_wait_and_may_come_back() {
     unit.attach(&mut registers, &mut memory, function(8), &domain).unwrap();
 }
 
+/// What is logged of a refused access and of a refused interrupt.
+fn logged(machine: &Machine, unit: &mut Unit, requester: u16) -> [bool; 2] {
+    let (mut registers, mut memory) = machine.sides();
+    let mut is_logged = || unit.next_fault(&mut registers, &mut memory).unwrap().is_some();
+    assert_eq!(access(machine, requester, 0x1000, true), None);
+    let access = is_logged();
+    machine.0.borrow_mut().send(requester, 1);
+    [access, is_logged()]
+}
+
+#[test]
+fn nothing_of_a_stopped_function_is_logged_until_it_is_attached() {
+    let (machine, mut unit) = started(ALL_FEATURES);
+    let (mut registers, mut memory) = machine.sides();
+    let domain = domain(&machine, 7);
+    unit.attach(&mut registers, &mut memory, function(8), &domain).unwrap();
+    unit.open_interrupts(&mut registers, &mut memory, function(8), 1).unwrap();
+    assert_eq!(logged(&machine, &mut unit, 8), [true, true]);
+    unit.stop(&mut registers, &mut memory, function(8)).unwrap();
+    assert_eq!(logged(&machine, &mut unit, 8), [false, false]);
+    assert_eq!(logged(&machine, &mut unit, 9), [true, true], "another function");
+    unit.block(&mut registers, &mut memory, function(8)).unwrap();
+    assert_eq!(logged(&machine, &mut unit, 8), [false, false], "its guest has ended");
+    unit.attach(&mut registers, &mut memory, function(8), &domain).unwrap();
+    assert_eq!(logged(&machine, &mut unit, 8), [true, true]);
+}
+
 #[test]
 fn a_ring_that_is_full_takes_no_more() {
     let (machine, mut unit) = started(ALL_FEATURES);

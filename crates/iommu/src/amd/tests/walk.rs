@@ -53,6 +53,9 @@ const RW: u64 = 1 << 53;
 const PE: u64 = 1 << 54;
 const RZ: u64 = 1 << 55;
 const I: u64 = 1 << 51;
+/// Of a device table entry's second and third word.
+const SA: u64 = 1 << 34;
+const IG: u64 = 1 << 5;
 
 /// The code and the flags of a refusal.
 pub type Refusal = u64;
@@ -85,10 +88,25 @@ impl State {
         }
     }
 
-    /// As [`State::reach`], and a refusal is logged.
+    /// As [`State::reach`], and a refusal is logged, unless SA is set.
     pub fn access(&mut self, requester: u16, address: u64, is_write: bool) -> Option<u64> {
-        let reached = self.reach(requester, address, is_write);
-        reached.map_err(|refusal| self.log([refusal | u64::from(requester), address])).ok()
+        let refusal = match self.reach(requester, address, is_write) {
+            Ok(reached) => return Some(reached),
+            Err(refusal) => refusal,
+        };
+        if self.entry(requester).is_ok_and(|entry| entry[1] & SA == 0) {
+            self.log([refusal | u64::from(requester), address]);
+        }
+        None
+    }
+
+    /// As [`State::interrupt`], and a refusal is logged, unless IG is set.
+    pub fn send(&mut self, requester: u16, data: u32) {
+        let refused = self.interrupt(requester, data).err();
+        let Some(refusal) = refused else { return };
+        if self.entry(requester).is_ok_and(|entry| entry[2] & IG == 0) {
+            self.log([refusal | u64::from(requester), 0xfee0_0000]);
+        }
     }
 
     fn entry(&mut self, requester: u16) -> Result<[u64; 4], Refusal> {

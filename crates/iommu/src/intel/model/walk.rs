@@ -5,6 +5,7 @@ use crate::intel::model::hardware::{Cached, Hardware};
 use crate::intel::model::memory::Ram;
 
 const TRANSLATION: u32 = 1 << 31;
+const FAULTS_DISABLED: u64 = 1 << 1;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Not a reason of the specification: protected memory, or a mode that the model does not walk.
 const OTHERWISE: u8 = 0xff;
@@ -19,7 +20,9 @@ impl Hardware {
             return Ok(address);
         }
         let found = self.translate(ram, requester, address, is_write);
-        if let Err(reason) = found {
+        if let Err(reason) = found
+            && !self.is_silent(ram, requester)
+        {
             self.record(requester, address & !0xfff, !is_write, reason);
         }
         found
@@ -61,11 +64,24 @@ impl Hardware {
                 self.contexts.insert(requester, ((context[1] >> 8) as u16, context));
             }
             Err(1 | 2) if self.caches_absent() => {
-                self.contexts.insert(requester, (0, [0, 0]));
+                let low = self.low_of_context(ram, requester) & FAULTS_DISABLED;
+                self.contexts.insert(requester, (0, [low, 0]));
             }
             Err(_) => {}
         }
         found
+    }
+
+    /// FPD counts in an absent entry, too.
+    fn is_silent(&self, ram: &Ram, requester: u16) -> bool {
+        let cached = self.contexts.get(&requester).map(|(_, context)| context[0]);
+        cached.unwrap_or_else(|| self.low_of_context(ram, requester)) & FAULTS_DISABLED != 0
+    }
+
+    fn low_of_context(&self, ram: &Ram, requester: u16) -> u64 {
+        let root = ram.seen((self.root_in_use & !0xfff) + u64::from(requester >> 8) * 16);
+        let table = root.filter(|root| root & 1 != 0).map(|root| root & !0xfff);
+        table.and_then(|table| ram.seen(table + u64::from(requester & 0xff) * 16)).unwrap_or(0)
     }
 
     fn read_context(&self, ram: &Ram, requester: u16) -> Result<[u64; 2], u8> {

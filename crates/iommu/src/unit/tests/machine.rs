@@ -35,6 +35,8 @@ pub trait Model: Registers + Memory + Clone {
     fn reach(&self, requester: u16, address: u64, is_write: bool) -> Option<u64>;
     /// A function's message: the vector and the CPU.
     fn send(&self, requester: u16, message: Message) -> Option<(u8, u32)>;
+    /// A function wants to reach what is nobody's, which the unit logs unless it is told not to.
+    fn misbehave(&self, requester: u16);
     /// A frame is given out, or taken back.
     fn set_used(&self, frame: u64, is_used: bool);
     /// The unit does nothing any more.
@@ -54,6 +56,10 @@ impl Model for AmdMachine {
 
     fn send(&self, requester: u16, message: Message) -> Option<(u8, u32)> {
         self.0.borrow_mut().interrupt(requester, message.data).ok()
+    }
+
+    fn misbehave(&self, requester: u16) {
+        assert_eq!(self.0.borrow_mut().access(requester, 0x7fff_f000, true), None);
     }
 
     fn set_used(&self, frame: u64, is_used: bool) {
@@ -85,6 +91,10 @@ impl Model for IntelMachine {
     fn send(&self, requester: u16, message: Message) -> Option<(u8, u32)> {
         let sent = self.interrupt(requester, message.address, message.data).ok();
         sent.map(|(vector, destination, _)| (vector, destination))
+    }
+
+    fn misbehave(&self, requester: u16) {
+        self.access(requester, 0x7fff_f000, true).unwrap_err();
     }
 
     fn set_used(&self, frame: u64, is_used: bool) {

@@ -3,73 +3,22 @@
 //! maps, and its interrupts arrive exactly where they were set. The functions try everything after each request, so
 //! that the unit has cached whatever it may. No frame is given back that the unit still holds (`machine`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use proptest::prelude::*;
 use units::{PAGE_BYTES as PAGE, PhysAddr};
 
 use super::machine::*;
+use super::requests::*;
 use crate::intel::model::Features;
-use crate::{DomainId, GuestDomain, Interrupt, Memory, Problem, Redirection, Signal};
-
-const FUNCTIONS: [u16; 4] = [0x10, 0x11, 0x108, 0x3f8];
-const GUESTS: usize = 3;
-const LARGE: u64 = 512 * PAGE;
-/// Where domains are mapped.
-const PLACES: [u64; 3] = [0, LARGE - 2 * PAGE, 0x40_0000_0000];
-const MOST_INTERRUPTS: u16 = 4;
-
-#[derive(Clone, Copy, Debug)]
-enum Request {
-    Create(usize),
-    Map {
-        guest: usize,
-        place: usize,
-        skip: u64,
-        pages: u64,
-        is_writable: bool,
-    },
-    Attach(usize, usize),
-    Block(usize),
-    Free(usize),
-    Open(usize, u16),
-    Set(usize, u16, Option<u8>),
-    /// An input of the I/O APIC sends a vector, or an NMI.
-    Redirect(u16, Option<u8>),
-    Update,
-    /// All frames but so many are taken; none is given back before.
-    Starve(usize),
-    Relieve,
-}
-
-fn request() -> impl Strategy<Value = Request> {
-    let pages = prop_oneof![4 => 1u64..4, 2 => Just(512u64), 1 => Just(1024u64)];
-    let (function, guest) = (0..FUNCTIONS.len(), 0..GUESTS);
-    prop_oneof![
-        3 => guest.clone().prop_map(Request::Create),
-        6 => (guest.clone(), 0..PLACES.len(), 0u64..4, pages, any::<bool>()).prop_map(
-            |(guest, place, skip, pages, is_writable)| Request::Map { guest, place, skip, pages, is_writable }
-        ),
-        5 => (function.clone(), guest.clone()).prop_map(|(function, guest)| Request::Attach(function, guest)),
-        2 => function.clone().prop_map(Request::Block),
-        2 => guest.prop_map(Request::Free),
-        2 => (function.clone(), 1..=MOST_INTERRUPTS).prop_map(|(function, count)| Request::Open(function, count)),
-        4 => (function, 0..MOST_INTERRUPTS, proptest::option::of(0x20u8..0x40)).prop_map(
-            |(function, index, vector)| Request::Set(function, index, vector)
-        ),
-        2 => (0..INPUTS, proptest::option::of(0x20u8..0x40)).prop_map(
-            |(input, vector)| Request::Redirect(input, vector)
-        ),
-        2 => Just(Request::Update),
-        1 => prop_oneof![2 => (0..4usize).prop_map(Request::Starve), 1 => Just(Request::Relieve)],
-    ]
-}
+use crate::{DomainId, GuestDomain, Interrupt, Memory, Notice, Problem, Redirection, Signal};
 
 /// What should be so.
 #[derive(Default)]
 struct Expected {
     attached: BTreeMap<usize, usize>,
+    stopped: BTreeSet<usize>,
     /// By guest and page: the frame, and whether it may be written.
     mapped: [BTreeMap<u64, (u64, bool)>; GUESTS],
     opened: BTreeMap<usize, Vec<Option<u8>>>,
@@ -97,6 +46,7 @@ impl<M: Model> World<M> {
             }
             Request::Attach(of, guest) => self.attach(of, guest),
             Request::Block(of) => self.block(of),
+            Request::Stop(of) => self.stop(of),
             Request::Free(guest) => self.free(guest),
             Request::Open(of, count) => self.open(of, count),
             Request::Set(of, index, vector) => self.set(of, index, vector),
@@ -143,7 +93,10 @@ impl<M: Model> World<M> {
     fn attach(&mut self, of: usize, guest: usize) {
         let Some(domain) = &self.domains[guest] else { return };
         match self.image.unit.attach(&mut self.image.memory, source(of), domain) {
-            Ok(()) => _ = self.expected.attached.insert(of, guest),
+            Ok(()) => {
+                self.expected.attached.insert(of, guest);
+                self.expected.stopped.remove(&of);
+            }
             Err(problem) => {
                 self.expect_shortage(problem);
                 if self.image.unit.attached(&self.image.memory, source(of)).unwrap().is_none() {
@@ -155,6 +108,15 @@ impl<M: Model> World<M> {
 
     fn block(&mut self, of: usize) {
         self.image.unit.block(&mut self.image.memory, source(of)).unwrap();
+        self.expected.attached.remove(&of);
+        self.expected.opened.remove(&of);
+    }
+
+    fn stop(&mut self, of: usize) {
+        match self.image.unit.stop(&mut self.image.memory, source(of)) {
+            Ok(()) => _ = self.expected.stopped.insert(of),
+            Err(problem) => self.expect_shortage(problem),
+        }
         self.expected.attached.remove(&of);
         self.expected.opened.remove(&of);
     }
@@ -231,6 +193,23 @@ impl<M: Model> World<M> {
         }
     }
 
+    /// What a stopped function does is not logged; what another one does is.
+    fn check_reports(&mut self) {
+        for (of, requester) in FUNCTIONS.into_iter().enumerate() {
+            while self.next_notice().is_some() {}
+            self.image.machine.misbehave(requester);
+            let is_stopped = self.expected.stopped.contains(&of);
+            let noticed = self.next_notice();
+            let is_its = matches!(noticed, Some(Notice::Refused(fault)) if fault.source == source(of));
+            assert!(if is_stopped { noticed.is_none() } else { is_its }, "{requester:#x}: {noticed:?}");
+            assert_eq!(self.image.unit.is_stopped(&self.image.memory, source(of)), Ok(is_stopped));
+        }
+    }
+
+    fn next_notice(&mut self) -> Option<Notice> {
+        self.image.unit.next_notice(&mut self.image.memory).unwrap()
+    }
+
     fn check_interrupts(&self, of: usize) {
         let (unit, memory) = (&self.image.unit, &self.image.memory);
         let opened = self.expected.opened.get(&of).map_or(&[][..], |opened| opened);
@@ -284,6 +263,7 @@ fn run<M: Model>(mut image: Image<M>, requests: Vec<Request>) {
     for request in requests {
         world.carry_out(request);
         world.check();
+        world.check_reports();
     }
     world.finish(left.len());
 }

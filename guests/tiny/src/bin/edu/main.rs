@@ -15,6 +15,7 @@ mod clock;
 mod config;
 mod delivery;
 mod device;
+mod flood;
 mod interrupts;
 mod messages;
 mod ranges;
@@ -38,6 +39,7 @@ const WAYS: &[Way] = &[
     ("stream", transfer::stream),
     ("blackout", blackout::blackout),
     ("attack", attack::attack),
+    ("flood", flood::flood),
     ("bars", ranges::displaced),
     ("storm", ranges::storm),
     ("config", registers::junk),
