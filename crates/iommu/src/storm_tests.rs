@@ -120,6 +120,8 @@ fn bursts_now_and_then_stop_nothing() {
             (0..64).for_each(|_| storms.note(source(8), now));
             assert_eq!(storms.end_poll(now).len(), 0, "burst {second}");
         }
+        // The next poll finds nothing: from here on all time counts.
+        assert_eq!(storms.end_poll(5 * second * SECOND + 20_000).len(), 0);
     }
 }
 
