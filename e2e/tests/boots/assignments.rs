@@ -16,7 +16,8 @@ use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("an_operator_assigns_a_function_to_one_stopped_guest_after_another", one_guest_after_another),
-    ("assignments_survive_updates_and_restarts_but_no_other_bundle", assignments_survive_updates_and_restarts),
+    ("assignments_survive_an_update_and_a_warm_restart", assignments_survive_an_update_and_a_restart),
+    ("a_sent_bundle_brings_its_own_assignments", a_sent_bundle_brings_its_own_assignments),
     ("no_function_is_assigned_without_an_iommu", no_function_is_assigned_without_an_iommu),
     ("the_tool_assigns_and_releases_functions", the_tool_assigns_and_releases),
 ];
@@ -112,30 +113,50 @@ fn are_refused_at_first(host: &mut Host) -> Result<()> {
     Ok(())
 }
 
-/// `named` has the function by its configuration, `edu` by the operator.
-fn assignments_survive_updates_and_restarts() -> Result<()> {
+/// `named` has the function by its configuration, until the operator assigns it to `edu`. The neighbour runs.
+fn reassigned(iommu: Iommu) -> Result<(Host, Recipe)> {
     let functions = vec![AssignedConfig { selector: EDU.into(), without_reset: true }];
-    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu]).beating("neighbour")?;
+    let neighbour = tiny("neighbour", "keeper", "seed=1 do=fresh,wait")?;
+    let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(neighbour);
     let recipe = recipe.guest(Guest { functions, ..guest("named")? }).guest(guest("edu")?);
     let mut host = recipe.start()?;
     host.limit(BOOT_LIMIT * 2);
+    host.guest_says("neighbour", "keeper: fresh: ok")?;
+    is_probed(&mut host)?;
     ensure!(owner(&mut host)?.as_deref() == Some("named"));
     changes(&mut host, release(Some("named")), "named")?;
     changes(&mut host, assign("edu"), "edu")?;
+    Ok((host, recipe))
+}
+
+fn assignments_survive_an_update_and_a_restart() -> Result<()> {
+    let (mut host, _) = reassigned(Iommu::Intel)?;
+    let survived = survive_an_update_and_a_restart(&mut host);
+    survived.with_context(|| host.seen.to_string())?;
+    host.powers_off()
+}
+
+fn survive_an_update_and_a_restart(host: &mut Host) -> Result<()> {
     match host.client()?.request_within(BOOT_LIMIT, RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })? {
         ReplyBody::Updated(report) => ensure!(report.generation == 2, "{report:?}"),
         other => bail!("{other:?}"),
     }
-    starts(&mut host, "named", "edu: start: WRONG: edu on bus")?;
-    starts(&mut host, "edu", "edu: check: ok")?;
-    restarts(&mut host, RequestBody::Restart, 3)?;
-    ensure!(owner(&mut host)?.as_deref() == Some("edu"));
-    starts(&mut host, "edu", "edu: check: ok")?;
-    host.upload(UploadKind::Bundle, &recipe.bundle()?)?;
-    restarts(&mut host, RequestBody::RestartUploaded, 4)?;
+    starts(host, "named", "edu: start: WRONG: edu on bus")?;
+    starts(host, "edu", "edu: check: ok")?;
+    restarts(host, RequestBody::Restart, 3)?;
+    ensure!(owner(host)?.as_deref() == Some("edu"));
+    starts(host, "edu", "edu: check: ok")
+}
+
+/// The same bundle as the host's, but sent: what it names counts.
+fn a_sent_bundle_brings_its_own_assignments() -> Result<()> {
+    let (mut host, recipe) = reassigned(Iommu::Amd)?;
+    let sent = host.upload(UploadKind::Bundle, &recipe.bundle()?);
+    sent.with_context(|| host.seen.to_string())?;
+    restarts(&mut host, RequestBody::RestartUploaded, 2)?;
     ensure!(owner(&mut host)?.as_deref() == Some("named"));
-    starts(&mut host, "named", "edu: check: ok")?;
     starts(&mut host, "edu", "edu: start: WRONG: edu on bus")?;
+    starts(&mut host, "named", "edu: check: ok")?;
     host.powers_off()
 }
 
@@ -144,7 +165,11 @@ fn restarts(host: &mut Host, body: RequestBody, generation: u64) -> Result<()> {
         ReplyBody::Restarted(report) => ensure!(report.generation == generation, "{report:?}"),
         other => bail!("{other:?}"),
     }
-    // The next image probes the functions again.
+    is_probed(host)
+}
+
+/// Each image probes the functions once its guests run.
+fn is_probed(host: &mut Host) -> Result<()> {
     while !host.client()?.pci()?.0.is_complete {
         host.wait_a_moment()?;
     }
