@@ -6,15 +6,18 @@
 //! - **Transfers**: a Linux guest sends a numbered UDP datagram each millisecond through a network card of its own to a
 //!   receiver outside the machine, which stamps them, while the host is updated again and again. The longest silence in
 //!   each update's window is compared with that of a window of equal length right after it.
+//! - **Reads**: a Linux guest reads 4 KiB at random places of an NVMe disk of its own, 1 and 32 at a time, beside the
+//!   same Linux directly on the emulator, which drives the same IOMMU in strict mode.
 
 mod messages;
+mod reads;
 mod silence;
 
 use anyhow::Result;
 use baton::config::Iommu;
 
 use super::report::{Figure, Goal, Report};
-use super::statistics::median;
+use super::statistics::{median, ratios};
 use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
@@ -25,6 +28,9 @@ pub(super) static BENCH: Bench = Bench {
         Goal::at_most("transfer_gap_ms", 10.0, "ms"),
         Goal::at_most("transfer_gap_p95_ms", 20.0, "ms"),
         Goal::at_most("datagrams_lost", 0.0, "datagrams"),
+        Goal::at_least("nvme_iops_vs_direct_qd1", 0.6, "ratio"),
+        Goal::at_least("nvme_iops_vs_direct_qd32", 0.8, "ratio"),
+        Goal::at_most("dma_exits", 0.0, "exits"),
     ],
     run,
 };
@@ -44,7 +50,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     }
     report.goal("msi_delivery_instructions", largest(&instructions))?;
     match silence::kernel(context) {
-        Ok(_) => transfers(context, report),
+        Ok(_) => transfers(context, report).and_then(|()| disks(context, report)),
         Err(_) => BENCH.goals.iter().skip(1).try_for_each(|goal| report.leave_out(goal.id)),
     }
 }
@@ -63,6 +69,27 @@ fn transfers(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.goal("transfer_gap_ms", largest(&medians))?;
     report.goal("transfer_gap_p95_ms", largest(&highs))?;
     report.goal("datagrams_lost", lost)
+}
+
+fn disks(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    const GOALS: [&str; 2] = ["nvme_iops_vs_direct_qd1", "nvme_iops_vs_direct_qd32"];
+    let (mut lowest, mut faults) = ([f64::INFINITY; 2], 0.0);
+    for (iommu, name) in UNITS {
+        let rates = reads::measure(context, iommu, name)?;
+        for (at, depth) in reads::DEPTHS.into_iter().enumerate() {
+            let metric = format!("nvme_iops_qd{depth}");
+            let (hosted, direct) = (&rates.hosted[at], &rates.direct[at]);
+            report.figure(Figure::measured(name, &metric, "reads/s", hosted.clone()))?;
+            report.figure(Figure::measured(format!("{name}, direct"), &metric, "reads/s", direct.clone()))?;
+            let ratio = Figure::measured(name, format!("{metric}_vs_direct"), "ratio", ratios(hosted, direct));
+            lowest[at] = report.figure(ratio)?.min(lowest[at]);
+        }
+        let per_read = |exits: u64| exits as f64 / rates.reads.max(1) as f64;
+        report.figure(Figure::measured(name, "other_exits_per_read", "exits", [per_read(rates.others)]))?;
+        faults += report.figure(Figure::measured(name, "dma_exits", "exits", [rates.faults as f64]))?;
+    }
+    GOALS.into_iter().zip(lowest).try_for_each(|(goal, ratio)| report.goal(goal, ratio))?;
+    report.goal("dma_exits", faults)
 }
 
 fn largest(values: &[f64]) -> f64 {
