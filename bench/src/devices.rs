@@ -8,9 +8,12 @@
 //!   each update's window is compared with that of a window of equal length right after it.
 //! - **Blackouts**: transfers of `edu` that end while all CPUs are between two images, and all that CPUs write to
 //!   registers meanwhile.
+//! - **Reads**: a Linux guest reads 4 KiB at random places of an NVMe disk of its own, 1 and 32 at a time, beside the
+//!   same Linux directly on the emulator, which drives the same IOMMU in strict mode.
 
 mod blackout;
 mod messages;
+mod reads;
 mod register_writes;
 mod silence;
 
@@ -18,7 +21,7 @@ use anyhow::Result;
 use baton::config::Iommu;
 
 use super::report::{Figure, Goal, Report};
-use super::statistics::median;
+use super::statistics::{median, ratios};
 use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
@@ -31,6 +34,9 @@ pub(super) static BENCH: Bench = Bench {
         Goal::at_most("datagrams_lost", 0.0, "datagrams"),
         Goal::at_least("dma_in_blackout", 1000.0, "of 1000"),
         Goal::at_most("register_writes_in_blackout", 0.0, "writes"),
+        Goal::at_least("nvme_iops_vs_direct_qd1", 0.6, "ratio"),
+        Goal::at_least("nvme_iops_vs_direct_qd32", 0.8, "ratio"),
+        Goal::at_most("dma_exits", 0.0, "exits"),
     ],
     run,
 };
@@ -42,7 +48,7 @@ const XAPIC: &str = "apic=xapic";
 const BLACKOUTS: usize = 1000;
 const QUICK_BLACKOUTS: usize = 20;
 /// Goals whose guest is Linux.
-const OF_LINUX: [&str; 3] = ["transfer_gap_ms", "transfer_gap_p95_ms", "datagrams_lost"];
+const WITHOUT_LINUX: [&str; 3] = ["msi_delivery_instructions", "dma_in_blackout", "register_writes_in_blackout"];
 const UNITS: [(Iommu, &str); 2] = [(Iommu::Amd, "amd-vi"), (Iommu::Intel, "vt-d")];
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
@@ -57,8 +63,11 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     blackouts(context, report)?;
     register_writes(context, report)?;
     match silence::kernel(context) {
-        Ok(_) => transfers(context, report),
-        Err(_) => OF_LINUX.into_iter().try_for_each(|goal| report.leave_out(goal)),
+        Ok(_) => transfers(context, report).and_then(|()| disks(context, report)),
+        Err(_) => {
+            let mut of_linux = BENCH.goals.iter().filter(|goal| !WITHOUT_LINUX.contains(&goal.id));
+            of_linux.try_for_each(|goal| report.leave_out(goal.id))
+        }
     }
 }
 
@@ -104,6 +113,27 @@ fn transfers(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.goal("transfer_gap_ms", largest(&medians))?;
     report.goal("transfer_gap_p95_ms", largest(&highs))?;
     report.goal("datagrams_lost", lost)
+}
+
+fn disks(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    const GOALS: [&str; 2] = ["nvme_iops_vs_direct_qd1", "nvme_iops_vs_direct_qd32"];
+    let (mut lowest, mut faults) = ([f64::INFINITY; 2], 0.0);
+    for (iommu, name) in UNITS {
+        let rates = reads::measure(context, iommu, name)?;
+        for (at, depth) in reads::DEPTHS.into_iter().enumerate() {
+            let metric = format!("nvme_iops_qd{depth}");
+            let (hosted, direct) = (&rates.hosted[at], &rates.direct[at]);
+            report.figure(Figure::measured(name, &metric, "reads/s", hosted.clone()))?;
+            report.figure(Figure::measured(format!("{name}, direct"), &metric, "reads/s", direct.clone()))?;
+            let ratio = Figure::measured(name, format!("{metric}_vs_direct"), "ratio", ratios(hosted, direct));
+            lowest[at] = report.figure(ratio)?.min(lowest[at]);
+        }
+        let per_read = |exits: u64| exits as f64 / rates.reads.max(1) as f64;
+        report.figure(Figure::measured(name, "other_exits_per_read", "exits", [per_read(rates.others)]))?;
+        faults += report.figure(Figure::measured(name, "dma_exits", "exits", [rates.faults as f64]))?;
+    }
+    GOALS.into_iter().zip(lowest).try_for_each(|(goal, ratio)| report.goal(goal, ratio))?;
+    report.goal("dma_exits", faults)
 }
 
 fn largest(values: &[f64]) -> f64 {

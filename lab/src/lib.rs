@@ -31,6 +31,7 @@ mod cpu_time;
 pub mod crowd;
 pub mod datagrams;
 pub mod drivers;
+pub mod echo;
 mod ending;
 mod hardware;
 pub mod initramfs;

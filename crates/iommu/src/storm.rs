@@ -94,7 +94,7 @@ impl Storms {
         bucket.refused = bucket.refused.saturating_add(1);
     }
 
-    /// Ends a poll; returns the functions that are to be stopped. They begin anew if they go on.
+    /// Ends a poll; returns the functions that are to be stopped. They begin again if they go on.
     pub fn end_poll(&mut self, now: u64) -> ArrayVec<Storm, MAX_STORMING> {
         self.count(now);
         self.has_found = self.buckets.iter().any(|bucket| bucket.added > 0);

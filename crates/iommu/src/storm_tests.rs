@@ -83,7 +83,7 @@ fn a_hundred_thousand_a_second_are_stopped_at_once_where_the_log_has_room() {
 }
 
 #[test]
-fn a_storm_is_described_and_begins_anew() {
+fn a_storm_is_described_and_begins_again() {
     let mut storms = Storms::new(SECOND);
     let mut poll = |number: u64| {
         let now = 1_000 + number * QUICK_POLL_US;

@@ -31,6 +31,7 @@ mod kexec;
 mod last_words;
 mod lifecycle;
 mod linux;
+mod linux_functions;
 mod log;
 mod machine_checks;
 mod many_guests;
@@ -160,6 +161,7 @@ fn trials() -> Vec<Trial> {
         ("isolation", isolation::RULES),
         ("last_words", last_words::RULES),
         ("log", log::RULES),
+        ("linux_functions", if Kernel::Default.drivers().is_ok() { linux_functions::RULES } else { &[] }),
         ("machine_checks", machine_checks::RULES),
         ("many_guests", many_guests::RULES),
         ("memory", memory::RULES),
@@ -213,6 +215,8 @@ fn long_tests() -> Vec<Trial> {
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
+        ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
+        ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
         ("last_words", last_words::LONG_RULES),

@@ -16,7 +16,7 @@ const DEVICE_LIMIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a block, and what the address of its memory is a multiple of (O_DIRECT in open(2)).
-const BLOCK_BYTES: usize = 4096;
+pub const BLOCK_BYTES: usize = 4096;
 const BLOCK_WORDS: u64 = (BLOCK_BYTES / 8) as u64;
 
 /// Writes and verifies so many MiB of the disk for ever, beside the tasks that follow.
@@ -27,7 +27,8 @@ pub fn start(mebibytes: u64) {
     });
 }
 
-fn open() -> io::Result<File> {
+/// Opens the disk past the page cache, once its driver has found it.
+pub fn open() -> io::Result<File> {
     let end = Instant::now() + DEVICE_LIMIT;
     while !Path::new(DEVICE).exists() && Instant::now() < end {
         sleep(POLL_INTERVAL);
@@ -74,8 +75,7 @@ impl<'disk, F: FileExt> Use<'disk, F> {
         let (round, place) = (self.steps / (2 * self.blocks), self.steps % (2 * self.blocks));
         let (block, is_write) = (place % self.blocks, place < self.blocks);
         self.steps += 1;
-        let from = self.memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
-        let memory = &mut self.memory[from..from + BLOCK_BYTES];
+        let memory = aligned(&mut self.memory);
         let (offset, start) = (block * BLOCK_BYTES as u64, Instant::now());
         let done = if is_write {
             fill(memory, round, block);
@@ -107,17 +107,25 @@ impl<'disk, F: FileExt> Use<'disk, F> {
     }
 }
 
+/// Returns the block in memory of twice its size whose address is a multiple of that size.
+pub fn aligned(memory: &mut [u8]) -> &mut [u8] {
+    let from = memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
+    &mut memory[from..from + BLOCK_BYTES]
+}
+
 /// A value for every word of every block in every round (multiplication by an odd constant is one to one).
 fn word(round: u64, block: u64, word: u64) -> u64 {
     (round << 40).wrapping_add(block * BLOCK_WORDS + word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn fill(memory: &mut [u8], round: u64, block: u64) {
+/// Writes the values of a block.
+pub fn fill(memory: &mut [u8], round: u64, block: u64) {
     let words = memory.as_chunks_mut::<8>().0.iter_mut();
     (0..).zip(words).for_each(|(place, bytes)| *bytes = word(round, block, place).to_le_bytes());
 }
 
-fn holds(memory: &[u8], round: u64, block: u64) -> bool {
+/// Returns whether a block has its values.
+pub fn holds(memory: &[u8], round: u64, block: u64) -> bool {
     let mut words = (0..).zip(memory.as_chunks::<8>().0);
     words.all(|(place, bytes)| u64::from_le_bytes(*bytes) == word(round, block, place))
 }

@@ -2,15 +2,17 @@
 //! `/init` of the initramfs that demo, tests and benches boot.
 //!
 //! It reports that userspace is reached, what machine it finds itself on, then does the tasks that the kernel command
-//! line names (`agent=memtest,poweroff`; see [`options`]) and powers off. It runs as process 1: when it ends the kernel
-//! panics, so it never ends, and nothing it prints may fail it.
+//! line names (`agent=memtest,poweroff`; see [`options`]) and powers off, unless one of them goes on for ever. It runs
+//! as process 1: when it ends the kernel panics, so it never ends, and nothing it prints may fail it.
 
 mod busy;
 mod churn;
 mod disk;
 mod drivers;
+mod echo;
 mod machine;
 mod options;
+mod reads;
 mod replug;
 mod stream;
 mod stress;
@@ -18,6 +20,8 @@ mod system;
 mod tasks;
 
 use std::fs;
+
+use options::Task;
 
 /// Prints a line on the console; a console that is gone is no reason for process 1 to end.
 macro_rules! say {
@@ -35,7 +39,12 @@ fn main() -> ! {
     }
     say!("{}", machine::greeting());
     match options::tasks(&fs::read_to_string("/proc/cmdline").unwrap_or_default()) {
-        Ok(tasks) => tasks.into_iter().for_each(tasks::run),
+        Ok(tasks) => {
+            tasks.iter().copied().for_each(tasks::run);
+            if tasks.into_iter().any(Task::goes_on) {
+                system::wait()
+            }
+        }
         Err(error) => say!("baton-agent: {error}"),
     }
     system::power_off()

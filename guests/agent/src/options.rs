@@ -18,14 +18,19 @@
 //! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `disk:MIB` | writes and verifies so much of the first NVMe disk for ever, beside the tasks that follow |
-//! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN |
+//! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
+//! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
+//! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
 //! | `wait` | nothing, for ever |
 //!
-//! After the last task, and with none, the machine powers off.
+//! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
+
+/// The most reads at a time: each has a thread.
+const MOST_READS: u64 = 256;
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +74,31 @@ pub enum Task {
     Backtrace,
     /// Write and verify so many MiB of a disk, for ever, beside the tasks that follow.
     Disk(u64),
-    /// Send datagrams, for ever.
+    /// Read blocks of a disk at random places.
+    Reads {
+        /// Reads at a time.
+        depth: u64,
+        /// Length.
+        time: Duration,
+    },
+    /// Send datagrams, for ever, beside the tasks that follow.
     Stream {
         /// The network card's address.
         own: Ipv4Addr,
         /// The receiver.
         to: SocketAddrV4,
     },
+    /// Verify what a TCP connection sends back, for ever, beside the tasks that follow.
+    Echo(SocketAddrV4),
     /// Sleep for ever.
     Wait,
+}
+
+impl Task {
+    /// Returns whether the task goes on, for ever, while those that follow it are done.
+    pub fn goes_on(self) -> bool {
+        matches!(self, Self::Disk(_) | Self::Stream { .. } | Self::Echo(_))
+    }
 }
 
 /// A task the agent does not know or cannot read.
@@ -90,7 +111,8 @@ impl fmt::Display for UnknownTask {
             f,
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
-             disk:MIB, stream:OWN:TO:PORT and wait, separated by commas",
+             disk:MIB, reads:DEPTH:MS, stream:OWN:TO:PORT, \
+             echo:TO:PORT and wait, separated by commas",
             self.0
         )
     }
@@ -123,6 +145,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
         (Some("disk"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Disk),
+        (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
+        (Some("echo"), Some(to), Some(port), None) => address(to, port).map(Task::Echo),
         (Some("stream"), Some(own), Some(to), Some(port)) if parts.next().is_none() => stream(own, to, port),
         _ => None,
     };
@@ -137,8 +161,17 @@ fn heartbeat(time: &str, count: Option<&str>) -> Option<Task> {
     milliseconds(time).map(|period| Task::Heartbeat { period, count })
 }
 
+fn reads(depth: &str, time: &str) -> Option<Task> {
+    let depth = depth.parse().ok().filter(|depth| (1..=MOST_READS).contains(depth))?;
+    milliseconds(time).map(|time| Task::Reads { depth, time })
+}
+
 fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
-    Some(Task::Stream { own: own.parse().ok()?, to: SocketAddrV4::new(to.parse().ok()?, port.parse().ok()?) })
+    Some(Task::Stream { own: own.parse().ok()?, to: address(to, port)? })
+}
+
+fn address(to: &str, port: &str) -> Option<SocketAddrV4> {
+    Some(SocketAddrV4::new(to.parse().ok()?, port.parse().ok()?))
 }
 
 fn milliseconds(digits: &str) -> Option<Duration> {

@@ -12,7 +12,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
 use std::process::Command;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 /// What a datagram begins with.
@@ -24,11 +24,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const PERIOD: Duration = Duration::from_millis(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Gives the first network card an address in a network of 24 bits, and sends from it for ever.
-pub fn run(own: Ipv4Addr, to: SocketAddrV4) {
-    if let Err(error) = set_up(own).and_then(|()| send(own, to)) {
-        say!("stream: WRONG: {error}");
-    }
+/// Gives the first network card an address in a network of 24 bits, and sends from it for ever, beside the tasks that
+/// follow.
+pub fn start(own: Ipv4Addr, to: SocketAddrV4) {
+    thread::spawn(move || {
+        if let Err(error) = set_up(own).and_then(|()| send(own, to)) {
+            say!("stream: WRONG: {error}");
+        }
+    });
 }
 
 fn set_up(own: Ipv4Addr) -> Result<(), String> {

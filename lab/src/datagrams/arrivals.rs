@@ -37,6 +37,12 @@ impl Arrivals {
         starts.zip(ends).map(|(start, end)| end.saturating_sub(start)).max().unwrap_or_default()
     }
 
+    /// Returns how many arrived in `window`.
+    pub fn count_in(&self, window: Range<Duration>) -> usize {
+        let [first, behind] = [window.start, window.end].map(|end| self.times.partition_point(|&at| at < end));
+        behind.saturating_sub(first)
+    }
+
     /// Returns the numbers that never arrived, between the lowest and the highest that did.
     pub fn lost(&self) -> Vec<Range<u64>> {
         let numbers: BTreeSet<u64> = self.numbers.iter().copied().collect();

@@ -49,9 +49,18 @@ fn times_are_milliseconds() {
 #[test]
 fn a_disk_has_a_size_and_a_stream_addresses() {
     assert_eq!(only("agent=disk:16"), Task::Disk(16));
+    assert_eq!(only("agent=reads:32:500"), Task::Reads { depth: 32, time: Duration::from_millis(500) });
     let own = Ipv4Addr::new(10, 0, 2, 15);
     let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 2), 9000);
+    assert_eq!(only("agent=echo:10.0.2.2:9000"), Task::Echo(to));
     assert_eq!(only("agent=stream:10.0.2.15:10.0.2.2:9000"), Task::Stream { own, to });
+}
+
+#[test]
+fn only_disk_card_and_connection_are_used_beside_what_follows() {
+    let list = tasks("agent=drivers,disk:16,stream:10.0.2.15:10.0.2.2:9000,echo:10.0.2.2:7,heartbeat:10,wait").unwrap();
+    let goes_on: Vec<bool> = list.into_iter().map(Task::goes_on).collect();
+    assert_eq!(goes_on, [false, true, true, true, false, false]);
 }
 
 #[test]
@@ -70,8 +79,14 @@ fn what_cannot_be_read_is_named_in_the_refusal() {
         "steal:1",
         "disk",
         "disk:x",
+        "reads:1",
+        "reads:0:5",
+        "reads:257:5",
+        "reads:1:5:5",
         "stream:10.0.0.1:10.0.0.2",
         "stream:10.0.0.1:10.0.0.2:70000",
+        "echo:10.0.0.1",
+        "echo:10.0.0.1:7:8",
         "stream:10.0.0.256:10.0.0.2:7",
         "stream:10.0.0.1:10.0.0.2:7:8",
     ] {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One TCP connection under constant use: blocks that the other end sends back, each verified.
+
+use crate::disk::{BLOCK_BYTES, fill, holds};
+use crate::say;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddrV4, TcpStream};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+/// Longest wait for the network card, whose address another task gives it, and for the other end.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for a block to come back.
+const ECHO_LIMIT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Between blocks: an emulated machine has other work as well.
+const PAUSE: Duration = Duration::from_millis(5);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Uses one connection for ever, beside the tasks that follow. It is never opened again.
+pub fn start(to: SocketAddrV4) {
+    thread::spawn(move || {
+        if let Err(error) = connect(to).and_then(run) {
+            say!("echo: WRONG: {to}: {error}");
+        }
+    });
+}
+
+fn connect(to: SocketAddrV4) -> io::Result<TcpStream> {
+    let end = Instant::now() + CONNECT_LIMIT;
+    let connection = loop {
+        match TcpStream::connect(to) {
+            Err(_) if Instant::now() < end => sleep(POLL_INTERVAL),
+            result => break result?,
+        }
+    };
+    connection.set_read_timeout(Some(ECHO_LIMIT))?;
+    connection.set_nodelay(true)?;
+    Ok(connection)
+}
+
+fn run(mut connection: TcpStream) -> io::Result<()> {
+    let (mut reported, mut beat, mut slowest) = (Instant::now(), 0_u64, Duration::ZERO);
+    for number in 0_u64.. {
+        let start = Instant::now();
+        exchange(&mut connection, number)?;
+        slowest = slowest.max(start.elapsed());
+        if reported.elapsed() >= REPORT_INTERVAL {
+            say!("echo {beat} verified={} slowest_us={}", number + 1, slowest.as_micros());
+            (reported, beat, slowest) = (Instant::now(), beat + 1, Duration::ZERO);
+        }
+        sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Sends a block and verifies what comes back.
+fn exchange<C: Read + Write>(connection: &mut C, number: u64) -> io::Result<()> {
+    let mut block = vec![0; BLOCK_BYTES];
+    fill(&mut block, number, 0);
+    connection.write_all(&block)?;
+    block.fill(0);
+    connection.read_exact(&mut block)?;
+    if holds(&block, number, 0) {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("block {number} came back as another")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another end, which may change a byte.
+    #[derive(Default)]
+    struct End {
+        bytes: Vec<u8>,
+        changed: Option<usize>,
+    }
+
+    impl Write for End {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.bytes.extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Read for End {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            self.changed.take().into_iter().for_each(|at| self.bytes[at] ^= 1);
+            let count = bytes.len().min(self.bytes.len());
+            bytes[..count].copy_from_slice(&self.bytes[..count]);
+            self.bytes.drain(..count);
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn blocks_that_come_back_are_verified() {
+        let mut end = End::default();
+        (0..3).for_each(|number| exchange(&mut end, number).unwrap());
+        end.changed = Some(BLOCK_BYTES - 1);
+        let error = exchange(&mut end, 3).unwrap_err().to_string();
+        assert_eq!(error, "block 3 came back as another");
+    }
+
+    #[test]
+    fn a_connection_that_ends_is_an_error() {
+        let mut end = io::Cursor::new(Vec::new());
+        assert_eq!(exchange(&mut end, 0).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
