@@ -10,14 +10,13 @@ use e2e::host::Host;
 use e2e::place::built;
 use e2e::recipe::{Recipe, tiny};
 use e2e::tool::Operator;
-use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy, UploadKind, VmState};
+use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("an_operator_assigns_a_function_to_one_stopped_guest_after_another", one_guest_after_another),
     ("assignments_survive_an_update_and_a_warm_restart", assignments_survive_an_update_and_a_restart),
-    ("a_sent_bundle_brings_its_own_assignments", a_sent_bundle_brings_its_own_assignments),
     ("no_function_is_assigned_without_an_iommu", no_function_is_assigned_without_an_iommu),
     ("the_tool_assigns_and_releases_functions", the_tool_assigns_and_releases),
 ];
@@ -114,7 +113,7 @@ fn are_refused_at_first(host: &mut Host) -> Result<()> {
 }
 
 /// `named` has the function by its configuration, until the operator assigns it to `edu`. The neighbour runs.
-fn reassigned(iommu: Iommu) -> Result<(Host, Recipe)> {
+fn reassigned(iommu: Iommu) -> Result<Host> {
     let functions = vec![AssignedConfig { selector: EDU.into(), without_reset: true }];
     let neighbour = tiny("neighbour", "keeper", "seed=1 do=fresh,wait")?;
     let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(neighbour);
@@ -126,11 +125,11 @@ fn reassigned(iommu: Iommu) -> Result<(Host, Recipe)> {
     ensure!(owner(&mut host)?.as_deref() == Some("named"));
     changes(&mut host, release(Some("named")), "named")?;
     changes(&mut host, assign("edu"), "edu")?;
-    Ok((host, recipe))
+    Ok(host)
 }
 
 fn assignments_survive_an_update_and_a_restart() -> Result<()> {
-    let (mut host, _) = reassigned(Iommu::Intel)?;
+    let mut host = reassigned(Iommu::Intel)?;
     let survived = survive_an_update_and_a_restart(&mut host);
     survived.with_context(|| host.seen.to_string())?;
     host.powers_off()
@@ -146,18 +145,6 @@ fn survive_an_update_and_a_restart(host: &mut Host) -> Result<()> {
     restarts(host, RequestBody::Restart, 3)?;
     ensure!(owner(host)?.as_deref() == Some("edu"));
     starts(host, "edu", "edu: check: ok")
-}
-
-/// The same bundle as the host's, but sent: what it names counts.
-fn a_sent_bundle_brings_its_own_assignments() -> Result<()> {
-    let (mut host, recipe) = reassigned(Iommu::Amd)?;
-    let sent = host.upload(UploadKind::Bundle, &recipe.bundle()?);
-    sent.with_context(|| host.seen.to_string())?;
-    restarts(&mut host, RequestBody::RestartUploaded, 2)?;
-    ensure!(owner(&mut host)?.as_deref() == Some("named"));
-    starts(&mut host, "edu", "edu: start: WRONG: edu on bus")?;
-    starts(&mut host, "named", "edu: check: ok")?;
-    host.powers_off()
 }
 
 fn restarts(host: &mut Host, body: RequestBody, generation: u64) -> Result<()> {
