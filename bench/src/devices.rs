@@ -47,6 +47,7 @@ const XAPIC: &str = "apic=xapic";
 /// Blackouts in which transfers end.
 const BLACKOUTS: usize = 1000;
 const QUICK_BLACKOUTS: usize = 20;
+const BLACKOUT_CPUS: u32 = 2;
 /// Goals whose guest is Linux.
 const WITHOUT_LINUX: [&str; 3] = ["msi_delivery_instructions", "dma_in_blackout", "register_writes_in_blackout"];
 const UNITS: [(Iommu, &str); 2] = [(Iommu::Amd, "amd-vi"), (Iommu::Intel, "vt-d")];
@@ -75,7 +76,7 @@ fn blackouts(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let wanted = if context.sizes.quick { QUICK_BLACKOUTS } else { BLACKOUTS };
     let mut right = Vec::new();
     for unit in UNITS {
-        let ended = blackout::measure(context, unit, wanted, Vec::new())?;
+        let ended = blackout::measure(context, unit, BLACKOUT_CPUS, wanted, Vec::new())?;
         for (metric, value) in
             [("transfers_in_blackouts", ended.counted), ("wrong", ended.wrong), ("between_transfers", ended.between)]
         {

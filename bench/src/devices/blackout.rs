@@ -42,14 +42,15 @@ pub(super) struct Ended {
     pub wrong: usize,
 }
 
-/// Updates a host until transfers have ended in `wanted` blackouts.
+/// Updates a host of so many CPUs until transfers have ended in `wanted` blackouts.
 pub(super) fn measure(
     context: &Context,
     (iommu, name): (Iommu, &str),
+    cpus: u32,
     wanted: usize,
     extra: Vec<OsString>,
 ) -> Result<Ended> {
-    let mut machine = Transferring::start(context, iommu, extra)?;
+    let mut machine = Transferring::start(context, iommu, cpus, extra)?;
     let mut ended = Ended::default();
     while ended.counted < wanted {
         let tried = ended.counted + ended.between;
@@ -82,12 +83,12 @@ struct Transferring {
 }
 
 impl Transferring {
-    fn start(context: &Context, iommu: Iommu, extra: Vec<OsString>) -> Result<Self> {
+    fn start(context: &Context, iommu: Iommu, cpus: u32, extra: Vec<OsString>) -> Result<Self> {
         let functions = vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true }];
         let kernel = context.made("target/guests/edu.elf")?;
         let edu = Guest { cmdline: "do=blackout".to_owned(), functions, ..guest("edu", kernel, GUEST_MEMORY) };
         let setup = HostSetup {
-            cpus: 2,
+            cpus,
             guests: vec![edu],
             build: Build::WithFaultPoints,
             image: Image::Usual,

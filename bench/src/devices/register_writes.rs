@@ -14,6 +14,9 @@ use crate::setup::temporary_folder;
 
 /// Blackouts that are traced.
 const BLACKOUTS: usize = 10;
+/// With more CPUs the image that has taken over may begin its own work, of which the IOMMUs are part, before the
+/// emulator's thread of the guest's CPU has had a core: its writes would count.
+const CPUS: u32 = 1;
 
 /// What CPUs wrote.
 pub(super) struct Traced {
@@ -31,7 +34,7 @@ pub(super) struct Traced {
 pub(super) fn measure(context: &Context, unit: (Iommu, &str)) -> Result<Traced> {
     let folder = temporary_folder()?;
     let trace = folder.path().join("trace");
-    let ended = blackout::measure(context, unit, BLACKOUTS, accesses::arguments(&trace))?;
+    let ended = blackout::measure(context, unit, CPUS, BLACKOUTS, accesses::arguments(&trace))?;
     ensure!(ended.wrong == 0, "of {} transfers in blackouts {} went wrong", ended.counted, ended.wrong);
     let file =
         File::open(&trace).context("the emulator wrote no trace: it is built without, name another with --qemu")?;

@@ -5,8 +5,8 @@
 //! Each function has a leaky bucket. A poll of a unit adds what it has found of the function, 16 at most, and 64 a
 //! second drain off. A poll sees only a part of a storm: a log of AMD-Vi has room for 512 events, VT-d may have a
 //! single fault record and may merge a function's faults in it (section 7.2.1). So the caller polls again soon
-//! ([`QUICK_POLL_US`]) as long as it finds anything. At 500 requests a second or more each such poll finds some. One that
-//! is late because its CPU was busy counts as if it had come in time: else a busy host would stop nothing.
+//! ([`QUICK_POLL_US`]) as long as it finds anything. At 500 requests a second or more each such poll finds some. One
+//! that is late because its CPU was busy counts as if it had come in time: else a busy host would stop nothing.
 //!
 //! | requests | the function is stopped |
 //! |---|---|

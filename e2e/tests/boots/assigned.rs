@@ -36,8 +36,7 @@ pub const RULES: &[Rule] = &[
     ("a_disk_is_chosen_by_its_serial_number_behind_amds_iommu", || chosen_by_serial(Iommu::Amd)),
     ("a_disk_is_chosen_by_its_serial_number_behind_intels_iommu", || chosen_by_serial(Iommu::Intel)),
     ("a_card_floods_the_bare_machine", a_card_floods_the_bare_machine),
-    ("a_function_that_storms_is_stopped_behind_amds_iommu", || a_function_that_storms_is_stopped(Iommu::Amd)),
-    ("a_function_that_storms_is_stopped_behind_intels_iommu", || a_function_that_storms_is_stopped(Iommu::Intel)),
+    ("a_function_that_storms_is_stopped", a_function_that_storms_is_stopped),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
 
@@ -282,11 +281,12 @@ fn a_card_floods_the_bare_machine() -> Result<()> {
 }
 
 /// The guest's network card is refused as fast as the emulator can. It is taken from the guest, whose other function
-/// goes on, and it stays stopped in the next image. A reset of the guest gives it back.
-fn a_function_that_storms_is_stopped(iommu: Iommu) -> Result<()> {
+/// goes on, and it stays stopped in the next image. A reset of the guest gives it back. QEMU's AMD-Vi refuses requests
+/// to pages that are not present, and logs none of them.
+fn a_function_that_storms_is_stopped() -> Result<()> {
     let mut guest = edu("do=flood,stream")?;
     guest.functions.push(assigned("8086:10d3", false));
-    let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu, card(Model::E1000e)]).guest(guest);
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, card(Model::E1000e)]).guest(guest);
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(Duration::from_secs(60));
     is_stopped(&mut host, 1)?;

@@ -114,8 +114,8 @@ pub fn end_all_interrupts() {
     }
 }
 
-/// Returns the lowest of these vectors whose interrupt is pending at the calling CPU's local APIC (its interrupt request
-/// register).
+/// Returns the lowest of these vectors whose interrupt is pending at the calling CPU's local APIC (its interrupt
+/// request register).
 #[cfg(feature = "faults")]
 pub fn pending(vectors: core::ops::RangeInclusive<u8>) -> Option<u8> {
     const WORD_BITS: u8 = 32;

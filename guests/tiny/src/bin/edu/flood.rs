@@ -22,8 +22,8 @@ const RING_HIGH: u64 = 0x3804;
 const RING_BYTES: u64 = 0x3808;
 const HEAD: u64 = 0x3810;
 const TAIL: u64 = 0x3818;
-/// 1 TiB: no guest has memory there.
-const NOWHERE_HIGH: u32 = 0x100;
+/// 256 GiB: no guest has memory there.
+const NOWHERE_HIGH: u32 = 0x40;
 const DESCRIPTORS: u32 = 64;
 const DESCRIPTOR_BYTES: u32 = 16;
 /// Laps of the ring unless stated otherwise.
