@@ -26,8 +26,8 @@ pub const RULES: &[Rule] = &[
 const GUEST: &str = "edu";
 /// Updates in whose blackout a transfer is to end, and those that are tried: a blackout may begin right between two
 /// transfers.
-const UPDATES: usize = 2;
-const MOST_UPDATES: u64 = 6;
+const UPDATES: usize = 3;
+const MOST_UPDATES: u64 = 9;
 const UPDATE: RequestBody = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
 
 fn start(iommu: Iommu, options: &str, trace: &Path) -> Result<Host> {
@@ -79,7 +79,7 @@ fn transfers_end_in_blackouts(iommu: Iommu) -> Result<()> {
     ensure!(ended == UPDATES, "of {MOST_UPDATES} blackouts {ended} had the end of a transfer:\n{}", host.seen);
     nothing_is_wrong(&mut host)?;
     host.powers_off()?;
-    nothing_was_written(&trace, UPDATES)
+    nothing_was_written(&trace)
 }
 
 fn of_blackout(lines: &[String], generation: u64) -> Option<bool> {
@@ -93,12 +93,13 @@ fn nothing_is_wrong(host: &mut Host) -> Result<()> {
 }
 
 /// No register of an IOMMU or a device is written in these blackouts, and each kind of them is at other times.
-fn nothing_was_written(trace: &Path, least: usize) -> Result<()> {
+fn nothing_was_written(trace: &Path) -> Result<()> {
     let file = File::open(trace).context("the emulator wrote no trace")?;
     let found = accesses::read(BufReader::new(file))?;
     ensure!(found.control().are_all_there(), "no control: {:?}", found.outside);
     let exact: Vec<_> = found.blackouts.iter().filter(|blackout| !blackout.has_guests_own).collect();
-    ensure!(exact.len() >= least, "{:#?}", found.blackouts);
+    // What the guest itself writes right before or after a blackout may be within the trace's window of it.
+    ensure!(!exact.is_empty(), "{:#?}", found.blackouts);
     let is_silent = exact.iter().all(|blackout| blackout.counts().sum() == 0 && blackout.messages > 0);
     ensure!(is_silent, "{exact:#?}");
     Ok(())
@@ -127,5 +128,5 @@ fn transfers_end_in_blackouts_that_are_rolled_back() -> Result<()> {
     nothing_is_wrong(&mut host)?;
     ensure!(host.client()?.info()?.generation == 1, "{}", host.seen);
     host.powers_off()?;
-    nothing_was_written(&trace, UPDATES)
+    nothing_was_written(&trace)
 }
