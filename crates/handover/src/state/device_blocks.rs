@@ -115,6 +115,14 @@ plain! {
         pub msix_register: u8 as "register",
         /// Zero.
         pub zero: [u8; 2] as "zero",
+        /// The ranges with the registers of a virtio function: common, notifications, interrupt status, device.
+        pub virtio_bars: [u8; 4] as "number",
+        /// Where each of these begins in its range.
+        pub virtio_offsets: [U32; 4] as "bytes",
+        /// Bytes of each of these; 0 for none.
+        pub virtio_bytes: [U32; 4] as "bytes",
+        /// Bytes from one queue's notification to the next one's.
+        pub virtio_multiplier: U32 as "bytes",
     }
 }
 

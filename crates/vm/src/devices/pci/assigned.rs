@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `physical` | what the host does for it |
 //! | `probe`, `prober`, `ranges`, `capabilities`, `problem` | reading the hardware as untrusted input |
+//! | `virtio` | the capabilities by which a virtio driver finds its registers |
 //! | `description`, `space` | what the guest is shown, and its virtual configuration space |
 //! | `passed` | what of the guest's writes reaches the hardware |
 //! | `mapping`, `vectors` | which pages are mapped, which interrupts are open |
@@ -35,6 +36,7 @@ mod saved;
 mod space;
 mod state;
 mod vectors;
+mod virtio;
 
 use handover::Full;
 use handover::state::DeviceKind;
@@ -57,6 +59,7 @@ pub use description::{Description, Identity, Range};
 pub use passed::{PASSED, Passed};
 pub use physical::{HostIdentity, Interrupts, Phase, Physical, Piece, Raised, Route};
 pub use problem::{Problem, Reason};
+pub use virtio::{Registers, Structures};
 
 const NOT_MAPPED: &Windows = &[None; BARS];
 

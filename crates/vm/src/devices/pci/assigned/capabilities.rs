@@ -8,6 +8,7 @@ use super::description::Description;
 use super::physical::Physical;
 use super::prober::Prober;
 use super::problem::{Problem, Reason};
+use super::virtio;
 use crate::devices::pci::msix::MsixPlace;
 use crate::devices::pci::registers::CONFIG_BYTES;
 
@@ -33,7 +34,7 @@ type List = ArrayVec<Capability, MAX_CAPABILITIES>;
 /// Reads all capabilities, and notes in `into` those that a guest is shown.
 pub(super) fn read<P: Physical>(prober: &mut Prober<'_, P>, into: &mut Description) -> Result<(), Problem> {
     let list = list(prober)?;
-    check_places(prober, &list)?;
+    check_places(prober, &list, into)?;
     for capability in &list {
         let register = u16::from(capability.register);
         match capability.id {
@@ -44,6 +45,7 @@ pub(super) fn read<P: Physical>(prober: &mut Prober<'_, P>, into: &mut Descripti
                 into.has_express = true;
                 into.has_reset = prober.read(register + 4)? & FUNCTION_LEVEL_RESET != 0;
             }
+            Capability::VENDOR if into.is_virtio() => read_virtio(prober, capability, into)?,
             _ => {}
         }
     }
@@ -53,6 +55,16 @@ pub(super) fn read<P: Physical>(prober: &mut Prober<'_, P>, into: &mut Descripti
         let offset = if reason == Reason::TableOutside { 4 } else { 8 };
         prober.problem(at + offset, reason)
     })
+}
+
+fn read_virtio<P: Physical>(
+    prober: &mut Prober<'_, P>,
+    capability: &Capability,
+    into: &mut Description,
+) -> Result<(), Problem> {
+    virtio::read(prober, capability, &mut into.virtio)?;
+    let is_inside = into.has_registers_inside();
+    if is_inside { Ok(()) } else { Err(prober.problem(capability.register.into(), Reason::RegistersOutside)) }
 }
 
 /// Follows the list. It ends at a zero.
@@ -79,11 +91,11 @@ fn list<P: Physical>(prober: &mut Prober<'_, P>) -> Result<List, Problem> {
     Ok(list)
 }
 
-/// No capability reaches into another or past the end, and those that count are there once.
-fn check_places<P: Physical>(prober: &Prober<'_, P>, list: &List) -> Result<(), Problem> {
+/// No capability reaches into another or past the end, and those that count are there once, but for a vendor's own.
+fn check_places<P: Physical>(prober: &Prober<'_, P>, list: &List, of: &Description) -> Result<(), Problem> {
     for (index, capability) in list.iter().enumerate() {
         let register = u16::from(capability.register);
-        let end = register + bytes(capability);
+        let end = register + bytes(capability, of);
         if end > CONFIG_BYTES as u16 {
             return Err(prober.problem(register, Reason::CapabilityCutOff));
         }
@@ -91,7 +103,7 @@ fn check_places<P: Physical>(prober: &Prober<'_, P>, list: &List) -> Result<(), 
         if let Some(other) = list.iter().find(is_inside) {
             return Err(prober.problem(other.register.into(), Reason::CapabilityOverlap(register)));
         }
-        let is_shown = bytes(capability) > LEAST_BYTES;
+        let is_shown = bytes(capability, of) > LEAST_BYTES && capability.id != Capability::VENDOR;
         if is_shown && list[..index].iter().any(|before| before.id == capability.id) {
             return Err(prober.problem(register, Reason::CapabilityTwice(capability.id)));
         }
@@ -99,7 +111,7 @@ fn check_places<P: Physical>(prober: &Prober<'_, P>, list: &List) -> Result<(), 
     Ok(())
 }
 
-fn bytes(capability: &Capability) -> u16 {
+fn bytes(capability: &Capability, of: &Description) -> u16 {
     match capability.id {
         Capability::POWER_MANAGEMENT => POWER_BYTES,
         Capability::MSI => {
@@ -109,6 +121,7 @@ fn bytes(capability: &Capability) -> u16 {
         }
         Capability::MSI_X => MSIX_BYTES,
         Capability::EXPRESS => EXPRESS_BYTES,
+        Capability::VENDOR if of.is_virtio() => virtio::bytes(capability.flags).unwrap_or(LEAST_BYTES),
         _ => LEAST_BYTES,
     }
 }

@@ -5,6 +5,7 @@
 use arrayvec::ArrayVec;
 
 use super::problem::Reason;
+use super::virtio::{self, Registers, Structures};
 use crate::devices::pci::bar::{BARS, Bar, Space};
 use crate::devices::pci::msix::MsixPlace;
 
@@ -55,11 +56,27 @@ pub struct Description {
     pub has_express: bool,
     /// The guest may reset it by Device Control.
     pub has_reset: bool,
+    /// Where the registers of a virtio function are.
+    pub virtio: Structures,
     /// The pin of the guest's I/O APIC for its INTx line.
     pub line: Option<u8>,
 }
 
 impl Description {
+    pub(super) fn is_virtio(&self) -> bool {
+        virtio::is_virtio(self.identity.vendor, self.identity.device)
+    }
+
+    /// Returns whether virtio's registers, if there are any, are a virtio function's and inside of ranges.
+    pub(super) fn has_registers_inside(&self) -> bool {
+        let is_inside = |registers: &Registers| {
+            let end = u64::from(registers.offset) + u64::from(registers.bytes);
+            registers.bytes > 0 && self.range(registers.bar).is_some_and(|range| end <= range.bar.bytes())
+        };
+        let mut there = self.virtio.places.iter().flatten();
+        self.virtio.is_possible() && there.all(|registers| self.is_virtio() && is_inside(registers))
+    }
+
     /// The range of a base address register.
     pub(super) fn range(&self, bar: u8) -> Option<Range> {
         *self.ranges.get(usize::from(bar))?

@@ -53,6 +53,8 @@ pub enum Reason {
     PendingOutside,
     /// The MSI-X pending bits overlap the table.
     PendingInTable,
+    /// A virtio function's registers are not inside of a range.
+    RegistersOutside,
     /// There is no room for its capabilities in the virtual configuration space.
     NoRoom,
 }
@@ -77,6 +79,7 @@ impl fmt::Display for Reason {
             Self::TableOutside => "the MSI-X table is not inside of a range of memory",
             Self::PendingOutside => "the MSI-X pending bits are not inside of a range of memory",
             Self::PendingInTable => "the MSI-X pending bits overlap the table",
+            Self::RegistersOutside => "the virtio registers are not inside of a range",
             Self::NoRoom => "its capabilities do not fit",
         })
     }

@@ -9,6 +9,7 @@ use ::pci::Bdf;
 use super::description::{Description, Identity, Range};
 use super::physical::{HostIdentity, Interrupts, Phase, Route};
 use super::space;
+use super::virtio::{Registers, Structures};
 use crate::devices::StateError;
 use crate::devices::pci::bar::{BARS, Bar};
 use crate::devices::pci::msix::MsixPlace;
@@ -59,10 +60,14 @@ impl Description {
             has_power: flags & flag::POWER != 0,
             has_express: flags & flag::EXPRESS != 0,
             has_reset: flags & flag::RESETS != 0,
+            virtio: structures(&from),
             line: from.line.checked_sub(1),
         };
         let has_pin = description.line.is_none_or(|line| PCI_PINS.contains(&line));
-        let is_possible = flags & !flag::ALL == 0 && has_pin && description.check_msix().is_ok();
+        let is_possible = flags & !flag::ALL == 0
+            && has_pin
+            && description.check_msix().is_ok()
+            && description.has_registers_inside();
         if !is_possible || space::build(&description).is_none() {
             return Err(refused("there can be no such function"));
         }
@@ -101,6 +106,10 @@ impl Description {
             msi_register: host.msi,
             msix_register: host.msix,
             zero: [0; 2],
+            virtio_bars: self.virtio.places.map(|place| place.map_or(0, |place| place.bar)),
+            virtio_offsets: self.virtio.places.map(|place| place.map_or(0, |place| place.offset).into()),
+            virtio_bytes: self.virtio.places.map(|place| place.map_or(0, |place| place.bytes).into()),
+            virtio_multiplier: self.virtio.multiplier.into(),
         }
     }
 }
@@ -152,6 +161,16 @@ fn ranges(from: &AssignedFunction) -> Result<[Option<Range>; BARS], StateError> 
         *range = Some(Range { bar, address });
     }
     Ok(ranges)
+}
+
+fn structures(from: &AssignedFunction) -> Structures {
+    let place = |structure: usize| Registers {
+        bar: from.virtio_bars[structure],
+        offset: from.virtio_offsets[structure].get(),
+        bytes: from.virtio_bytes[structure].get(),
+    };
+    let places = core::array::from_fn(|structure| Some(place(structure)).filter(|place| place.bytes != 0));
+    Structures { places, multiplier: from.virtio_multiplier.get() }
 }
 
 /// The number of a phase.

@@ -69,6 +69,9 @@ pub(super) fn build(description: &Description) -> Option<(Function, Places)> {
     if let Some(place) = description.msix {
         function.add_msix(place).ok()?;
     }
+    for body in description.virtio.bodies() {
+        function.add_capability(Capability::VENDOR, &body, &[]).ok()?;
+    }
     Some((function, Places { power, reset: express.filter(|_| description.has_reset) }))
 }
 

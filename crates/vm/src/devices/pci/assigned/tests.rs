@@ -4,6 +4,7 @@ mod probing;
 mod properties;
 mod resets;
 mod states;
+mod virtio;
 mod windows;
 
 use std::sync::Mutex as StdMutex;

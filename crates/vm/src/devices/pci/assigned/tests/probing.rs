@@ -165,8 +165,12 @@ proptest! {
         changes in prop::collection::vec((0usize..256, any::<u8>()), 0..8),
         masks in prop::option::of(any::<[u32; 6]>()),
         vanishes_after in prop_oneof![Just(u32::MAX), 0u32..128],
+        is_virtio: bool,
     ) {
         let mut physical = physical();
+        if is_virtio {
+            super::virtio::make_virtio(&mut physical);
+        }
         changes.into_iter().for_each(|(at, value)| physical.config[at] = value);
         physical.masks = masks.unwrap_or(physical.masks);
         physical.vanishes_after = vanishes_after;
