@@ -56,7 +56,8 @@ check_other_distribution() {
   have cargo || missing+=("cargo (Rust $OLDEST_RUST or newer)")
   has_bare_target || missing+=("Rust's core library for $BARE_TARGET (rustup target add $BARE_TARGET)")
   [[ -e "$TARGET/kernels/default/vmlinuz" ]] ||
-    missing+=("a Linux kernel at target/kernels/default/vmlinuz (bzImage; KVM guest support and a serial console built in)")
+    missing+=("a Linux kernel at target/kernels/default/vmlinuz (bzImage; built in: KVM guest support, a serial console; \
+drivers of NVMe and virtio-net, or their modules under lib/modules beside it)")
   ((${#missing[@]})) || return 0
   say "this script installs packages on Debian and Ubuntu only; here ($(distribution)) these are missing:" >&2
   printf '  - %s\n' "${missing[@]}" >&2

@@ -16,15 +16,18 @@ kernel_package() {
 # The series (6.1, 6.12, …) of the kernel that unpack_kernel was last asked for.
 series=""
 
-# Unpacks the kernel that a meta package stands for, unless one of its series is there.
+# Unpacks the kernel that a meta package stands for, with its modules, unless one of its series is there. Ubuntu has the
+# modules in a package of their own.
 unpack_kernel() {
-  local package folder
+  local package folder packages
   package=$(kernel_package "$@") || return 1
+  packages=("$package")
+  [[ "$(distribution)" != ubuntu ]] || packages+=("$(sed -E 's/^linux-image-([^=]+).*/linux-modules-\1/' <<<"$package")")
   series=$(sed -E 's/^linux-image-([0-9]+\.[0-9]+).*/\1/' <<<"$package")
   folder="$TARGET/kernels/$series"
-  [[ ! -e "$folder/vmlinuz" ]] || return 0
+  [[ ! -e "$folder/vmlinuz" || ! -d "$folder/lib/modules" ]] || return 0
   mkdir -p "$TARGET/kernels"
-  unpack_packages "$folder" "$package" || return 1
+  unpack_packages "$folder" "${packages[@]}" || return 1
   (cd "$folder" && ln -sf boot/vmlinuz-* vmlinuz)
   say "kernel $series is under ${folder#"$ROOT"/} (${package%%=*})"
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton demo`: an unmodified Linux greets from its userspace and counts; Baton replaces itself under it; the guest
-//! counts on, and powers off.
+//! `baton demo`: an unmodified Linux greets from its userspace, counts, writes and verifies its disk, and sends
+//! datagrams through its network card; Baton replaces itself under it; the guest goes on with all of that, and powers
+//! off.
 
+mod card;
 mod counting;
+mod disk;
+mod drivers;
 mod replacing;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use baton::config::Config;
@@ -15,7 +20,9 @@ use lab::GREETING;
 use super::DONE;
 use super::session::{Outcome, Session};
 use crate::args::LabArgs;
+use card::Card;
 use counting::Count;
+use disk::Disk;
 use replacing::Replacement;
 
 /// The demo's host.toml in the workspace.
@@ -30,7 +37,17 @@ struct Show {
     host: String,
     has_greeted: bool,
     count: Count,
-    replacement: Option<Replacement>,
+    disk: Option<Disk>,
+    card: Option<Card>,
+    update: Option<Update>,
+}
+
+/// The update, and how far all had come at its beginning.
+struct Update {
+    replacement: Replacement,
+    beats: usize,
+    disk_reports: usize,
+    start: Duration,
 }
 
 pub(super) fn run(config: Option<PathBuf>, args: &LabArgs) -> Result<u8> {
@@ -38,9 +55,10 @@ pub(super) fn run(config: Option<PathBuf>, args: &LabArgs) -> Result<u8> {
         Some(path) => path,
         None => workspace().context("the demo's host.toml is not here; name one")?.join(CONFIG),
     };
-    let config = Config::load(&path).context("the demo is not set up; run `make demo`")?;
+    let mut config = Config::load(&path).context("the demo is not set up; run `make demo`")?;
+    let _folder = drivers::add(&mut config)?;
+    let mut show = Show::of(args.name.clone(), &mut config)?;
     let args = LabArgs { timeout: args.timeout.or(Some(TIMEOUT_SECONDS)), ..args.clone() };
-    let mut show = Show { host: args.name.clone(), has_greeted: false, count: Count::default(), replacement: None };
     match Session::start(&config, &args)?.run(|_, line| show.see(line)) {
         Outcome::Ended(ending) if ending.is_good() => show.end(),
         outcome => Ok(outcome.process_status()),
@@ -48,22 +66,50 @@ pub(super) fn run(config: Option<PathBuf>, args: &LabArgs) -> Result<u8> {
 }
 
 impl Show {
+    /// Prepares for the guests of `config`, of which the last one that uses a disk or a card is the one that is shown.
+    fn of(host: String, config: &mut Config) -> Result<Self> {
+        let (mut disk, mut card) = (None, None);
+        for guest in &mut config.guests {
+            disk = Disk::of(&guest.cmdline).or(disk);
+            card = Card::listen(&mut guest.cmdline)?.or(card);
+        }
+        Ok(Self { host, has_greeted: false, count: Count::default(), disk, card, update: None })
+    }
+
     fn see(&mut self, line: &str) {
         self.has_greeted |= line.contains(GREETING);
+        let beats = self.count.beats();
         self.count.see(line);
-        if self.count.beats() == BEATS_BEFORE && self.replacement.is_none() {
-            self.replacement = Some(Replacement::begin(&self.host, self.count.beats()));
+        self.disk.iter_mut().for_each(|disk| disk.see(line));
+        if self.count.beats() > beats {
+            let now = self.card.as_mut().map(Card::see).unwrap_or_default();
+            if self.update.is_none() && self.count.beats() >= BEATS_BEFORE && self.is_all_in_use() {
+                self.begin_update(now);
+            }
         }
+    }
+
+    fn is_all_in_use(&self) -> bool {
+        self.disk.as_ref().is_none_or(|disk| disk.reports() > 0) && self.card.as_ref().is_none_or(Card::is_in_use)
+    }
+
+    fn begin_update(&mut self, start: Duration) {
+        let disk_reports = self.disk.as_ref().map_or(0, Disk::reports);
+        let replacement = Replacement::begin(&self.host);
+        self.update = Some(Update { replacement, beats: self.count.beats(), disk_reports, start });
     }
 
     fn end(self) -> Result<u8> {
         if !self.has_greeted {
             bail!("the guest ended without its greeting ({GREETING:?}); its last lines say why")
         }
-        if let Some(replacement) = self.replacement {
-            let before = replacement.beats_before();
+        if let Some(Update { replacement, beats, disk_reports, start }) = self.update {
             print!("\n{}", replacement.end()?);
-            println!("{}", self.count.since(before)?);
+            println!("{}", self.count.since(beats)?);
+            self.disk.map(|disk| disk.since(disk_reports)).transpose()?.iter().for_each(|text| println!("{text}"));
+            self.card.map(|card| card.since(start)).transpose()?.iter().for_each(|text| println!("{text}"));
+        } else if self.disk.is_some() || self.card.is_some() {
+            bail!("the guest did not use its disk and its network card; its lines about drivers say why")
         }
         println!("The demo is done: an unmodified guest ran to its userspace and powered off.");
         Ok(DONE)

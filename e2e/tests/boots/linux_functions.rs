@@ -20,10 +20,16 @@ use wire::{ReplyBody, RequestBody, UpdateBy};
 use super::Rule;
 use super::devices::{card, disk};
 
+pub const RULES: &[Rule] =
+    &[("linux_keeps_its_disk_and_virtio_card_across_updates", || goes_on_across_updates(Iommu::Amd, &VIRTIO))];
+
 pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("linux_keeps_its_disk_and_card_across_updates_behind_amds_iommu", || goes_on_across_updates(Iommu::Amd, &E1000E)),
     ("linux_keeps_its_disk_and_card_across_updates_behind_intels_iommu", || {
         goes_on_across_updates(Iommu::Intel, &E1000E)
+    }),
+    ("linux_keeps_its_disk_and_virtio_card_across_updates_behind_intels_iommu", || {
+        goes_on_across_updates(Iommu::Intel, &VIRTIO)
     }),
 ];
 
@@ -45,6 +51,13 @@ struct Card {
 
 const E1000E: Card =
     Card { model: Model::E1000e, selector: "8086:10d3", kernel: Kernel::V6_1Full, drivers: &["nvme", "e1000e"] };
+const VIRTIO: Card = Card {
+    model: Model::VirtioNet,
+    selector: "1af4:1041",
+    kernel: Kernel::Default,
+    drivers: &["nvme", "virtio_pci", "virtio_net"],
+};
+
 const LINUX: &str = "linux";
 const NVME: &str = "1b36:0010";
 /// Updates, and the least time from one to the next.

@@ -161,6 +161,7 @@ fn trials() -> Vec<Trial> {
         ("isolation", isolation::RULES),
         ("last_words", last_words::RULES),
         ("log", log::RULES),
+        ("linux_functions", if Kernel::Default.drivers().is_ok() { linux_functions::RULES } else { &[] }),
         ("machine_checks", machine_checks::RULES),
         ("many_guests", many_guests::RULES),
         ("memory", memory::RULES),

@@ -15,20 +15,14 @@ const ATTEMPTS: u32 = 3;
 
 /// An update under way.
 pub(super) struct Replacement {
-    beats_before: usize,
     thread: JoinHandle<Result<String>>,
 }
 
 impl Replacement {
-    /// Starts an update of the host of this name to the image in its bundle; guests have counted so far.
-    pub(super) fn begin(host: &str, beats_before: usize) -> Self {
+    /// Starts an update of the host of this name to the image in its bundle.
+    pub(super) fn begin(host: &str) -> Self {
         let host = host.to_owned();
-        Self { beats_before, thread: thread::spawn(move || replace(&host)) }
-    }
-
-    /// Returns the guests' counts at its start.
-    pub(super) fn beats_before(&self) -> usize {
-        self.beats_before
+        Self { thread: thread::spawn(move || replace(&host)) }
     }
 
     /// Waits for its end; returns the table and the picture.
