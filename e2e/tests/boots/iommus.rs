@@ -24,7 +24,8 @@ pub const RULES: &[Rule] = &[
     ("vt_d_passes_interrupts_for_an_image_that_cannot_remap_them", is_passed_for_an_image_of_old),
     ("vt_d_remaps_interrupts_again_when_such_an_update_is_rolled_back", is_remapped_after_a_rollback),
     ("vt_d_lets_the_watchdogs_nmi_through", the_watchdogs_nmi_arrives),
-    ("a_host_that_has_ended_answers_where_vt_d_remaps_its_interrupts", answers_after_its_end),
+    ("a_host_that_has_ended_answers_where_amd_vi_passes_its_interrupts", || answers_after_its_end(&AMD)),
+    ("a_host_that_has_ended_answers_where_vt_d_remaps_its_interrupts", || answers_after_its_end(&INTEL)),
 ];
 
 /// An emulated IOMMU.
@@ -164,9 +165,9 @@ fn the_watchdogs_nmi_arrives() -> Result<()> {
 }
 
 /// The CPU that ends the host halts, and is woken by the control channel's UART alone.
-fn answers_after_its_end() -> Result<()> {
-    let mut host = recipe(Some(&INTEL)).options("selftest=panic-when-asked panic=halt").start()?;
-    host.says(&[REMAPPED])?;
+fn answers_after_its_end(iommu: &Iommu) -> Result<()> {
+    let mut host = recipe(Some(iommu)).options("selftest=panic-when-asked panic=halt").start()?;
+    are_remapped(&mut host, usize::from(iommu.remaps))?;
     // There is no answer to this question.
     let events = RequestBody::Events { from_sequence: 0, limit: 1 };
     let _ = host.client()?.request_within(Duration::from_millis(100), events);

@@ -3,7 +3,8 @@
 //!
 //! The first half of an entry is about memory, the second about interrupts. Each is replaced in one access of 128 bits,
 //! which the specification asks for (section 2.2.2.2), and is complete on its own: the unit never reads a half-written
-//! one. Entries stay valid (V, TV, IV) from the first to the last; a blocked function's refuses everything.
+//! one. Entries stay valid (V, TV) from the first to the last, with IV in all but those of requesters whose interrupts
+//! pass; a blocked function's refuses everything.
 
 use units::PhysAddr;
 
@@ -32,7 +33,7 @@ pub(super) enum Remapping {
     Refused,
     /// They are refused, which is not logged (IG).
     Stopped,
-    /// They pass as they are.
+    /// They pass as they are, by a clear IV. IntCtl 01b means the same, but QEMU's unit (7.2, 10.0) sends vector 0 then.
     Passed,
     /// They are looked up in the table at this address, of two to the power of this many entries.
     Table(PhysAddr, u8),
@@ -86,7 +87,7 @@ impl Remapping {
         match self {
             Self::Refused => INTERRUPTS_VALID,
             Self::Stopped => IGNORE_UNMAPPED | INTERRUPTS_VALID,
-            Self::Passed => 1 << CONTROL_SHIFT | INTERRUPTS_VALID,
+            Self::Passed => 0,
             Self::Table(at, length) => {
                 let length = u64::from(length) << LENGTH_SHIFT;
                 2 << CONTROL_SHIFT | (at.0 & INTERRUPT_TABLE) | length | INTERRUPTS_VALID
@@ -96,7 +97,7 @@ impl Remapping {
 
     fn decode(word: u64) -> Self {
         match word >> CONTROL_SHIFT & 0b11 {
-            1 => Self::Passed,
+            _ if word & INTERRUPTS_VALID == 0 => Self::Passed,
             2 => Self::Table(PhysAddr(word & INTERRUPT_TABLE), (word >> LENGTH_SHIFT & 0xf) as u8),
             _ if word & IGNORE_UNMAPPED != 0 => Self::Stopped,
             _ => Self::Refused,

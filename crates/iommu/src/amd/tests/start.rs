@@ -4,6 +4,7 @@
 use paging::{PhysAddr, TableMemory};
 use units::KIB;
 
+use super::super::device_table::Remapping;
 use super::super::registers::*;
 use super::super::{Requester, Setup, Unit};
 use super::hardware::{ALL_FEATURES, Machine};
@@ -92,7 +93,10 @@ fn named_requesters_keep_what_firmware_wants() {
     assert!(state.interrupt(0x10, 0x30).is_err());
     let base = state.register(DEVICE_TABLE_BASE) & ADDRESS;
     assert_eq!(state.load(base + 0xa0 * 32 + 8) >> 40 & 0b11, 1, "SysMgt");
-    assert_eq!(state.load(base + 0xa0 * 32 + 16) >> 56, 0b1101_0111, "IntCtl 1; INIT, ExtInt, NMI; LINT0 and LINT1");
+    assert_eq!(state.load(base + 0xa0 * 32 + 16) >> 56, 0b1100_0111, "INIT, ExtInt, NMI; LINT0 and LINT1");
+    assert_eq!(state.load(base + 0xa0 * 32 + 16) & 1, 0, "IV");
+    drop(state);
+    assert_eq!(unit.table.remapping(&memory, 0xa0), Remapping::Passed);
 }
 
 #[test]
