@@ -33,7 +33,8 @@ pub(super) enum Remapping {
     Refused,
     /// They are refused, which is not logged (IG).
     Stopped,
-    /// They pass as they are, by a clear IV. IntCtl 01b means the same, but QEMU's unit (7.2, 10.0) sends vector 0 then.
+    /// They pass as they are, by a clear IV. IntCtl 01b means the same, but QEMU's unit (7.2, 10.0) sends vector 0 for
+    /// it.
     Passed,
     /// They are looked up in the table at this address, of two to the power of this many entries.
     Table(PhysAddr, u8),

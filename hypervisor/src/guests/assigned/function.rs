@@ -160,7 +160,7 @@ impl Physical for HostFunction {
     }
 
     fn route(&self, vector: u16) -> Route {
-        let interrupt = routes::destination(self.signals.owner(), vector);
+        let interrupt = self.signals.destination(vector);
         interrupt.map_or_else(Route::default, |found| Route { destination: found.destination, vector: found.vector })
     }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which interrupt of which guest's function a vector of a CPU is. Read at each interrupt, without a lock; written
-//! under the lock of the function that it is about.
+//! Which interrupt of which guest's function a vector of a CPU is, and where each function's interrupts come.
+//!
+//! The table of each CPU's vectors is read at each interrupt, without a lock. A function's own list ([`Routes`]) is
+//! under the function's lock, as are all writes about it: an update looks a function's interrupts up there, and in no
+//! table.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -77,40 +80,10 @@ pub fn find(cpu: u32, vector: u8) -> Route {
     place(cpu, vector).map_or(Route::Free, |place| Route::from_word(place.load(Ordering::Acquire)))
 }
 
-/// Opens an interrupt, which comes to the boot CPU until it is known which vCPU wants it. `set` tells the IOMMU.
-///
-/// # Errors
-/// No vector is left, or what `set` says.
-pub fn open(owner: Owner, index: u16, set: impl FnOnce(Interrupt) -> Result<(), String>) -> Result<(), String> {
-    route(owner, index, BOOT_CPU, set)
-}
-
-/// Lets an open interrupt come to another CPU, unless it does.
-///
-/// # Errors
-/// No vector is left there, or what `set` says; it comes where it came.
-pub fn follow(
-    owner: Owner,
-    index: u16,
-    cpu: u32,
-    set: impl FnOnce(Interrupt) -> Result<(), String>,
-) -> Result<(), String> {
-    match current(owner, index) {
-        Some((at, _)) if at != cpu => route(owner, index, cpu, set),
-        _ => Ok(()),
-    }
-}
-
 /// The open interrupts that come to the CPU `cpu`.
 pub fn of_cpu(cpu: u32) -> Vec<(Owner, u16)> {
-    let open = |(_, _, _, route)| if let Route::Open(owner, index) = route { Some((owner, index)) } else { None };
-    all().filter(|(at, ..)| *at == cpu).filter_map(open).collect()
-}
-
-/// Where an open interrupt comes: the CPU's APIC identifier, and the vector there.
-pub fn destination(owner: Owner, index: u16) -> Option<Interrupt> {
-    let (cpu, vector) = current(owner, index)?;
-    Some(Interrupt { vector, destination: percpu::of(cpu)?.apic_id, is_level: false })
+    let open = |vector| if let Route::Open(owner, index) = find(cpu, vector) { Some((owner, index)) } else { None };
+    VECTORS.filter_map(open).collect()
 }
 
 /// Returns whether an interrupt of a function can be received so.
@@ -118,52 +91,122 @@ pub fn is_possible(interrupt: Interrupt) -> bool {
     cpu_of(interrupt).is_some_and(|cpu| place(cpu, interrupt.vector).is_some())
 }
 
-/// An interrupt is open as the image before has routed it.
-pub fn adopt(owner: Owner, index: u16, interrupt: Interrupt) {
-    if let Some(cpu) = cpu_of(interrupt) {
-        store(cpu, interrupt.vector, Route::Open(owner, index));
+/// A vector of a CPU.
+type Way = (u32, u8);
+
+/// An open interrupt of a function.
+struct Opened {
+    index: u16,
+    way: Way,
+    /// The one before, by which what was on its way may still come.
+    before: Option<Way>,
+}
+
+/// Where the open interrupts of a function come.
+pub struct Routes {
+    owner: Owner,
+    /// By rising index.
+    opened: Vec<Opened>,
+}
+
+impl Routes {
+    /// A function's, of which nothing is open.
+    pub const fn new(owner: Owner) -> Self {
+        Self { owner, opened: Vec::new() }
     }
-}
 
-/// Nothing that was adopted for a function counts.
-pub fn forget(owner: Owner) {
-    for_each_of(owner, Route::Free);
-}
+    /// Takes memory for so many interrupts, since [`Self::adopt`] may not.
+    pub fn reserve(&mut self, interrupts: usize) {
+        self.opened.reserve(interrupts.saturating_sub(self.opened.len()));
+    }
 
-/// Nothing comes from a function any more.
-pub fn close(owner: Owner) {
-    for_each_of(owner, Route::Closed);
-}
+    /// Opens an interrupt, which comes to the boot CPU until it is known which vCPU wants it. `set` tells the IOMMU.
+    ///
+    /// # Errors
+    /// No vector is left, or what `set` says.
+    pub fn open(&mut self, index: u16, set: impl FnOnce(Interrupt) -> Result<(), String>) -> Result<(), String> {
+        self.route(index, BOOT_CPU, set)
+    }
 
-fn for_each_of(owner: Owner, route: Route) {
-    let its = all().filter(|(.., known)| known.owner() == Some(owner));
-    its.for_each(|(_, _, place, _)| place.store(route.word(), Ordering::Release));
+    /// Lets an open interrupt come to another CPU, unless it does.
+    ///
+    /// # Errors
+    /// No vector is left there, or what `set` says; it comes where it came.
+    pub fn follow(
+        &mut self,
+        index: u16,
+        cpu: u32,
+        set: impl FnOnce(Interrupt) -> Result<(), String>,
+    ) -> Result<(), String> {
+        match self.find(index) {
+            Ok(Opened { way: (at, _), .. }) if *at != cpu => self.route(index, cpu, set),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where an open interrupt comes: the CPU's APIC identifier, and the vector there.
+    pub fn destination(&self, index: u16) -> Option<Interrupt> {
+        let (cpu, vector) = self.find(index).ok()?.way;
+        Some(Interrupt { vector, destination: percpu::of(cpu)?.apic_id, is_level: false })
+    }
+
+    /// An interrupt is open as the image before has routed it.
+    pub fn adopt(&mut self, index: u16, interrupt: Interrupt) {
+        let Some(cpu) = cpu_of(interrupt) else { return };
+        self.insert(index, (cpu, interrupt.vector));
+    }
+
+    /// Nothing that was adopted counts.
+    pub fn forget(&mut self) {
+        self.end(Route::Free);
+    }
+
+    /// Nothing comes from the function any more.
+    pub fn close(&mut self) {
+        self.end(Route::Closed);
+    }
+
+    /// What another function has adopted since a rehearsal is that one's.
+    fn end(&mut self, route: Route) {
+        let owner = Some(self.owner);
+        let ways = self.opened.drain(..).flat_map(|opened| [Some(opened.way), opened.before]).flatten();
+        ways.filter(|(cpu, vector)| find(*cpu, *vector).owner() == owner).for_each(|way| store(way, route));
+    }
+
+    fn route(&mut self, index: u16, cpu: u32, set: impl FnOnce(Interrupt) -> Result<(), String>) -> Result<(), String> {
+        let destination = percpu::of(cpu).ok_or("the host has no such CPU")?.apic_id;
+        // What comes by it while the IOMMU is told is this function's already.
+        let vector = claim(cpu, Route::Moved(self.owner, index)).ok_or("the CPU has no vector left")?;
+        let result = set(Interrupt { vector, destination, is_level: false });
+        match result {
+            Ok(()) => self.insert(index, (cpu, vector)),
+            Err(_) => store((cpu, vector), Route::Closed),
+        }
+        result
+    }
+
+    /// The interrupt comes by this vector from now on; what is on its way by the vector before still counts.
+    fn insert(&mut self, index: u16, way: Way) {
+        match self.opened.binary_search_by_key(&index, |opened| opened.index) {
+            Ok(at) => {
+                let opened = &mut self.opened[at];
+                opened.before.into_iter().for_each(|way| store(way, Route::Closed));
+                store(opened.way, Route::Moved(self.owner, index));
+                *opened = Opened { index, way, before: Some(opened.way) };
+            }
+            Err(at) => self.opened.insert(at, Opened { index, way, before: None }),
+        }
+        store(way, Route::Open(self.owner, index));
+    }
+
+    fn find(&self, index: u16) -> Result<&Opened, usize> {
+        let at = self.opened.binary_search_by_key(&index, |opened| opened.index)?;
+        Ok(&self.opened[at])
+    }
 }
 
 fn cpu_of(interrupt: Interrupt) -> Option<u32> {
     percpu::all().find(|cpu| percpu::of(*cpu).is_some_and(|own| own.apic_id == interrupt.destination))
-}
-
-fn route(owner: Owner, index: u16, cpu: u32, set: impl FnOnce(Interrupt) -> Result<(), String>) -> Result<(), String> {
-    let destination = percpu::of(cpu).ok_or("the host has no such CPU")?.apic_id;
-    // What comes by it while the IOMMU is told is this function's already.
-    let vector = claim(cpu, Route::Moved(owner, index)).ok_or("the CPU has no vector left")?;
-    let result = set(Interrupt { vector, destination, is_level: false });
-    if result.is_err() {
-        store(cpu, vector, Route::Closed);
-        return result;
-    }
-    for (at, its_vector, _, known) in all() {
-        match known {
-            Route::Moved(of, number) if (of, number) == (owner, index) => store(at, its_vector, Route::Closed),
-            Route::Open(of, number) if (of, number) == (owner, index) => {
-                store(at, its_vector, Route::Moved(of, number))
-            }
-            _ => {}
-        }
-    }
-    store(cpu, vector, Route::Open(owner, index));
-    Ok(())
 }
 
 /// A vector of the CPU that was nobody's.
@@ -177,21 +220,7 @@ fn claim(cpu: u32, route: Route) -> Option<u8> {
     })
 }
 
-fn current(owner: Owner, index: u16) -> Option<(u32, u8)> {
-    let found = all().find(|(.., route)| *route == Route::Open(owner, index));
-    found.map(|(cpu, vector, ..)| (cpu, vector))
-}
-
-/// Every CPU's vectors: the CPU, the vector, the word and what it says.
-fn all() -> impl Iterator<Item = (u32, u8, &'static AtomicU64, Route)> {
-    let of_cpu = |cpu| VECTORS.filter_map(move |vector| Some((cpu, vector, place(cpu, vector)?)));
-    let with_route = |(cpu, vector, place): (u32, u8, &'static AtomicU64)| {
-        (cpu, vector, place, Route::from_word(place.load(Ordering::Acquire)))
-    };
-    percpu::all().flat_map(of_cpu).map(with_route)
-}
-
-fn store(cpu: u32, vector: u8, route: Route) {
+fn store((cpu, vector): Way, route: Route) {
     if let Some(place) = place(cpu, vector) {
         place.store(route.word(), Ordering::Release);
     }

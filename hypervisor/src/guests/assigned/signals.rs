@@ -12,7 +12,7 @@ use vm::addr::AccessSize;
 use vm::devices::pci::MsixPlace;
 use vm::devices::pci::assigned::Interrupts;
 
-use super::routes::{self, Owner};
+use super::routes::{Owner, Routes};
 use crate::arch::device_memory::DeviceMemory;
 use crate::guests::pci;
 use crate::kernel::iommu::guests as kernel_iommu;
@@ -22,10 +22,12 @@ const ENTRY_BYTES: u64 = 16;
 const ENTRY_DATA: u64 = 8;
 const ENTRY_CONTROL: u64 = 12;
 const ENTRY_MASKED: u64 = 1 << 0;
+/// Interrupts that a function with MSI has at most.
+const MOST_MSI: usize = 32;
 
 /// A function's interrupts.
 pub struct Signals {
-    owner: Owner,
+    routes: Routes,
     msi: Option<u16>,
     msix: Option<u16>,
     table: Option<(DeviceMemory, MsixPlace)>,
@@ -43,12 +45,14 @@ impl Signals {
 
     /// Those of a function whose capabilities are at these registers.
     pub fn at(owner: Owner, msi: Option<u16>, msix: Option<u16>) -> Self {
-        Self { owner, msi, msix, table: None, interrupts: Interrupts::Off, is_behind: false }
+        let mut routes = Routes::new(owner);
+        routes.reserve(if msi.is_some() { MOST_MSI } else { 0 });
+        Self { routes, msi, msix, table: None, interrupts: Interrupts::Off, is_behind: false }
     }
 
-    /// Their owner.
-    pub fn owner(&self) -> Owner {
-        self.owner
+    /// Where an open one comes.
+    pub fn destination(&self, index: u16) -> Option<Interrupt> {
+        self.routes.destination(index)
     }
 
     /// The registers of MSI and MSI-X; 0 without them.
@@ -56,12 +60,12 @@ impl Signals {
         (self.msi.unwrap_or(0) as u8, self.msix.unwrap_or(0) as u8)
     }
 
-    /// They are open as the image before has opened them.
+    /// They are open as the image before has opened them. Allocates nothing: there is room for all.
     pub fn adopt(&mut self, interrupts: Interrupts, routes: &mut dyn Iterator<Item = (u16, Interrupt)>) {
-        routes::forget(self.owner);
+        self.routes.forget();
         self.interrupts = interrupts;
         self.is_behind = false;
-        routes.for_each(|(index, interrupt)| routes::adopt(self.owner, index, interrupt));
+        routes.for_each(|(index, interrupt)| self.routes.adopt(index, interrupt));
     }
 
     /// Returns whether the guest has asked for something that is not done yet, once.
@@ -72,6 +76,7 @@ impl Signals {
     /// Where its MSI-X table is.
     pub fn set_table(&mut self, table: Option<(DeviceMemory, MsixPlace)>) {
         self.table = table;
+        self.routes.reserve(table.map_or(0, |(_, place)| place.vectors.into()));
     }
 
     /// Closes what is open, and opens what is named. Of MSI-X no vector is open yet.
@@ -137,7 +142,7 @@ impl Signals {
         if let Err(problem) = kernel_iommu::close_interrupts(place) {
             log::error!("PCI {place}: its interrupts may stay open: {problem}");
         }
-        routes::close(self.owner);
+        self.routes.close();
     }
 
     /// Sends interrupt `index` to another CPU from now on, unless it goes there.
@@ -145,11 +150,11 @@ impl Signals {
     /// # Errors
     /// It goes where it went.
     pub fn follow(&mut self, place: Bdf, index: u16, cpu: u32) -> Result<(), String> {
-        routes::follow(self.owner, index, cpu, |interrupt| kernel_iommu::set_interrupt(place, index, Some(interrupt)))
+        self.routes.follow(index, cpu, |interrupt| kernel_iommu::set_interrupt(place, index, Some(interrupt)))
     }
 
-    fn route(&self, place: Bdf, index: u16) -> Result<Message, String> {
-        routes::open(self.owner, index, |interrupt| kernel_iommu::set_interrupt(place, index, Some(interrupt)))?;
+    fn route(&mut self, place: Bdf, index: u16) -> Result<Message, String> {
+        self.routes.open(index, |interrupt| kernel_iommu::set_interrupt(place, index, Some(interrupt)))?;
         kernel_iommu::message(place, index)
     }
 
