@@ -52,6 +52,16 @@ impl Acs {
         self.control & (self.services & REQUIRED | EXEMPTIONS) == self.services & REQUIRED
     }
 
+    /// Returns whether any service is enabled.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.control != 0
+    }
+
+    /// Enables what was enabled when it was read: a reset of the function has disabled that.
+    pub(crate) fn restore(&self, config: &mut dyn ConfigWrite, place: Bdf) {
+        config.write16(place, self.register + CONTROL, self.control);
+    }
+
     /// Makes the function isolate; returns whether it does so now. A reset of the function disables it again.
     pub fn enable(&mut self, config: &mut dyn ConfigWrite, place: Bdf) -> bool {
         if !self.isolates() {

@@ -219,6 +219,7 @@ fn members_are_read_of_the_registers() {
         several(device("01:00.1")),
     ];
     assert_eq!(members, expected);
+    assert_eq!(members.iter().map(Member::decides).collect::<Vec<_>>(), [false, true, false, true, true]);
     assert_eq!(
         members.iter_mut().map(|m| m.enable_isolation(&mut machine)).collect::<Vec<_>>(),
         [false, true, false, true, false]

@@ -127,3 +127,15 @@ fn a_function_is_stopped_and_decodes_as_before_and_a_bridge_is_left_alone() {
         assert!(machine.written(other, 4).is_empty());
     }
 }
+
+#[test]
+fn a_function_is_kept_apart_from_its_siblings_after_a_reset_as_before() {
+    let list = [capability(Capability::EXPRESS, 0x60)];
+    for (before, writes) in [(0x001d_001d, 1), (0x0000_001d, 0)] {
+        let mut machine = Machine::with([(PLACE, express().with_acs(before))]);
+        reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60), &list).unwrap();
+        let chip = &machine.chips[&place()];
+        assert_eq!((chip.resets, chip.extended[&0x104]), (1, before));
+        assert_eq!(machine.written(place(), 0x106).len(), writes);
+    }
+}

@@ -74,9 +74,10 @@ impl Chip {
         }
     }
 
-    /// Its command is clear again.
+    /// Its command is clear again, and no Access Control Service is enabled.
     fn reset(&mut self) {
         self.resets += 1;
+        self.extended.entry(0x104).and_modify(|acs| *acs &= 0xffff);
         self.words[1] &= !0xffff;
         self.not_ready = self.not_ready_after_reset;
     }

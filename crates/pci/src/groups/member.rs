@@ -70,6 +70,11 @@ impl Member {
         Self { place, role: role(function, express), is_multifunction, acs }
     }
 
+    /// Returns whether its Access Control Services decide about groups: a port's, and those of one of several functions.
+    pub fn decides(&self) -> bool {
+        self.is_multifunction && self.role != Role::HostBridge || matches!(self.role, Role::Port { .. })
+    }
+
     /// Enables its Access Control Services, where it has them; returns whether it isolates.
     pub fn enable_isolation(&mut self, config: &mut dyn ConfigWrite) -> bool {
         let place = self.place;

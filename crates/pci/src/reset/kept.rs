@@ -2,6 +2,7 @@
 //! What firmware has chosen for a function, and a reset clears: it is read before, and written again afterwards.
 
 use super::common::{DEVICE_CONTROL, INITIATE_FLR, TRANSACTIONS_PENDING};
+use crate::acs::Acs;
 use crate::capability::Capability;
 use crate::{Bdf, ConfigWrite};
 
@@ -22,6 +23,8 @@ pub(super) struct Kept {
     interrupt_line: u8,
     /// Registers and values: the largest payload has to fit what the port above sends, and the link is configured.
     controls: [Option<(u16, u16)>; 3],
+    /// What keeps it apart from the device's other functions, if that is enabled.
+    acs: Option<Acs>,
 }
 
 impl Kept {
@@ -48,6 +51,7 @@ impl Kept {
             cache_line: config.read(place, CACHE_LINE) as u8,
             interrupt_line: config.read(place, INTERRUPT_LINE) as u8,
             controls,
+            acs: express.and_then(|_| Acs::read(config, place)).filter(Acs::is_enabled),
         }
     }
 
@@ -66,6 +70,9 @@ impl Kept {
         config.write8(self.place, INTERRUPT_LINE, self.interrupt_line);
         for (register, value) in self.controls.into_iter().flatten() {
             config.write16(self.place, register, value);
+        }
+        if let Some(acs) = &self.acs {
+            acs.restore(config, self.place);
         }
     }
 }

@@ -4,9 +4,8 @@
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use pci::acs::Acs;
 use pci::groups::Member;
-use pci::{Bdf, Groups, Kind};
+use pci::{Bdf, Groups};
 
 use super::{SURVEY, Survey};
 use crate::kernel::iommu::guests as iommu;
@@ -35,23 +34,21 @@ impl Survey {
             return None;
         }
         if self.groups.is_none() {
-            self.isolate_ports();
-            let members: Vec<Member> =
+            let mut members: Vec<Member> =
                 self.found.iter().map(|function| Member::read(&mut self.space, function)).collect();
+            self.isolate(&mut members);
             self.groups = Some(Groups::new(&members, &self.roots));
         }
         self.groups.as_ref()
     }
 
-    /// Ports pass transfers from one device to another only through the IOMMU, where they can.
-    fn isolate_ports(&mut self) {
-        if !iommu::is_ready() {
-            return;
-        }
-        for port in self.found.iter().filter(|function| matches!(function.kind, Kind::Bridge { .. })) {
-            if let Some(mut services) = Acs::read(&mut self.space, port.place) {
-                services.enable(&mut self.space, port.place);
-            }
+    /// Ports, and devices of several functions, pass transfers from one function to another only through the IOMMU, where
+    /// they can.
+    fn isolate(&mut self, members: &mut [Member]) {
+        if iommu::is_ready() {
+            members.iter_mut().filter(|member| member.decides()).for_each(|member| {
+                member.enable_isolation(&mut self.space);
+            });
         }
     }
 }
