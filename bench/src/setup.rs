@@ -100,6 +100,7 @@ impl HostSetup {
             host,
             trusted_keys: Vec::new(),
             allow_downgrade: None,
+            networks: Vec::new(),
             guests: self.guests.clone(),
         };
         baton::bundle::build(&config, Some(&context.image_of(self.next_build)?))
@@ -129,6 +130,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        nics: Vec::new(),
     }
 }
 

@@ -36,7 +36,8 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     let image = image.map(|path| files.take_image(path, &config.trusted_keys)).transpose()?;
     let trusted_keys = config.trusted_keys.iter().map(|key| key.bytes()).collect();
     let allow_downgrade = config.allow_downgrade;
-    let host = HostConfig { when_done: config.host.when_done, image, trusted_keys, allow_downgrade };
+    let (when_done, networks) = (config.host.when_done, config.networks.clone());
+    let host = HostConfig { when_done, image, trusted_keys, allow_downgrade, networks };
     let files: Vec<_> = files.taken.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
     write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
 }
@@ -76,6 +77,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         pmu_events: guest.pmu_events.clone(),
         autostart: guest.autostart,
         functions: guest.functions.clone(),
+        nics: guest.nics.clone(),
     })
 }
 

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{AssignedConfig, OnPanic, Pmu, PmuEvent, WhenDone};
+use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, WhenDone};
 use seal::PublicKey;
 
 use crate::size::Size;
@@ -15,12 +15,14 @@ use crate::size::Size;
 mod check;
 mod check_devices;
 mod check_functions;
+mod check_networks;
 mod devices;
 mod read;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{Address, Backend, Device, Iommu, Mac, Model, Network, Nvme, Storage};
+pub use devices::{Address, Backend, Device, Iommu, Model, Network, Nvme, Storage};
+pub use switch::Mac;
 
 /// A host and its guests; every path leads to a file that was there when the configuration was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct Config {
     pub trusted_keys: Vec<PublicKey>,
     /// True if the operator may go to images of a lower security version; not stated: only where no key is trusted.
     pub allow_downgrade: Option<bool>,
+    /// The networks between guests, in the file's order.
+    pub networks: Vec<NetworkConfig>,
     /// The guests, in the file's order.
     pub guests: Vec<Guest>,
 }
@@ -101,6 +105,8 @@ pub struct Guest {
     pub autostart: bool,
     /// The host's PCI functions that it gets (`devices`).
     pub functions: Vec<AssignedConfig>,
+    /// Its network devices (`[[guest.nic]]`).
+    pub nics: Vec<NicConfig>,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

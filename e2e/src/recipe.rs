@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
+use bundle::{NetworkConfig, OnPanic, Pmu, WhenDone};
 use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
@@ -58,6 +58,8 @@ pub struct Recipe {
     pub iommu: Iommu,
     /// The machine's PCI devices, each behind a root port of its own.
     pub pci_devices: Vec<Device>,
+    /// The networks between guests.
+    pub networks: Vec<NetworkConfig>,
     /// Further devices of the machine, as arguments for the emulator.
     pub devices: Vec<OsString>,
 }
@@ -81,6 +83,7 @@ impl Recipe {
             guests: Vec::new(),
             iommu: Iommu::None,
             pci_devices: Vec::new(),
+            networks: Vec::new(),
             devices: Vec::new(),
         }
     }
@@ -186,6 +189,7 @@ impl Recipe {
             host,
             trusted_keys: self.trusted_keys.clone(),
             allow_downgrade: self.allow_downgrade,
+            networks: self.networks.clone(),
             guests: self.guests.clone(),
         };
         baton::bundle::build(&config, Some(&self.next_build.file()?))
@@ -277,6 +281,7 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        nics: Vec::new(),
     }
 }
 

@@ -137,9 +137,17 @@ fn first_cells(header: &str) -> Names {
 
 #[test]
 fn every_key_of_host_toml_is_in_the_reference() {
-    for (section, start) in [("[host]", ""), ("[[host.device]]", ""), ("[trust]", ""), ("[[guest]]", "name = \"a\"\n")]
-    {
-        let text = format!("{section}\n{start}\"?\" = 1\n");
+    let sections = [
+        ("[host]", ""),
+        ("[[host.device]]", ""),
+        ("[trust]", ""),
+        ("[[network]]", ""),
+        ("[[guest]]", "name = \"a\"\n"),
+    ];
+    for (section, start) in sections.into_iter().chain([("[[guest.nic]]", "[[guest]]\n")]) {
+        // A table in a table of a list follows one of these.
+        let (before, within) = if section == "[[guest.nic]]" { (start, "") } else { ("", start) };
+        let text = format!("{before}{section}\n{within}\"?\" = 1\n");
         let error = Config::parse(&PathBuf::from("host.toml"), &text).expect_err("an unknown key");
         let message = error.mistakes.iter().find_map(|mistake| mistake.message.split_once("the keys here are "));
         let keys = list(message.expect("a list of keys").1, ',');

@@ -32,6 +32,7 @@ pub fn bundle(data: &[u8]) {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        nics: Vec::new(),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
     let Ok(mut built) = built else { return };

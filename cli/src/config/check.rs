@@ -10,6 +10,7 @@ use seal::PublicKey;
 use toml::de::DeValue;
 
 use super::check_functions::Functions;
+use super::check_networks::{self, Networks};
 use super::read::{Section, choice, flag, list, number, path, size, text};
 use super::{Config, Guest, Host, Image, check_devices, check_functions};
 use crate::size::Size;
@@ -35,15 +36,18 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let host = host(folder, root.table("host"));
     let (trusted_keys, allow_downgrade) = trust(folder, root.table("trust"));
+    let networks = root.tables("network");
+    let networks = check_networks::networks(&root, networks);
     let sections = root.tables("guest");
     check_count(&root, sections.len());
-    let (mut taken, mut guests) = (Taken::default(), Vec::new());
+    let (mut taken, mut guests) = (Taken { networks, ..Taken::default() }, Vec::new());
     for section in sections {
         guests.push(guest(folder, section, &mut taken));
     }
     root.finish();
     let guests = guests.into_iter().collect::<Option<Vec<_>>>()?;
-    Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, guests })
+    let networks = taken.networks.into_configs()?;
+    Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, networks, guests })
 }
 
 /// What guests may not share.
@@ -51,6 +55,7 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
 struct Taken {
     names: HashSet<String>,
     functions: Functions,
+    networks: Networks,
 }
 
 fn check_count(root: &Section<'_, '_>, guests: usize) {
@@ -118,7 +123,11 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
     let memory = section.required("memory", memory);
     let cmdline = section.optional("cmdline", guest_cmdline).unwrap_or_default();
     let autostart = section.optional("autostart", flag).unwrap_or(true);
+    let nics = section.tables("nic");
+    let owner = name.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
+    let nics = check_networks::nics(&section, owner, nics, &mut taken.networks);
     let guest = Guest {
+        nics,
         vcpus: section.optional("vcpus", number(1..=limits::VCPUS)).unwrap_or(1),
         debug_exit: section.optional("debug_exit", flag).unwrap_or(false),
         weight: section.optional("weight", number(1..=limits::WEIGHT_MOST)).unwrap_or(USUAL_WEIGHT),

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use toml::de::DeValue;
 
 use super::check::existing;
-use super::devices::{Address, Backend, Device, Mac, Model, Network, Nvme, Storage};
-use super::read::{self, Section, choice, list, path, size, text};
+use super::devices::{Address, Backend, Device, Model, Network, Nvme, Storage};
+use super::read::{self, Section, choice, list, mac, path, size, text};
 use crate::size::Size;
 
 /// The most devices: each has a slot of the first bus to itself, and 4 KiB of the 64 KiB of I/O ports.
@@ -131,7 +131,7 @@ fn serial(number: usize, section: &mut Section<'_, '_>, taken: &mut Taken) -> St
 
 fn network(folder: &Path, model: Model, section: &mut Section<'_, '_>, taken: &mut Taken) -> Option<Network> {
     let kind = section.required("backend", choice::<BackendKind>).map(|(kind, _)| kind);
-    let mac = section.placed("mac", |value| text(value)?.parse::<Mac>());
+    let mac = section.placed("mac", mac);
     if let Some((_, at)) = mac.as_ref().filter(|(mac, _)| !taken.macs.insert(mac.0)) {
         section.complain(Some(*at), "another card has the same MAC address; change one of them");
     }

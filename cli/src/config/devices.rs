@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The IOMMU and the PCI devices of the lab machine: `iommu` in `[host]`, and `[[host.device]]`.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::ValueEnum;
 use serde::Deserialize;
+use switch::Mac;
 
 use crate::size::Size;
 
@@ -127,34 +126,4 @@ pub enum Address {
     Inet(String, u16),
     /// The path of a Unix socket.
     Unix(PathBuf),
-}
-
-/// A MAC address of one card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mac(pub [u8; 6]);
-
-impl FromStr for Mac {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const MULTICAST: u8 = 1;
-        let refused = || format!("= {text:?} is no MAC address; write six bytes, as \"52:54:00:00:00:01\"");
-        let byte = |pair: &str| match pair.len() {
-            2 if pair.bytes().all(|digit| digit.is_ascii_hexdigit()) => u8::from_str_radix(pair, 16).ok(),
-            _ => None,
-        };
-        let bytes: Vec<u8> = text.split(':').map(byte).collect::<Option<_>>().ok_or_else(refused)?;
-        let bytes = <[u8; 6]>::try_from(bytes).map_err(|_| refused())?;
-        if bytes[0] & MULTICAST != 0 || bytes == [0; 6] {
-            return Err(format!("= {text:?} is no address of one card; the first byte is even, as in \"52:54:00:…\""));
-        }
-        Ok(Self(bytes))
-    }
-}
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, last] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{last:02x}")
-    }
 }

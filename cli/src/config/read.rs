@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use switch::{Mac, NotAMac};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -247,6 +248,17 @@ pub(super) fn size(value: &DeValue<'_>) -> Result<Size, String> {
         DeValue::String(text) => text.parse().map_err(|error| format!("= {error}")),
         other => Err(format!("is {}; write a whole number and a unit, as \"512MiB\"", kind(other))),
     }
+}
+
+/// The MAC address of one card.
+pub(super) fn mac(value: &DeValue<'_>) -> Result<Mac, String> {
+    let text = text(value)?;
+    text.parse().map_err(|error| match error {
+        NotAMac::Malformed => format!("= {text:?} is no MAC address; write six bytes, as \"52:54:00:00:00:01\""),
+        NotAMac::NoStation => {
+            format!("= {text:?} is no address of one card; the first byte is even, as in \"52:54:00:…\"")
+        }
+    })
 }
 
 /// A list whose items `read` takes.

@@ -9,6 +9,7 @@ use super::*;
 
 mod devices;
 mod functions;
+mod networks;
 
 /// A folder with a kernel of 1 KiB and an initrd of 3 MiB.
 fn folder() -> TempDir {
@@ -72,8 +73,8 @@ fn a_misspelt_key_is_named_with_its_line() {
     );
     assert_eq!(first(load("[hots]")), "host.toml:1:2: unknown key \"hots\"; did you mean \"host\"?");
     assert_eq!(
-        first(load("[network]")),
-        "host.toml:1:2: unknown key \"network\"; the keys here are host, trust, guest"
+        first(load("[machine]")),
+        "host.toml:1:2: unknown key \"machine\"; the keys here are host, trust, network, guest"
     );
 }
 

@@ -66,10 +66,19 @@ pub enum Problem {
     Duplicate,
     /// There are more guests than [`limits::GUESTS`].
     TooManyGuests,
+    /// There are more networks than [`limits::NETWORKS`].
+    TooManyNetworks,
     /// There are more keys than [`limits::TRUSTED_KEYS`].
     TooManyKeys,
     /// The file is longer than the archive's format can state.
     FileTooLong,
+    /// A network's setting is not possible.
+    BadNetwork {
+        /// Name of the network.
+        network: String,
+        /// The reason, and the possible values.
+        reason: &'static str,
+    },
     /// A guest's setting is not possible.
     BadGuest {
         /// Name of the guest.
@@ -117,6 +126,8 @@ impl fmt::Display for Problem {
             Self::Duplicate => write!(f, "the name stands twice"),
             Self::TooManyGuests => write!(f, "there are more than {} guests", limits::GUESTS),
             Self::TooManyKeys => write!(f, "there are more than {} keys that the host trusts", limits::TRUSTED_KEYS),
+            Self::TooManyNetworks => write!(f, "there are more than {} networks", limits::NETWORKS),
+            Self::BadNetwork { network, reason } => write!(f, "network {network:?} {reason}"),
             Self::FileTooLong => write!(f, "the file is 4 GiB long or longer"),
             Self::BadGuest { guest, reason } => write!(f, "guest {guest:?} {reason}"),
         }
@@ -130,10 +141,10 @@ impl Problem {
             Self::NoArchive | Self::NoManifest => "make one with `baton bundle host.toml -o FILE`",
             Self::Truncated { .. } | Self::BadChecksum { .. } => "copy the bundle again, or make it again",
             Self::UnknownVersion { .. } => "make it with the tool of this host's release",
-            Self::TooManyFiles | Self::TooManyGuests => "split it over several hosts",
+            Self::TooManyFiles | Self::TooManyGuests | Self::TooManyNetworks => "split it over several hosts",
             Self::FileTooLong => "use a smaller one",
             Self::TooManyKeys => "leave out of [trust] those that are not used any more",
-            Self::BadGuest { .. } => "correct it in host.toml and make the bundle again",
+            Self::BadGuest { .. } | Self::BadNetwork { .. } => "correct it in host.toml and make the bundle again",
             _ => "make the bundle again with `baton bundle`",
         }
     }

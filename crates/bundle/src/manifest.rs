@@ -13,7 +13,10 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 5;
+pub const MANIFEST_VERSION: u16 = 6;
+
+/// The version that has PCI functions of guests and the policy on downgrades, and no networks.
+pub const MANIFEST_VERSION_WITH_FUNCTIONS: u16 = 5;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// it, so that an update can lead to an image of that release and back.
@@ -45,6 +48,20 @@ pub mod limits {
     pub const FUNCTIONS: usize = 16;
     /// Bytes of the selector of such a function.
     pub const SELECTOR_BYTES: usize = 64;
+    /// Networks.
+    pub const NETWORKS: usize = 64;
+    /// Bytes of a network's name: letters, digits, `-`, `_` and `.`.
+    pub const NETWORK_NAME_BYTES: usize = 32;
+    /// Network devices of one guest.
+    pub const NICS: usize = 8;
+    /// Network devices on one network.
+    pub const PORTS: usize = 64;
+    /// VLANs of one network device.
+    pub const VLANS: usize = 64;
+    /// The highest number of a VLAN (IEEE 802.1Q-2018, table 9-2).
+    pub const VLAN_MOST: u16 = 4094;
+    /// The least and the most bytes of a packet (virtio 1.3, section 5.1.4.1: 68 is the least).
+    pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
     /// Events that a guest may count, where they are named.
     pub const PMU_EVENTS: usize = 16;
     /// Memory of a guest is a multiple of this many bytes.
@@ -81,6 +98,18 @@ pub struct HostConfig {
     /// True if the operator may go to images of a lower security version; `None`: only where there are no keys.
     #[serde(skip)]
     pub allow_downgrade: Option<bool>,
+    /// The networks between guests.
+    #[serde(skip)]
+    pub networks: Vec<NetworkConfig>,
+}
+
+/// A network between guests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkConfig {
+    /// Its name, unique in the bundle.
+    pub name: String,
+    /// The most bytes of a packet.
+    pub mtu: u16,
 }
 
 /// The fields that version 5 adds, behind the [`Manifest`].
@@ -92,7 +121,29 @@ pub(crate) struct Added {
     pub functions: Vec<Vec<AssignedConfig>>,
 }
 
+/// The fields that version 6 adds, behind those of version 5.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Networks {
+    /// [`HostConfig::networks`].
+    pub networks: Vec<NetworkConfig>,
+    /// [`GuestConfig::nics`] of each guest.
+    pub nics: Vec<Vec<NicConfig>>,
+}
+
 impl Manifest {
+    pub(crate) fn networks(&self) -> Networks {
+        let nics = self.guests.iter().map(|guest| guest.nics.clone()).collect();
+        Networks { networks: self.host.networks.clone(), nics }
+    }
+
+    /// The manifest with these networks; `None` if they are of other guests.
+    pub(crate) fn with_networks(mut self, networks: Networks) -> Option<Self> {
+        self.host.networks = networks.networks;
+        let is_of_these = networks.nics.len() == self.guests.len();
+        self.guests.iter_mut().zip(networks.nics).for_each(|(guest, nics)| guest.nics = nics);
+        is_of_these.then_some(self)
+    }
+
     pub(crate) fn added(&self) -> Added {
         let has_functions = self.guests.iter().any(|guest| !guest.functions.is_empty());
         let guests = if has_functions { &self.guests[..] } else { &[] };
@@ -113,7 +164,12 @@ impl Manifest {
 
     /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
-        if self.added() == Added::default() { OLDEST_MANIFEST_VERSION } else { MANIFEST_VERSION }
+        let has_nics = self.guests.iter().any(|guest| !guest.nics.is_empty());
+        match self.added() == Added::default() {
+            _ if has_nics || !self.host.networks.is_empty() => MANIFEST_VERSION,
+            false => MANIFEST_VERSION_WITH_FUNCTIONS,
+            true => OLDEST_MANIFEST_VERSION,
+        }
     }
 }
 
@@ -165,6 +221,47 @@ pub struct GuestConfig {
     /// The host's PCI functions that it gets.
     #[serde(skip)]
     pub functions: Vec<AssignedConfig>,
+    /// Its network devices.
+    #[serde(skip)]
+    pub nics: Vec<NicConfig>,
+}
+
+/// A network device of a guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NicConfig {
+    /// The network's index in [`HostConfig::networks`].
+    pub network: u32,
+    /// Its MAC address, unique in its network.
+    pub mac: [u8; 6],
+    /// The most bytes of a packet; not more than the network's.
+    pub mtu: u16,
+    /// Its VLANs.
+    pub vlans: NicVlans,
+    /// True if it exchanges frames only with devices that are not isolated.
+    pub is_isolated: bool,
+    /// True if it may send from other addresses than its own.
+    pub is_trusted: bool,
+    /// Bytes that it may send in a second; `None`: as many as it can.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// The VLANs of a network device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NicVlans {
+    /// It sends and receives untagged frames, which are in this VLAN; 0: the network's own.
+    Access(u16),
+    /// It sends and receives tagged frames of these VLANs; of 0: untagged ones.
+    Trunk(Vec<u16>),
+}
+
+impl NicVlans {
+    /// Every one of them.
+    pub fn all(&self) -> &[u16] {
+        match self {
+            Self::Access(vlan) => core::slice::from_ref(vlan),
+            Self::Trunk(vlans) => vlans,
+        }
+    }
 }
 
 /// One of the host's PCI functions that a guest gets.
@@ -178,13 +275,16 @@ pub struct AssignedConfig {
 
 impl GuestConfig {
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions it is the number that release 0.1.0 computes.
+    /// be encoded. Without functions and network devices it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
         let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
         if !self.functions.is_empty() {
             bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
+        }
+        if !self.nics.is_empty() {
+            bytes.extend(postcard::to_allocvec(&self.nics).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

@@ -9,8 +9,8 @@ use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
 use crate::error::{BundleError, Problem};
 use crate::manifest::{
-    Added, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, OLDEST_MANIFEST_VERSION,
-    limits,
+    Added, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, MANIFEST_VERSION_WITH_FUNCTIONS,
+    Manifest, Networks, OLDEST_MANIFEST_VERSION, limits,
 };
 
 mod check;
@@ -144,22 +144,24 @@ fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
     let Some((&[.., low, high], encoded)) = covered.split_first_chunk::<MANIFEST_HEAD_BYTES>() else {
         return Err(Problem::NoManifest);
     };
-    match u16::from_le_bytes([low, high]) {
-        OLDEST_MANIFEST_VERSION => match postcard::take_from_bytes(encoded) {
-            Ok((manifest, [])) => Ok(manifest),
-            _ => Err(Problem::Malformed),
-        },
-        MANIFEST_VERSION => decode_newest(encoded).ok_or(Problem::Malformed),
+    let version = u16::from_le_bytes([low, high]);
+    match version {
+        OLDEST_MANIFEST_VERSION..=MANIFEST_VERSION => decode(version, encoded).ok_or(Problem::Malformed),
         found => Err(Problem::UnknownVersion { found }),
     }
 }
 
-fn decode_newest(encoded: &[u8]) -> Option<Manifest> {
-    let (manifest, rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
-    match postcard::take_from_bytes::<Added>(rest).ok()? {
-        (added, []) => manifest.with(added),
-        _ => None,
+fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
+    let (mut manifest, mut rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
+    if version >= MANIFEST_VERSION_WITH_FUNCTIONS {
+        let (added, behind) = postcard::take_from_bytes::<Added>(rest).ok()?;
+        (manifest, rest) = (manifest.with(added)?, behind);
     }
+    if version >= MANIFEST_VERSION {
+        let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;
+        (manifest, rest) = (manifest.with_networks(networks)?, behind);
+    }
+    rest.is_empty().then_some(manifest)
 }
 
 /// Pairs the archive's further entries with the manifest's records of them: same names, same lengths, same order.

@@ -3,6 +3,7 @@
 
 mod checksum;
 mod damage;
+mod networks;
 mod reading;
 
 use std::string::ToString;
@@ -29,11 +30,17 @@ fn debian() -> GuestConfig {
         pmu_events: None,
         autostart: true,
         functions: vec![],
+        nics: vec![],
     }
 }
 
-const HOST: HostConfig =
-    HostConfig { when_done: WhenDone::DebugExit, image: None, trusted_keys: vec![], allow_downgrade: None };
+const HOST: HostConfig = HostConfig {
+    when_done: WhenDone::DebugExit,
+    image: None,
+    trusted_keys: vec![],
+    allow_downgrade: None,
+    networks: vec![],
+};
 const FILES: [(&str, &[u8]); 3] = [("vmlinuz", b"kernel"), ("initrd.img", &[7; 301]), ("a.ko", b"")];
 
 fn sample() -> Vec<u8> {

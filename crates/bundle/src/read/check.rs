@@ -5,7 +5,7 @@
 use alloc::collections::BTreeSet;
 
 use crate::error::Problem;
-use crate::manifest::{GuestConfig, Manifest, limits};
+use crate::manifest::{GuestConfig, Manifest, NetworkConfig, NicConfig, limits};
 
 /// Checks counts, names and numbers.
 pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
@@ -26,11 +26,70 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
             return Err(bad("stands twice"));
         }
     }
+    networks(manifest)
+}
+
+/// Checks the networks, and that each network device can be on its own.
+fn networks(manifest: &Manifest) -> Result<(), Problem> {
+    let networks = &manifest.host.networks;
+    if networks.len() > limits::NETWORKS {
+        return Err(Problem::TooManyNetworks);
+    }
+    let mut names = BTreeSet::new();
+    for network in networks {
+        let bad = |reason| Problem::BadNetwork { network: network.name.clone(), reason };
+        if !is_name(&network.name, limits::NETWORK_NAME_BYTES) {
+            return Err(bad("has a bad name: 1 to 32 letters, digits, '-', '_' and '.' are possible"));
+        }
+        if !limits::MTU.contains(&network.mtu) {
+            return Err(bad("has a bad MTU: 68 to 65535 are possible"));
+        }
+        if !names.insert(&network.name) {
+            return Err(bad("stands twice"));
+        }
+    }
+    let (mut addresses, mut ports) = (BTreeSet::new(), [0; limits::NETWORKS]);
+    for guest in &manifest.guests {
+        let bad = |reason| Problem::BadGuest { guest: guest.name.clone(), reason };
+        if guest.nics.len() > limits::NICS {
+            return Err(bad("has too many network devices: 8 are possible"));
+        }
+        for nic in &guest.nics {
+            let network = networks.get(nic.network as usize).ok_or(bad("is on a network that does not exist"))?;
+            self::nic(nic, network).map_err(bad)?;
+            if !addresses.insert((nic.network, nic.mac)) {
+                return Err(bad("has the MAC address of another network device on its network"));
+            }
+            let ports = &mut ports[nic.network as usize];
+            *ports += 1;
+            if *ports > limits::PORTS {
+                return Err(bad("is on a network that has too many devices: 64 are possible"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn nic(nic: &NicConfig, network: &NetworkConfig) -> Result<(), &'static str> {
+    const GROUP: u8 = 1;
+    if nic.mac[0] & GROUP != 0 || nic.mac == [0; 6] {
+        return Err("has a network device with the MAC address of no station");
+    }
+    if nic.mtu < *limits::MTU.start() || nic.mtu > network.mtu {
+        return Err("has a network device with a bad MTU: 68 up to its network's are possible");
+    }
+    let vlans = nic.vlans.all();
+    if vlans.is_empty() || vlans.len() > limits::VLANS || vlans.iter().any(|vlan| *vlan > limits::VLAN_MOST) {
+        return Err("has a network device with bad VLANs: 1 to 64 up to 4094 are possible");
+    }
+    if nic.rate_bytes_per_s == Some(0) {
+        return Err("has a network device with a rate of 0");
+    }
     Ok(())
 }
 
 fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
-    if !is_guest_name(&guest.name) {
+    if !is_name(&guest.name, limits::GUEST_NAME_BYTES) {
         return Err("has a bad name: 1 to 32 letters, digits, '-', '_' and '.' are possible");
     }
     if guest.cmdline.len() > limits::CMDLINE_BYTES || guest.cmdline.contains('\0') {
@@ -61,7 +120,7 @@ fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn is_guest_name(name: &str) -> bool {
+fn is_name(name: &str, most_bytes: usize) -> bool {
     let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    (1..=limits::GUEST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_possible)
+    (1..=most_bytes).contains(&name.len()) && name.bytes().all(is_possible)
 }

@@ -118,7 +118,7 @@ fn too_many_guests_are_refused() {
 }
 
 /// Offset of the version in a sample's manifest: behind the header, the padded name and the magic number.
-const VERSION_AT: usize = 110 + 10 + 4;
+pub(super) const VERSION_AT: usize = 110 + 10 + 4;
 
 #[test]
 fn a_manifest_that_says_nothing_newer_can_be_read_by_release_0_1_0() {
@@ -131,7 +131,7 @@ fn what_version_5_adds_is_read() {
     for allow_downgrade in [Some(false), Some(true)] {
         let host = HostConfig { allow_downgrade, ..HOST };
         let bytes = write::build(host.clone(), vec![debian()], &FILES).expect("good");
-        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION_WITH_FUNCTIONS.to_le_bytes());
         let bundle = Bundle::parse(&bytes).expect("good");
         assert_eq!((&bundle.manifest().host, &bundle.manifest().guests[..]), (&host, &[debian()][..]));
     }
@@ -150,7 +150,7 @@ fn functions_of_the_host_are_read_guest_by_guest() {
     let second = with_functions(&[("0000:01:00.0", false), ("8086:10ca#2", true)]);
     let guests = vec![first, second];
     let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION_WITH_FUNCTIONS.to_le_bytes());
     assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
 }
 

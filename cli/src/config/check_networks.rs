@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The keys of `[[network]]` and `[[guest.nic]]` and their possible values.
+
+use std::collections::HashSet;
+
+use bundle::{NetworkConfig, NicConfig, NicVlans, limits};
+use switch::Mac;
+use toml::de::DeValue;
+
+use super::read::{Section, flag, mac, number, text};
+use crate::size::Size;
+use crate::suggest::did_you_mean;
+
+/// The MTU of a network that states none: Ethernet's.
+const USUAL_MTU: u16 = 1500;
+/// The unit of time of a rate.
+const PER_SECOND: &str = "/s";
+
+/// The networks, and what their devices may not share.
+#[derive(Default)]
+pub(super) struct Networks {
+    /// `None` where one has a mistake: other sections may name it.
+    all: Vec<(String, Option<NetworkConfig>)>,
+    addresses: HashSet<(u32, Mac)>,
+    ports: Vec<usize>,
+}
+
+impl Networks {
+    pub fn into_configs(self) -> Option<Vec<NetworkConfig>> {
+        self.all.into_iter().map(|(_, network)| network).collect()
+    }
+}
+
+/// The networks.
+pub(super) fn networks(root: &Section<'_, '_>, sections: Vec<Section<'_, '_>>) -> Networks {
+    let most = limits::NETWORKS;
+    if sections.len() > most {
+        root.complain(None, format_args!("there are {} networks; at most {most} are possible", sections.len()));
+    }
+    let mut networks = Networks::default();
+    for mut section in sections {
+        section.set_label("[[network]]: ".to_owned());
+        let name = section.required("name", network_name);
+        if let Some((name, at)) = &name {
+            section.set_label(format!("network {name:?}: "));
+            if networks.all.iter().any(|(other, _)| other == name) {
+                section.complain(Some(*at), "another network has the same name; rename one of them");
+            }
+        }
+        let mtu = mtu(&mut section, *limits::MTU.end()).unwrap_or(USUAL_MTU);
+        section.finish();
+        if let Some((name, _)) = name {
+            networks.all.push((name.clone(), Some(NetworkConfig { name, mtu })));
+        }
+    }
+    networks.ports = vec![0; networks.all.len()];
+    networks
+}
+
+/// The network devices of a guest; those with mistakes are left out.
+pub(super) fn nics(
+    guest: &Section<'_, '_>,
+    owner: &str,
+    sections: Vec<Section<'_, '_>>,
+    networks: &mut Networks,
+) -> Vec<NicConfig> {
+    let most = limits::NICS;
+    if sections.len() > most {
+        guest.complain(None, format_args!("there are {} network devices; at most {most} are possible", sections.len()));
+    }
+    let numbered = (0..).zip(sections);
+    numbered.filter_map(|(number, section)| nic(owner, number, section, networks)).collect()
+}
+
+fn nic(owner: &str, number: u32, mut section: Section<'_, '_>, networks: &mut Networks) -> Option<NicConfig> {
+    section.set_label(format!("guest {owner:?}: [[guest.nic]] {}: ", number + 1));
+    let network = section.required("network", text);
+    let network = network.and_then(|(name, at)| find(&section, &name, at, networks));
+    let most_mtu = network.and_then(|network| Some(networks.all.get(network as usize)?.1.as_ref()?.mtu));
+    let written = section.placed("mac", mac);
+    let (mac, at) = written.map_or((Mac::derived(owner, number), None), |(mac, at)| (mac, Some(at)));
+    if network.is_some_and(|network| !networks.addresses.insert((network, mac))) {
+        let hint = "change one of them";
+        section.complain(at, format_args!("another device on this network has the MAC address {mac}; {hint}"));
+    }
+    let nic = NicConfig {
+        network: network.unwrap_or(0),
+        mac: mac.0,
+        mtu: mtu(&mut section, most_mtu.unwrap_or(*limits::MTU.end())).or(most_mtu).unwrap_or(USUAL_MTU),
+        vlans: section.optional("vlan", vlans).unwrap_or(NicVlans::Access(0)),
+        is_isolated: section.optional("isolated", flag).unwrap_or(false),
+        is_trusted: section.optional("trusted", flag).unwrap_or(false),
+        rate_bytes_per_s: section.optional("rate", rate),
+    };
+    section.finish();
+    network.map(|_| nic)
+}
+
+/// The index of a network, which has a port less from here on.
+fn find(section: &Section<'_, '_>, name: &str, at: usize, networks: &mut Networks) -> Option<u32> {
+    let Some(index) = networks.all.iter().position(|(other, _)| other == name) else {
+        let suggestion = did_you_mean(name, networks.all.iter().map(|(name, _)| name.as_str()));
+        let hint = if suggestion.is_empty() { "; add a [[network]] with this name" } else { suggestion.as_str() };
+        section.complain(Some(at), format_args!("there is no network {name:?}{hint}"));
+        return None;
+    };
+    networks.ports[index] += 1;
+    if networks.ports[index] == limits::PORTS + 1 {
+        let most = limits::PORTS;
+        section
+            .complain(Some(at), format_args!("the network {name:?} has more than {most} devices; add another network"));
+    }
+    u32::try_from(index).ok()
+}
+
+fn network_name(value: &DeValue<'_>) -> Result<String, String> {
+    let (name, most) = (text(value)?, limits::NETWORK_NAME_BYTES);
+    let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match (1..=most).contains(&name.len()) && name.bytes().all(is_possible) {
+        true => Ok(name),
+        false => Err(format!("= {name:?} is not possible; write 1 to {most} letters, digits, '-', '_' and '.'")),
+    }
+}
+
+fn mtu(section: &mut Section<'_, '_>, most: u16) -> Option<u16> {
+    let mtu = section.optional("mtu", number(u32::from(*limits::MTU.start())..=u32::from(most)))?;
+    u16::try_from(mtu).ok()
+}
+
+/// A VLAN, or a list of them.
+fn vlans(value: &DeValue<'_>) -> Result<NicVlans, String> {
+    let most = limits::VLAN_MOST;
+    let one = |least: u32, value: &DeValue<'_>| {
+        number(least..=u32::from(most))(value).map(|vlan| u16::try_from(vlan).unwrap_or(most))
+    };
+    let DeValue::Array(items) = value else { return one(1, value).map(NicVlans::Access) };
+    if !(1..=limits::VLANS).contains(&items.len()) {
+        return Err(format!("names {} VLANs; 1 to {} are possible", items.len(), limits::VLANS));
+    }
+    items.iter().map(|item| one(0, item.get_ref())).collect::<Result<_, _>>().map(NicVlans::Trunk)
+}
+
+/// Bytes a second.
+fn rate(value: &DeValue<'_>) -> Result<u64, String> {
+    let written = text(value)?;
+    let size = written.strip_suffix(PER_SECOND).and_then(|size| size.parse::<Size>().ok());
+    size.map(|size| size.bytes)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("= {written:?} is no rate; write a whole number and a unit, as \"10MiB/s\""))
+}

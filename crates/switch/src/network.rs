@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A network: its ports, and where frames go between them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::counters::Reason;
+use crate::header::{Header, Tag};
+use crate::learned::Learned;
+use crate::mac::Mac;
+use crate::port::{MAX_VLAN, Port, Vlans};
+use crate::ports::{MAX_PORTS, Ports};
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The ports; at least one.
+    pub ports: Ports,
+    /// Its VLAN.
+    pub vlan: u16,
+    /// The tag that it came with.
+    tag: Option<Tag>,
+}
+
+/// A frame as it leaves by one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Egress {
+    /// The port.
+    pub port: usize,
+    /// The tag that it has there.
+    pub tag: Option<Tag>,
+}
+
+/// Why there can be no such network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It has more than [`MAX_PORTS`] ports.
+    TooManyPorts,
+    /// This port's address is no station's.
+    NoStation(usize),
+    /// This port's address is another's, too.
+    SameAddress(usize),
+    /// This port has no VLAN, or one above [`MAX_VLAN`].
+    BadVlan(usize),
+}
+
+/// A network. Any CPU forwards with it at any time.
+#[derive(Debug)]
+pub struct Network {
+    ports: Vec<Port>,
+    mtu: usize,
+    /// By address.
+    fixed: Vec<(Mac, usize)>,
+    /// By VLAN.
+    members: Vec<(u16, Ports)>,
+    isolated: Ports,
+    /// The trusted ports, with the stations that each has sent from.
+    learned: Vec<(usize, Box<Learned>)>,
+}
+
+impl Network {
+    /// A network of these ports whose packets have at most `mtu` bytes behind the header, segmentation offload apart.
+    ///
+    /// # Errors
+    /// There can be no such network.
+    pub fn new(mtu: usize, ports: Vec<Port>) -> Result<Self, Refused> {
+        if ports.len() > MAX_PORTS {
+            return Err(Refused::TooManyPorts);
+        }
+        let mut network =
+            Self { mtu, fixed: Vec::new(), members: Vec::new(), isolated: Ports::NONE, learned: Vec::new(), ports };
+        for (number, port) in network.ports.iter().enumerate() {
+            if !port.mac.is_station() {
+                return Err(Refused::NoStation(number));
+            }
+            match network.fixed.binary_search_by_key(&port.mac, |(mac, _)| *mac) {
+                Ok(_) => return Err(Refused::SameAddress(number)),
+                Err(at) => network.fixed.insert(at, (port.mac, number)),
+            }
+            let vlans = port.vlans.all();
+            if vlans.is_empty() || vlans.iter().any(|vlan| *vlan > MAX_VLAN) {
+                return Err(Refused::BadVlan(number));
+            }
+            vlans.iter().for_each(|vlan| add_member(&mut network.members, *vlan, number));
+            if port.is_isolated {
+                network.isolated = network.isolated.or(Ports::only(number));
+            }
+            if port.is_trusted {
+                network.learned.push((number, Box::default()));
+            }
+        }
+        Ok(network)
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// The most bytes behind the header of a frame that is not to be segmented.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// Returns the number of stations that are known at a port beside its own.
+    pub fn stations(&self, port: usize, now_ns: u64) -> usize {
+        self.learned_at(port).map_or(0, |learned| learned.count(now_ns))
+    }
+
+    /// Decides where a frame goes that a port sends, and learns its source. `is_segmented` is true if it is to be cut
+    /// into frames of the network's size (segmentation offload).
+    ///
+    /// # Errors
+    /// Nowhere: why.
+    pub fn forward(&self, from: usize, header: &Header, is_segmented: bool, now_ns: u64) -> Result<Forward, Reason> {
+        let port = self.ports.get(from).ok_or(Reason::Unreachable)?;
+        if header.payload_bytes > self.mtu && !is_segmented {
+            return Err(Reason::Long);
+        }
+        let vlan = ingress_vlan(&port.vlans, header.tag).ok_or(Reason::Vlan)?;
+        self.check_source(from, port, header.source)?;
+        if header.destination.is_reserved() {
+            return Err(Reason::Reserved);
+        }
+        if let Some(learned) = self.learned_at(from).filter(|_| header.source != port.mac) {
+            learned.note(header.source, vlan, now_ns);
+        }
+        let reachable = self.reachable(from, vlan);
+        let ports = match self.station(header.destination, vlan, now_ns) {
+            Some(to) => reachable.and(Ports::only(to)),
+            None => reachable,
+        };
+        if ports.is_empty() {
+            return Err(Reason::Unreachable);
+        }
+        Ok(Forward { ports, vlan, tag: header.tag })
+    }
+
+    /// The frame as it leaves by each of its ports.
+    pub fn egress(&self, forward: Forward) -> impl Iterator<Item = Egress> {
+        forward.ports.map(move |port| Egress { port, tag: self.egress_tag(port, forward) })
+    }
+
+    fn egress_tag(&self, port: usize, forward: Forward) -> Option<Tag> {
+        let is_trunk = self.ports.get(port).is_some_and(|port| matches!(port.vlans, Vlans::Trunk(_)));
+        let tag = forward.tag.map_or_else(|| Tag::of(forward.vlan), |tag| tag.with_vlan(forward.vlan));
+        (is_trunk && forward.vlan != 0).then_some(tag)
+    }
+
+    /// A port sends from its own address; a trusted one from any station's that is not fixed elsewhere.
+    fn check_source(&self, from: usize, port: &Port, source: Mac) -> Result<(), Reason> {
+        let is_possible = || source.is_station() && self.fixed(source).is_none_or(|owner| owner == from);
+        match source == port.mac || port.is_trusted && is_possible() {
+            true => Ok(()),
+            false => Err(Reason::Source),
+        }
+    }
+
+    fn fixed(&self, mac: Mac) -> Option<usize> {
+        let found = self.fixed.binary_search_by_key(&mac, |(mac, _)| *mac).ok()?;
+        Some(self.fixed[found].1)
+    }
+
+    /// The port of a station that is known in a VLAN.
+    fn station(&self, mac: Mac, vlan: u16, now_ns: u64) -> Option<usize> {
+        if mac.is_group() {
+            return None;
+        }
+        match self.fixed(mac) {
+            // The same address may be another station's in a VLAN that the port has no part in.
+            Some(port) if self.members(vlan).has(port) => Some(port),
+            _ => {
+                let seen = |(port, learned): &(usize, Box<Learned>)| Some((learned.find(mac, vlan, now_ns)?, *port));
+                self.learned.iter().filter_map(seen).max().map(|(_, port)| port)
+            }
+        }
+    }
+
+    fn learned_at(&self, port: usize) -> Option<&Learned> {
+        let at = self.learned.binary_search_by_key(&port, |(port, _)| *port).ok()?;
+        Some(&self.learned[at].1)
+    }
+
+    /// The ports that a port reaches in a VLAN.
+    fn reachable(&self, from: usize, vlan: u16) -> Ports {
+        let barred = if self.isolated.has(from) { self.isolated } else { Ports::NONE };
+        self.members(vlan).without(Ports::only(from)).without(barred)
+    }
+
+    fn members(&self, vlan: u16) -> Ports {
+        let found = self.members.binary_search_by_key(&vlan, |(vlan, _)| *vlan);
+        found.map_or(Ports::NONE, |at| self.members[at].1)
+    }
+}
+
+fn add_member(members: &mut Vec<(u16, Ports)>, vlan: u16, port: usize) {
+    let at = members.binary_search_by_key(&vlan, |(vlan, _)| *vlan).unwrap_or_else(|at| {
+        members.insert(at, (vlan, Ports::NONE));
+        at
+    });
+    members[at].1 = members[at].1.or(Ports::only(port));
+}
+
+/// The VLAN of a frame that comes by a port; `None` if it has no part in it.
+fn ingress_vlan(vlans: &Vlans, tag: Option<Tag>) -> Option<u16> {
+    // A tag without VLAN states a priority only.
+    let tagged = tag.map_or(0, Tag::vlan);
+    match vlans {
+        Vlans::Access(vlan) => (tagged == 0).then_some(*vlan),
+        Vlans::Trunk(list) => list.contains(&tagged).then_some(tagged),
+    }
+}
