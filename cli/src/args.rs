@@ -3,6 +3,7 @@
 
 mod cpu;
 mod image;
+mod net;
 mod pci;
 mod perf;
 mod records;
@@ -17,6 +18,7 @@ use crate::running::DEFAULT_NAME;
 
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::image::{ImageCommand, KeyCommand};
+pub use self::net::{NetCommand, NetShow};
 pub use self::pci::{PciAssign, PciCommand, PciRelease, ResetPolicy};
 pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
@@ -84,6 +86,15 @@ pub enum Command {
         /// The command [default: list]
         #[command(subcommand)]
         command: Option<PciCommand>,
+    },
+    /// Networks between the guests of a running host
+    Net {
+        /// The host.
+        #[command(flatten)]
+        target: Target,
+        /// The command.
+        #[command(subcommand)]
+        command: NetCommand,
     },
     /// A running host's log
     Log(LogArgs),

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use thiserror::Error;
 use wire::{
-    CpuInfo, Decoder, Event, Frame, HostInfo, IommuUnit, LogRecord, MAX_FRAME_BYTES, PciFunction, PciSurvey, ReplyBody,
-    Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, Vulnerability, encode,
+    CpuInfo, Decoder, Event, Frame, HostInfo, IommuUnit, LogRecord, MAX_FRAME_BYTES, NetPort, PciFunction, PciSurvey,
+    ReplyBody, Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo,
+    Vulnerability, encode,
 };
 
 mod figures;
@@ -182,6 +183,24 @@ impl Client {
                     match next_index {
                         Some(next) if next > from_index => from_index = next,
                         _ => return Ok((survey, all)),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns every port of the networks between guests.
+    pub fn net_ports(&mut self) -> Result<Vec<NetPort>> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::NetList { from_index })? {
+                ReplyBody::NetPorts { ports, next_index } => {
+                    all.extend(ports);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok(all),
                     }
                 }
                 other => bail!(unexpected(&other)),

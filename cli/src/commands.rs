@@ -22,6 +22,7 @@ mod down;
 mod image;
 mod info;
 mod key;
+mod net;
 mod pci;
 mod perf;
 mod profile;
@@ -46,6 +47,7 @@ pub fn run(command: Command) -> Result<u8> {
         Command::Down { target, timeout } => down::run(&target, timeout),
         Command::Vm { target, command } => vm::run(&target, &command),
         Command::Cpu { target, command } => cpu::run(&target, &command),
+        Command::Net { target, command } => net::run(&target, &command),
         Command::Pci { target, format, command } => pci::run(&target, &command.unwrap_or(PciCommand::List(format))),
         Command::Log(args) => records::log(&args),
         Command::Events(args) => records::events(&args),

@@ -5,6 +5,7 @@
 //! it; any CPU reads it, without a lock: an entry is a key, and beside it a time that is read between two reads of the
 //! key. Of two ports that know a station, the one that it was seen at last has it.
 
+use core::array;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::mac::Mac;
@@ -34,8 +35,8 @@ pub struct Learned {
 
 impl Default for Learned {
     fn default() -> Self {
-        const ENTRY: Entry = Entry { key: AtomicU64::new(FREE), seen_ns: AtomicU64::new(0) };
-        Self { sets: [const { [ENTRY; WAYS] }; SETS] }
+        let free = |_| Entry { key: AtomicU64::new(FREE), seen_ns: AtomicU64::new(0) };
+        Self { sets: array::from_fn(|_| array::from_fn(free)) }
     }
 }
 

@@ -14,6 +14,7 @@ mod cpu;
 mod dump;
 mod info;
 mod iommu;
+mod net;
 mod pci;
 mod perf;
 mod profile;
@@ -26,6 +27,7 @@ pub use info::{
     ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use iommu::{IommuKind, IommuUnit};
+pub use net::{NetDrops, NetFrames, NetPort};
 pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
 pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
@@ -149,6 +151,13 @@ pub enum ReplyBody {
         place: (u16, u8, u8, u8),
         /// Name of the guest that it was assigned to, or released from.
         guest: String,
+    },
+    /// To [`crate::RequestBody::NetList`].
+    NetPorts {
+        /// A page of them, network by network.
+        ports: Vec<NetPort>,
+        /// First index of the next page; `None` after the last one.
+        next_index: Option<u32>,
     },
 }
 

@@ -227,6 +227,11 @@ pub enum RequestBody {
         /// Name of the guest; `None`: the only one that the function is assigned to.
         guest: Option<String>,
     },
+    /// The ports of the networks between guests. Answered by [`crate::ReplyBody::NetPorts`].
+    NetList {
+        /// The first one wanted, network by network.
+        from_index: u32,
+    },
 }
 
 /// The image that is to replace the running one.

@@ -40,6 +40,15 @@ pub struct Slot {
     frames: Option<FrameRange>,
 }
 
+/// The range of a copy that is not all guest memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutsideOf {
+    /// Where it reads.
+    Source(OutOfRange),
+    /// Where it writes.
+    Destination(OutOfRange),
+}
+
 /// All memory of one guest. Dropping it gives the frames back.
 #[derive(Debug)]
 pub struct GuestRam {
@@ -107,6 +116,17 @@ impl GuestRam {
         &self.slots
     }
 
+    /// Copies from this guest's memory to another's, or to its own; where the ranges overlap, any of its bytes may be
+    /// those of either. Nothing is copied if either range is not all memory.
+    pub fn copy_to(&self, from: Gpa, other: &Self, to: Gpa, bytes: usize) -> Result<(), OutsideOf> {
+        let from = self.host(from, bytes).map_err(OutsideOf::Source)?;
+        let into = other.host(to, bytes).map_err(OutsideOf::Destination)?;
+        // SAFETY: `host` checked both ranges, and no reference into guest memory exists. Guests may write either
+        // meanwhile, or have made them overlap: each byte is still one load and one store.
+        unsafe { copy(from, into, bytes) };
+        Ok(())
+    }
+
     /// The host's view of `bytes` bytes at `gpa`, if they are all in one slot.
     #[inline(always)]
     fn host(&self, gpa: Gpa, bytes: usize) -> Result<*mut u8, OutOfRange> {
@@ -135,7 +155,7 @@ impl GuestRam {
 /// with a plain copy. It knows of no other access than these instructions'.
 ///
 /// # Safety
-/// Both ranges are mapped and do not overlap; no reference points into the guest's.
+/// Both ranges are mapped; no reference points into a guest's.
 #[inline]
 unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     if bytes > SHORT_BYTES {

@@ -20,6 +20,27 @@ fn debian() -> String {
     "debian".to_string()
 }
 
+fn net_port() -> NetPort {
+    let frames = |frames| NetFrames { frames, bytes: frames * 60 };
+    let [short, long, source, vlan, reserved] = [1, 2, 3, 4, 5];
+    let [unreachable, malformed, full, down, offload] = [6, 7, 8, 9, 10];
+    NetPort {
+        network: "lan".to_string(),
+        mtu: 1500,
+        guest: debian(),
+        mac: [0x52, 0x54, 0, 0, 0, 1],
+        is_up: true,
+        vlans: vec![0, 4094],
+        is_tagged: true,
+        is_isolated: false,
+        is_trusted: true,
+        stations: 7,
+        sent: frames(1 << 40),
+        received: frames(300),
+        drops: NetDrops { short, long, source, vlan, reserved, unreachable, malformed, full, down, offload },
+    }
+}
+
 fn requests() -> Vec<RequestBody> {
     vec![
         RequestBody::Info,
@@ -59,6 +80,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Iommus,
         RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
         RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()) },
+        RequestBody::NetList { from_index: 2 },
     ]
 }
 
@@ -100,6 +122,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Vulnerabilities(vec![vulnerability()])),
         Ok(ReplyBody::Iommus(vec![iommu()])),
         Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian() }),
+        Ok(ReplyBody::NetPorts { ports: vec![net_port()], next_index: Some(1) }),
     ]
 }
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames that the driver sends (section 5.1.6.2).
+
+use ::virtio::{Chain, Fault};
+use switch::{HEADER_BYTES, Header, Reason, TAG_BYTES};
+
+use super::offload::{self, Offload};
+use super::{Net, TRANSMIT};
+use crate::devices::virtio::Io;
+
+/// A frame that a driver sends. Its bytes are in the [`Chain`] that it was taken with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    ethernet: Header,
+    pub(super) offload: Offload,
+    pub(super) bytes: usize,
+}
+
+impl Frame {
+    /// Its Ethernet header.
+    pub fn ethernet(&self) -> &Header {
+        &self.ethernet
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns whether it is to be cut into frames of the network's size.
+    pub fn is_to_be_segmented(&self) -> bool {
+        self.offload.segmentation.is_some()
+    }
+
+    /// Where the bytes behind its tag, or behind the place of one, begin.
+    pub(super) fn behind_tag(&self) -> usize {
+        HEADER_BYTES - 2 + if self.ethernet.tag.is_some() { TAG_BYTES } else { 0 }
+    }
+}
+
+/// What the driver has to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Nothing.
+    Nothing,
+    /// A frame. It is given back once it is sent.
+    Frame(Frame),
+    /// A frame that cannot be sent, for this reason. It is given back, too.
+    Dropped(Reason),
+}
+
+impl Net {
+    /// Takes the next frame that the driver sends, with the memory that it is in.
+    ///
+    /// # Errors
+    /// The driver's [`Fault`].
+    pub fn take(&mut self, chain: &mut Chain, io: &mut Io<'_>) -> Result<Taken, Fault> {
+        if self.sending.is_some() || !io.take(TRANSMIT, chain)? {
+            return Ok(Taken::Nothing);
+        }
+        self.sending = Some(chain.head());
+        let frame = self::frame(chain, io)?;
+        Ok(frame.map_or_else(Taken::Dropped, Taken::Frame))
+    }
+}
+
+fn frame(chain: &Chain, io: &Io<'_>) -> Result<Result<Frame, Reason>, Fault> {
+    let Some(bytes) = (chain.readable_bytes() as usize).checked_sub(offload::BYTES) else {
+        return Ok(Err(Reason::Malformed));
+    };
+    let (mut before, mut first) = ([0; offload::BYTES], [0; HEADER_BYTES + TAG_BYTES]);
+    chain.read(io.memory, 0, &mut before)?;
+    chain.read(io.memory, offload::BYTES as u32, &mut first)?;
+    let ethernet = match Header::parse(&first, bytes) {
+        Ok(ethernet) => ethernet,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let lengths = (bytes - ethernet.payload_bytes, bytes);
+    Ok(Offload::parse(&before, io.features(), lengths).map(|offload| Frame { ethernet, offload, bytes }))
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames that the driver receives (sections 5.1.6.3 and 5.1.6.4).
+
+use ::virtio::{Chain, Fault};
+use switch::{HEADER_BYTES, Reason, Tag};
+
+use super::frame::Frame;
+use super::offload::{self, Checksum, Offload};
+use super::sink::{Reader, Sink, Stuck};
+use super::source::Source;
+use super::{Net, RECEIVE, checksum, feature};
+use crate::devices::virtio::Io;
+
+/// Destination and source: what comes before a tag.
+const ADDRESSES_BYTES: usize = HEADER_BYTES - 2;
+
+/// Why a frame was not received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undelivered {
+    /// It is dropped at this device.
+    Dropped(Reason),
+    /// Its sender's driver has done what it must not.
+    Sender(Fault),
+}
+
+impl Net {
+    /// Receives a frame of another device's, which is in this chain of the `source`'s memory; here it has this tag.
+    /// Returns its bytes. It is received whole or not at all: then the buffers stay the device's.
+    ///
+    /// # Errors
+    /// The [`Fault`] of this device's driver.
+    pub fn receive(
+        &mut self,
+        frame: &Frame,
+        tag: Option<Tag>,
+        (chain, source): (&Chain, &dyn Source),
+        io: &mut Io<'_>,
+    ) -> Result<Result<usize, Undelivered>, Fault> {
+        let features = io.features();
+        if !io.is_enabled(RECEIVE) {
+            return Ok(Err(Undelivered::Dropped(Reason::Down)));
+        }
+        if !frame.offload.is_segmented_by(features) {
+            return Ok(Err(Undelivered::Dropped(Reason::Offload)));
+        }
+        let mut sink = Sink::new(io, &mut self.buffers, features & feature::MRG_RXBUF != 0);
+        let written = write(frame, tag, (chain, source), features, &mut sink);
+        let finished = match written {
+            Ok(bytes) => sink.finish().map(|()| bytes),
+            Err(stuck) => {
+                sink.give_up();
+                Err(stuck)
+            }
+        };
+        match finished {
+            Ok(bytes) => Ok(Ok(bytes)),
+            Err(Stuck::Full) => Ok(Err(Undelivered::Dropped(Reason::Full))),
+            Err(Stuck::Sender(outside)) => Ok(Err(Undelivered::Sender(outside.into()))),
+            Err(Stuck::Receiver(fault)) => Err(fault),
+        }
+    }
+}
+
+/// Writes header and frame; returns the frame's bytes.
+fn write(
+    frame: &Frame,
+    tag: Option<Tag>,
+    (chain, source): (&Chain, &dyn Source),
+    features: u64,
+    sink: &mut Sink<'_, '_>,
+) -> Result<usize, Stuck> {
+    let behind = frame.behind_tag();
+    let tag = tag.map(Tag::bytes);
+    let tag = tag.as_ref().map_or(&[][..], |tag| &tag[..]);
+    let begin = ADDRESSES_BYTES + tag.len();
+    // A driver that takes no partial checksums gets whole ones.
+    let (offload, filled) = match frame.offload.checksum {
+        Some(checksum) if features & feature::GUEST_CSUM == 0 => (Offload::default(), Some(checksum)),
+        _ => (frame.offload, None),
+    };
+    sink.write_header(&offload.bytes(begin as i32 - behind as i32))?;
+    let mut reader = Reader::at(chain, offload::BYTES);
+    sink.copy(&mut reader, ADDRESSES_BYTES, source)?;
+    sink.write(tag)?;
+    reader.pass(behind - ADDRESSES_BYTES);
+    match filled {
+        None => sink.copy(&mut reader, frame.bytes - behind, source)?,
+        Some(checksum) => write_with(checksum, (behind, frame.bytes), (chain, source), &mut reader, sink)?,
+    }
+    Ok(begin + frame.bytes - behind)
+}
+
+/// Copies a frame from a place to its end, with this checksum in it. The sender may change the frame meanwhile: then the
+/// checksum is wrong, and the receiver drops the frame.
+fn write_with(
+    checksum: Checksum,
+    (place, frame_bytes): (usize, usize),
+    (chain, source): (&Chain, &dyn Source),
+    reader: &mut Reader<'_>,
+    sink: &mut Sink<'_, '_>,
+) -> Result<(), Stuck> {
+    let start = usize::from(checksum.start);
+    let summed = Reader::at(chain, offload::BYTES + start);
+    let value = checksum::of(checksum, summed, frame_bytes - start, source).map_err(Stuck::Sender)?;
+    let at = checksum.at();
+    sink.copy(reader, at.saturating_sub(place), source)?;
+    sink.write(&value)?;
+    reader.pass(value.len());
+    sink.copy(reader, frame_bytes - at - value.len(), source)
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A frame's way from the sender's segments to the receiver's buffers, byte after byte.
+
+use ::virtio::{Chain, Fault, Outside, Segment};
+use arrayvec::ArrayVec;
+
+use super::RECEIVE;
+use super::offload::{BUFFERS_AT, BYTES};
+use super::source::{Source, Unreachable};
+use crate::devices::virtio::Io;
+
+/// The most buffers that a frame is received in: those of Linux have 1,536 bytes.
+pub(super) const BUFFERS: usize = 64;
+
+/// A place in a chain's readable segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    segments: &'a [Segment],
+    /// Bytes of the first segment that have been passed.
+    passed: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// The place behind so many bytes.
+    pub fn at(chain: &'a Chain, bytes: usize) -> Self {
+        let mut reader = Self { segments: chain.readable(), passed: 0 };
+        reader.pass(bytes);
+        reader
+    }
+
+    /// Goes on behind so many bytes.
+    pub fn pass(&mut self, bytes: usize) {
+        let mut left = bytes;
+        while let Some((_, most)) = self.piece(left) {
+            self.advance(most);
+            left -= most;
+        }
+    }
+
+    /// Reads the bytes that follow; what is not there stays as it is.
+    pub fn read(&mut self, into: &mut [u8], source: &dyn Source) -> Result<(), Outside> {
+        let mut done = 0;
+        while let Some((address, bytes)) = self.piece(into.len() - done) {
+            source.read(address, &mut into[done..done + bytes])?;
+            self.advance(bytes);
+            done += bytes;
+        }
+        Ok(())
+    }
+
+    /// The bytes that follow in one piece, `most` at most; `None` if there are none.
+    fn piece(&mut self, most: usize) -> Option<(u64, usize)> {
+        while let Some((first, behind)) = self.segments.split_first() {
+            let left = first.bytes.saturating_sub(self.passed);
+            if left > 0 {
+                let bytes = most.min(left as usize);
+                return (bytes > 0).then_some((first.address + u64::from(self.passed), bytes));
+            }
+            (self.segments, self.passed) = (behind, 0);
+        }
+        None
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.passed += bytes as u32;
+    }
+}
+
+/// Why a frame could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stuck {
+    /// There are too few buffers.
+    Full,
+    /// The sender's memory ends.
+    Sender(Outside),
+    /// The receiver's driver has done what it must not.
+    Receiver(Fault),
+}
+
+impl From<Fault> for Stuck {
+    fn from(fault: Fault) -> Self {
+        Self::Receiver(fault)
+    }
+}
+
+impl From<Outside> for Stuck {
+    fn from(outside: Outside) -> Self {
+        Self::Receiver(outside.into())
+    }
+}
+
+/// The receiver's buffers, as they are filled.
+pub(super) struct Sink<'a, 'i> {
+    io: &'a mut Io<'i>,
+    /// The buffer that is being filled.
+    chain: &'a mut Chain,
+    /// Whether a frame may have more than one.
+    is_mergeable: bool,
+    /// Buffers that are full: the first descriptor and the bytes of each.
+    full: ArrayVec<(u16, u32), BUFFERS>,
+    has_buffer: bool,
+    segment: usize,
+    /// Bytes written to this segment, and to this buffer.
+    passed: u32,
+    written: u32,
+    /// Where the two bytes of the number of buffers are.
+    count_at: [u64; 2],
+}
+
+impl<'a, 'i> Sink<'a, 'i> {
+    pub fn new(io: &'a mut Io<'i>, chain: &'a mut Chain, is_mergeable: bool) -> Self {
+        let (full, count_at) = (ArrayVec::new(), [0; 2]);
+        Self { io, chain, is_mergeable, full, has_buffer: false, segment: 0, passed: 0, written: 0, count_at }
+    }
+
+    /// Writes the header that comes before the frame.
+    pub fn write_header(&mut self, header: &[u8; BYTES]) -> Result<(), Stuck> {
+        self.write(&header[..BUFFERS_AT])?;
+        for (index, byte) in header[BUFFERS_AT..].iter().enumerate() {
+            self.count_at[index] = self.place(1)?.0;
+            self.write(&[*byte])?;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes of the host's.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Stuck> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let (address, most) = self.place(left.len())?;
+            let (now, behind) = left.split_at(most);
+            ::virtio::Memory::write(self.io.memory, address, now)?;
+            self.advance(most);
+            left = behind;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes of the sender's.
+    pub fn copy(&mut self, reader: &mut Reader<'_>, bytes: usize, source: &dyn Source) -> Result<(), Stuck> {
+        let mut left = bytes;
+        while left > 0 {
+            let (to, most) = self.place(left)?;
+            // The chain has as many bytes as its frame.
+            let Some((from, most)) = reader.piece(most) else { return Ok(()) };
+            source.copy(from, to, most).map_err(|unreachable| match unreachable {
+                Unreachable::Sender(outside) => Stuck::Sender(outside),
+                Unreachable::Receiver(outside) => Stuck::Receiver(outside.into()),
+            })?;
+            reader.advance(most);
+            self.advance(most);
+            left -= most;
+        }
+        Ok(())
+    }
+
+    /// Gives the buffers to the driver, and interrupts it if it wants that.
+    pub fn finish(mut self) -> Result<(), Stuck> {
+        self.full.push((self.chain.head(), self.written));
+        let count = self.full.len() as u16;
+        if count > 1 {
+            for (address, byte) in self.count_at.into_iter().zip(count.to_le_bytes()) {
+                ::virtio::Memory::write(self.io.memory, address, &[byte])?;
+            }
+        }
+        for (head, written) in &self.full {
+            self.io.complete(RECEIVE, *head, *written)?;
+        }
+        self.io.publish(RECEIVE)?;
+        Ok(())
+    }
+
+    /// Leaves the buffers for another frame.
+    pub fn give_up(mut self) {
+        let taken = self.full.len() + usize::from(self.has_buffer);
+        (0..taken).for_each(|_| self.io.put_back(RECEIVE));
+    }
+
+    /// Where the next bytes go in one piece, `most` at most; not more than there is room for in this buffer.
+    fn place(&mut self, most: usize) -> Result<(u64, usize), Stuck> {
+        loop {
+            match self.chain.writable().get(self.segment).filter(|_| self.has_buffer) {
+                Some(segment) if self.passed < segment.bytes => {
+                    let left = (segment.bytes - self.passed) as usize;
+                    return Ok((segment.address + u64::from(self.passed), most.min(left)));
+                }
+                Some(_) => (self.segment, self.passed) = (self.segment + 1, 0),
+                None => self.take()?,
+            }
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.passed += bytes as u32;
+        self.written += bytes as u32;
+    }
+
+    /// Takes another buffer. Room is left for the last one.
+    fn take(&mut self) -> Result<(), Stuck> {
+        if self.has_buffer {
+            if !self.is_mergeable || self.full.len() + 1 == BUFFERS {
+                return Err(Stuck::Full);
+            }
+            self.full.push((self.chain.head(), self.written));
+            self.has_buffer = false;
+        }
+        if !self.io.take(RECEIVE, self.chain)? {
+            return Err(Stuck::Full);
+        }
+        (self.has_buffer, self.segment, self.passed, self.written) = (true, 0, 0, 0);
+        match self.chain.writable_bytes() {
+            0 => Err(Fault::Request("a buffer for frames that the device cannot write").into()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The networks between guests: the ports where guests' network devices are plugged in, and the way of a frame from one
+//! guest's memory to another's.
+//!
+//! ```text
+//! exit: notification ──► the vCPU's turn: take a frame ──► switch ──► each port: receive ──► give it back
+//!                        own device locked                 no lock    port and device locked   own device locked
+//! ```
+//!
+//! The vCPU that has notified its device forwards its frames, and pays for it. No lock is taken while a device of its
+//! own is locked, and one port at a time: guests that send to each other do not wait for each other. A port's lock is
+//! held while the memory of its guest is written. A guest that ends is unplugged under that lock before its memory is
+//! given back.
+
+mod sending;
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use ::virtio::Chain;
+use bundle::{GuestConfig, HostConfig, NicConfig, NicVlans};
+use spin::{Mutex, Once};
+use switch::{Bucket, Counters, Mac, Network, Vlans};
+use vm::devices::net::Net;
+use vm::devices::pci::{Endpoint, Slot};
+use vm::devices::virtio::{self, Virtio};
+use vm::machine::Machine;
+
+use crate::arch::guest_memory::GuestRam;
+use crate::arch::timer;
+use crate::guests::guest::Guest;
+
+pub use sending::send;
+
+/// All networks, in the bundle's order.
+pub static NETWORKS: Once<Vec<Lan>> = Once::new();
+
+/// The device number of a guest's first network device: physical functions are before it.
+const FIRST_DEVICE: usize = 20;
+/// Functions of a device have numbers of three bits.
+const FUNCTIONS_OF_A_DEVICE: usize = 8;
+
+/// A network device on its guest's bus.
+pub type Device = Arc<Mutex<Endpoint<Virtio<Net>>>>;
+
+/// A network.
+pub struct Lan {
+    /// Its name.
+    pub name: String,
+    /// Where frames go.
+    pub network: Network,
+    /// In the network's order.
+    pub ports: Vec<Port>,
+}
+
+/// A port of a network.
+pub struct Port {
+    /// The guest whose port it is.
+    pub guest: u32,
+    /// What has passed.
+    pub counters: Counters,
+    /// Held by the vCPU that forwards frames of this port's guest.
+    sender: Mutex<Sender>,
+    /// The receiver, while its guest runs.
+    plugged: Mutex<Option<Plugged>>,
+}
+
+/// What the sending of frames needs.
+struct Sender {
+    chain: Box<Chain>,
+    bucket: Option<Bucket>,
+}
+
+/// A device that receives.
+struct Plugged {
+    run: Arc<dyn Run>,
+    device: Device,
+}
+
+/// A run of a guest, as a network reaches it.
+pub trait Run: Send + Sync {
+    /// The guest.
+    fn guest(&self) -> &'static Guest;
+    /// Its machine.
+    fn machine(&self) -> &Machine<GuestRam>;
+}
+
+/// A network device of a run, and its port.
+pub struct Nic {
+    lan: usize,
+    port: usize,
+    device: Device,
+}
+
+impl Port {
+    /// Returns whether its guest runs.
+    pub fn is_plugged(&self) -> bool {
+        self.plugged.lock().is_some()
+    }
+}
+
+/// Makes the networks of a bundle.
+pub fn create(host: &HostConfig, guests: &[GuestConfig]) {
+    let lans = host.networks.iter().enumerate().filter_map(|(index, config)| {
+        let members = guests.iter().enumerate().flat_map(|(number, guest)| {
+            let here = guest.nics.iter().filter(move |nic| nic.network as usize == index);
+            here.map(move |nic| (number as u32, nic))
+        });
+        let members: Vec<(u32, &NicConfig)> = members.collect();
+        let ports = members.iter().map(|(_, nic)| configured(nic)).collect();
+        match Network::new(config.mtu.into(), ports) {
+            Ok(network) => Some(Lan {
+                name: config.name.clone(),
+                network,
+                ports: members.into_iter().map(|(guest, nic)| Port::new(guest, nic)).collect(),
+            }),
+            Err(refused) => {
+                log::error!("network {}: {refused:?}; make the bundle again with `baton bundle`", config.name);
+                None
+            }
+        }
+    });
+    let lans = lans.collect();
+    NETWORKS.call_once(|| lans);
+}
+
+impl Port {
+    fn new(guest: u32, nic: &NicConfig) -> Self {
+        let now_ns = timer::uptime_ns();
+        let bucket = nic.rate_bytes_per_s.map(|rate| Bucket::new(rate, now_ns));
+        Self {
+            guest,
+            counters: Counters::default(),
+            sender: Mutex::new(Sender { chain: Box::default(), bucket }),
+            plugged: Mutex::new(None),
+        }
+    }
+}
+
+fn configured(nic: &NicConfig) -> switch::Port {
+    let vlans = match &nic.vlans {
+        NicVlans::Access(vlan) => Vlans::Access(*vlan),
+        NicVlans::Trunk(vlans) => Vlans::Trunk(vlans.clone()),
+    };
+    switch::Port { mac: Mac(nic.mac), vlans, is_isolated: nic.is_isolated, is_trusted: nic.is_trusted }
+}
+
+/// Puts a guest's network devices on its bus.
+///
+/// # Errors
+/// Why there can be none.
+pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Vec<Nic>, String> {
+    let lans = NETWORKS.get().map_or(&[][..], |lans| lans);
+    let attach_one = |(number, nic): (usize, &NicConfig)| {
+        let bad = |reason: &str| format!("network device {}: {reason}", number + 1);
+        let lan = nic.network as usize;
+        let there = lans.get(lan).ok_or_else(|| bad("its network is not there"))?;
+        let is_it = |port: &switch::Port| port.mac == Mac(nic.mac);
+        let port = there.network.ports().iter().position(is_it).ok_or_else(|| bad("its port is not there"))?;
+        let slot = Slot(((FIRST_DEVICE + number) * FUNCTIONS_OF_A_DEVICE) as u8);
+        let device = virtio::in_slot(slot, Net::new(Mac(nic.mac), nic.mtu)).map_err(|_| bad("it fits no function"))?;
+        let device = machine.bus_mut().attach_function(device).map_err(|_| bad("the guest's bus is full"))?;
+        Ok(Nic { lan, port, device })
+    };
+    guest.config.nics.iter().enumerate().map(attach_one).collect()
+}
+
+/// The devices of a run receive from here on.
+pub fn plug(run: &Arc<impl Run + 'static>, nics: &[Nic]) {
+    for (nic, port) in nics.iter().filter_map(|nic| Some((nic, port(nic)?))) {
+        *port.plugged.lock() = Some(Plugged { run: run.clone(), device: nic.device.clone() });
+    }
+}
+
+/// The devices of a run receive nothing any more: no other CPU reaches its memory once this returns.
+pub fn unplug(nics: &[Nic]) {
+    for port in nics.iter().filter_map(port) {
+        let unplugged = port.plugged.lock().take();
+        // The run may end with this: not while the port is locked.
+        drop(unplugged);
+    }
+}
+
+fn lan(nic: &Nic) -> Option<&'static Lan> {
+    NETWORKS.get()?.get(nic.lan)
+}
+
+fn port(nic: &Nic) -> Option<&'static Port> {
+    lan(nic)?.ports.get(nic.port)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Forwarding the frames of one guest, a bounded number at a time.
+
+use ::virtio::{Chain, Fault, Outside};
+use switch::{Reason, Tag};
+use vm::addr::Gpa;
+use vm::devices::net::{Frame, Net, Source, Taken, Undelivered, Unreachable};
+use vm::devices::outputs::{Outputs, Request};
+use vm::devices::virtio::Io;
+use vm::memory::{GuestMemory as _, OutOfRange};
+
+use super::{Device, Lan, Nic, Port, Run, Sender, lan};
+use crate::arch::guest_memory::{GuestRam, OutsideOf};
+use crate::arch::{cpu, percpu, timer};
+use crate::guests::guest::Guest;
+
+/// Frames, and bytes that are copied, in one turn of one device.
+const FRAMES: usize = 64;
+const BYTES: usize = 512 << 10;
+/// The guest executes for as long between two turns.
+const PAUSE_US: u64 = 20;
+
+/// The vCPU that forwards.
+#[derive(Clone, Copy)]
+struct Own<'a> {
+    run: &'a dyn Run,
+    vcpu: usize,
+    nic: &'a Nic,
+}
+
+/// How a turn ended.
+enum Turn {
+    /// There are no more frames.
+    Done,
+    /// There are more; they go on at this time, in ticks.
+    At(u64),
+}
+
+/// Forwards frames that a vCPU's guest has sent. Returns when it is to go on; `None`: when the guest notifies a device
+/// again.
+#[inline(never)]
+pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic]) -> Option<u64> {
+    let turns = nics.iter().filter_map(|nic| {
+        let lan = lan(nic)?;
+        let port = lan.ports.get(nic.port)?;
+        match send_by(Own { run, vcpu, nic }, lan, port) {
+            Turn::Done => None,
+            Turn::At(ticks) => Some(ticks),
+        }
+    });
+    turns.min()
+}
+
+fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
+    // Another vCPU of this guest forwards: what it may have overlooked is there after it.
+    let Some(mut sender) = port.sender.try_lock() else { return soon() };
+    let mut is_faultless = own.with(|net, io| net.begin_sending(io)).is_some();
+    let (mut frames, mut bytes) = (0, 0);
+    while is_faultless {
+        if let Err(at_ns) = check_rate(&mut sender) {
+            own.with(|net, io| net.end_sending(false, io));
+            return Turn::At(at(at_ns));
+        }
+        if frames >= FRAMES || bytes >= BYTES {
+            own.with(|net, io| net.end_sending(false, io));
+            return soon();
+        }
+        let Sender { chain, bucket } = &mut *sender;
+        let taken = own.with(|net, io| net.take(chain, io));
+        match taken {
+            None => return Turn::Done,
+            Some(Taken::Nothing) => match own.with(|net, io| net.end_sending(true, io)) {
+                Some(true) => frames += 1,
+                _ => return Turn::Done,
+            },
+            Some(Taken::Dropped(reason)) => {
+                port.counters.count_drop(reason);
+                frames += 1;
+                is_faultless = own.with(Net::give_back).is_some();
+            }
+            Some(Taken::Frame(frame)) => {
+                if let Some(bucket) = bucket {
+                    bucket.take(frame.bytes());
+                }
+                frames += 1;
+                match forward(own, lan, port, &frame, chain) {
+                    Ok(copied) => bytes += copied,
+                    Err(fault) => _ = own.with(|_, _| Err::<(), Fault>(fault)),
+                }
+                is_faultless = own.with(Net::give_back).is_some();
+            }
+        }
+    }
+    Turn::Done
+}
+
+fn soon() -> Turn {
+    Turn::At(cpu::tsc() + timer::us_to_ticks(PAUSE_US))
+}
+
+fn check_rate(sender: &mut Sender) -> Result<(), u64> {
+    sender.bucket.as_mut().map_or(Ok(()), |bucket| bucket.check(timer::uptime_ns()))
+}
+
+/// A time of the host's, in ticks.
+fn at(at_ns: u64) -> u64 {
+    let wait_us = at_ns.saturating_sub(timer::uptime_ns()).div_ceil(1000);
+    cpu::tsc() + timer::us_to_ticks(wait_us)
+}
+
+/// Takes a frame to every port that it is for; returns the bytes that were copied.
+///
+/// # Errors
+/// The sender's driver has done what it must not.
+fn forward(own: Own<'_>, lan: &Lan, port: &Port, frame: &Frame, chain: &Chain) -> Result<usize, Fault> {
+    let now_ns = timer::uptime_ns();
+    let forward = lan.network.forward(own.nic.port, frame.ethernet(), frame.is_to_be_segmented(), now_ns);
+    let forward = match forward {
+        Ok(forward) => forward,
+        Err(reason) => {
+            port.counters.count_drop(reason);
+            return Ok(0);
+        }
+    };
+    port.counters.count_sent(frame.bytes());
+    let mut copied = 0;
+    for egress in lan.network.egress(forward) {
+        let Some(to) = lan.ports.get(egress.port) else { continue };
+        match receive(to, own.run.machine().memory(), frame, egress.tag, chain) {
+            Ok(bytes) => {
+                to.counters.count_received(bytes);
+                copied += bytes;
+            }
+            Err(Undelivered::Dropped(reason)) => to.counters.count_drop(reason),
+            Err(Undelivered::Sender(fault)) => return Err(fault),
+        }
+    }
+    Ok(copied)
+}
+
+/// The device at a port receives a frame.
+fn receive(
+    to: &Port,
+    from: &GuestRam,
+    frame: &Frame,
+    tag: Option<Tag>,
+    chain: &Chain,
+) -> Result<usize, Undelivered> {
+    let plugged = to.plugged.lock();
+    let Some(plugged) = &*plugged else { return Err(Undelivered::Dropped(Reason::Down)) };
+    let memory = plugged.run.machine().memory();
+    let source = Between { from, to: memory };
+    let received = work(&*plugged.run, None, &plugged.device, |net, io| net.receive(frame, tag, (chain, &source), io));
+    received.unwrap_or(Err(Undelivered::Dropped(Reason::Down)))
+}
+
+impl Own<'_> {
+    /// Works with the own device. `None`: its driver has done what it must not.
+    fn with<R>(self, act: impl FnOnce(&mut Net, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {
+        work(self.run, Some(self.vcpu), &self.nic.device, act)
+    }
+}
+
+/// Works with a device, and interrupts its guest. The vCPU that the calling CPU is about to enter, `running`, need not
+/// be notified. `None`: the device's driver has done what it must not.
+fn work<R>(
+    run: &dyn Run,
+    running: Option<usize>,
+    device: &Device,
+    act: impl FnOnce(&mut Net, &mut Io<'_>) -> Result<R, Fault>,
+) -> Option<R> {
+    let (machine, guest) = (run.machine(), run.guest());
+    let mut result = None;
+    let mut notify = |vcpu: usize, was_notified: bool| {
+        if !was_notified && running != Some(vcpu) {
+            percpu::kick(guest.cpu_to_tell(vcpu));
+        }
+    };
+    machine.with_function(device, &mut notify, |endpoint, outputs| {
+        endpoint.work(machine.memory(), outputs, |net, io| act(net, io).map(|found| result = Some(found)));
+        report(guest, outputs);
+    });
+    result
+}
+
+fn report(guest: &Guest, outputs: &mut Outputs) {
+    if let Some(Request::DriverFault(kind, fault)) = outputs.take_request() {
+        guest.driver_fault(kind, fault);
+    }
+}
+
+/// The memory of the sender and that of the receiver.
+struct Between<'a> {
+    from: &'a GuestRam,
+    to: &'a GuestRam,
+}
+
+impl Source for Between<'_> {
+    fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Outside> {
+        self.from.read(Gpa(from), into).map_err(outside)
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Unreachable> {
+        self.from.copy_to(Gpa(from), self.to, Gpa(to), bytes).map_err(|error| match error {
+            OutsideOf::Source(range) => Unreachable::Sender(outside(range)),
+            OutsideOf::Destination(range) => Unreachable::Receiver(outside(range)),
+        })
+    }
+}
+
+fn outside(OutOfRange { gpa, bytes }: OutOfRange) -> Outside {
+    Outside { address: gpa.0, bytes }
+}
