@@ -66,8 +66,8 @@ pub struct Guest {
     /// Its status when it was paused.
     before_pause: Mutex<Option<Status>>,
     orders: AtomicU32,
-    /// Something was typed on its console.
-    is_typed_on: AtomicBool,
+    /// Its devices have something to do.
+    wants_poll: AtomicBool,
     /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
     /// The CPU that each vCPU is on, or was on last.
@@ -163,7 +163,7 @@ impl Guest {
             status: Mutex::new(Status { state: VmState::Stopped, since_ns: timer::uptime_ns(), reason: None }),
             before_pause: Mutex::new(None),
             orders: AtomicU32::new(0),
-            is_typed_on: AtomicBool::new(false),
+            wants_poll: AtomicBool::new(false),
             own: vcpus.clone().map(place).collect(),
             placement: vcpus.map(|vcpu| Whereabouts::new(place(vcpu))).collect(),
             home: Whereabouts::new(place(0)),

@@ -2,6 +2,8 @@
 //! The hypervisor as a machine reaches it.
 
 use super::emulate::VectorWrite;
+use ::virtio::Fault;
+
 use crate::devices::pvpanic::PanicEvent;
 
 /// The hypervisor as a machine calls it while it answers an exit.
@@ -23,6 +25,10 @@ pub trait Host {
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
+    /// A device is to be polled soon, by [`poll_devices`](super::context::VcpuContext::poll_devices).
+    fn poll_soon(&mut self);
+    /// The guest's driver of a virtio device has done what it must not. Once for each device, until the guest is reset.
+    fn driver_fault(&mut self, kind: u32, fault: Fault);
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
     /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::vec::Vec;
 
+use ::virtio::Fault;
+
 use crate::devices::pvpanic::PanicEvent;
 use crate::machine::Host;
 use crate::machine::emulate::VectorWrite;
@@ -17,6 +19,10 @@ pub struct FakeHost {
     pub console: Vec<u8>,
     pub alarm: Option<u64>,
     pub panics: Vec<PanicEvent>,
+    /// How often a device was to be polled.
+    pub polls: u32,
+    /// Kinds of virtio devices whose drivers were at fault, and how.
+    pub faults: Vec<(u32, Fault)>,
     /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,
     /// Number of entries that were to be left at once.
@@ -50,6 +56,12 @@ impl Host for FakeHost {
     }
     fn panicked(&mut self, event: PanicEvent) {
         self.panics.push(event);
+    }
+    fn poll_soon(&mut self) {
+        self.polls += 1;
+    }
+    fn driver_fault(&mut self, kind: u32, fault: Fault) {
+        self.faults.push((kind, fault));
     }
     fn vector(&self, register: u8) -> [u64; 4] {
         self.vectors[usize::from(register)]

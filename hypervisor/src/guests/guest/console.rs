@@ -49,15 +49,16 @@ impl Guest {
         self.control.try_lock()
     }
 
-    /// Something was typed on its console: its first vCPU is to check.
-    pub fn type_on(&self) {
-        self.is_typed_on.store(true, Ordering::Release);
+    /// Its devices have something to do: what was typed on its console, or more than one access may cost. Its first
+    /// vCPU polls them.
+    pub fn poll_devices(&self) {
+        self.wants_poll.store(true, Ordering::Release);
         percpu::wake(self.cpu_to_tell(0));
     }
 
     /// Returns whether that is so, once. For the CPU that holds the first virtual one.
-    pub fn take_typed_on(&self) -> bool {
-        self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
+    pub fn take_wanted_poll(&self) -> bool {
+        self.wants_poll.load(Ordering::Relaxed) && self.wants_poll.swap(false, Ordering::AcqRel)
     }
 
     /// Gathers what waits on the console, so that little is left for [`Self::save_console`].
@@ -100,7 +101,7 @@ impl Guest {
         let (output, typed) = from.split(tail).ok_or("its length differs from its header")?;
         self.control.lock().backlog.extend(output);
         self.console.lock().typed.extend(typed);
-        self.type_on();
+        self.poll_devices();
         Ok(())
     }
 }

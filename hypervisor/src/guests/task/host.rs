@@ -2,6 +2,7 @@
 //! The host as a vCPU's machine reaches it.
 
 use vm::devices::pvpanic::PanicEvent;
+use vm::devices::virtio::Fault;
 use vm::machine::Host;
 use vm::machine::emulate::VectorWrite;
 
@@ -61,6 +62,14 @@ impl Host for TaskHost {
         if event == PanicEvent::Panicked {
             self.guest.reports_panic();
         }
+    }
+
+    fn poll_soon(&mut self) {
+        self.guest.poll_devices();
+    }
+
+    fn driver_fault(&mut self, kind: u32, fault: Fault) {
+        self.guest.note_driver_fault(kind, fault);
     }
 
     fn vector(&self, register: u8) -> [u64; 4] {
