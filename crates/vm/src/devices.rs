@@ -15,6 +15,7 @@ pub mod debug_exit;
 pub mod device;
 pub mod ioapic;
 pub mod lapic;
+pub mod net;
 pub mod outputs;
 pub mod pci;
 mod piece;

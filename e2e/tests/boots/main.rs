@@ -35,6 +35,7 @@ mod linux_functions;
 mod log;
 mod machine_checks;
 mod many_guests;
+mod networks;
 mod memory;
 mod panicked;
 mod pci;
@@ -161,6 +162,7 @@ fn trials() -> Vec<Trial> {
         ("isolation", isolation::RULES),
         ("last_words", last_words::RULES),
         ("log", log::RULES),
+        ("networks", if Kernel::Default.drivers().is_ok() { networks::RULES } else { &[] }),
         ("linux_functions", if Kernel::Default.drivers().is_ok() { linux_functions::RULES } else { &[] }),
         ("machine_checks", machine_checks::RULES),
         ("many_guests", many_guests::RULES),

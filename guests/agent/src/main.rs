@@ -14,6 +14,7 @@ mod machine;
 mod options;
 mod reads;
 mod replug;
+mod serve;
 mod stream;
 mod stress;
 mod system;

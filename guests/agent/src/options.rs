@@ -21,6 +21,7 @@
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
+//! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections bring, for ever, beside the tasks that follow |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
@@ -90,6 +91,8 @@ pub enum Task {
     },
     /// Verify what a TCP connection sends back, for ever, beside the tasks that follow.
     Echo(SocketAddrV4),
+    /// Send back what TCP connections bring, for ever, beside the tasks that follow.
+    Serve(SocketAddrV4),
     /// Sleep for ever.
     Wait,
 }
@@ -97,7 +100,7 @@ pub enum Task {
 impl Task {
     /// Returns whether the task goes on, for ever, while those that follow it are done.
     pub fn goes_on(self) -> bool {
-        matches!(self, Self::Disk(_) | Self::Stream { .. } | Self::Echo(_))
+        matches!(self, Self::Disk(_) | Self::Stream { .. } | Self::Echo(_) | Self::Serve(_))
     }
 }
 
@@ -112,7 +115,7 @@ impl fmt::Display for UnknownTask {
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, reads:DEPTH:MS, stream:OWN:TO:PORT, \
-             echo:TO:PORT and wait, separated by commas",
+             echo:TO:PORT, serve:OWN:PORT and wait, separated by commas",
             self.0
         )
     }
@@ -146,6 +149,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
         (Some("disk"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Disk),
         (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
+        (Some("serve"), Some(own), Some(port), None) => address(own, port).map(Task::Serve),
         (Some("echo"), Some(to), Some(port), None) => address(to, port).map(Task::Echo),
         (Some("stream"), Some(own), Some(to), Some(port)) if parts.next().is_none() => stream(own, to, port),
         _ => None,

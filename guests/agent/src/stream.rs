@@ -34,7 +34,8 @@ pub fn start(own: Ipv4Addr, to: SocketAddrV4) {
     });
 }
 
-fn set_up(own: Ipv4Addr) -> Result<(), String> {
+/// Gives the first network card an address, and waits for its cable.
+pub fn set_up(own: Ipv4Addr) -> Result<(), String> {
     let name = wait_for(first_card).ok_or("no network card: is its driver loaded?")?;
     let arguments = ["ifconfig", &name, &own.to_string(), "netmask", "255.255.255.0", "up"];
     let status = Command::new("/bin/busybox").args(arguments).status().map_err(|error| format!("ifconfig: {error}"))?;

@@ -19,7 +19,7 @@ use super::{dump, functions};
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{GUESTS, Guest, Order};
-use crate::guests::{events, leases, pci};
+use crate::guests::{events, leases, networks, pci};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
 use crate::kernel::platform::BOOT;
@@ -101,6 +101,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
             functions::assign(&function, &guest, without_reset)
         }
         RequestBody::PciRelease { function, guest } => functions::release(&function, guest.as_deref()),
+        RequestBody::NetList { from_index } => Ok(networks::listing::list(from_index)),
         RequestBody::Iommus => Ok(ReplyBody::Iommus(iommu::list())),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })

@@ -21,6 +21,7 @@ use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::assigned::{self, Function};
 use crate::guests::guest::Guest;
+use crate::guests::networks::{self, Nic};
 
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance {
@@ -39,6 +40,8 @@ pub struct Instance {
     space: Arc<Space>,
     /// Physical functions on its bus.
     functions: Vec<Function>,
+    /// Network devices on its bus.
+    nics: Vec<Nic>,
     /// For each vCPU, the change of the space since which it has flushed its TLB.
     flushed: Vec<AtomicU64>,
 }
@@ -52,6 +55,11 @@ impl Instance {
     /// The physical functions on its bus.
     pub fn functions(&self) -> &[Function] {
         &self.functions
+    }
+
+    /// Forwards frames that its guest has sent, in a vCPU's time. Returns when it is to go on.
+    pub fn send(&self, vcpu: usize) -> Option<u64> {
+        networks::send(self, vcpu, &self.nics)
     }
 
     /// Goes on with the functions, once this image drives the IOMMUs.
@@ -129,6 +137,7 @@ impl Instance {
             return;
         }
         let guest = instance.guest;
+        networks::unplug(&instance.nics);
         instance.take_functions_back();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();
@@ -142,5 +151,15 @@ impl Instance {
         if !assigned::take_back(self.guest, &self.functions) {
             self.machine.memory().keep_for_good();
         }
+    }
+}
+
+impl networks::Run for Instance {
+    fn guest(&self) -> &'static Guest {
+        self.guest
+    }
+
+    fn machine(&self) -> &Machine<GuestRam> {
+        &self.machine
     }
 }

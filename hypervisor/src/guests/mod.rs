@@ -29,6 +29,7 @@ pub mod health;
 pub mod instance;
 pub mod leases;
 pub mod machine_checks;
+pub mod networks;
 pub mod pci;
 pub mod placement;
 pub mod task;

@@ -12,6 +12,7 @@
 //! held while the memory of its guest is written. A guest that ends is unplugged under that lock before its memory is
 //! given back.
 
+pub mod listing;
 mod sending;
 
 use alloc::boxed::Box;
@@ -20,11 +21,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ::virtio::Chain;
 use bundle::{GuestConfig, HostConfig, NicConfig, NicVlans};
 use spin::{Mutex, Once};
 use switch::{Bucket, Counters, Mac, Network, Vlans};
-use vm::devices::net::Net;
+use vm::devices::net::{Chain, Net};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::virtio::{self, Virtio};
 use vm::machine::Machine;

@@ -68,7 +68,7 @@ pub enum Pause {
 impl Task {
     /// A vCPU of a guest that has just been loaded.
     pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, cpu: Cpu) -> Self {
-        let host = TaskHost { guest: instance.guest, others_alarm: None };
+        let host = TaskHost { guest: instance.guest, others_alarm: None, send_at: None };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
         let first = (index == 0).then_some(First::OfItsGuest);
@@ -78,6 +78,8 @@ impl Task {
     /// It has run in the image before.
     pub fn note_handed_over(&mut self) {
         self.first = Some(First::InThisImage);
+        // What the guest has sent before and the image before has not forwarded.
+        self.host.send_at = (self.index == 0).then_some(0);
     }
 
     /// The run of the guest that it belongs to.
@@ -102,7 +104,8 @@ impl Task {
 
     /// Returns when its timer is due, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
-        self.watched.rests_until().or_else(|| self.cpu.next_alarm())
+        let own = self.watched.rests_until().or_else(|| self.cpu.next_alarm());
+        own.into_iter().chain(self.host.send_at).min()
     }
 
     /// Returns whether something may end its wait for an interrupt: mail from another vCPU, or its timer.

@@ -5,6 +5,7 @@ use bundle::Bundle;
 
 use crate::arch::memory;
 use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::networks;
 use crate::kernel::cpus;
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
@@ -32,6 +33,7 @@ pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl FnOnce(&mut Gues
     let _span = timeline::span(Name::Guests, bundle.manifest().guests.len() as u32);
     let mut guests = Guests::new(bundle, &cpus::threads::for_guests());
     place(&mut guests);
+    networks::create(&guests.bundle.manifest().host, &guests.bundle.manifest().guests);
     log::info!("bundle: {} guests", guests.all.len());
     GUESTS.call_once(|| guests);
 }

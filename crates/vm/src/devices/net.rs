@@ -29,11 +29,12 @@ mod source;
 
 use alloc::boxed::Box;
 
-use ::virtio::{Chain, Fault};
 use handover::state::DeviceKind;
 use switch::Mac;
 
 use super::virtio::{Io, VirtioDevice};
+
+pub use ::virtio::{Chain, Fault, Outside};
 
 pub use frame::{Frame, Taken};
 pub use receive::Undelivered;

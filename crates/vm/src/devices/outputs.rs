@@ -38,6 +38,8 @@ pub enum Request {
     Panicked(PanicEvent),
     /// A device has more to do than one access may cost: it is to be polled soon.
     Poll,
+    /// The guest has frames for a network: they are to be forwarded once no device is borrowed.
+    Send,
     /// The driver of a virtio device, whose state is of this kind, has done what it must not: the device needs a reset.
     DriverFault(u32, Fault),
 }

@@ -27,6 +27,8 @@ pub trait Host {
     fn panicked(&mut self, event: PanicEvent);
     /// A device is to be polled soon, by [`poll_devices`](super::context::VcpuContext::poll_devices).
     fn poll_soon(&mut self);
+    /// The guest has frames for a network: the vCPU forwards them before it executes anything else.
+    fn send_soon(&mut self);
     /// The guest's driver of a virtio device has done what it must not. Once for each device, until the guest is reset.
     fn driver_fault(&mut self, kind: u32, fault: Fault);
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].

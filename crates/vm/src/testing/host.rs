@@ -57,6 +57,8 @@ impl Host for FakeHost {
     fn panicked(&mut self, event: PanicEvent) {
         self.panics.push(event);
     }
+    fn send_soon(&mut self) {}
+
     fn poll_soon(&mut self) {
         self.polls += 1;
     }

@@ -22,6 +22,7 @@ use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
 use crate::guests::assigned;
 use crate::guests::guest::{Guest, Guests};
+use crate::guests::networks;
 use crate::guests::task::Task;
 use crate::kernel::ledger;
 use crate::kernel::platform::FIRMWARE;
@@ -72,6 +73,7 @@ impl Instance {
         let offered = machine.speculation();
         let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
+        let nics = networks::attach(guest, &mut machine)?;
         let functions = assigned::give(guest, &space, &mut machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -84,8 +86,10 @@ impl Instance {
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
             space,
             functions,
+            nics,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
+        networks::plug(&instance, &instance.nics);
         let start = cpu::tsc();
         let counters_given = counters_of(guest);
         let tasks = states.into_iter().zip(guest.exits.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
@@ -120,6 +124,7 @@ impl Instance {
         machine.set_lfence_serializes(lfence_serializes());
         let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
         let functions = assigned::adopt(guest, &space, &mut machine, functions)?;
+        let nics = networks::attach(guest, &mut machine)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
@@ -133,8 +138,10 @@ impl Instance {
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
             space,
             functions,
+            nics,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
+        networks::plug(&instance, &instance.nics);
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
         // Whatever the bundle has now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));

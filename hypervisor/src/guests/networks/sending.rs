@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarding the frames of one guest, a bounded number at a time.
 
-use ::virtio::{Chain, Fault, Outside};
 use switch::{Reason, Tag};
 use vm::addr::Gpa;
-use vm::devices::net::{Frame, Net, Source, Taken, Undelivered, Unreachable};
+use vm::devices::net::{Chain, Fault, Frame, Net, Outside, Source, Taken, Undelivered, Unreachable};
 use vm::devices::outputs::{Outputs, Request};
 use vm::devices::virtio::Io;
 use vm::memory::{GuestMemory as _, OutOfRange};
@@ -139,13 +138,7 @@ fn forward(own: Own<'_>, lan: &Lan, port: &Port, frame: &Frame, chain: &Chain) -
 }
 
 /// The device at a port receives a frame.
-fn receive(
-    to: &Port,
-    from: &GuestRam,
-    frame: &Frame,
-    tag: Option<Tag>,
-    chain: &Chain,
-) -> Result<usize, Undelivered> {
+fn receive(to: &Port, from: &GuestRam, frame: &Frame, tag: Option<Tag>, chain: &Chain) -> Result<usize, Undelivered> {
     let plugged = to.plugged.lock();
     let Some(plugged) = &*plugged else { return Err(Undelivered::Dropped(Reason::Down)) };
     let memory = plugged.run.machine().memory();
@@ -185,7 +178,7 @@ fn work<R>(
 
 fn report(guest: &Guest, outputs: &mut Outputs) {
     if let Some(Request::DriverFault(kind, fault)) = outputs.take_request() {
-        guest.driver_fault(kind, fault);
+        guest.note_driver_fault(kind, fault);
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct TaskHost {
     pub(super) guest: &'static Guest,
     /// The time at which the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     pub(super) others_alarm: Option<u64>,
+    /// When the guest's frames go on, if there are any.
+    pub(super) send_at: Option<u64>,
 }
 
 impl Host for TaskHost {
@@ -48,11 +50,7 @@ impl Host for TaskHost {
 
     #[inline]
     fn set_alarm(&mut self, deadline: Option<u64>) {
-        let earliest = match (deadline, self.others_alarm) {
-            (Some(own), Some(others)) => Some(own.min(others)),
-            (own, others) => own.or(others),
-        };
-        match earliest {
+        match deadline.into_iter().chain(self.others_alarm).chain(self.send_at).min() {
             Some(alarm) => timer::set_alarm(alarm.max(cpu::tsc() + timer::us_to_ticks(NEAREST_ALARM_US))),
             None => timer::clear_alarm(),
         }
@@ -62,6 +60,10 @@ impl Host for TaskHost {
         if event == PanicEvent::Panicked {
             self.guest.reports_panic();
         }
+    }
+
+    fn send_soon(&mut self) {
+        self.send_at = Some(0);
     }
 
     fn poll_soon(&mut self) {

@@ -35,6 +35,9 @@ impl Task {
                 self.context().raise_overflows();
                 self.context().alarm();
             }
+            if self.host.send_at.is_some() {
+                self.send_due();
+            }
             if !self.context().prepare_entry() {
                 return Pause::Idle;
             }
@@ -64,6 +67,16 @@ impl Task {
                     return Pause::Work;
                 }
             }
+        }
+    }
+
+    /// Forwards what the guest has sent, if its time has come: a bounded number of frames.
+    #[cold]
+    fn send_due(&mut self) {
+        if self.host.send_at.is_some_and(|at| at <= cpu::tsc()) {
+            self.host.send_at = self.instance.send(self.index);
+            // Where there are more the alarm is for them, too.
+            self.context().alarm();
         }
     }
 

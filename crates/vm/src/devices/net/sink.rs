@@ -171,7 +171,7 @@ impl<'a, 'i> Sink<'a, 'i> {
     }
 
     /// Leaves the buffers for another frame.
-    pub fn give_up(mut self) {
+    pub fn give_up(self) {
         let taken = self.full.len() + usize::from(self.has_buffer);
         (0..taken).for_each(|_| self.io.put_back(RECEIVE));
     }

@@ -90,6 +90,11 @@ impl Io<'_> {
         self.outputs.request(Request::Poll);
     }
 
+    /// Asks the host to forward the frames that the driver sends, in the time of the vCPU that has notified the device.
+    pub fn send_soon(&mut self) {
+        self.outputs.request(Request::Send);
+    }
+
     /// The device's configuration has changed: informs the driver of it (section 2.5).
     pub fn change_config(&mut self) {
         self.transport.generation = self.transport.generation.wrapping_add(1);
