@@ -24,8 +24,10 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 }
 
 fn step(tables: &Tables, value: u32, chunk: [u8; STRIDE]) -> u32 {
-    let bytes = (u64::from_le_bytes(chunk) ^ u64::from(value)).to_le_bytes();
-    tables.iter().rev().zip(bytes).fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)])
+    let [a, b, c, d, e, f, g, h] = (u64::from_le_bytes(chunk) ^ u64::from(value)).to_le_bytes().map(usize::from);
+    // Written out: the crate is built for size.
+    let [t0, t1, t2, t3, t4, t5, t6, t7] = tables;
+    t7[a] ^ t6[b] ^ t5[c] ^ t4[d] ^ t3[e] ^ t2[f] ^ t1[g] ^ t0[h]
 }
 
 /// On the heap: stacks are small.

@@ -3,6 +3,7 @@
 //! CPUs) and on the files (a valid kernel) are the host's, guest by guest.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 use crate::error::Problem;
 use crate::manifest::{GuestConfig, Manifest, NetworkConfig, NicConfig, limits};
@@ -35,8 +36,7 @@ fn networks(manifest: &Manifest) -> Result<(), Problem> {
     if networks.len() > limits::NETWORKS {
         return Err(Problem::TooManyNetworks);
     }
-    let mut names = BTreeSet::new();
-    for network in networks {
+    for (number, network) in networks.iter().enumerate() {
         let bad = |reason| Problem::BadNetwork { network: network.name.clone(), reason };
         if !is_name(&network.name, limits::NETWORK_NAME_BYTES) {
             return Err(bad("has a bad name: 1 to 32 letters, digits, '-', '_' and '.' are possible"));
@@ -44,11 +44,11 @@ fn networks(manifest: &Manifest) -> Result<(), Problem> {
         if !limits::MTU.contains(&network.mtu) {
             return Err(bad("has a bad MTU: 68 to 65535 are possible"));
         }
-        if !names.insert(&network.name) {
+        if networks[..number].iter().any(|other| other.name == network.name) {
             return Err(bad("stands twice"));
         }
     }
-    let (mut addresses, mut ports) = (BTreeSet::new(), [0; limits::NETWORKS]);
+    let (mut addresses, mut ports) = (Vec::new(), [0; limits::NETWORKS]);
     for guest in &manifest.guests {
         let bad = |reason| Problem::BadGuest { guest: guest.name.clone(), reason };
         if guest.nics.len() > limits::NICS {
@@ -57,9 +57,10 @@ fn networks(manifest: &Manifest) -> Result<(), Problem> {
         for nic in &guest.nics {
             let network = networks.get(nic.network as usize).ok_or(bad("is on a network that does not exist"))?;
             self::nic(nic, network).map_err(bad)?;
-            if !addresses.insert((nic.network, nic.mac)) {
+            if addresses.contains(&(nic.network, nic.mac)) {
                 return Err(bad("has the MAC address of another network device on its network"));
             }
+            addresses.push((nic.network, nic.mac));
             let ports = &mut ports[nic.network as usize];
             *ports += 1;
             if *ports > limits::PORTS {

@@ -53,29 +53,27 @@ pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic]) -> Option<u64> {
 fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
     let Some(mut sender) = port.sender.try_lock() else { return soon() };
-    let mut is_faultless = own.with(|net, io| net.begin_sending(io)).is_some();
+    let mut is_faultless = own.begin();
     let (mut frames, mut bytes) = (0, 0);
     while is_faultless {
         if let Err(at_ns) = check_rate(&mut sender) {
-            own.with(|net, io| net.end_sending(false, io));
+            own.end(false);
             return Turn::At(at(at_ns));
         }
         if frames >= FRAMES || bytes >= BYTES {
-            own.with(|net, io| net.end_sending(false, io));
+            own.end(false);
             return soon();
         }
         let Sender { chain, bucket } = &mut *sender;
-        let taken = own.with(|net, io| net.take(chain, io));
+        let taken = own.take(chain);
         match taken {
             None => return Turn::Done,
-            Some(Taken::Nothing) => match own.with(|net, io| net.end_sending(true, io)) {
-                Some(true) => frames += 1,
-                _ => return Turn::Done,
-            },
+            Some(Taken::Nothing) if own.end(true) => frames += 1,
+            Some(Taken::Nothing) => return Turn::Done,
             Some(Taken::Dropped(reason)) => {
                 port.counters.count_drop(reason);
                 frames += 1;
-                is_faultless = own.with(Net::give_back).is_some();
+                is_faultless = own.give_back();
             }
             Some(Taken::Frame(frame)) => {
                 if let Some(bucket) = bucket {
@@ -84,9 +82,9 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
                 frames += 1;
                 match forward(own, lan, port, &frame, chain) {
                     Ok(copied) => bytes += copied,
-                    Err(fault) => _ = own.with(|_, _| Err::<(), Fault>(fault)),
+                    Err(fault) => own.fail(fault),
                 }
-                is_faultless = own.with(Net::give_back).is_some();
+                is_faultless = own.give_back();
             }
         }
     }
@@ -143,37 +141,67 @@ fn receive(to: &Port, from: &GuestRam, frame: &Frame, tag: Option<Tag>, chain: &
     let Some(plugged) = &*plugged else { return Err(Undelivered::Dropped(Reason::Down)) };
     let memory = plugged.run.machine().memory();
     let source = Between { from, to: memory };
-    let received = work(&*plugged.run, None, &plugged.device, |net, io| net.receive(frame, tag, (chain, &source), io));
-    received.unwrap_or(Err(Undelivered::Dropped(Reason::Down)))
+    let mut received = Err(Undelivered::Dropped(Reason::Down));
+    work(&*plugged.run, None, &plugged.device, &mut |net, io| {
+        received = net.receive(frame, tag, (chain, &source), io)?;
+        Ok(())
+    });
+    received
 }
 
 impl Own<'_> {
-    /// Works with the own device. `None`: its driver has done what it must not.
-    fn with<R>(self, act: impl FnOnce(&mut Net, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {
+    fn begin(self) -> bool {
+        self.with(&mut |net, io| net.begin_sending(io))
+    }
+
+    /// True if there is another frame already.
+    fn end(self, asks_again: bool) -> bool {
+        let mut is_there = false;
+        self.with(&mut |net, io| net.end_sending(asks_again, io).map(|found| is_there = found));
+        is_there
+    }
+
+    fn take(self, chain: &mut Chain) -> Option<Taken> {
+        let mut taken = None;
+        self.with(&mut |net, io| net.take(chain, io).map(|found| taken = Some(found)));
+        taken
+    }
+
+    fn give_back(self) -> bool {
+        self.with(&mut |net, io| net.give_back(io))
+    }
+
+    fn fail(self, fault: Fault) {
+        self.with(&mut |_, _| Err(fault));
+    }
+
+    /// False if its driver has done what it must not.
+    fn with(self, act: &mut dyn FnMut(&mut Net, &mut Io<'_>) -> Result<(), Fault>) -> bool {
         work(self.run, Some(self.vcpu), &self.nic.device, act)
     }
 }
 
 /// Works with a device, and interrupts its guest. The vCPU that the calling CPU is about to enter, `running`, need not
-/// be notified. `None`: the device's driver has done what it must not.
-fn work<R>(
+/// be notified. False if the device's driver has done what it must not.
+#[inline(never)]
+fn work(
     run: &dyn Run,
     running: Option<usize>,
     device: &Device,
-    act: impl FnOnce(&mut Net, &mut Io<'_>) -> Result<R, Fault>,
-) -> Option<R> {
+    act: &mut dyn FnMut(&mut Net, &mut Io<'_>) -> Result<(), Fault>,
+) -> bool {
+    let mut is_faultless = false;
     let (machine, guest) = (run.machine(), run.guest());
-    let mut result = None;
     let mut notify = |vcpu: usize, was_notified: bool| {
         if !was_notified && running != Some(vcpu) {
             percpu::kick(guest.cpu_to_tell(vcpu));
         }
     };
     machine.with_function(device, &mut notify, |endpoint, outputs| {
-        endpoint.work(machine.memory(), outputs, |net, io| act(net, io).map(|found| result = Some(found)));
+        endpoint.work(machine.memory(), outputs, |net, io| act(net, io).map(|()| is_faultless = true));
         report(guest, outputs);
     });
-    result
+    is_faultless
 }
 
 fn report(guest: &Guest, outputs: &mut Outputs) {

@@ -71,7 +71,8 @@ impl Offload {
                 start: u16::from_le_bytes([start_low, start_high]),
                 offset: u16::from_le_bytes([low, high]),
             };
-            let is_within = usize::from(checksum.start) >= ethernet_bytes && checksum.at() + CHECKSUM_BYTES <= frame_bytes;
+            let is_within =
+                usize::from(checksum.start) >= ethernet_bytes && checksum.at() + CHECKSUM_BYTES <= frame_bytes;
             if !has(feature::CSUM) || !is_within {
                 return Err(Reason::Malformed);
             }

@@ -100,6 +100,7 @@ impl Host for Watching<'_> {
     fn leave_at_once(&mut self) {}
     fn set_alarm(&mut self, _: Option<u64>) {}
     fn panicked(&mut self, _: PanicEvent) {}
+    fn send_soon(&mut self) {}
     fn poll_soon(&mut self) {}
     fn driver_fault(&mut self, _: u32, _: ::virtio::Fault) {}
     fn vector(&self, _: u8) -> [u64; 4] {
