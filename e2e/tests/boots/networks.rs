@@ -51,6 +51,8 @@ fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
             ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
             other => bail!("{other:?}"),
         }
+        // The line that follows may be of blocks before the update; the second one is not.
+        host.guest_says(CLIENT, "echo ")?;
         host.guest_says(CLIENT, "echo ")?;
     }
     for guest in [SERVER, CLIENT] {
