@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
+use bundle::{OnPanic, Pmu, VirtioDevices, WhenDone};
 use lab::{Accelerator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
@@ -130,6 +130,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        virtio: VirtioDevices::default(),
         nics: Vec::new(),
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, WhenDone};
+use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, WhenDone};
 use seal::PublicKey;
 
 use crate::size::Size;
@@ -105,6 +105,8 @@ pub struct Guest {
     pub autostart: bool,
     /// The host's PCI functions that it gets (`devices`).
     pub functions: Vec<AssignedConfig>,
+    /// Its virtio devices.
+    pub virtio: VirtioDevices,
     /// Its network devices (`[[guest.nic]]`).
     pub nics: Vec<NicConfig>,
 }

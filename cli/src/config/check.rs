@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bundle::{PmuEvent, WhenDone, limits};
+use bundle::{PmuEvent, VirtioDevices, WhenDone, limits};
 use seal::PublicKey;
 use toml::de::DeValue;
 
@@ -136,6 +136,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         pmu: section.optional("pmu", choice).unwrap_or_default(),
         pmu_events: section.optional("pmu_events", pmu_events),
         functions: check_functions::functions(&mut section, autostart, &mut taken.functions),
+        virtio: VirtioDevices { rng: section.optional("rng", flag).unwrap_or(false), console: false },
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),

@@ -46,8 +46,8 @@ pub use checksum::crc32;
 pub use error::{BundleError, HeaderField, Problem};
 pub use manifest::{
     AssignedConfig, Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION,
-    MANIFEST_VERSION_WITH_FUNCTIONS, Manifest, NetworkConfig, NicConfig, NicVlans, OLDEST_MANIFEST_VERSION, OnPanic,
-    Pmu, PmuEvent, WhenDone, limits,
+    Manifest, NetworkConfig, NicConfig, NicVlans, OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, VirtioDevices,
+    WhenDone, limits,
 };
 pub use read::{Bundle, GuestFiles};
 

@@ -13,13 +13,14 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 6;
+pub const MANIFEST_VERSION: u16 = 7;
 
-/// The version that has PCI functions of guests and the policy on downgrades, and no networks.
-pub const MANIFEST_VERSION_WITH_FUNCTIONS: u16 = 5;
+/// The versions before, between release 0.1.0 and the next.
+pub(crate) const VERSION_5: u16 = 5;
+pub(crate) const VERSION_6: u16 = 6;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
-/// it, so that an update can lead to an image of that release and back.
+/// the oldest one that can, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
 /// Limits on the content of a bundle.
@@ -121,7 +122,14 @@ pub(crate) struct Added {
     pub functions: Vec<Vec<AssignedConfig>>,
 }
 
-/// The fields that version 6 adds, behind those of version 5.
+/// The fields that version 6 adds, behind those.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AddedLater {
+    /// [`GuestConfig::virtio`] of each guest; no list where no guest has any.
+    pub virtio: Vec<VirtioDevices>,
+}
+
+/// The fields that version 7 adds, behind those.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Networks {
     /// [`HostConfig::networks`].
@@ -141,6 +149,22 @@ impl Manifest {
         self.host.networks = networks.networks;
         let is_of_these = networks.nics.len() == self.guests.len();
         self.guests.iter_mut().zip(networks.nics).for_each(|(guest, nics)| guest.nics = nics);
+        is_of_these.then_some(self)
+    }
+
+    pub(crate) fn added_later(&self) -> AddedLater {
+        let has_virtio = self.guests.iter().any(|guest| guest.virtio != VirtioDevices::default());
+        let guests = if has_virtio { &self.guests[..] } else { &[] };
+        AddedLater { virtio: guests.iter().map(|guest| guest.virtio).collect() }
+    }
+
+    /// The manifest with these fields; `None` if they are of other guests.
+    pub(crate) fn with_later(mut self, added: AddedLater) -> Option<Self> {
+        if added.virtio.is_empty() {
+            return Some(self);
+        }
+        let is_of_these = added.virtio.len() == self.guests.len();
+        self.guests.iter_mut().zip(added.virtio).for_each(|(guest, virtio)| guest.virtio = virtio);
         is_of_these.then_some(self)
     }
 
@@ -165,10 +189,11 @@ impl Manifest {
     /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
         let has_nics = self.guests.iter().any(|guest| !guest.nics.is_empty());
-        match self.added() == Added::default() {
-            _ if has_nics || !self.host.networks.is_empty() => MANIFEST_VERSION,
-            false => MANIFEST_VERSION_WITH_FUNCTIONS,
-            true => OLDEST_MANIFEST_VERSION,
+        match () {
+            () if has_nics || !self.host.networks.is_empty() => MANIFEST_VERSION,
+            () if self.added_later() != AddedLater::default() => VERSION_6,
+            () if self.added() != Added::default() => VERSION_5,
+            () => OLDEST_MANIFEST_VERSION,
         }
     }
 }
@@ -221,6 +246,9 @@ pub struct GuestConfig {
     /// The host's PCI functions that it gets.
     #[serde(skip)]
     pub functions: Vec<AssignedConfig>,
+    /// The host's virtio devices that it gets.
+    #[serde(skip)]
+    pub virtio: VirtioDevices,
     /// Its network devices.
     #[serde(skip)]
     pub nics: Vec<NicConfig>,
@@ -264,6 +292,15 @@ impl NicVlans {
     }
 }
 
+/// Virtio devices of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtioDevices {
+    /// An entropy source.
+    pub rng: bool,
+    /// A console beside COM1.
+    pub console: bool,
+}
+
 /// One of the host's PCI functions that a guest gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssignedConfig {
@@ -275,7 +312,7 @@ pub struct AssignedConfig {
 
 impl GuestConfig {
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions and network devices it is the number that release 0.1.0 computes.
+    /// be encoded. Without functions, virtio and network devices it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -283,7 +320,12 @@ impl GuestConfig {
         if !self.functions.is_empty() {
             bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
         }
+        if self.virtio != VirtioDevices::default() {
+            bytes.extend(b"virtio");
+            bytes.extend(postcard::to_allocvec(&self.virtio).unwrap_or_default());
+        }
         if !self.nics.is_empty() {
+            bytes.extend(b"nics");
             bytes.extend(postcard::to_allocvec(&self.nics).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);

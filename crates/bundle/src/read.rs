@@ -9,8 +9,8 @@ use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
 use crate::error::{BundleError, Problem};
 use crate::manifest::{
-    Added, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, MANIFEST_VERSION_WITH_FUNCTIONS,
-    Manifest, Networks, OLDEST_MANIFEST_VERSION, limits,
+    Added, AddedLater, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
+    OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, limits,
 };
 
 mod check;
@@ -153,9 +153,13 @@ fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
 
 fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
     let (mut manifest, mut rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
-    if version >= MANIFEST_VERSION_WITH_FUNCTIONS {
+    if version >= VERSION_5 {
         let (added, behind) = postcard::take_from_bytes::<Added>(rest).ok()?;
         (manifest, rest) = (manifest.with(added)?, behind);
+    }
+    if version >= VERSION_6 {
+        let (added, behind) = postcard::take_from_bytes::<AddedLater>(rest).ok()?;
+        (manifest, rest) = (manifest.with_later(added)?, behind);
     }
     if version >= MANIFEST_VERSION {
         let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;

@@ -30,6 +30,7 @@ fn debian() -> GuestConfig {
         pmu_events: None,
         autostart: true,
         functions: vec![],
+        virtio: VirtioDevices::default(),
         nics: vec![],
     }
 }

@@ -9,8 +9,7 @@ use alloc::vec::Vec;
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
 use crate::manifest::{
-    FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_VERSION_WITH_FUNCTIONS, Manifest,
-    OLDEST_MANIFEST_VERSION,
+    FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6,
 };
 use crate::{Bundle, MANIFEST_NAME, crc32};
 
@@ -49,7 +48,10 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     if version > OLDEST_MANIFEST_VERSION {
         content.extend(postcard::to_allocvec(&manifest.added()).unwrap_or_default());
     }
-    if version > MANIFEST_VERSION_WITH_FUNCTIONS {
+    if version > VERSION_5 {
+        content.extend(postcard::to_allocvec(&manifest.added_later()).unwrap_or_default());
+    }
+    if version > VERSION_6 {
         content.extend(postcard::to_allocvec(&manifest.networks()).unwrap_or_default());
     }
     content.extend(crc32(&content).to_le_bytes());

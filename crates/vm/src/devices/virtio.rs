@@ -24,6 +24,7 @@ mod device;
 mod function;
 mod io;
 mod layout;
+pub mod rng;
 mod state;
 mod transport;
 mod window;

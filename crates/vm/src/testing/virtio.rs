@@ -30,12 +30,14 @@ pub struct VirtioDriver<D> {
     queues: Vec<Ring>,
 }
 
+/// A chain of a driver's: its head, its descriptors, and what the device may write of it.
+type Held = (u16, Vec<u16>, Vec<(u64, u32)>);
+
 /// The driver's side of a queue.
 #[derive(Clone, Debug, Default)]
 struct Ring {
     free: Vec<u16>,
-    /// The descriptors of each chain, and what the device may write of it.
-    held: Vec<(u16, Vec<u16>, Vec<(u64, u32)>)>,
+    held: Vec<Held>,
     available: u16,
     seen: u16,
 }

@@ -24,6 +24,7 @@ use crate::guests::assigned;
 use crate::guests::guest::{Guest, Guests};
 use crate::guests::networks;
 use crate::guests::task::Task;
+use crate::guests::virtio;
 use crate::kernel::ledger;
 use crate::kernel::platform::FIRMWARE;
 use crate::kernel::timeline::{self, Name};
@@ -73,6 +74,7 @@ impl Instance {
         let offered = machine.speculation();
         let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
+        virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
         let functions = assigned::give(guest, &space, &mut machine)?;
         guest.health.reset();
@@ -124,6 +126,7 @@ impl Instance {
         machine.set_lfence_serializes(lfence_serializes());
         let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
         let functions = assigned::adopt(guest, &space, &mut machine, functions)?;
+        virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
         let offered = machine.speculation();
         check_offered(offered)?;

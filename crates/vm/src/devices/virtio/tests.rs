@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 mod hostile;
+mod rng;
 mod states;
 mod transport;
 
