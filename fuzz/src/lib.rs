@@ -18,6 +18,7 @@
 //! | `instructions` | instruction fetch, decoding and emulation |
 //! | `devices`, `device_states` | a device's registers; the state it is restored from |
 //! | `assigned` | physical functions that belong to a guest, the hardware and the guest |
+//! | `networks` | guests that send each other frames over the switch |
 //! | `guest_states` | a whole guest that another image hands over |
 //! | `counters` | a guest's performance counters |
 //! | `machine` | a whole machine's exits |
@@ -41,6 +42,7 @@ mod iommus;
 mod kernels;
 mod machine;
 mod messages;
+mod networks;
 mod serial;
 mod tables;
 
@@ -59,6 +61,7 @@ pub use instructions::instruction;
 pub use iommus::iommu_tables;
 pub use machine::machine;
 pub use messages::wire;
+pub use networks::networks;
 pub use serial::uart;
 pub use tables::{frames, klog, klog_foreign, paging, timeline};
 
@@ -66,7 +69,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 28] = [
+pub const TARGETS: [(&str, Body); 29] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -75,6 +78,7 @@ pub const TARGETS: [(&str, Body); 28] = [
     ("devices", devices),
     ("device_states", device_states),
     ("assigned", assigned),
+    ("networks", networks),
     ("guest_states", guest_states),
     ("machine", machine),
     ("pvh", pvh),

@@ -190,7 +190,7 @@ impl Manifest {
     pub(crate) fn version(&self) -> u16 {
         let has_nics = self.guests.iter().any(|guest| !guest.nics.is_empty());
         match () {
-            () if has_nics || !self.host.networks.is_empty() => MANIFEST_VERSION,
+            () if has_nics => MANIFEST_VERSION,
             () if self.added_later() != AddedLater::default() => VERSION_6,
             () if self.added() != Added::default() => VERSION_5,
             () => OLDEST_MANIFEST_VERSION,

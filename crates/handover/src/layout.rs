@@ -5,6 +5,7 @@
 mod assignments;
 pub mod guests;
 mod numbers;
+mod ports;
 mod presence;
 mod text;
 
@@ -14,6 +15,7 @@ use crate::macros::{numbered, plain};
 
 pub use self::assignments::{Assignment, MAX_ASSIGNMENTS, assignment_flag};
 pub use self::numbers::{CheckPolicy, CpuState, Purpose, Reason, control_flag};
+pub use self::ports::{DROP_REASONS, MAX_PORTS, PortCounters};
 pub use self::presence::Presence;
 pub use self::text::{padded, unpadded};
 pub use crate::version::{OLDEST_VERSION, VERSION};
@@ -251,6 +253,8 @@ numbered! {
         Retired = 31 since 4,
         /// [`Assignment`]s, oldest first, at most [`MAX_ASSIGNMENTS`]; may be passed over.
         Assignments = 32 since 4,
+        /// [`PortCounters`], at most [`MAX_PORTS`]. None where no guest is on a network.
+        Ports = 33 since 4,
     }
 }
 
@@ -260,7 +264,7 @@ impl Kind {
         match self {
             Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
             Self::Build | Self::Retired | Self::Assignments => Presence::Optional,
-            Self::Guests | Self::GuestMemory | Self::Blocks => Presence::Understood,
+            Self::Guests | Self::GuestMemory | Self::Blocks | Self::Ports => Presence::Understood,
             _ => Presence::Required,
         }
     }

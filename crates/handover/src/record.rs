@@ -10,8 +10,9 @@ use crate::error::RecordError;
 use crate::items::Items;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
-    Assignment, Checked, Clock, Control, Cpu, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS, MAX_RETIRED,
-    Module, OLDEST_VERSION, Presence, Purpose, REQUIRED, Region, Retired, SectionHeader, Stamps, SwitchPages, VERSION,
+    Assignment, Checked, Clock, Control, Cpu, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS, MAX_PORTS,
+    MAX_RETIRED, Module, OLDEST_VERSION, PortCounters, Presence, Purpose, REQUIRED, Region, Retired, SectionHeader,
+    Stamps, SwitchPages, VERSION,
 };
 use crate::write::{PADDING_BYTES, checksum};
 
@@ -66,6 +67,8 @@ pub struct Record<'a> {
     pub retired: Items<'a, Retired>,
     /// Assignments of PCI functions that differ from the guests' configurations, oldest first.
     pub assignments: Items<'a, Assignment>,
+    /// What has passed the ports of networks between guests.
+    pub ports: Items<'a, PortCounters>,
 }
 
 /// The payloads by kind.
@@ -138,6 +141,7 @@ impl<'a> Record<'a> {
                 .unwrap_or_default(),
             retired: found.all(Kind::Retired)?,
             assignments: found.all(Kind::Assignments)?,
+            ports: found.all(Kind::Ports)?,
         })
     }
 
@@ -163,6 +167,7 @@ impl<'a> Record<'a> {
             (self.log.iter().all(|ring| self.keeps(Purpose::Log, ring.start.get(), ring.bytes.get())), Kind::Log),
             (self.retired.len() <= MAX_RETIRED && self.retired.iter().all(is_retired), Kind::Retired),
             (is_assignments, Kind::Assignments),
+            (self.ports.len() <= MAX_PORTS, Kind::Ports),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, kind)) => Err(RecordError::BadSection(*kind)),

@@ -8,7 +8,7 @@ use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
     Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Header, Host, Kept, Kind, LogRing, Module,
-    Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
+    PortCounters, Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -64,6 +64,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<Checked>(Part::Section(Kind::Checked)),
     structure::<Retired>(Part::Section(Kind::Retired)),
     structure::<Assignment>(Part::Section(Kind::Assignments)),
+    structure::<PortCounters>(Part::Section(Kind::Ports)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),

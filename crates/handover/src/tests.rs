@@ -32,6 +32,7 @@ fn what_was_written_is_read() {
     assert_eq!(record.checked, Some(sample.checked));
     assert!(record.retired.iter().eq(sample.retired.iter().copied()));
     assert!(record.assignments.iter().eq(sample.assignments.iter().copied()));
+    assert!(record.ports.iter().eq(sample.ports.iter().copied()));
     assert_eq!(record.retired_ranges().count(), sample.retired.len());
     assert_eq!(record.slot().start().0, sample.host.slot_start.get());
     assert_eq!(record.kept_ranges().count(), sample.kept.len() + sample.guest_memory.len());

@@ -86,6 +86,18 @@ impl Counters {
         }
     }
 
+    /// Goes on from figures that were read before.
+    pub fn restore(&self, figures: &Figures) {
+        let set = |counter: &AtomicU64, value: u64| counter.store(value, Ordering::Relaxed);
+        for (counters, values) in [
+            (&self.sent, [figures.sent_frames, figures.sent_bytes]),
+            (&self.received, [figures.received_frames, figures.received_bytes]),
+        ] {
+            counters.iter().zip(values).for_each(|(counter, value)| set(counter, value));
+        }
+        self.drops.iter().zip(figures.drops).for_each(|(counter, value)| set(counter, value));
+    }
+
     /// Reads them.
     pub fn figures(&self) -> Figures {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -223,6 +223,12 @@ fn counters_count_by_reason() {
     assert_eq!((figures.sent_frames, figures.sent_bytes), (1, 60));
     assert_eq!((figures.received_frames, figures.received_bytes), (2, 1024));
     assert_eq!(figures.drops, [1, 1, 1, 1, 1, 1, 1, 2, 1, 1]);
+    let next = Counters::default();
+    next.restore(&figures);
+    next.count_drop(Reason::Full);
+    let mut expected = figures;
+    expected.drops[Reason::Full as usize] += 1;
+    assert_eq!(next.figures(), expected);
 }
 
 proptest! {

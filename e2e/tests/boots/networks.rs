@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use baton::config::Guest;
 use bundle::{NetworkConfig, NicConfig, NicVlans};
 use e2e::host::Host;
@@ -17,9 +17,19 @@ use super::Rule;
 pub const RULES: &[Rule] =
     &[("stock_guests_keep_a_connection_to_each_other_across_an_update", || keep_a_connection(Kernel::Default, 1))];
 
+pub const LONG_RULES: &[Rule] = &[
+    ("stock_guests_of_6_1_keep_a_connection_across_twenty_updates", || keep_a_connection(Kernel::V6_1, MANY)),
+    ("stock_guests_of_6_12_keep_a_connection_across_twenty_updates", || keep_a_connection(Kernel::V6_12, MANY)),
+    ("a_guest_is_reset_and_stopped_while_another_sends_to_it", reset_under_way),
+];
+
 const SERVER: &str = "server";
 const CLIENT: &str = "client";
 const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
+/// Updates of the long form.
+const MANY: u64 = 20;
+/// Each of them has to boot and to answer, on a machine that does other work as well.
+const LIMIT: Duration = Duration::from_secs(600);
 const UPDATE_LIMIT: Duration = Duration::from_secs(60);
 
 fn nic(last: u8) -> NicConfig {
@@ -34,16 +44,22 @@ fn nic(last: u8) -> NicConfig {
     }
 }
 
-fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
+/// A server, and a client with these tasks.
+fn start(kernel: Kernel, tasks: &str) -> Result<Host> {
     let folder = folder()?;
     let guest = |name: &str, last, tasks: &str| -> Result<Guest> {
         Ok(Guest { nics: vec![nic(last)], ..stock::guest(folder.path(), name, kernel, DRIVERS, tasks)? })
     };
-    let server = guest(SERVER, 1, "serve:10.9.0.1:7")?;
-    let client = guest(CLIENT, 2, "stream:10.9.0.2:10.9.0.1:9,echo:10.9.0.1:7")?;
+    let (server, client) = (guest(SERVER, 1, "serve:10.9.0.1:7")?, guest(CLIENT, 2, tasks)?);
     let lan = NetworkConfig { name: "lan".to_owned(), mtu: 1500 };
     let recipe = Recipe { networks: vec![lan], ..Recipe::new().cpus(2).guest(server).guest(client) };
-    let mut host = recipe.start()?;
+    recipe.start()
+}
+
+/// Blocks of 4 KiB go to the other guest and back, which Linux leaves to the device to cut into segments.
+fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
+    let mut host = start(kernel, "stream:10.9.0.2:10.9.0.1:9,echo:10.9.0.1:7")?;
+    host.limit(LIMIT);
     host.guest_says(CLIENT, "echo 0 ")?;
     for generation in 2..2 + updates {
         let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
@@ -72,4 +88,32 @@ fn ports_are_counted(host: &mut Host) -> Result<()> {
     }
     ensure!((server.guest.as_str(), client.guest.as_str()) == (SERVER, CLIENT), "{ports:?}");
     Ok(())
+}
+
+/// The server's memory goes and comes while frames are written to it; the client sends on.
+fn reset_under_way() -> Result<()> {
+    let mut host = start(Kernel::Default, "stream:10.9.0.2:10.9.0.1:9,heartbeat:100")?;
+    host.limit(LIMIT);
+    host.guest_says(SERVER, " listens")?;
+    host.guest_says(CLIENT, "stream 0 ")?;
+    for _ in 0..5 {
+        let before = port_of(&mut host, SERVER)?.received.frames;
+        host.client()?.request(RequestBody::VmReset { name: SERVER.to_owned() })?;
+        host.guest_says(SERVER, " listens")?;
+        host.guest_says(CLIENT, "stream ")?;
+        let after = port_of(&mut host, SERVER)?.received.frames;
+        ensure!(after > before, "nothing came after the reset: {before} and {after} frames");
+    }
+    host.client()?.request(RequestBody::VmStop { name: SERVER.to_owned() })?;
+    host.beats(CLIENT, 20)?;
+    let server = port_of(&mut host, SERVER)?;
+    ensure!(!server.is_up && server.drops.down > 0, "{server:?}");
+    let console = host.seen.console(CLIENT);
+    ensure!(!["WRONG", "timed out"].iter().any(|word| console.contains(word)), "{console}");
+    host.powers_off()
+}
+
+fn port_of(host: &mut Host, guest: &str) -> Result<NetPort> {
+    let ports = host.client()?.net_ports()?;
+    ports.into_iter().find(|port| port.guest == guest).ok_or_else(|| anyhow!("{guest} has no port"))
 }

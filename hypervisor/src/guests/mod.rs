@@ -12,6 +12,7 @@
 //! | [`freeze`], [`leases`] | paused guests: memory and registers for a reader, and for how long it has them |
 //! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
 //! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
+//! | [`networks`] | networks between guests |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`virtio`] | virtio devices that the host gives to guests |
 //! | [`events`] | events of guests and host, for the control channel |

@@ -12,6 +12,7 @@
 //! held while the memory of its guest is written. A guest that ends is unplugged under that lock before its memory is
 //! given back.
 
+pub mod counted;
 pub mod listing;
 mod sending;
 
@@ -123,7 +124,8 @@ pub fn create(host: &HostConfig, guests: &[GuestConfig]) {
             }
         }
     });
-    let lans = lans.collect();
+    let lans: Vec<Lan> = lans.collect();
+    counted::adopt(&lans);
     NETWORKS.call_once(|| lans);
 }
 

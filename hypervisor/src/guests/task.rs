@@ -104,8 +104,8 @@ impl Task {
 
     /// Returns when its timer is due, on the host's time stamp counter.
     pub fn next_alarm(&self) -> Option<u64> {
-        let own = self.watched.rests_until().or_else(|| self.cpu.next_alarm());
-        own.into_iter().chain(self.host.send_at).min()
+        let awake = || self.cpu.next_alarm().into_iter().chain(self.host.send_at).min();
+        self.watched.rests_until().or_else(awake)
     }
 
     /// Returns whether something may end its wait for an interrupt: mail from another vCPU, or its timer.

@@ -47,21 +47,23 @@ fn networks_and_their_devices_are_read_guest_by_guest() {
 }
 
 #[test]
-fn a_network_without_devices_is_kept() {
+fn a_network_without_devices_needs_no_newer_manifest() {
     let bytes = built(vec![lan()], vec![vec![]]).expect("good");
-    assert_eq!(Bundle::parse(&bytes).expect("good").manifest().host.networks, [lan()]);
+    assert_eq!(bytes[VERSION_AT..][..2], OLDEST_MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(Bundle::parse(&bytes).expect("good").manifest().host.networks, []);
 }
 
 #[test]
 fn impossible_networks_and_devices_are_refused() {
     let refused = |networks, nics| built(networks, nics).expect_err("bad").problem.to_string();
+    let one = || vec![vec![nic(1)]];
     let with = |nic: NicConfig| refused(vec![lan()], vec![vec![nic]]);
     let long = NetworkConfig { name: "x".repeat(33), ..lan() };
     for (found, expected) in [
-        (refused(vec![lan(); 65], vec![]), "there are more than 64 networks"),
-        (refused(vec![lan(); 2], vec![]), "network \"lan\" stands twice"),
-        (refused(vec![long], vec![]), "has a bad name"),
-        (refused(vec![NetworkConfig { mtu: 67, ..lan() }], vec![]), "network \"lan\" has a bad MTU"),
+        (refused(vec![lan(); 65], one()), "there are more than 64 networks"),
+        (refused(vec![lan(); 2], one()), "network \"lan\" stands twice"),
+        (refused(vec![long], one()), "has a bad name"),
+        (refused(vec![NetworkConfig { mtu: 67, ..lan() }], one()), "network \"lan\" has a bad MTU"),
         (refused(vec![], vec![vec![nic(1)]]), "guest \"0\" is on a network that does not exist"),
         (refused(vec![lan()], vec![vec![nic(1)], vec![nic(1)]]), "guest \"1\" has the MAC address of another"),
         (refused(vec![lan()], vec![(0..9).map(nic).collect()]), "has too many network devices"),

@@ -3,8 +3,8 @@
 
 use std::vec;
 
-use super::samples::{Sample, assignment, retired};
-use crate::layout::{Kind, MAX_ASSIGNMENTS, MAX_RETIRED, REQUIRED, assignment_flag};
+use super::samples::{Sample, assignment, port, retired};
+use crate::layout::{Kind, MAX_ASSIGNMENTS, MAX_PORTS, MAX_RETIRED, REQUIRED, assignment_flag};
 use crate::record::Record;
 use crate::write::{Full, Writer};
 use crate::{RecordError, VERSION};
@@ -85,6 +85,7 @@ fn impossible_contents_are_refused() {
     assert_eq!(one("web", assignment_flag::WITHOUT_RESET), bad(Kind::Assignments));
     let all = vec![assignment("web", 0, assignment_flag::IS_ASSIGNED); MAX_ASSIGNMENTS + 1];
     assert_eq!(spoilt(|sample| sample.assignments = all), bad(Kind::Assignments));
+    assert_eq!(spoilt(|sample| sample.ports = vec![port(0); MAX_PORTS + 1]), bad(Kind::Ports));
 }
 
 #[test]

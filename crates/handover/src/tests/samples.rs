@@ -28,6 +28,7 @@ pub struct Sample {
     pub blocks: Vec<BlockPlace>,
     pub retired: Vec<Retired>,
     pub assignments: Vec<Assignment>,
+    pub ports: Vec<PortCounters>,
 }
 
 impl Sample {
@@ -124,6 +125,7 @@ impl Sample {
                 block(0x83_e000, 0x1000, BlockKind::Late, 0),
             ],
             retired: vec![retired(0x2000_3000, 0x1000), retired(0x2040_0000, 0x20_0000)],
+            ports: vec![port(0), port(7)],
             assignments: vec![
                 assignment("old", 0x0100, assignment_flag::IS_ASSIGNED | assignment_flag::WITHOUT_RESET),
                 assignment("web", 0x00f8, 0),
@@ -175,6 +177,7 @@ impl Sample {
             Kind::Build => writer.raw(kind, b"a1b2c3"),
             Kind::Retired => writer.each(kind, self.retired.iter().copied()),
             Kind::Assignments => writer.each(kind, self.assignments.iter().copied()),
+            Kind::Ports => writer.each(kind, self.ports.iter().copied()),
             Kind::Guests => writer.each(kind, self.guests.iter().copied()),
             Kind::GuestMemory => writer.each(kind, self.guest_memory.iter().copied()),
             Kind::Blocks => writer.each(kind, self.blocks.iter().copied()),
@@ -184,6 +187,19 @@ impl Sample {
 
 pub fn retired(start: u64, bytes: u64) -> Retired {
     Retired { start: start.into(), bytes: bytes.into() }
+}
+
+pub fn port(number: u32) -> PortCounters {
+    let count = |index: u32| (1000 * u64::from(number) + u64::from(index)).into();
+    PortCounters {
+        network: 0.into(),
+        port: number.into(),
+        sent_frames: count(1),
+        sent_bytes: count(2),
+        received_frames: count(3),
+        received_bytes: count(4),
+        drops: std::array::from_fn(|index| count(10 + index as u32)),
+    }
 }
 
 pub fn assignment(guest: &str, requester: u16, flags: u32) -> Assignment {

@@ -13,7 +13,7 @@ use crate::arch::guest_memory::{GuestRam, OutsideOf};
 use crate::arch::{cpu, percpu, timer};
 use crate::guests::guest::Guest;
 
-/// Frames, and bytes that are copied, in one turn of one device.
+/// Frames that are taken or copied, and bytes that are copied, in one turn of one device.
 const FRAMES: usize = 64;
 const BYTES: usize = 512 << 10;
 /// The guest executes for as long between two turns.
@@ -81,7 +81,7 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
                 }
                 frames += 1;
                 match forward(own, lan, port, &frame, chain) {
-                    Ok(copied) => bytes += copied,
+                    Ok(copies) => (frames, bytes) = (frames + copies.frames, bytes + copies.bytes),
                     Err(fault) => own.fail(fault),
                 }
                 is_faultless = own.give_back();
@@ -89,6 +89,13 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
         }
     }
     Turn::Done
+}
+
+/// What forwarding a frame has cost.
+#[derive(Clone, Copy, Default)]
+struct Copies {
+    frames: usize,
+    bytes: usize,
 }
 
 fn soon() -> Turn {
@@ -105,34 +112,35 @@ fn at(at_ns: u64) -> u64 {
     cpu::tsc() + timer::us_to_ticks(wait_us)
 }
 
-/// Takes a frame to every port that it is for; returns the bytes that were copied.
+/// Takes a frame to every port that it is for.
 ///
 /// # Errors
 /// The sender's driver has done what it must not.
-fn forward(own: Own<'_>, lan: &Lan, port: &Port, frame: &Frame, chain: &Chain) -> Result<usize, Fault> {
+fn forward(own: Own<'_>, lan: &Lan, port: &Port, frame: &Frame, chain: &Chain) -> Result<Copies, Fault> {
     let now_ns = timer::uptime_ns();
     let forward = lan.network.forward(own.nic.port, frame.ethernet(), frame.is_to_be_segmented(), now_ns);
     let forward = match forward {
         Ok(forward) => forward,
         Err(reason) => {
             port.counters.count_drop(reason);
-            return Ok(0);
+            return Ok(Copies::default());
         }
     };
     port.counters.count_sent(frame.bytes());
-    let mut copied = 0;
+    let mut copies = Copies::default();
     for egress in lan.network.egress(forward) {
         let Some(to) = lan.ports.get(egress.port) else { continue };
+        copies.frames += 1;
         match receive(to, own.run.machine().memory(), frame, egress.tag, chain) {
             Ok(bytes) => {
                 to.counters.count_received(bytes);
-                copied += bytes;
+                copies.bytes += bytes;
             }
             Err(Undelivered::Dropped(reason)) => to.counters.count_drop(reason),
             Err(Undelivered::Sender(fault)) => return Err(fault),
         }
     }
-    Ok(copied)
+    Ok(copies)
 }
 
 /// The device at a port receives a frame.

@@ -90,6 +90,10 @@ pub fn write_record(
     // A restart with another bundle begins with what that one's configurations name.
     let is_kept = is_update || hand_over.source.next_bundle().is_none();
     writer.each(Kind::Assignments, hand_over_state.assignments.iter().copied().filter(|_| is_kept));
+    // Where there are any the next image must know them.
+    if !hand_over_state.ports.is_empty() {
+        writer.each(Kind::Ports, hand_over_state.ports.iter().copied());
+    }
     writer.each(Kind::Guests, hand_over_state.guests.iter().copied());
     writer.each(Kind::GuestMemory, hand_over_state.memory.iter().copied());
     writer.each(Kind::Blocks, hand_over_state.blocks.iter().map(|block| block.place));

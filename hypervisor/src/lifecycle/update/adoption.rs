@@ -45,7 +45,11 @@ pub fn place_vcpus(guests: &mut Guests) {
 /// # Errors
 /// What is wrong with one.
 pub fn adopt_guests(virt: Virt) -> Result<(), String> {
-    let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return Ok(()) };
+    let Some(record) = inherited::record() else { return Ok(()) };
+    let Some(guests) = GUESTS.get() else {
+        let nobody = record.guests.is_empty();
+        return nobody.then_some(()).ok_or_else(|| "its bundle cannot be read; the log names the reason".to_string());
+    };
     let mut building = Building::new(virt, &guests.all, assign);
     ::update::adoption::adopt_guests(&record, &mut building).map_err(|Refused { guest, problem }| {
         match guest.and_then(|guest| guests.all.get(guest)) {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use handover::block::{BlockMut, HEAD_BYTES, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, MemoryUse};
-use handover::layout::{Assignment, Stamps};
+use handover::layout::{Assignment, PortCounters, Stamps};
 use handover::state::{BlockKind, Late};
 use units::{PAGE_BYTES, PageSize};
 use wire::history::HISTORY_BYTES;
@@ -37,6 +37,8 @@ pub struct HandOverState {
     pub blocks: Vec<Block>,
     /// The operator's changes of PCI assignments.
     pub assignments: Vec<Assignment>,
+    /// What has passed ports of networks; none where guests start again.
+    pub ports: Vec<PortCounters>,
     /// Pieces of damaged memory when this was packed, before the record was written.
     retired: usize,
 }

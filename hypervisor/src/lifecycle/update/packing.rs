@@ -9,7 +9,7 @@ use ::update::packed;
 use bundle::VirtioDevices;
 use handover::block::{BlockMut, Owner};
 use handover::layout::guests::{Guest as GuestRecord, MemoryUse};
-use handover::layout::padded;
+use handover::layout::{Kind, padded};
 use handover::schema::Described as _;
 use handover::state::{self, BlockKind};
 use units::PAGE_BYTES;
@@ -20,6 +20,7 @@ use super::hand_over_state::HandOverState;
 use crate::guests::console::{INPUT_BYTES, OUTPUT_BYTES};
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
+use crate::guests::networks;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
@@ -35,6 +36,10 @@ impl HandOverState {
     /// Why a guest cannot be handed over.
     pub fn pack(version: u32) -> Result<Self, String> {
         let mut this = Self::of_the_host()?;
+        this.ports = networks::counted::section();
+        if !this.ports.is_empty() && version < Kind::Ports.since() {
+            return Err(format!("the bundle has networks, which hand-over version {version} does not carry"));
+        }
         for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
             this.pack_guest(guest, version)?;
         }

@@ -12,6 +12,10 @@ use crate::devices::virtio::Io;
 /// The most buffers that a frame is received in: those of Linux have 1,536 bytes.
 pub(super) const BUFFERS: usize = 64;
 
+/// The most pieces in which a frame is written. A driver whose buffers are crumbs does not get to spend the sender's
+/// time: a sender's chain has 256 segments at most, and Linux's buffers have one to nineteen.
+const PIECES: u32 = 640;
+
 /// A place in a chain's readable segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
@@ -103,6 +107,8 @@ pub(super) struct Sink<'a, 'i> {
     /// Bytes written to this segment, and to this buffer.
     passed: u32,
     written: u32,
+    /// Pieces so far.
+    pieces: u32,
     /// Where the two bytes of the number of buffers are.
     count_at: [u64; 2],
 }
@@ -110,7 +116,8 @@ pub(super) struct Sink<'a, 'i> {
 impl<'a, 'i> Sink<'a, 'i> {
     pub fn new(io: &'a mut Io<'i>, chain: &'a mut Chain, is_mergeable: bool) -> Self {
         let (full, count_at) = (ArrayVec::new(), [0; 2]);
-        Self { io, chain, is_mergeable, full, has_buffer: false, segment: 0, passed: 0, written: 0, count_at }
+        let (segment, passed, written, pieces) = (0, 0, 0, 0);
+        Self { io, chain, is_mergeable, full, has_buffer: false, segment, passed, written, pieces, count_at }
     }
 
     /// Writes the header that comes before the frame.
@@ -178,6 +185,10 @@ impl<'a, 'i> Sink<'a, 'i> {
 
     /// Where the next bytes go in one piece, `most` at most; not more than there is room for in this buffer.
     fn place(&mut self, most: usize) -> Result<(u64, usize), Stuck> {
+        self.pieces += 1;
+        if self.pieces > PIECES {
+            return Err(Stuck::Full);
+        }
         loop {
             match self.chain.writable().get(self.segment).filter(|_| self.has_buffer) {
                 Some(segment) if self.passed < segment.bytes => {

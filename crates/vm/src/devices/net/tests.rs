@@ -156,6 +156,35 @@ fn a_frame_without_room_is_dropped_and_leaves_the_buffers_to_the_next() {
     }
 }
 
+/// A chain of this many buffers of a byte each, in a table of their own.
+fn add_crumbs(driver: &mut Driver, buffers: u16) {
+    let (table, data) = (0x2_8000u64, 0x2_c000u64);
+    for number in 0..buffers {
+        let is_last = number + 1 == buffers;
+        let mut descriptor = (data + u64::from(number)).to_le_bytes().to_vec();
+        descriptor.extend(1u32.to_le_bytes());
+        descriptor.extend([if is_last { 2 } else { 3 }, 0]);
+        descriptor.extend((number + 1).to_le_bytes());
+        driver.set_memory(table + 16 * u64::from(number), &descriptor);
+    }
+    let head = driver.add(RECEIVE, &[], 16).expect("there is room");
+    let mut indirect = table.to_le_bytes().to_vec();
+    indirect.extend((16 * u32::from(buffers)).to_le_bytes());
+    indirect.extend([4, 0, 0, 0]);
+    driver.set_memory(16 * u64::from(head), &indirect);
+}
+
+#[test]
+fn a_receiver_with_crumbs_for_buffers_does_not_get_the_sender_s_time() {
+    let features = ALL | queue_feature::INDIRECT_DESC;
+    let (mut from, mut to) = (driver(ALL), driver(features));
+    (0..4).for_each(|_| add_crumbs(&mut to, 250));
+    from.add(TRANSMIT, &sent(&PLAIN, &frame(200, None)), 0);
+    assert_eq!(pass(&mut from, &mut to, None), Some(Ok(214)), "226 pieces");
+    from.add(TRANSMIT, &sent(&PLAIN, &frame(700, None)), 0);
+    assert_eq!(pass(&mut from, &mut to, None), Some(Err(Undelivered::Dropped(Reason::Full))), "more than 640 pieces");
+}
+
 #[test]
 fn a_device_without_a_driver_receives_nothing() {
     let (mut from, mut to) = (driver(ALL), driver(ALL));

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What has passed the ports, from one image to the next. An image that knows no networks refuses it, and with it guests
+//! whose devices it could not go on with.
+
+use alloc::vec::Vec;
+
+use handover::layout::PortCounters;
+use switch::Figures;
+
+use super::{Lan, NETWORKS};
+use crate::kernel::inherited;
+
+/// The counters of every port, as a record has them.
+pub fn section() -> Vec<PortCounters> {
+    let lans = NETWORKS.get().map_or(&[][..], |lans| lans);
+    let ports = |(network, lan): (usize, &'static Lan)| {
+        let numbered = lan.ports.iter().enumerate();
+        numbered.map(move |(port, its)| packed(network as u32, port as u32, &its.counters.figures()))
+    };
+    lans.iter().enumerate().flat_map(ports).collect()
+}
+
+fn packed(network: u32, port: u32, figures: &Figures) -> PortCounters {
+    PortCounters {
+        network: network.into(),
+        port: port.into(),
+        sent_frames: figures.sent_frames.into(),
+        sent_bytes: figures.sent_bytes.into(),
+        received_frames: figures.received_frames.into(),
+        received_bytes: figures.received_bytes.into(),
+        drops: figures.drops.map(Into::into),
+    }
+}
+
+/// Goes on from the counters of the image before.
+pub(super) fn adopt(lans: &[Lan]) {
+    let Some(record) = inherited::record() else { return };
+    for its in record.ports.iter() {
+        let lan = lans.get(its.network.get() as usize);
+        let Some(port) = lan.and_then(|lan| lan.ports.get(its.port.get() as usize)) else { continue };
+        port.counters.restore(&Figures {
+            sent_frames: its.sent_frames.get(),
+            sent_bytes: its.sent_bytes.get(),
+            received_frames: its.received_frames.get(),
+            received_bytes: its.received_bytes.get(),
+            drops: its.drops.map(|drops| drops.get()),
+        });
+    }
+}
