@@ -124,6 +124,7 @@ pub const DEVICES: &[DeviceFormat] = &[
         &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
     ),
     device(DeviceKind::VirtioRng, VIRTIO),
+    device(DeviceKind::VirtioConsole, VIRTIO),
 ];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.

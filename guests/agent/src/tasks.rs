@@ -2,7 +2,7 @@
 //! The tasks themselves.
 
 use crate::options::Task;
-use crate::{busy, churn, disk, drivers, echo, machine, reads, replug, say, stream, stress, system};
+use crate::{busy, churn, disk, drivers, echo, hvc, machine, random, reads, replug, say, stream, stress, system};
 use std::hint::black_box;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ pub fn run(task: Task) {
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),
+        Task::Random(period) => random::start(period),
+        Task::SecondConsole(period) => hvc::start(period),
         Task::Wait => {
             say!("baton-agent: waiting");
             system::wait()

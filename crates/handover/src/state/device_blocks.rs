@@ -220,5 +220,7 @@ numbered! {
         AssignedFunction = 9,
         /// A virtio entropy source.
         VirtioRng = 10,
+        /// A virtio console.
+        VirtioConsole = 11,
     }
 }
