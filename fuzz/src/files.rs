@@ -32,7 +32,7 @@ pub fn bundle(data: &[u8]) {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
-        virtio: VirtioDevices::default(),
+        virtio: VirtioDevices { rng: kernel.len() & 1 != 0, console: kernel.len() & 2 != 0 },
         nics: Vec::new(),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);

@@ -21,6 +21,7 @@
 //! | `networks` | guests that send each other frames over the switch |
 //! | `guest_states` | a whole guest that another image hands over |
 //! | `counters` | a guest's performance counters |
+//! | `virtio` | virtqueues, and drivers of virtio devices |
 //! | `machine` | a whole machine's exits |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -45,7 +46,9 @@ mod messages;
 mod networks;
 mod serial;
 mod tables;
+mod virtio;
 
+pub use self::virtio::{virtio_console, virtio_rng, virtqueue};
 pub use assigned::assigned;
 pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
 pub use counters::counters;
@@ -69,7 +72,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 29] = [
+pub const TARGETS: [(&str, Body); 32] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -99,4 +102,7 @@ pub const TARGETS: [(&str, Body); 29] = [
     ("pci", pci),
     ("iommu_tables", iommu_tables),
     ("counters", counters),
+    ("virtqueue", virtqueue),
+    ("virtio_rng", virtio_rng),
+    ("virtio_console", virtio_console),
 ];

@@ -125,6 +125,7 @@ pub const DEVICES: &[DeviceFormat] = &[
         &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
     ),
     device(DeviceKind::VirtioRng, VIRTIO),
+    device(DeviceKind::VirtioConsole, VIRTIO),
     device(DeviceKind::VirtioNet, VIRTIO),
 ];
 

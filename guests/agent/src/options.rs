@@ -22,6 +22,8 @@
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
 //! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections bring, for ever, beside the tasks that follow |
+//! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
+//! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
@@ -93,6 +95,10 @@ pub enum Task {
     Echo(SocketAddrV4),
     /// Send back what TCP connections bring, for ever, beside the tasks that follow.
     Serve(SocketAddrV4),
+    /// Read the entropy device at every period, for ever, beside the tasks that follow.
+    Random(Duration),
+    /// Use the second console at every period, for ever, beside the tasks that follow.
+    SecondConsole(Duration),
     /// Sleep for ever.
     Wait,
 }
@@ -100,7 +106,15 @@ pub enum Task {
 impl Task {
     /// Returns whether the task goes on, for ever, while those that follow it are done.
     pub fn goes_on(self) -> bool {
-        matches!(self, Self::Disk(_) | Self::Stream { .. } | Self::Echo(_) | Self::Serve(_))
+        matches!(
+            self,
+            Self::Disk(_)
+                | Self::Stream { .. }
+                | Self::Echo(_)
+                | Self::Serve(_)
+                | Self::Random(_)
+                | Self::SecondConsole(_)
+        )
     }
 }
 
@@ -115,7 +129,7 @@ impl fmt::Display for UnknownTask {
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, reads:DEPTH:MS, stream:OWN:TO:PORT, \
-             echo:TO:PORT, serve:OWN:PORT and wait, separated by commas",
+             echo:TO:PORT, serve:OWN:PORT, hwrng:MS, hvc:MS and wait, separated by commas",
             self.0
         )
     }
@@ -144,6 +158,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("backtrace"), None, ..) => Some(Task::Backtrace),
         (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
+        (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
+        (Some("hvc"), Some(time), None, _) => milliseconds(time).map(Task::SecondConsole),
         (Some("compute"), Some(time), None, _) => milliseconds(time).map(Task::Compute),
         (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),

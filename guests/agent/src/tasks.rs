@@ -2,7 +2,9 @@
 //! The tasks themselves.
 
 use crate::options::Task;
-use crate::{busy, churn, disk, drivers, echo, machine, reads, replug, say, serve, stream, stress, system};
+use crate::{
+    busy, churn, disk, drivers, echo, hvc, machine, random, reads, replug, say, serve, stream, stress, system,
+};
 use std::hint::black_box;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -34,6 +36,8 @@ pub fn run(task: Task) {
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),
         Task::Serve(own) => serve::start(own),
+        Task::Random(period) => random::start(period),
+        Task::SecondConsole(period) => hvc::start(period),
         Task::Wait => {
             say!("baton-agent: waiting");
             system::wait()

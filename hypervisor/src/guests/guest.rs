@@ -68,6 +68,8 @@ pub struct Guest {
     orders: AtomicU32,
     /// Its devices have something to do.
     wants_poll: AtomicBool,
+    /// Its virtio console takes what is typed.
+    virtio_takes_input: AtomicBool,
     /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
     /// The CPU that each vCPU is on, or was on last.
@@ -164,6 +166,7 @@ impl Guest {
             before_pause: Mutex::new(None),
             orders: AtomicU32::new(0),
             wants_poll: AtomicBool::new(false),
+            virtio_takes_input: AtomicBool::new(false),
             own: vcpus.clone().map(place).collect(),
             placement: vcpus.map(|vcpu| Whereabouts::new(place(vcpu))).collect(),
             home: Whereabouts::new(place(0)),

@@ -220,7 +220,9 @@ numbered! {
         AssignedFunction = 9,
         /// A virtio entropy source.
         VirtioRng = 10,
+        /// A virtio console.
+        VirtioConsole = 11,
         /// A virtio network device.
-        VirtioNet = 11,
+        VirtioNet = 12,
     }
 }

@@ -20,6 +20,7 @@
 //! Interrupts are MSI-X. A driver without it reads the interrupt status: the machine's PCI functions have no INTx.
 
 mod common;
+pub mod console;
 mod device;
 mod function;
 mod io;

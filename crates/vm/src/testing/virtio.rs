@@ -60,6 +60,11 @@ impl<D: VirtioDevice> VirtioDriver<D> {
         Self { endpoint, world, queues }
     }
 
+    /// The number of its queues.
+    pub fn queues(&self) -> u16 {
+        self.queues.len() as u16
+    }
+
     pub fn read(&mut self, offset: u64, size: AccessSize) -> u64 {
         self.endpoint.read(At { range: 0, offset, size }, &mut self.world.context()) & size.mask()
     }

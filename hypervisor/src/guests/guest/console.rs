@@ -12,14 +12,17 @@ use crate::arch::{cpu, percpu, timer};
 use crate::guests::console::{ControlEnds, OUTPUT_BATCH, WAKE_INTERVAL_US};
 
 impl Guest {
-    /// It has written a byte to its console. The control channel is notified at most every few milliseconds, at the end
-    /// of a line; the rest is flushed when the guest waits.
-    pub fn console_output(&self, byte: u8) {
+    /// It has written to its console. The control channel is notified at most every few milliseconds, at the end of a
+    /// line; the rest is flushed when the guest waits.
+    pub fn console_output(&self, bytes: &[u8]) {
         let mut console = self.console.lock();
-        // A byte that finds no room is lost: the guest is never held up by the reader of its console.
-        let _ = console.output.enqueue(byte);
-        console.waiting += 1;
-        let is_line_due = byte == b'\n' && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
+        for byte in bytes {
+            // A byte that finds no room is lost: the guest is never held up by the reader of its console.
+            let _ = console.output.enqueue(*byte);
+        }
+        console.waiting += bytes.len() as u32;
+        let is_line_due =
+            bytes.contains(&b'\n') && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
         if is_line_due || console.waiting >= OUTPUT_BATCH {
             console.wake_control();
         }
@@ -33,10 +36,23 @@ impl Guest {
         }
     }
 
-    /// The next byte that was typed on its console.
+    /// The next byte that was typed on its console, for COM1: nothing while its virtio console takes input.
     pub fn console_typed(&self) -> Option<u8> {
+        if self.virtio_takes_input.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.console.lock().next_typed()
+    }
+
+    /// Fills a buffer with what was typed, for its virtio console; returns how many bytes there were.
+    pub fn virtio_console_typed(&self, into: &mut [u8]) -> usize {
         let mut console = self.console.lock();
-        console.typed.pop_front().or_else(|| console.input.dequeue())
+        into.iter_mut().map_while(|byte| console.next_typed().map(|typed| *byte = typed)).count()
+    }
+
+    /// Sets whether its virtio console takes input, or COM1 does. What COM1 holds already stays there.
+    pub fn set_virtio_takes_input(&self, takes_input: bool) {
+        self.virtio_takes_input.store(takes_input, Ordering::Relaxed);
     }
 
     /// The console's ends for the control channel.

@@ -32,7 +32,7 @@ impl Host for TaskHost {
     }
 
     fn console(&mut self, byte: u8) {
-        self.guest.console_output(byte);
+        self.guest.console_output(&[byte]);
     }
 
     fn console_input(&mut self) -> Option<u8> {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+mod console;
 mod hostile;
 mod rng;
 mod states;

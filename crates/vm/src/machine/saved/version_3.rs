@@ -43,7 +43,10 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
                 used += device.save(tail.get_mut(used..).ok_or(Full)?)?;
                 functions += 1;
             }
-            DeviceKind::AssignedFunction | DeviceKind::VirtioRng | DeviceKind::VirtioNet => return Err(Full),
+            DeviceKind::AssignedFunction
+            | DeviceKind::VirtioRng
+            | DeviceKind::VirtioConsole
+            | DeviceKind::VirtioNet => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -92,9 +95,10 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             let missing = StateError { field: "pci.functions", reason: "not one for each slot of this machine" };
             restore(found.ok_or(missing)?.as_bytes())
         }
-        Some(DeviceKind::AssignedFunction | DeviceKind::VirtioRng | DeviceKind::VirtioNet) | None => {
-            Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" })
-        }
+        Some(
+            DeviceKind::AssignedFunction | DeviceKind::VirtioRng | DeviceKind::VirtioConsole | DeviceKind::VirtioNet,
+        )
+        | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
 }
 
