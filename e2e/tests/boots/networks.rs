@@ -102,7 +102,9 @@ fn reset_under_way() -> Result<()> {
         host.guest_says(SERVER, " listens")?;
         host.guest_says(CLIENT, "stream ")?;
         let after = port_of(&mut host, SERVER)?.received.frames;
-        ensure!(after > before, "nothing came after the reset: {before} and {after} frames");
+        let ports = host.client()?.net_ports()?;
+        let console = host.seen.console(CLIENT);
+        ensure!(after > before, "nothing came after the reset: {before} and {after} frames; {ports:?}; {console}");
     }
     host.client()?.request(RequestBody::VmStop { name: SERVER.to_owned() })?;
     host.beats(CLIENT, 20)?;

@@ -9,7 +9,8 @@ use std::thread;
 /// Bytes that are read in one go.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Gives the first network card an address, and sends back what comes to a port, for ever, beside the tasks that follow.
+/// Gives the first network card an address, and sends back what comes to a port, for ever, beside the tasks that
+/// follow.
 pub fn start(own: SocketAddrV4) {
     thread::spawn(move || {
         if let Err(error) = stream::set_up(*own.ip()).and_then(|()| listen(own)) {

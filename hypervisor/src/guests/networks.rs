@@ -14,94 +14,33 @@
 
 pub mod counted;
 pub mod listing;
+mod port;
 mod sending;
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bundle::{GuestConfig, HostConfig, NicConfig, NicVlans};
-use spin::{Mutex, Once};
-use switch::{Bucket, Counters, Mac, Network, Vlans};
-use vm::devices::net::{Chain, Net};
-use vm::devices::pci::{Endpoint, Slot};
-use vm::devices::virtio::{self, Virtio};
+use switch::{Mac, Network, Vlans};
+use vm::devices::net::Net;
+use vm::devices::pci::Slot;
+use vm::devices::virtio;
 use vm::machine::Machine;
 
 use crate::arch::guest_memory::GuestRam;
-use crate::arch::timer;
 use crate::guests::guest::Guest;
 
-pub use sending::send;
+use self::port::{Lan, NETWORKS, Plugged, Port, port};
 
-/// All networks, in the bundle's order.
-pub static NETWORKS: Once<Vec<Lan>> = Once::new();
+pub use self::port::{Nic, Run};
+pub use self::sending::send;
 
 /// The device number of a guest's first network device: physical functions are before it.
 const FIRST_DEVICE: usize = 20;
 /// Functions of a device have numbers of three bits.
 const FUNCTIONS_OF_A_DEVICE: usize = 8;
-
-/// A network device on its guest's bus.
-pub type Device = Arc<Mutex<Endpoint<Virtio<Net>>>>;
-
-/// A network.
-pub struct Lan {
-    /// Its name.
-    pub name: String,
-    /// Where frames go.
-    pub network: Network,
-    /// In the network's order.
-    pub ports: Vec<Port>,
-}
-
-/// A port of a network.
-pub struct Port {
-    /// The guest whose port it is.
-    pub guest: u32,
-    /// What has passed.
-    pub counters: Counters,
-    /// Held by the vCPU that forwards frames of this port's guest.
-    sender: Mutex<Sender>,
-    /// The receiver, while its guest runs.
-    plugged: Mutex<Option<Plugged>>,
-}
-
-/// What the sending of frames needs.
-struct Sender {
-    chain: Box<Chain>,
-    bucket: Option<Bucket>,
-}
-
-/// A device that receives.
-struct Plugged {
-    run: Arc<dyn Run>,
-    device: Device,
-}
-
-/// A run of a guest, as a network reaches it.
-pub trait Run: Send + Sync {
-    /// The guest.
-    fn guest(&self) -> &'static Guest;
-    /// Its machine.
-    fn machine(&self) -> &Machine<GuestRam>;
-}
-
-/// A network device of a run, and its port.
-pub struct Nic {
-    lan: usize,
-    port: usize,
-    device: Device,
-}
-
-impl Port {
-    /// Returns whether its guest runs.
-    pub fn is_plugged(&self) -> bool {
-        self.plugged.lock().is_some()
-    }
-}
 
 /// Makes the networks of a bundle.
 pub fn create(host: &HostConfig, guests: &[GuestConfig]) {
@@ -127,19 +66,6 @@ pub fn create(host: &HostConfig, guests: &[GuestConfig]) {
     let lans: Vec<Lan> = lans.collect();
     counted::adopt(&lans);
     NETWORKS.call_once(|| lans);
-}
-
-impl Port {
-    fn new(guest: u32, nic: &NicConfig) -> Self {
-        let now_ns = timer::uptime_ns();
-        let bucket = nic.rate_bytes_per_s.map(|rate| Bucket::new(rate, now_ns));
-        Self {
-            guest,
-            counters: Counters::default(),
-            sender: Mutex::new(Sender { chain: Box::default(), bucket }),
-            plugged: Mutex::new(None),
-        }
-    }
 }
 
 fn configured(nic: &NicConfig) -> switch::Port {
@@ -184,12 +110,4 @@ pub fn unplug(nics: &[Nic]) {
         // The run may end with this: not while the port is locked.
         drop(unplugged);
     }
-}
-
-fn lan(nic: &Nic) -> Option<&'static Lan> {
-    NETWORKS.get()?.get(nic.lan)
-}
-
-fn port(nic: &Nic) -> Option<&'static Port> {
-    lan(nic)?.ports.get(nic.port)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has passed the ports, from one image to the next. An image that knows no networks refuses it, and with it guests
-//! whose devices it could not go on with.
+//! What has passed the ports, from one image to the next. An image that knows no networks refuses it, and with it
+//! guests whose devices it could not go on with.
 
 use alloc::vec::Vec;
 
 use handover::layout::PortCounters;
 use switch::Figures;
 
-use super::{Lan, NETWORKS};
+use super::port::{Lan, NETWORKS};
 use crate::kernel::inherited;
 
 /// The counters of every port, as a record has them.

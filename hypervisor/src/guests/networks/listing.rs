@@ -6,7 +6,7 @@ use alloc::string::String;
 use switch::{Figures, Vlans};
 use wire::{NetDrops, NetFrames, NetPort, ReplyBody, page};
 
-use super::{Lan, NETWORKS};
+use super::port::{Lan, NETWORKS};
 use crate::arch::timer;
 use crate::guests::guest::GUESTS;
 

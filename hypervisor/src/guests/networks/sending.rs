@@ -8,7 +8,7 @@ use vm::devices::outputs::{Outputs, Request};
 use vm::devices::virtio::Io;
 use vm::memory::{GuestMemory as _, OutOfRange};
 
-use super::{Device, Lan, Nic, Port, Run, Sender, lan};
+use super::port::{Device, Lan, Nic, Port, Run, Sender, lan};
 use crate::arch::guest_memory::{GuestRam, OutsideOf};
 use crate::arch::{cpu, percpu, timer};
 use crate::guests::guest::Guest;

@@ -4,8 +4,8 @@
 use ::virtio::{Chain, Fault};
 use switch::{HEADER_BYTES, Header, Reason, TAG_BYTES};
 
+use super::device::{Net, TRANSMIT};
 use super::offload::{self, Offload};
-use super::{Net, TRANSMIT};
 use crate::devices::virtio::Io;
 
 /// A frame that a driver sends. Its bytes are in the [`Chain`] that it was taken with.

@@ -4,11 +4,12 @@
 use ::virtio::{Chain, Fault};
 use switch::{HEADER_BYTES, Reason, Tag};
 
+use super::device::{Net, RECEIVE};
 use super::frame::Frame;
 use super::offload::{self, Checksum, Offload};
 use super::sink::{Reader, Sink, Stuck};
 use super::source::Source;
-use super::{Net, RECEIVE, checksum, feature};
+use super::{checksum, feature};
 use crate::devices::virtio::Io;
 
 /// Destination and source: what comes before a tag.

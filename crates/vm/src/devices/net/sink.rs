@@ -4,7 +4,7 @@
 use ::virtio::{Chain, Fault, Outside, Segment};
 use arrayvec::ArrayVec;
 
-use super::RECEIVE;
+use super::device::RECEIVE;
 use super::offload::{BUFFERS_AT, BYTES};
 use super::source::{Source, Unreachable};
 use crate::devices::virtio::Io;

@@ -6,10 +6,12 @@ use std::vec::Vec;
 
 use ::virtio::feature as queue_feature;
 use proptest::prelude::*;
-use switch::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Reason, Tag};
+use switch::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Mac, Reason, Tag};
 
+use super::device::{RECEIVE, TRANSMIT};
 use super::*;
 use crate::addr::{AccessSize, Gpa};
+use crate::devices::virtio::Io;
 use crate::memory::GuestMemory as _;
 use crate::testing::{FakeMemory, VirtioDriver};
 
