@@ -9,14 +9,16 @@ use e2e::host::Host;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder};
 use e2e::stock;
-use wire::{ReplyBody, RequestBody, UpdateBy};
+use wire::{ExitCount, ExitKind, ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[("linux_uses_entropy_and_console_across_an_update", || goes_on(Kernel::Default, 1))];
 
-pub const LONG_RULES: &[Rule] =
-    &[("linux_6_12_uses_entropy_and_console_across_twenty_updates", || goes_on(Kernel::V6_12, 20))];
+pub const LONG_RULES: &[Rule] = &[
+    ("linux_6_12_uses_entropy_and_console_across_twenty_updates", || goes_on(Kernel::V6_12, 20)),
+    ("the_second_console_takes_a_fraction_of_com1s_exits", the_second_console_takes_a_fraction_of_com1s_exits),
+];
 
 const LINUX: &str = "linux";
 const DRIVERS: &[&str] = &["virtio_pci", "virtio_rng", "virtio_console"];
@@ -41,6 +43,37 @@ fn goes_on(kernel: Kernel, updates: u64) -> Result<()> {
     let complaints = dmesg::suspicious(&console);
     ensure!(complaints.is_empty(), "the guest complains: {complaints:#?}");
     Ok(())
+}
+
+/// KiB that are printed on each console.
+const PRINTED_KIB: u64 = 64;
+/// Exits on COM1 for each one on the second console, at least.
+const EXITS_RATIO: u64 = 20;
+
+fn the_second_console_takes_a_fraction_of_com1s_exits() -> Result<()> {
+    let folder = folder()?;
+    let tasks = format!("print:ttyS0:{PRINTED_KIB},print:hvc0:{PRINTED_KIB},wait");
+    let linux = Guest { virtio: DEVICES, ..stock::guest(folder.path(), LINUX, Kernel::Default, DRIVERS, &tasks)? };
+    let mut host = Recipe::new().guest(linux).start()?;
+    let com1 = exits(&mut host, "ttyS0")?;
+    let second = exits(&mut host, "hvc0")?;
+    println!("exits of {PRINTED_KIB} KiB: COM1 {com1}, second console {second}");
+    ensure!(second > 0 && com1 >= EXITS_RATIO * second, "COM1: {com1} exits, the second console: {second}");
+    Ok(())
+}
+
+/// The exits by ports and device registers while the guest prints on a console.
+fn exits(host: &mut Host, device: &str) -> Result<u64> {
+    host.guest_says(LINUX, &format!("print: begins on /dev/{device}"))?;
+    let before = accesses(host)?;
+    host.guest_says(LINUX, &format!("print: {PRINTED_KIB} KiB on /dev/{device}"))?;
+    Ok(accesses(host)? - before)
+}
+
+fn accesses(host: &mut Host) -> Result<u64> {
+    let exits = host.vm(LINUX)?.exits;
+    let is_access = |exit: &&ExitCount| matches!(exit.kind, ExitKind::Port | ExitKind::MemoryFault);
+    Ok(exits.iter().filter(is_access).map(|exit| exit.count).sum())
 }
 
 /// The guest reads random bytes, writes to its second console, and answers what is typed there, from now on.

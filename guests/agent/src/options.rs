@@ -24,10 +24,12 @@
 //! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections bring, for ever, beside the tasks that follow |
 //! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
 //! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
+//! | `print:ttyS0:KIB`, `print:hvc0:KIB` | prints so many KiB on a console |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
 
+use crate::print::Console;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -99,6 +101,8 @@ pub enum Task {
     Random(Duration),
     /// Use the second console at every period, for ever, beside the tasks that follow.
     SecondConsole(Duration),
+    /// Print so many KiB on a console.
+    Print(Console, u64),
     /// Sleep for ever.
     Wait,
 }
@@ -129,7 +133,8 @@ impl fmt::Display for UnknownTask {
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, reads:DEPTH:MS, stream:OWN:TO:PORT, \
-             echo:TO:PORT, serve:OWN:PORT, hwrng:MS, hvc:MS and wait, separated by commas",
+             echo:TO:PORT, serve:OWN:PORT, hwrng:MS, hvc:MS, print:ttyS0:KIB, \
+             print:hvc0:KIB and wait, separated by commas",
             self.0
         )
     }
@@ -160,6 +165,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
         (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
         (Some("hvc"), Some(time), None, _) => milliseconds(time).map(Task::SecondConsole),
+        (Some("print"), Some("ttyS0"), Some(count), None) => print(Console::Serial, count),
+        (Some("print"), Some("hvc0"), Some(count), None) => print(Console::Second, count),
         (Some("compute"), Some(time), None, _) => milliseconds(time).map(Task::Compute),
         (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
@@ -192,6 +199,10 @@ fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
 
 fn address(to: &str, port: &str) -> Option<SocketAddrV4> {
     Some(SocketAddrV4::new(to.parse().ok()?, port.parse().ok()?))
+}
+
+fn print(console: Console, kibibytes: &str) -> Option<Task> {
+    kibibytes.parse().ok().map(|kibibytes| Task::Print(console, kibibytes))
 }
 
 fn milliseconds(digits: &str) -> Option<Duration> {

@@ -3,7 +3,7 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, drivers, echo, hvc, machine, random, reads, replug, say, serve, stream, stress, system,
+    busy, churn, disk, drivers, echo, hvc, machine, print, random, reads, replug, say, serve, stream, stress, system,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -38,6 +38,7 @@ pub fn run(task: Task) {
         Task::Serve(own) => serve::start(own),
         Task::Random(period) => random::start(period),
         Task::SecondConsole(period) => hvc::start(period),
+        Task::Print(console, kibibytes) => print::run(console, kibibytes),
         Task::Wait => {
             say!("baton-agent: waiting");
             system::wait()

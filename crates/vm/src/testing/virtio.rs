@@ -219,7 +219,7 @@ impl<D: VirtioDevice> VirtioDriver<D> {
     /// The numbers of the vectors that have interrupted the driver since the last call.
     pub fn interrupts(&mut self) -> Vec<u16> {
         let messages = self.world.outputs.take_messages();
-        messages.map(|InterruptMessage { vector, .. }| u16::from(vector) - FIRST_VECTOR as u16).collect()
+        messages.map(|InterruptMessage { vector, .. }| u16::from(vector).wrapping_sub(FIRST_VECTOR as u16)).collect()
     }
 
     /// Its state in the hand-over.
