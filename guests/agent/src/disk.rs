@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const DEVICE: &str = "/dev/nvme0n1";
 /// Resets the function that the disk is.
-const RESET: &str = "/sys/block/nvme0n1/device/device/reset";
+const RESET: &str = "/sys/class/nvme/nvme0/device/reset";
 /// Longest wait for the disk: its driver finds it in its own time.
 const DEVICE_LIMIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

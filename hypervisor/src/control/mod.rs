@@ -38,7 +38,7 @@ use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
-use crate::guests::assigned::{guest_resets, stopping};
+use crate::guests::assigned::{guest_resets, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
@@ -186,7 +186,7 @@ impl Control {
         }
         self.outgoing.lock().pump(&mut self.uart);
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
-        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !guest_resets::are_under_way() {
+        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !under_way::are_under_way() {
             self.open_blackout();
         }
         ready
@@ -230,7 +230,7 @@ impl Control {
             self.outgoing.lock().alarm(),
             self.departure,
             leases::alarm(),
-            guest_resets::alarm(),
+            under_way::alarm(),
         ];
         let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
         orders.into_iter().chain(looks).flatten().chain(polls).min()

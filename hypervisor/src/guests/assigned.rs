@@ -12,7 +12,7 @@
 //! | `choosing` | the functions that a guest is to have; what speaks against one |
 //! | `serials` | which of several disks is meant |
 //! | `resetting` | the reset before a guest has one |
-//! | [`guest_resets`] | resets that its guest asks for |
+//! | [`guest_resets`], [`under_way`] | resets that its guest asks for; those that have begun |
 //! | [`function`] | what a function asks of the host |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
@@ -26,6 +26,7 @@ pub mod routes;
 mod serials;
 mod signals;
 pub mod stopping;
+pub mod under_way;
 
 use alloc::format;
 use alloc::string::{String, ToString};

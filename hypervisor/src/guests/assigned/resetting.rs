@@ -9,7 +9,7 @@ use ::pci::reset::bus::{BusReset, NoBusReset};
 use ::pci::reset::{self, Way};
 use ::pci::{Bdf, ConfigSpace as _};
 
-use super::guest_resets;
+use super::under_way;
 use crate::guests::pci;
 
 /// How a function is reset.
@@ -80,8 +80,8 @@ pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(
 
 /// A guest that has ended may have begun a reset, before whose end what firmware has chosen does not show.
 fn finish_others(place: Bdf, reset: &Reset) {
-    guest_resets::finish(place);
+    under_way::finish(place);
     if let Reset::Bus(bus) = reset {
-        bus.functions().for_each(guest_resets::finish);
+        bus.functions().for_each(under_way::finish);
     }
 }

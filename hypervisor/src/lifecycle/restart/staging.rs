@@ -58,8 +58,8 @@ pub fn stage(
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
-/// The error names a guest that has PCI functions with which the image cannot go on: one that does not know IOMMUs would
-/// let them send any interrupt, and one that does not carry out resets would take those from the guest that it resets.
+/// The error names a guest that has PCI functions with which the image cannot go on: without knowledge of IOMMUs it
+/// would let them send any interrupt, and without resets a guest would lose each function that it resets.
 fn check_functions(image: &StagedImage) -> Result<(), String> {
     let (is_wanted, lacks): (fn(&Function) -> bool, _) = match (image.knows_iommus(), image.knows_resets()) {
         (true, true) => return Ok(()),
