@@ -12,8 +12,8 @@ use ::pci::{Bdf, reset};
 use iommu::Storm;
 use wire::EventKind;
 
-use super::Function;
 use super::choosing::guest_of;
+use super::functions::Function;
 use crate::arch::{percpu, timer};
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -27,8 +27,8 @@ pub fn stop(storm: Storm) -> EventKind {
     let guest = guest_of(place);
     let run = guest.and_then(|guest| guest.run::<Instance>());
     if let Some(run) = &run {
-        let its = run.functions().iter().find(|function| function.lock().physical().place() == place);
-        its.into_iter().for_each(|function| vanish(run, function));
+        let its = run.functions().all().into_iter().find(|function| function.lock().physical().place() == place);
+        its.iter().for_each(|function| vanish(run, function));
     }
     pci::with_config(|config| reset::stop_mastering(config, place));
     if let Err(problem) = iommu_guests::stop(place) {
@@ -46,7 +46,7 @@ fn vanish(run: &Instance, function: &Function) {
             percpu::kick(run.guest.cpu_to_tell(vcpu));
         }
     };
-    run.machine.with_function(function, &mut notify, |function, outputs| function.vanish(outputs));
+    run.machine.with_function(&**function, &mut notify, |function, outputs| function.vanish(outputs));
     run.machine.place_functions();
 }
 
