@@ -24,6 +24,7 @@ mod crowd;
 mod devices;
 mod endings;
 mod hostile;
+mod hot_plug;
 mod images;
 mod iommus;
 mod isolation;
@@ -152,6 +153,7 @@ fn trials() -> Vec<Trial> {
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
+        ("hot_plug", hot_plug::RULES),
         ("conform", conform::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
