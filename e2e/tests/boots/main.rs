@@ -221,6 +221,7 @@ fn long_tests() -> Vec<Trial> {
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
+        ("hot_plug", hot_plug::LONG_RULES),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),
