@@ -31,6 +31,7 @@ pub fn run(task: Task) {
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
         Task::Plugged(mebibytes) => plugged::start(disk::blocks(mebibytes)),
+        Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),

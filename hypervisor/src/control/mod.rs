@@ -39,7 +39,7 @@ use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
-use crate::guests::assigned::stopping;
+use crate::guests::assigned::{guest_resets, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
@@ -178,6 +178,8 @@ impl Control {
         for storm in iommu::polling::poll(tell_of_refused) {
             record(stopping::stop(storm));
         }
+        // What is only wanted when an update is ready begins in the next image.
+        guest_resets::step(self.updates.request().is_none());
         let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;
@@ -191,7 +193,7 @@ impl Control {
         }
         self.outgoing.lock().pump(&mut self.uart);
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
-        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
+        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !under_way::are_under_way() {
             self.open_blackout();
         }
         ready
@@ -229,8 +231,14 @@ impl Control {
     /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.cpus.alarm(), self.functions.alarm(), self.images.alarm(), self.updates.alarm()];
-        let looks =
-            [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
+        let looks = [
+            self.profiles.alarm(),
+            self.counts.alarm(),
+            self.outgoing.lock().alarm(),
+            self.departure,
+            leases::alarm(),
+            under_way::alarm(),
+        ];
         let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
         orders.into_iter().chain(looks).flatten().chain(polls).min()
     }

@@ -14,6 +14,7 @@
 //! | `choosing` | the functions that a guest is to have; what speaks against one |
 //! | `serials` | which of several disks is meant |
 //! | `resetting` | the reset before a guest has one |
+//! | [`guest_resets`], [`under_way`] | resets that its guest asks for; those that have begun |
 //! | [`function`] | what a function asks of the host |
 //! | [`functions`] | the functions of a run |
 //! | [`plugging`] | functions that come and go while their guest runs |
@@ -24,12 +25,14 @@
 mod choosing;
 pub mod function;
 pub mod functions;
+pub mod guest_resets;
 pub mod plugging;
 mod resetting;
 pub mod routes;
 mod serials;
 mod signals;
 pub mod stopping;
+pub mod under_way;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -39,13 +42,14 @@ use alloc::vec::Vec;
 use ::pci::Bdf;
 use units::{PhysAddr, PhysRange};
 use vm::devices::outputs::Outputs;
-use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase};
 use vm::devices::pci::Slot;
+use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase, Physical as _};
 use vm::machine::Machine;
 
 use self::choosing::Chosen;
 use self::function::HostFunction;
 use self::functions::{Function, Functions};
+use self::resetting::Reset;
 use self::routes::Owner;
 use self::signals::Signals;
 use crate::arch::guest_memory::GuestRam;
@@ -106,8 +110,7 @@ fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chose
     let signals = Signals::new(owner(guest, device), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
-    // A reset clears the base address registers, which the host would have to restore while the guest runs.
-    description.has_reset = false;
+    description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
     choosing::check(place, &description)?;
     Ok(Prepared { place, device, description, physical })
 }
@@ -180,6 +183,10 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions)
     for function in functions.all() {
         let mut function = function.lock();
         let place = function.physical().place();
+        if function.phase() == Phase::Resetting {
+            // Its guest had asked for it, and the image before has not begun.
+            function.physical().reset();
+        }
         // One that was stopped is not attached, and stays so.
         let is_gone = function.phase() == Phase::Gone;
         let attached = iommu::adopt(guest.number, place).and_then(|is_attached| match is_attached {

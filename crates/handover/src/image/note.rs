@@ -24,7 +24,11 @@ pub const SECURITY_VERSION: u32 = 1;
 
 /// The version of the IOMMUs' state that images built from this source adopt. Images that state none count as 0: they
 /// write entries of I/O APICs that VT-d's interrupt remapping blocks, so interrupts are not remapped when they begin.
-pub const IOMMU_VERSION: u32 = 1;
+pub const IOMMU_VERSION: u32 = 2;
+/// The first [`IOMMU_VERSION`] of images that go on with interrupts remapped, and with functions that guests have.
+pub const REMAPPED_SINCE: u32 = 1;
+/// The first [`IOMMU_VERSION`] of images that carry out the resets that guests ask for.
+pub const RESETS_SINCE: u32 = 2;
 
 /// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it.
 pub const NEWEST_DEVICE: u32 = newest(DeviceKind::NUMBERS.all);

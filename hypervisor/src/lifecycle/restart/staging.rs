@@ -74,6 +74,11 @@ fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
         // They could send any interrupt.
         return Some("it has PCI functions, and the image does not know IOMMUs");
     }
+    let has_reset = || run.functions().all().iter().any(|function| function.lock().description().has_reset);
+    if !next.knows_resets() && has_reset() {
+        // A guest would lose each function that it resets.
+        return Some("it has PCI functions, and the image does not carry out resets that guests ask for");
+    }
     let reader = next.reader();
     if !reader.knows(DeviceKind::HotPlug as u32) && !run.functions().are_without_gap() {
         return Some("PCI functions have come or gone while it ran, and the image does not know hot-plug");
