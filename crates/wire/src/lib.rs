@@ -55,8 +55,8 @@ pub use frame::{
 pub use reply::{
     ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
     IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, PciCost, PciFunction,
-    PciPolicy, PciRange, PciSurvey, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody,
-    Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps,
+    PciPolicy, PciProgress, PciRange, PciSurvey, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode,
+    ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps,
     VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};

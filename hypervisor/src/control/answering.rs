@@ -7,7 +7,7 @@ use seal::Announced;
 use uart::Interrupts;
 use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
 
-use super::Control;
+use super::{Control, functions};
 use super::images::Wanted;
 use super::requests;
 use crate::arch::percpu::{BOOT_CPU, wake};
@@ -89,6 +89,15 @@ impl Control {
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.look(index),
+            RequestBody::PciAssign { function, guest, without_reset } => {
+                functions::assign(&function, &guest, without_reset)
+            }
+            RequestBody::PciRelease { function, guest, is_forced } => {
+                match self.functions.release(id, &function, guest.as_deref(), is_forced) {
+                    Some(result) => result,
+                    None => return,
+                }
+            }
             RequestBody::Subscribe(subscription) => {
                 self.outgoing.lock().subscribe(subscription);
                 Ok(ReplyBody::Done)
@@ -107,14 +116,13 @@ impl Control {
 
     /// Nobody else's request may be left without an answer.
     fn check_idle(&self) -> Result<(), Refusal> {
-        match self.cpus.alarm() {
-            None => Ok(()),
-            Some(_) => Err(Refusal {
-                code: RefusalCode::WrongState,
-                reason: "a CPU is being taken offline or online".into(),
-                hint: "try again in a moment".into(),
-            }),
-        }
+        let busy = match (self.cpus.alarm(), self.functions.alarm()) {
+            (None, None) => return Ok(()),
+            (Some(_), _) => "a CPU is being taken offline or online",
+            (None, Some(_)) => "a PCI function is being taken from a guest",
+        };
+        let hint = "try again in a moment".into();
+        Err(Refusal { code: RefusalCode::WrongState, reason: busy.into(), hint })
     }
 
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {

@@ -30,6 +30,7 @@ use wire::{Decoder, EventKind, ReplyBody, Response, UpdateReport};
 
 use self::counts::Counts;
 use self::cpus::CpuOrders;
+use self::functions::FunctionOrders;
 use self::images::{ImageOrders, Outcome};
 use self::outgoing::Outgoing;
 use self::polling::Polling;
@@ -58,6 +59,7 @@ pub struct Control {
     decoder: Box<Decoder>,
     outgoing: &'static Mutex<Outgoing>,
     cpus: CpuOrders,
+    functions: FunctionOrders,
     images: ImageOrders,
     updates: UpdateOrders,
     profiles: Profiles,
@@ -126,6 +128,7 @@ impl Control {
             decoder: Box::new(Decoder::new()),
             outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(conversation))),
             cpus: CpuOrders::default(),
+            functions: FunctionOrders::default(),
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
             profiles: Profiles::default(),
@@ -151,6 +154,10 @@ impl Control {
     /// request: the caller goes there by [`Self::hand_over`] once nothing of a guest is in this CPU.
     pub fn serve(&mut self) -> Option<(u32, Box<Restart>)> {
         self.answer_restart();
+        if self.updates.is_idle() {
+            self.functions.take_ejected();
+        }
+        self.functions.poll().into_iter().for_each(|response| self.respond(response));
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
         self.polling.note_served(count, self.images.is_receiving());
@@ -223,7 +230,7 @@ impl Control {
 
     /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
-        let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
+        let orders = [self.cpus.alarm(), self.functions.alarm(), self.images.alarm(), self.updates.alarm()];
         let looks = [
             self.profiles.alarm(),
             self.counts.alarm(),

@@ -101,6 +101,15 @@ impl HostFunction {
         self.signals.close_all(self.place);
         iommu::release(self.place)
     }
+
+    /// As [`Self::close`], while its guest and the guest's other functions go on.
+    ///
+    /// # Errors
+    /// As [`Self::close`]'s.
+    pub fn leave(&mut self) -> Result<(), String> {
+        self.signals.close_all(self.place);
+        iommu::detach(self.place)
+    }
 }
 
 fn interrupt(route: Route) -> Interrupt {

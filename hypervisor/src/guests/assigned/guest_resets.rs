@@ -17,8 +17,8 @@ use ::pci::reset::{self, Procedure};
 use ::pci::{Bdf, function};
 use vm::devices::pci::assigned::Phase;
 
-use super::Function;
 use super::choosing::guest_of;
+use super::functions::Function;
 use super::{stopping, under_way};
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
@@ -41,7 +41,7 @@ fn wanted() -> Vec<Bdf> {
         is_wanted.then(|| function.physical().place())
     };
     let runs = guests.iter().filter_map(|guest| guest.run::<Instance>());
-    runs.flat_map(|run| run.functions().iter().filter_map(is_wanted).collect::<Vec<_>>()).collect()
+    runs.flat_map(|run| run.functions().all().iter().filter_map(is_wanted).collect::<Vec<_>>()).collect()
 }
 
 fn begin(place: Bdf) {
@@ -61,17 +61,17 @@ fn begin(place: Bdf) {
 /// A reset has ended: the function is its guest's again, or gone for it.
 fn end(place: Bdf, result: Result<(), String>) {
     let run = guest_of(place).and_then(|guest| guest.run::<Instance>());
-    let is_its = |function: &&Function| {
+    let is_its = |function: &Function| {
         let mut function = function.lock();
         function.physical().place() == place && function.phase() == Phase::Resetting
     };
-    let Some((run, function)) = run.as_ref().and_then(|run| Some((run, run.functions().iter().find(is_its)?))) else {
+    let Some((run, function)) = run.as_ref().and_then(|run| Some((run, run.functions().all().into_iter().find(is_its)?))) else {
         // Its guest has ended, or it was stopped meanwhile.
         return result.unwrap_or_else(|problem| log::warn!("PCI function {place}: its reset failed: {problem}"));
     };
     let problem = match result {
         Ok(()) => {
-            stopping::change(run, function, |function, outputs| function.finish_reset(true, outputs));
+            stopping::change(run, &function, |function, outputs| function.finish_reset(true, outputs));
             match function.lock().phase() {
                 Phase::Ready => return,
                 _ => "it does not answer any more".to_string(),
