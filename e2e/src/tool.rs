@@ -20,7 +20,7 @@ pub const PLAYS_TOOL: &str = "BATON_E2E_PLAYS_TOOL";
 /// Runs as the tool, if that is wanted.
 pub fn play() -> Option<ExitCode> {
     std::env::var_os(PLAYS_TOOL)?;
-    Some(match dev::commands::run(dev::args::Cli::parse().command) {
+    Some(match dev::commands::run(dev::args::Cli::parse()) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("baton: {error:#}");

@@ -17,7 +17,7 @@ pub(super) fn run(target: &Target, shipment: Option<Shipment>, is_downgrade: boo
     }
     shipment::permit_downgrade(&mut client, is_downgrade)?;
     if !format.json {
-        println!("host {:?} is restarting: its guests end, and start again", target.name);
+        println!("the host at {} is restarting: its guests end, and start again", target.address()?);
     }
     let report = restart(&mut client, shipment.is_some())?;
     match format.json {

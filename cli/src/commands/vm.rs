@@ -92,6 +92,7 @@ fn dump(client: &mut Client, name: &str, output: Option<&Path>) -> Result<u8> {
     for number in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(number, signal.clone())?;
     }
+    client.handles_signals();
     let progress = |done, total| {
         if let Some(bar) = &bar {
             bar.set_length(total);
