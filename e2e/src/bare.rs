@@ -89,10 +89,10 @@ impl BareHost {
     /// The refusal is nobody's answer (its number is 0), so it is what the next question comes back with.
     pub fn refusal_of(&mut self, bytes: &[u8]) -> Result<Refusal> {
         self.send(bytes)?;
-        match self.client.request_within(ANSWER_LIMIT, RequestBody::Info) {
+        self.client.send(RequestBody::Info)?;
+        match self.client.answer(ANSWER_LIMIT)?.result {
             Ok(_) => bail!("what is no request was not refused"),
-            Err(error) => {
-                let refusal: Refusal = error.downcast()?;
+            Err(refusal) => {
                 ensure!(refusal.code == RefusalCode::Protocol, "refused for another reason: {refusal}");
                 Ok(refusal)
             }

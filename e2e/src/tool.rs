@@ -124,7 +124,8 @@ impl Operator {
         Ok(shown)
     }
 
-    fn command(&self, arguments: &[&str]) -> Result<Command> {
+    /// The tool with these arguments, as a process that is still to be started.
+    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).current_dir(self.folder.path()).env(PLAYS_TOOL, "1");
         if arguments.first() == Some(&"up") {
