@@ -28,7 +28,7 @@ mod profile;
 mod questions;
 mod upload;
 
-pub use error::{Closed, Damage, NoAnswer, Unclear, Unreachable};
+pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
 pub use profile::Taken;
 pub use questions::Previous;
 

@@ -22,10 +22,7 @@ pub fn play() -> Option<ExitCode> {
     std::env::var_os(PLAYS_TOOL)?;
     Some(match dev::commands::run(dev::args::Cli::parse()) {
         Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            eprintln!("baton: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => baton::program::report(&error),
     })
 }
 

@@ -11,6 +11,11 @@ use wire::{FrameError, Refusal};
 #[error("the host has closed the connection; it has probably ended")]
 pub struct Closed;
 
+/// There is no guest of that name; the message has the hint.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct NotFound(pub String);
+
 /// There is no line to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
