@@ -22,7 +22,9 @@ use crate::error::ImageError;
 use crate::version::{OLDEST_VERSION, VERSION};
 
 pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
-pub use self::note::{BUILD_TEXT_BYTES, IOMMU_VERSION, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
+pub use self::note::{
+    BUILD_TEXT_BYTES, IOMMU_VERSION, NOTE_OWNER, NOTE_TYPE, Note, REMAPPED_SINCE, RESETS_SINCE, SECURITY_VERSION,
+};
 
 /// An image that can replace the running one: its file's description, without the file.
 #[derive(Clone, Debug)]

@@ -216,6 +216,7 @@ fn long_tests() -> Vec<Trial> {
         ("devices", devices::LONG_RULES),
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
+        ("assigned", assigned::LONG_RULES),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),

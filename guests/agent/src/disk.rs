@@ -3,7 +3,7 @@
 
 use crate::say;
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::Path;
@@ -11,6 +11,8 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 const DEVICE: &str = "/dev/nvme0n1";
+/// Resets the function that the disk is.
+const RESET: &str = "/sys/block/nvme0n1/device/device/reset";
 /// Longest wait for the disk: its driver finds it in its own time.
 const DEVICE_LIMIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -25,6 +27,19 @@ pub fn start(mebibytes: u64) {
         Ok(disk) => run(&disk, (mebibytes << 20) / BLOCK_BYTES as u64),
         Err(error) => say!("disk: WRONG: {DEVICE} cannot be opened: {error}"),
     });
+}
+
+/// Resets the disk's function so many times, while its driver has it: the driver starts the disk again.
+pub fn reset(times: u64) {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..times {
+        let began = Instant::now();
+        if let Err(error) = fs::write(RESET, "1") {
+            return say!("reset: WRONG: {RESET}: {error}");
+        }
+        slowest = slowest.max(began.elapsed());
+    }
+    say!("reset: {times} times, slowest_ms={}", slowest.as_millis());
 }
 
 /// Opens the disk past the page cache, once its driver has found it.

@@ -30,6 +30,7 @@ pub fn run(task: Task) {
         Task::Steal => say!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
+        Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),

@@ -38,7 +38,7 @@ use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
-use crate::guests::assigned::stopping;
+use crate::guests::assigned::{guest_resets, stopping};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
@@ -171,6 +171,8 @@ impl Control {
         for storm in iommu::polling::poll(tell_of_refused) {
             record(stopping::stop(storm));
         }
+        // What is only wanted when an update is ready begins in the next image.
+        guest_resets::step(self.updates.request().is_none());
         let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;
@@ -184,7 +186,7 @@ impl Control {
         }
         self.outgoing.lock().pump(&mut self.uart);
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
-        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
+        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !guest_resets::are_under_way() {
             self.open_blackout();
         }
         ready
@@ -222,8 +224,14 @@ impl Control {
     /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
-        let looks =
-            [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
+        let looks = [
+            self.profiles.alarm(),
+            self.counts.alarm(),
+            self.outgoing.lock().alarm(),
+            self.departure,
+            leases::alarm(),
+            guest_resets::alarm(),
+        ];
         let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
         orders.into_iter().chain(looks).flatten().chain(polls).min()
     }

@@ -12,6 +12,7 @@
 //! | `choosing` | the functions that a guest is to have; what speaks against one |
 //! | `serials` | which of several disks is meant |
 //! | `resetting` | the reset before a guest has one |
+//! | [`guest_resets`] | resets that its guest asks for |
 //! | [`function`] | what a function asks of the host |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
@@ -19,6 +20,7 @@
 
 mod choosing;
 pub mod function;
+pub mod guest_resets;
 mod resetting;
 pub mod routes;
 mod serials;
@@ -33,12 +35,13 @@ use alloc::vec::Vec;
 use spin::Mutex;
 use units::{PhysAddr, PhysRange};
 use vm::devices::outputs::Outputs;
-use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase};
+use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase, Physical as _};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::machine::Machine;
 
 use self::choosing::Chosen;
 use self::function::HostFunction;
+use self::resetting::Reset;
 use self::routes::Owner;
 use self::signals::Signals;
 use crate::arch::guest_memory::GuestRam;
@@ -89,8 +92,7 @@ fn give_one(
     let signals = Signals::new(owner(guest, number), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
-    // A reset clears the base address registers, which the host would have to restore while the guest runs.
-    description.has_reset = false;
+    description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
     choosing::check(place, &description)?;
     iommu::attach(guest.number, place, &memory_of(machine))?;
     let put = put(machine, number, description, physical);
@@ -155,6 +157,10 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]
     for function in functions {
         let mut function = function.lock();
         let place = function.physical().place();
+        if function.phase() == Phase::Resetting {
+            // Its guest had asked for it, and the image before has not begun.
+            function.physical().reset();
+        }
         // One that was stopped is not attached, and stays so.
         let is_gone = function.phase() == Phase::Gone;
         let attached = iommu::adopt(guest.number, place).and_then(|is_attached| match is_attached {

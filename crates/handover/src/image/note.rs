@@ -23,7 +23,11 @@ pub const SECURITY_VERSION: u32 = 1;
 
 /// The version of the IOMMUs' state that images built from this source adopt. Images that state none count as 0: they
 /// write entries of I/O APICs that VT-d's interrupt remapping blocks, so interrupts are not remapped when they begin.
-pub const IOMMU_VERSION: u32 = 1;
+pub const IOMMU_VERSION: u32 = 2;
+/// The first [`IOMMU_VERSION`] of images that go on with interrupts remapped, and with functions that guests have.
+pub const REMAPPED_SINCE: u32 = 1;
+/// The first [`IOMMU_VERSION`] of images that carry out the resets that guests ask for.
+pub const RESETS_SINCE: u32 = 2;
 
 /// An image's note about itself. Behind it follow [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
 /// images that it knows (`update::trial`; images of old lack it, and know the first), its [`SECURITY_VERSION`] and its

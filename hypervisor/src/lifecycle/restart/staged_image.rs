@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 
 use ::update::stage::{self, Placed, Placer, Policy};
 use handover::Image;
-use handover::image::IOMMU_VERSION;
+use handover::image::{REMAPPED_SINCE, RESETS_SINCE};
 use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
@@ -94,7 +94,12 @@ impl StagedImage {
 
     /// Returns whether it goes on with IOMMUs as this image leaves them, interrupts included.
     pub fn knows_iommus(&self) -> bool {
-        self.image.iommu_version() >= IOMMU_VERSION
+        self.image.iommu_version() >= REMAPPED_SINCE
+    }
+
+    /// Returns whether it carries out the resets that guests ask for.
+    pub fn knows_resets(&self) -> bool {
+        self.image.iommu_version() >= RESETS_SINCE
     }
 
     /// Returns what is done with it before it is trusted.

@@ -28,6 +28,7 @@ use crate::arch::boot;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
+use crate::guests::assigned::Function;
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
 use crate::guests::pci::assignments;
@@ -47,8 +48,7 @@ pub fn stage(
     pack: Pack,
 ) -> Result<Staged, (StageError, Source)> {
     if reason == Reason::Update
-        && !staged_image.knows_iommus()
-        && let Err(problem) = refuse_functions()
+        && let Err(problem) = check_functions(&staged_image)
     {
         return Err((StageError::Guests(problem), source));
     }
@@ -58,14 +58,20 @@ pub fn stage(
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
-/// The error names a guest that has PCI functions: an image that does not go on with IOMMUs would let them send any
-/// interrupt.
-fn refuse_functions() -> Result<(), String> {
+/// The error names a guest that has PCI functions with which the image cannot go on: one that does not know IOMMUs would
+/// let them send any interrupt, and one that does not carry out resets would take those from the guest that it resets.
+fn check_functions(image: &StagedImage) -> Result<(), String> {
+    let (is_wanted, lacks): (fn(&Function) -> bool, _) = match (image.knows_iommus(), image.knows_resets()) {
+        (true, true) => return Ok(()),
+        (true, false) => (|function| function.lock().description().has_reset, "carry out resets that guests ask for"),
+        (false, _) => (|_| true, "know IOMMUs"),
+    };
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let has_functions = |guest: &&Guest| guest.run::<Instance>().is_some_and(|run| !run.functions().is_empty());
+    let has_functions =
+        |guest: &&Guest| guest.run::<Instance>().is_some_and(|run| run.functions().iter().any(is_wanted));
     guests.iter().find(has_functions).map_or(Ok(()), |guest| {
         let name = &guest.config.name;
-        Err(format!("guest '{name}': it has PCI functions, and the image does not know IOMMUs: stop the guest first"))
+        Err(format!("guest '{name}': it has PCI functions, and the image does not {lacks}: stop the guest first"))
     })
 }
 
