@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A host without the broker: its control channel as QEMU hands it out, for those that speak no protocol.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::thread;
@@ -97,6 +97,20 @@ impl BareHost {
                 Ok(refusal)
             }
         }
+    }
+
+    /// Sends all that the host sends back to it for so long, beginning with garbage; returns the number of its frames.
+    pub fn echo(&mut self, time: Duration) -> Result<usize> {
+        let (end, mut frames, mut bytes) = (Instant::now() + time, 0, [0; 4096]);
+        self.send(b"garbage\0")?;
+        while Instant::now() < end {
+            self.socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+            let Ok(count) = self.socket.read(&mut bytes) else { continue };
+            frames += bytes[..count].iter().filter(|&&byte| byte == 0).count();
+            self.send(&bytes[..count])?;
+        }
+        self.socket.set_read_timeout(None)?;
+        Ok(frames)
     }
 
     /// Drops answers that are still on their way, until the host answers a question of now.
