@@ -28,7 +28,7 @@ pub use info::{
 };
 pub use iommu::{IommuKind, IommuUnit};
 pub use net::{NetDrops, NetFrames, NetPort};
-pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
+pub use pci::{PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey};
 pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
@@ -151,6 +151,8 @@ pub enum ReplyBody {
         place: (u16, u8, u8, u8),
         /// Name of the guest that it was assigned to, or released from.
         guest: String,
+        /// Whether the guest has it already, or has it no more.
+        progress: PciProgress,
     },
     /// To [`crate::RequestBody::NetList`].
     NetPorts {

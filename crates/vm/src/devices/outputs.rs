@@ -42,6 +42,8 @@ pub enum Request {
     Send,
     /// The driver of a virtio device, whose state is of this kind, has done what it must not: the device needs a reset.
     DriverFault(u32, Fault),
+    /// The guest has ejected a PCI device that it was asked for.
+    Ejected,
 }
 
 /// Collects what comes of one access. It is filled while the device is borrowed and carried out afterwards.

@@ -77,6 +77,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
                 Some(Request::Send) => self.host.send_soon(),
                 Some(Request::Poll) => self.host.poll_soon(),
                 Some(Request::DriverFault(kind, fault)) => self.host.driver_fault(kind, fault),
+                Some(Request::Ejected) => self.host.ejected(),
             }
             if !outputs.take_has_more() {
                 return;

@@ -31,6 +31,8 @@ pub trait Host {
     fn send_soon(&mut self);
     /// The guest's driver of a virtio device has done what it must not. Once for each device, until the guest is reset.
     fn driver_fault(&mut self, kind: u32, fault: Fault);
+    /// The guest has ejected a PCI device that it was asked for.
+    fn ejected(&mut self) {}
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
     /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].

@@ -23,6 +23,8 @@ pub struct FakeHost {
     pub polls: u32,
     /// Kinds of virtio devices whose drivers were at fault, and how.
     pub faults: Vec<(u32, Fault)>,
+    /// Devices that the guest has ejected.
+    pub ejected: u32,
     /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,
     /// Number of entries that were to be left at once.
@@ -64,6 +66,9 @@ impl Host for FakeHost {
     }
     fn driver_fault(&mut self, kind: u32, fault: Fault) {
         self.faults.push((kind, fault));
+    }
+    fn ejected(&mut self) {
+        self.ejected += 1;
     }
     fn vector(&self, register: u8) -> [u64; 4] {
         self.vectors[usize::from(register)]

@@ -79,7 +79,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Vulnerabilities,
         RequestBody::Iommus,
         RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
-        RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()) },
+        RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()), is_forced: true },
         RequestBody::NetList { from_index: 2 },
     ]
 }
@@ -121,7 +121,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::CpuPerf { asked_ns: 1 << 33, latest: Some(cpu_perf()) }),
         Ok(ReplyBody::Vulnerabilities(vec![vulnerability()])),
         Ok(ReplyBody::Iommus(vec![iommu()])),
-        Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian() }),
+        Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian(), progress: PciProgress::Asked }),
         Ok(ReplyBody::NetPorts { ports: vec![net_port()], next_index: Some(1) }),
     ]
 }
@@ -331,6 +331,8 @@ fn event_kinds() -> Vec<EventKind> {
         hardware_error(),
         EventKind::AccessRefused { place: (0, 1, 31, 7), refused: 300, reason: "it may not".to_string() },
         EventKind::FunctionStopped { place: (0, 1, 31, 7), guest: Some(debian()), reason: "it storms".to_string() },
+        EventKind::FunctionAssigned { place: (0, 1, 31, 7), guest: debian() },
+        EventKind::FunctionReleased { place: (0, 1, 31, 7), guest: debian(), is_forced: true },
     ]
 }
 

@@ -76,7 +76,7 @@ impl Instance {
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
-        let functions = assigned::give(guest, &space, &mut machine)?;
+        let functions = assigned::give(guest, &space, &machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
             guest,
@@ -125,7 +125,7 @@ impl Instance {
         let mut machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
         machine.set_lfence_serializes(lfence_serializes());
         let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
-        let functions = assigned::adopt(guest, &space, &mut machine, functions)?;
+        let functions = assigned::adopt(guest, &space, &machine, functions)?;
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
         let offered = machine.speculation();

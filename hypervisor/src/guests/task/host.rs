@@ -74,6 +74,10 @@ impl Host for TaskHost {
         self.guest.note_driver_fault(kind, fault);
     }
 
+    fn ejected(&mut self) {
+        self.guest.note_ejected();
+    }
+
     fn vector(&self, register: u8) -> [u64; 4] {
         vector::read(register)
     }
