@@ -34,7 +34,7 @@ fn the_way_is_the_one_that_the_function_has() {
     let list = [
         capability(Capability::POWER_MANAGEMENT, 0x40),
         capability(Capability::EXPRESS, 0x60),
-        capability(super::ADVANCED_FEATURES, 0x80),
+        capability(super::way::ADVANCED_FEATURES, 0x80),
     ];
     let mut chip = express();
     chip.words[0x80 / 4] = 0b11 << 24;

@@ -5,17 +5,19 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use baton::config::{Device, Guest, Iommu, Model, Nvme, Storage};
+use baton::config::{Device, Guest, Image, Iommu, Model, Nvme, Storage};
 use baton::size::Size;
 use bundle::AssignedConfig;
 use e2e::alone;
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel};
-use e2e::recipe::{Recipe, linux, tiny};
+use e2e::recipe::{Recipe, folder, linux, tiny};
+use handover::image::REMAPPED_SINCE;
 use wire::{EventKind, PciFunction, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 use super::devices::{card, disk};
+use super::iommus::image_of;
 
 pub const RULES: &[Rule] = &[
     ("edu_interrupts_exactly_once_on_the_bare_machine", edu_interrupts_exactly_once_on_the_bare_machine),
@@ -52,6 +54,7 @@ pub const LONG_RULES: &[Rule] = &[
         a_guest_resets_its_disk(Iommu::Intel)
     }),
     ("a_guest_ends_amid_resets_of_its_disk", a_guest_ends_amid_resets),
+    ("an_image_that_does_not_reset_functions_is_refused", an_image_that_does_not_reset_is_refused),
     ("a_function_that_does_not_come_back_from_its_reset_is_gone", a_function_that_does_not_come_back_is_gone),
 ];
 
@@ -136,7 +139,7 @@ fn linux_has_both(iommu: Iommu) -> Result<()> {
     let mut guest = linux("guest", Kernel::V6_1Full, "drivers,wait")?;
     guest.cmdline = guest.cmdline.replace("loglevel=5", "loglevel=7");
     guest.functions = vec![assigned("1b36:0010", false), assigned("8086:10d3", false)];
-    let folder = e2e::recipe::folder()?;
+    let folder = folder()?;
     let archive = folder.path().join("drivers.cpio");
     fs::write(&archive, Kernel::V6_1Full.drivers()?.archive(&["nvme", "e1000e"])?)?;
     guest.modules.push(archive);
@@ -212,6 +215,23 @@ fn a_guest_ends_amid_resets() -> Result<()> {
     }
     host.guest_says("edu", "edu: disk: reset 2")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
+    host.powers_off()
+}
+
+/// The guest whose function can be reset runs on; without it the image is taken.
+fn an_image_that_does_not_reset_is_refused() -> Result<()> {
+    let folder = folder()?;
+    let image = Image::File(image_of(folder.path(), REMAPPED_SINCE)?);
+    let recipe = Recipe { image, ..Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, disk(0)]) };
+    let mut host = recipe.guest(edu_and_disk("do=stream")?).start()?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: stream ")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    ensure!(refusal.reason.contains("does not carry out resets that guests ask for"), "{refusal:?}");
+    host.guest_says("edu", "edu: stream ")?;
+    host.order(RequestBody::VmStop { name: "edu".into() })?;
+    host.state("edu", VmState::Stopped)?;
+    updated(&mut host, 2)?;
     host.powers_off()
 }
 

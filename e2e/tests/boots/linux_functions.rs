@@ -112,7 +112,8 @@ fn resets_its_disk(iommu: Iommu) -> Result<()> {
     let folder = folder()?;
     let mut host = start(iommu, &E1000E, folder.path(), "disk:8,heartbeat:2000:1,reset:5,wait")?;
     host.limit(LIMIT);
-    host.guest_says(LINUX, "reset: 5 times, slowest_ms=")?;
+    host.guest_says(LINUX, "reset: ")?;
+    host.guest_says(LINUX, "5 times, slowest_ms=")?;
     for generation in 2..4 {
         let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match host.client()?.request_within(UPDATE_LIMIT, update)? {

@@ -24,6 +24,7 @@ mod crowd;
 mod devices;
 mod endings;
 mod hostile;
+mod hot_plug;
 mod images;
 mod iommus;
 mod isolation;
@@ -154,6 +155,7 @@ fn trials() -> Vec<Trial> {
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
+        ("hot_plug", hot_plug::RULES),
         ("conform", conform::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
@@ -223,6 +225,7 @@ fn long_tests() -> Vec<Trial> {
         ("endings", endings::steps::LONG_RULES),
         ("lines", lines::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
+        ("hot_plug", hot_plug::LONG_RULES),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),

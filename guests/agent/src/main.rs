@@ -12,6 +12,7 @@ mod drivers;
 mod echo;
 mod machine;
 mod options;
+mod plugged;
 mod reads;
 mod replug;
 mod stream;

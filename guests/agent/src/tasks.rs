@@ -2,7 +2,7 @@
 //! The tasks themselves.
 
 use crate::options::Task;
-use crate::{busy, churn, disk, drivers, echo, machine, reads, replug, say, stream, stress, system};
+use crate::{busy, churn, disk, drivers, echo, machine, plugged, reads, replug, say, stream, stress, system};
 use std::hint::black_box;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ pub fn run(task: Task) {
         Task::Steal => say!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
+        Task::Plugged(mebibytes) => plugged::start(disk::blocks(mebibytes)),
         Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),

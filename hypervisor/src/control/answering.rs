@@ -93,6 +93,18 @@ impl Control {
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.look(index),
+            RequestBody::PciAssign { function, guest, without_reset } => {
+                match self.functions.assign(id, &function, &guest, without_reset) {
+                    Some(result) => result,
+                    None => return,
+                }
+            }
+            RequestBody::PciRelease { function, guest, is_forced } => {
+                match self.functions.release(id, &function, guest.as_deref(), is_forced) {
+                    Some(result) => result,
+                    None => return,
+                }
+            }
             RequestBody::Subscribe(subscription) => {
                 self.outgoing.lock().subscribe(subscription);
                 Ok(ReplyBody::Done)
@@ -111,14 +123,13 @@ impl Control {
 
     /// Nobody else's request may be left without an answer.
     fn check_idle(&self) -> Result<(), Refusal> {
-        match self.cpus.alarm() {
-            None => Ok(()),
-            Some(_) => Err(Refusal {
-                code: RefusalCode::WrongState,
-                reason: "a CPU is being taken offline or online".into(),
-                hint: "try again in a moment".into(),
-            }),
-        }
+        let busy = match (self.cpus.alarm(), self.functions.are_busy()) {
+            (None, false) => return Ok(()),
+            (Some(_), _) => "a CPU is being taken offline or online",
+            (None, true) => "a PCI function comes to a guest that runs, or leaves one",
+        };
+        let hint = "try again in a moment".into();
+        Err(Refusal { code: RefusalCode::WrongState, reason: busy.into(), hint })
     }
 
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {

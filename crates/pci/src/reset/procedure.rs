@@ -15,7 +15,7 @@ use super::common::{
     is_ready,
 };
 use super::kept::Kept;
-use super::{AF_CONTROL, POWER_CONTROL, Way};
+use super::way::{AF_CONTROL, POWER_CONTROL, Way};
 use crate::capability::Capability;
 use crate::{Bdf, ConfigWrite};
 

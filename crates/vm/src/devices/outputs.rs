@@ -35,6 +35,8 @@ pub enum Request {
     DebugExit(DebugExitCode),
     /// The guest reports a panic, and goes on.
     Panicked(PanicEvent),
+    /// The guest has ejected a PCI device that it was asked for.
+    Ejected,
 }
 
 /// Collects what comes of one access. It is filled while the device is borrowed and carried out afterwards.

@@ -23,6 +23,8 @@ pub trait Host {
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
+    /// The guest has ejected a PCI device that it was asked for.
+    fn ejected(&mut self) {}
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
     /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].

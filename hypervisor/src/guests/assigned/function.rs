@@ -13,7 +13,7 @@ use vm::devices::pci::assigned::{Description, HostIdentity, Interrupts, Physical
 use vm::devices::pci::{BARS, Space as BarSpace};
 
 use super::signals::Signals;
-use super::{guest_resets, routes};
+use super::{routes, under_way};
 use crate::arch::device_memory::{DeviceMemory, DevicePorts};
 use crate::arch::percpu;
 use crate::arch::virt::Space;
@@ -101,6 +101,15 @@ impl HostFunction {
         self.signals.close_all(self.place);
         iommu::release(self.place)
     }
+
+    /// As [`Self::close`], while its guest and the guest's other functions go on.
+    ///
+    /// # Errors
+    /// As [`Self::close`]'s.
+    pub fn leave(&mut self) -> Result<(), String> {
+        self.signals.close_all(self.place);
+        iommu::detach(self.place)
+    }
 }
 
 fn interrupt(route: Route) -> Interrupt {
@@ -183,7 +192,7 @@ impl Physical for HostFunction {
 
     fn reset(&mut self) -> bool {
         self.is_reset_wanted = true;
-        guest_resets::ask();
+        under_way::ask();
         true
     }
 }

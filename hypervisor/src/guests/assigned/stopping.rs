@@ -16,9 +16,9 @@ use vm::devices::pci::Endpoint;
 use vm::devices::pci::assigned::Assigned;
 use wire::EventKind;
 
-use super::Function;
 use super::choosing::guest_of;
 use super::function::HostFunction;
+use super::functions::Function;
 use crate::arch::{percpu, timer};
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -37,8 +37,8 @@ pub fn stop_for(place: Bdf, reason: &dyn fmt::Display) -> EventKind {
     let guest = guest_of(place);
     let run = guest.and_then(|guest| guest.run::<Instance>());
     if let Some(run) = &run {
-        let its = run.functions().iter().find(|function| function.lock().physical().place() == place);
-        its.into_iter().for_each(|function| vanish(run, function));
+        let its = run.functions().all().into_iter().find(|function| function.lock().physical().place() == place);
+        its.iter().for_each(|function| vanish(run, function));
     }
     pci::with_config(|config| reset::stop_mastering(config, place));
     if let Err(problem) = iommu_guests::stop(place) {
@@ -66,7 +66,7 @@ pub(super) fn change(
             percpu::kick(run.guest.cpu_to_tell(vcpu));
         }
     };
-    run.machine.with_function(function, &mut notify, act);
+    run.machine.with_function(&**function, &mut notify, act);
 }
 
 /// Logs why, and what to do; returns the event.

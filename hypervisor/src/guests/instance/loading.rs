@@ -72,7 +72,7 @@ impl Instance {
         let offered = machine.speculation();
         let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
-        let functions = assigned::give(guest, &space, &mut machine)?;
+        let functions = assigned::give(guest, &space, &machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
             guest,
@@ -119,7 +119,7 @@ impl Instance {
         let mut machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
         machine.set_lfence_serializes(lfence_serializes());
         let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
-        let functions = assigned::adopt(guest, &space, &mut machine, functions)?;
+        let functions = assigned::adopt(guest, &space, &machine, functions)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();

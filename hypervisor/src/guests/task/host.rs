@@ -63,6 +63,10 @@ impl Host for TaskHost {
         }
     }
 
+    fn ejected(&mut self) {
+        self.guest.note_ejected();
+    }
+
     fn vector(&self, register: u8) -> [u64; 4] {
         vector::read(register)
     }

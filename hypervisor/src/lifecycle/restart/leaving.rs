@@ -16,7 +16,7 @@ use super::record::write_record;
 use super::staged_image::Hashed;
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{apic, cpu, fault, percpu, timer};
-use crate::guests::assigned::guest_resets;
+use crate::guests::assigned::under_way;
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::kernel::console;
@@ -101,7 +101,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
 fn take_functions_back() {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
-    guest_resets::finish_all();
+    under_way::finish_all();
 }
 
 fn spanned(name: Name, step: impl FnOnce()) {

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use ::update::needs::{self, Needs};
 use ::update::stage::{self, Goods, TooLarge};
 use handover::layout::{Reason, Stamps};
+use handover::state::DeviceKind;
 use handover::{ImageError, MAX_RECORD_BYTES};
 use units::{PageSize, PhysAddr};
 use wire::VmState;
@@ -28,8 +29,7 @@ use crate::arch::boot;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
-use crate::guests::assigned::Function;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::pci::assignments;
 use crate::kernel::cpus::{self, Member};
@@ -58,21 +58,35 @@ pub fn stage(
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
-/// The error names a guest that has PCI functions with which the image cannot go on: one that does not know IOMMUs would
-/// let them send any interrupt, and one that does not carry out resets would take those from the guest that it resets.
-fn check_functions(image: &StagedImage) -> Result<(), String> {
-    let (is_wanted, lacks): (fn(&Function) -> bool, _) = match (image.knows_iommus(), image.knows_resets()) {
-        (true, true) => return Ok(()),
-        (true, false) => (|function| function.lock().description().has_reset, "carry out resets that guests ask for"),
-        (false, _) => (|_| true, "know IOMMUs"),
-    };
+/// The error names a guest whose PCI functions the image cannot go on with.
+fn check_functions(next: &StagedImage) -> Result<(), String> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let has_functions =
-        |guest: &&Guest| guest.run::<Instance>().is_some_and(|run| run.functions().iter().any(is_wanted));
-    guests.iter().find(has_functions).map_or(Ok(()), |guest| {
+    let runs = guests.iter().filter_map(|guest| guest.run::<Instance>());
+    runs.filter_map(|run| Some((run.guest, refusal(next, &run)?))).next().map_or(Ok(()), |(guest, reason)| {
         let name = &guest.config.name;
-        Err(format!("guest '{name}': it has PCI functions, and the image does not {lacks}: stop the guest first"))
+        Err(format!("guest '{name}': {reason}: stop the guest first"))
     })
+}
+
+/// The reason why an image cannot go on with a guest's functions.
+fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
+    if !next.knows_iommus() && !run.functions().is_empty() {
+        // They could send any interrupt.
+        return Some("it has PCI functions, and the image does not know IOMMUs");
+    }
+    let has_reset = || run.functions().all().iter().any(|function| function.lock().description().has_reset);
+    if !next.knows_resets() && has_reset() {
+        // A guest would lose each function that it resets.
+        return Some("it has PCI functions, and the image does not carry out resets that guests ask for");
+    }
+    let reader = next.reader();
+    if !reader.knows(DeviceKind::HotPlug as u32) && !run.functions().are_consecutive() {
+        return Some("PCI functions have come or gone while it ran, and the image does not know hot-plug");
+    }
+    if !run.machine.has_devices_for(reader) {
+        return Some("it has a device that the image does not know, or a PCI function comes or goes");
+    }
+    None
 }
 
 struct Stager {

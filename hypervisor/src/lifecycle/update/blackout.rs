@@ -75,7 +75,7 @@ pub fn open(staged: Staged, asked: u64) {
     let members = staged.hand_over.members.iter().map(Member::cpu);
     let leader = members.clone().next().unwrap_or(LEADER);
     let mut blackout = Blackout::new(leader, members);
-    let blocks = Blocks::new(&staged.hand_over.hand_over_state, staged.hand_over.version);
+    let blocks = Blocks::new(&staged.hand_over.hand_over_state, staged.hand_over.reader());
     staged.hand_over.hand_over_state.forget_drafts();
     fault::point!(crate::lifecycle::faults::update::wait_on_the_way(
         &staged.switch_pages,
