@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use handover::block::{self, HEAD_BYTES};
+use handover::image::Reader;
 use handover::state::{BlockState, Console, CpuidLeaf, Devices, Late, PciFunction, Policy, Vcpu};
 use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
 use vm::cpu::cpuid::{CpuidConfig, CpuidTable};
@@ -84,7 +85,7 @@ fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, cpu: &Cpu, version: u32
     machine.save_vcpu(vcpu, cpu, &mut state);
     machine.save_mail(0, &mut state);
     let (mut devices, mut tail) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
-    let used = machine.save_devices(&mut devices, &mut tail, version).expect("there is room");
+    let used = machine.save_devices(&mut devices, &mut tail, Reader::of(version)).expect("there is room");
     tail.truncate(used);
     HandOver { version, policy, leaves, vcpu: state, devices, tail }
 }

@@ -10,14 +10,15 @@ use super::Format;
 pub enum PciCommand {
     /// List the functions, their isolation groups and guests, the cost of their discovery, and the IOMMUs
     List(Format),
-    /// Assign a function to a stopped guest, which has it from its next start on
+    /// Assign a function to a guest: one that runs gets it at once, another one with its next start
     ///
     /// The assignment lasts until it is released, or the host powers off: then host.toml counts again. Updates and
     /// restarts keep it, but for a restart with another bundle.
     Assign(PciAssign),
-    /// Release a function from a stopped guest, which starts without it from now on
+    /// Release a function from a guest, which starts without it from now on
     ///
-    /// That holds for functions that host.toml names, too, until the host powers off.
+    /// A guest that runs is asked to eject the function, and waited for. That holds for functions that host.toml names,
+    /// too, until the host powers off.
     Release(PciRelease),
 }
 
@@ -51,8 +52,14 @@ pub enum ResetPolicy {
 pub struct PciRelease {
     /// Its address (01:00.0), vendor and device (8086:10d3), or a number among these (8086:10d3#2)
     pub function: String,
-    /// The guest [default: the only one that it is assigned to]
+    /// The guest [default: the one that has it, or the only one that it is assigned to]
     pub guest: Option<String>,
+    /// Take it from a guest that runs without asking: for the guest it is as if it was pulled out
+    #[arg(long)]
+    pub force: bool,
+    /// Seconds to wait for a guest that runs
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub timeout: u32,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub format: Format,

@@ -2,9 +2,12 @@
 //! `baton pci`: the PCI functions of a running host, the cost of their discovery, the IOMMUs that isolate them, and the
 //! guests that they are assigned to.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
-use wire::{IommuUnit, PciCost, PciFunction, PciRange, PciSurvey, ReplyBody, RequestBody};
+use wire::{IommuUnit, PciCost, PciFunction, PciProgress, PciRange, PciSurvey, ReplyBody, RequestBody};
 
 use super::{DONE, connect};
 use crate::args::{Format, PciAssign, PciCommand, PciRelease, ResetPolicy, Target};
@@ -13,6 +16,8 @@ use crate::client::Client;
 /// Address of a function: segment, bus, device, function.
 type Place = (u16, u8, u8, u8);
 
+/// The time between two checks of whether a guest still has a function.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The columns with numbers.
 const NUMBERS: [usize; 3] = [3, 5, 6];
 
@@ -28,17 +33,29 @@ pub(super) fn run(target: &Target, command: &PciCommand) -> Result<u8> {
 fn assign(client: &mut Client, order: &PciAssign) -> Result<u8> {
     let (function, guest) = (order.function.clone(), order.guest.clone());
     let without_reset = order.reset == ResetPolicy::None;
-    let (place, guest) = change(client, RequestBody::PciAssign { function, guest, without_reset })?;
+    let (place, guest, progress) = change(client, RequestBody::PciAssign { function, guest, without_reset })?;
+    let (address, since) = (address(place), since(progress));
     match order.format.json {
-        true => println!("{}", serde_json::json!({ "place": place, "guest": guest, "done": "assigned" })),
-        false => println!("PCI function {} is assigned to guest '{guest}', from its next start on", address(place)),
+        true => {
+            let line = serde_json::json!({ "place": place, "guest": guest, "done": "assigned", "progress": progress });
+            println!("{line}");
+        }
+        false => println!("PCI function {address} is assigned to guest '{guest}', {since}"),
     }
     Ok(DONE)
 }
 
+fn since(progress: PciProgress) -> &'static str {
+    if progress == PciProgress::NextStart { "from its next start on" } else { "which has it now" }
+}
+
 fn release(client: &mut Client, order: &PciRelease) -> Result<u8> {
     let (function, guest) = (order.function.clone(), order.guest.clone());
-    let (place, guest) = change(client, RequestBody::PciRelease { function, guest })?;
+    let body = RequestBody::PciRelease { function, guest, is_forced: order.force };
+    let (place, guest, progress) = change(client, body)?;
+    if progress == PciProgress::Asked {
+        wait_for_guest(client, place, &guest, order.timeout)?;
+    }
     match order.format.json {
         true => println!("{}", serde_json::json!({ "place": place, "guest": guest, "done": "released" })),
         false => println!("PCI function {} is released from guest '{guest}'", address(place)),
@@ -46,9 +63,29 @@ fn release(client: &mut Client, order: &PciRelease) -> Result<u8> {
     Ok(DONE)
 }
 
-fn change(client: &mut Client, body: RequestBody) -> Result<(Place, String)> {
+/// Waits until a guest that was asked to eject a function has it no more.
+fn wait_for_guest(client: &mut Client, place: Place, guest: &str, seconds: u32) -> Result<()> {
+    let end = Instant::now() + Duration::from_secs(seconds.into());
+    loop {
+        let (_, functions) = client.pci()?;
+        let found = functions.iter().find(|function| function.place == place);
+        if found.is_none_or(|function| function.owner.as_deref() != Some(guest)) {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            let function = address(place);
+            bail!(
+                "guest '{guest}' was asked to eject PCI function {function}, and has not within {seconds} s; it still \
+                 may, or `baton pci release {function} {guest} --force` takes the function away"
+            );
+        }
+        sleep(POLL_INTERVAL);
+    }
+}
+
+fn change(client: &mut Client, body: RequestBody) -> Result<(Place, String, PciProgress)> {
     match client.request(body)? {
-        ReplyBody::PciAssignment { place, guest } => Ok((place, guest)),
+        ReplyBody::PciAssignment { place, guest, progress } => Ok((place, guest, progress)),
         other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
     }
 }

@@ -22,7 +22,10 @@ use crate::error::ImageError;
 use crate::version::{OLDEST_VERSION, VERSION};
 
 pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
-pub use self::note::{BUILD_TEXT_BYTES, IOMMU_VERSION, NOTE_OWNER, NOTE_TYPE, Note, SECURITY_VERSION};
+pub use self::note::{
+    BUILD_TEXT_BYTES, IOMMU_VERSION, NEWEST_DEVICE, NOTE_OWNER, NOTE_TYPE, Note, REMAPPED_SINCE, RESETS_SINCE,
+    SECURITY_VERSION,
+};
 
 /// An image that can replace the running one: its file's description, without the file.
 #[derive(Clone, Debug)]
@@ -124,6 +127,11 @@ impl Image {
         self.said.iommu_version
     }
 
+    /// The reader that it is of a record of this version.
+    pub fn reader(&self, version: u32) -> Reader {
+        Reader { version, newest_device: self.said.newest_device }
+    }
+
     /// Bytes of memory it wants from its slot's start on.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
@@ -165,6 +173,27 @@ impl Image {
                 slot.get(place + within..place + next.file_bytes).unwrap_or_default()
             }
         }
+    }
+}
+
+/// What is to be read by an image: only what it knows is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// The version of the record and its blocks.
+    pub version: u32,
+    /// The newest kind of device that the image knows ([`NEWEST_DEVICE`]).
+    pub newest_device: u32,
+}
+
+impl Reader {
+    /// A reader of this version that knows every device of that version.
+    pub const fn of(version: u32) -> Self {
+        Self { version, newest_device: u32::MAX }
+    }
+
+    /// Returns whether it knows a kind of device.
+    pub const fn knows(self, kind: u32) -> bool {
+        kind <= self.newest_device
     }
 }
 

@@ -123,6 +123,7 @@ pub const DEVICES: &[DeviceFormat] = &[
         DeviceKind::AssignedFunction,
         &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
     ),
+    device(DeviceKind::HotPlug, &[structure::<state::HotPlug>(Part::Piece)]),
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
 ];

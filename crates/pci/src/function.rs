@@ -4,11 +4,11 @@
 use arrayvec::ArrayVec;
 use nvme::Serial;
 
-use crate::Bdf;
 use crate::bar::{self, Bar, MAX_BARS};
 use crate::capability::{self, Capability, MAX_CAPABILITIES};
 use crate::config::{Cost, Registers};
 use crate::problem::{Problem, Problems};
+use crate::{Bdf, ConfigSpace};
 
 const IDENTITY: u16 = 0x00;
 const COMMAND: u16 = 0x04;
@@ -137,13 +137,8 @@ pub(crate) fn glance(registers: &mut Registers<'_>) -> Sight {
 /// Reads all of a function's header, after a [`glance`] at it.
 pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function {
     let mut problems = Problems::default();
-    let mut capabilities = ArrayVec::new();
     glance.problem.into_iter().for_each(|problem| problems.push(problem));
-    let status_and_command = if glance.header <= 1 { registers.read(COMMAND) } else { 0 };
-    if status_and_command & HAS_CAPABILITIES != 0 && status_and_command != u32::MAX {
-        let pointer = registers.read(CAPABILITIES) as u8;
-        capabilities = capability::read_list(registers, pointer, &mut problems);
-    }
+    let capabilities = if glance.header <= 1 { list(registers, &mut problems) } else { ArrayVec::new() };
     let kind = match glance.header {
         0 => Kind::Endpoint { bars: bar::read_all(registers, &mut problems) },
         1 => {
@@ -154,4 +149,18 @@ pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function 
     };
     let cost = registers.cost();
     Function { place: registers.place(), identity: glance.identity, kind, capabilities, serial: None, problems, cost }
+}
+
+/// Reads the capability list of a function that was probed before.
+pub fn capabilities(config: &mut dyn ConfigSpace, place: Bdf) -> ArrayVec<Capability, MAX_CAPABILITIES> {
+    list(&mut Registers::of(config, place), &mut Problems::default())
+}
+
+fn list(registers: &mut Registers<'_>, problems: &mut Problems) -> ArrayVec<Capability, MAX_CAPABILITIES> {
+    let status_and_command = registers.read(COMMAND);
+    if status_and_command & HAS_CAPABILITIES == 0 || status_and_command == u32::MAX {
+        return ArrayVec::new();
+    }
+    let pointer = registers.read(CAPABILITIES) as u8;
+    capability::read_list(registers, pointer, problems)
 }

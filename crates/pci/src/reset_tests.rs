@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resets: the way that a function has, and one that does not come back.
 
-use super::{ResetError, Way, reset, reset_in_place, stop_mastering, way};
+use super::{ResetError, Way, reset_in_place, stop_mastering, way};
 use crate::Bdf;
 use crate::capability::Capability;
 use crate::testing::{Chip, Machine};
@@ -34,7 +34,7 @@ fn the_way_is_the_one_that_the_function_has() {
     let list = [
         capability(Capability::POWER_MANAGEMENT, 0x40),
         capability(Capability::EXPRESS, 0x60),
-        capability(super::ADVANCED_FEATURES, 0x80),
+        capability(super::way::ADVANCED_FEATURES, 0x80),
     ];
     let mut chip = express();
     chip.words[0x80 / 4] = 0b11 << 24;
@@ -55,7 +55,7 @@ fn it_is_quiet_before_and_after() {
     chip.words[1] = 0b111;
     chip.not_ready_after_reset = 7;
     let mut machine = Machine::with([(PLACE, chip)]);
-    reset(&mut machine, place(), Way::FunctionLevel(0x60)).unwrap();
+    reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60), &[]).unwrap();
     let chip = &machine.chips[&place()];
     assert_eq!((chip.resets, chip.words[1] & 0xffff), (1, 1 << 10));
     assert!(machine.pauses >= 100_000, "nothing is accessed for a tenth of a second");
@@ -66,7 +66,7 @@ fn pending_transactions_are_waited_for_and_not_for_ever() {
     let mut chip = express();
     chip.words[0x68 / 4] = 1 << 21;
     let mut machine = Machine::with([(PLACE, chip)]);
-    reset(&mut machine, place(), Way::FunctionLevel(0x60)).unwrap();
+    reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60), &[]).unwrap();
     assert_eq!(machine.pauses, 200_000);
 }
 
@@ -75,7 +75,7 @@ fn by_power_it_goes_to_d3hot_and_back() {
     let mut chip = device();
     chip.writable[0x44 / 4] = 0b11;
     let mut machine = Machine::with([(PLACE, chip)]);
-    reset(&mut machine, place(), Way::Power(0x40)).unwrap();
+    reset_in_place(&mut machine, place(), Way::Power(0x40), &[]).unwrap();
     assert_eq!((machine.chips[&place()].words[0x44 / 4], machine.pauses), (0, 20_000));
 }
 
@@ -84,10 +84,10 @@ fn a_function_that_does_not_come_back_is_named() {
     let mut chip = express();
     chip.not_ready_after_reset = u32::MAX;
     let mut machine = Machine::with([(PLACE, chip)]);
-    assert_eq!(reset(&mut machine, place(), Way::FunctionLevel(0x60)), Err(ResetError::NotReady));
+    assert_eq!(reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60), &[]), Err(ResetError::NotReady));
     assert_eq!(machine.pauses, 100_000 + 1_000_000, "a second");
     let mut nobody = Machine::default();
-    assert_eq!(reset(&mut nobody, place(), Way::Power(0x40)), Err(ResetError::Gone));
+    assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40), &[]), Err(ResetError::Gone));
 }
 
 #[test]

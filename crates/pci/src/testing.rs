@@ -24,6 +24,8 @@ pub struct Chip {
     pub resets: u32,
     /// Where a write resets it: register and value.
     pub reset_by: Option<(u16, u16)>,
+    /// The register of its first range after a reset, which cannot be written any more.
+    pub moves_at_reset: Option<u32>,
 }
 
 impl Chip {
@@ -44,6 +46,7 @@ impl Chip {
             not_ready_after_reset: 0,
             resets: 0,
             reset_by: None,
+            moves_at_reset: None,
         }
     }
 
@@ -74,11 +77,15 @@ impl Chip {
         }
     }
 
-    /// Its command is clear again, and no Access Control Service is enabled.
+    /// Its command is clear again, its ranges are nowhere, and no Access Control Service is enabled.
     fn reset(&mut self) {
         self.resets += 1;
         self.extended.entry(0x104).and_modify(|acs| *acs &= 0xffff);
         self.words[1] &= !0xffff;
+        self.words[4..10].iter_mut().zip(&self.writable[4..10]).for_each(|(word, writable)| *word &= !writable);
+        if let Some(value) = self.moves_at_reset {
+            (self.words[4], self.writable[4]) = (value, 0);
+        }
         self.not_ready = self.not_ready_after_reset;
     }
 

@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use handover::block::{HEAD_BYTES, open};
+use handover::image::Reader;
 use handover::state::{BlockState, Devices, Vcpu as VcpuState};
 use handover::{BlockMut, Owner, VERSION};
 use svm::vcpu::Tables;
@@ -58,7 +59,7 @@ fn save(guest: &Guest, block: &mut BlockMut<'_, VcpuState>) {
 
 fn save_devices(guest: &Guest, block: &mut BlockMut<'_, Devices>) {
     let (state, tail) = block.parts().expect("it was begun");
-    let used = guest.machine.save_devices(state, tail, VERSION).expect("there is room");
+    let used = guest.machine.save_devices(state, tail, Reader::of(VERSION)).expect("there is room");
     block.finish(used).expect("there is room");
 }
 

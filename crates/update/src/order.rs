@@ -89,7 +89,9 @@ impl<R: Copy, P> Order<R, P> {
         match self {
             Self::Idle => None,
             Self::Preparing { preparation, .. } => Some(alarm(preparation)),
-            Self::Ready { until, .. } => Some((*until).min(soon())),
+            // It is waited for longer where the caller has something left to do.
+            Self::Ready { until, .. } if *until > clock.now() => Some((*until).min(soon())),
+            Self::Ready { .. } => Some(soon()),
             Self::Returning { .. } => Some(soon()),
         }
     }

@@ -73,6 +73,7 @@ fn the_blackout_waits_for_a_quiet_channel_but_not_for_ever() {
     assert_eq!((order.may_depart(&time, false), order.alarm(&time, |_| 0)), (false, Some(200_000)));
     time.pass(1);
     assert!(order.may_depart(&time, false));
+    assert_eq!(order.alarm(&time, |_| 0), Some(201_000), "a caller that waits on is not called all the time");
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod cmos;
 pub mod com1;
 pub mod debug_exit;
 pub mod device;
+pub mod hot_plug;
 pub mod ioapic;
 pub mod lapic;
 pub mod outputs;

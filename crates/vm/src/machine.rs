@@ -184,7 +184,12 @@ impl<M: GuestMemory> Machine<M> {
         self.cpuid.speculation()
     }
 
-    /// The machine's devices. Those that not every machine has are attached before it runs or is restored.
+    /// The machine's devices.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// The machine's devices, to add one. Those that not every machine has are attached before it runs or is restored.
     pub fn bus_mut(&mut self) -> &mut Bus {
         &mut self.bus
     }

@@ -42,6 +42,7 @@ mod frame;
 pub mod frugal;
 pub mod history;
 pub mod page;
+mod quota;
 mod reply;
 mod request;
 mod stream;
@@ -52,12 +53,13 @@ pub use frame::{
     Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES,
     MAX_UPLOAD_BYTES, VERSION,
 };
+pub use quota::Quota;
 pub use reply::{
     ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
     IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, PciCost, PciFunction,
-    PciPolicy, PciRange, PciSurvey, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody,
-    Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps,
-    VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState, Vulnerability,
+    PciPolicy, PciProgress, PciRange, PciSurvey, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode,
+    ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport,
+    UpdateSteps, VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};

@@ -26,7 +26,7 @@ pub use info::{
     ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use iommu::{IommuKind, IommuUnit};
-pub use pci::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey};
+pub use pci::{PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey};
 pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
@@ -149,6 +149,8 @@ pub enum ReplyBody {
         place: (u16, u8, u8, u8),
         /// Name of the guest that it was assigned to, or released from.
         guest: String,
+        /// Whether the guest has it already, or has it no more.
+        progress: PciProgress,
     },
 }
 

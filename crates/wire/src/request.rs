@@ -210,7 +210,7 @@ pub enum RequestBody {
     Vulnerabilities,
     /// Which IOMMUs has the host, and do they isolate? Answered by [`crate::ReplyBody::Iommus`].
     Iommus,
-    /// Assign a PCI function to a guest that does not run: the guest has it from its next start on. Answered by
+    /// Assign a PCI function to a guest: one that runs has it at once, another one from its next start on. Answered by
     /// [`crate::ReplyBody::PciAssignment`].
     PciAssign {
         /// Choice of the function: its address, or vendor and device, as `pci::Selector` reads it.
@@ -220,12 +220,15 @@ pub enum RequestBody {
         /// Assign it even if nothing can reset it.
         without_reset: bool,
     },
-    /// Release a PCI function from a guest that does not run. Answered by [`crate::ReplyBody::PciAssignment`].
+    /// Release a PCI function from a guest. One that runs is asked to eject it. Answered by
+    /// [`crate::ReplyBody::PciAssignment`].
     PciRelease {
         /// Choice of the function.
         function: String,
-        /// Name of the guest; `None`: the only one that the function is assigned to.
+        /// Name of the guest; `None`: the one that has the function, or the only one that it is assigned to.
         guest: Option<String>,
+        /// Take it from a guest that runs without asking that.
+        is_forced: bool,
     },
 }
 

@@ -130,6 +130,10 @@ pub enum EventKind {
     /// The PCI function at `place` was stopped: it makes no request any more, and `guest`, if one has it, does not see
     /// it any more until it starts again.
     FunctionStopped { place: (u16, u8, u8, u8), guest: Option<String>, reason: String },
+    /// The PCI function at `place` has come to `guest` while that runs.
+    FunctionAssigned { place: (u16, u8, u8, u8), guest: String },
+    /// The PCI function at `place` has left `guest` while that runs: the guest has ejected it, or it was taken away.
+    FunctionReleased { place: (u16, u8, u8, u8), guest: String, is_forced: bool },
 }
 
 impl fmt::Display for EventKind {
@@ -169,6 +173,13 @@ impl fmt::Display for EventKind {
                 write!(f, "PCI {segment:04x}:{bus:02x}:{device:02x}.{function:x}")?;
                 guest.as_ref().map_or(Ok(()), |guest| write!(f, " of {guest}"))?;
                 write!(f, " was stopped: {reason}")
+            }
+            Self::FunctionAssigned { place: (segment, bus, device, function), guest } => {
+                write!(f, "PCI {segment:04x}:{bus:02x}:{device:02x}.{function:x} has come to {guest}")
+            }
+            Self::FunctionReleased { place: (segment, bus, device, function), guest, is_forced } => {
+                let how = if *is_forced { "was taken from" } else { "was ejected by" };
+                write!(f, "PCI {segment:04x}:{bus:02x}:{device:02x}.{function:x} {how} {guest}")
             }
         }
     }

@@ -5,17 +5,19 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use baton::config::{Device, Guest, Iommu, Model, Nvme, Storage};
+use baton::config::{Device, Guest, Image, Iommu, Model, Nvme, Storage};
 use baton::size::Size;
 use bundle::AssignedConfig;
 use e2e::alone;
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel};
-use e2e::recipe::{Recipe, linux, tiny};
+use e2e::recipe::{Recipe, folder, linux, tiny};
+use handover::image::REMAPPED_SINCE;
 use wire::{EventKind, PciFunction, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 use super::devices::{card, disk};
+use super::iommus::image_of;
 
 pub const RULES: &[Rule] = &[
     ("edu_interrupts_exactly_once_on_the_bare_machine", edu_interrupts_exactly_once_on_the_bare_machine),
@@ -36,6 +38,8 @@ pub const RULES: &[Rule] = &[
     ("a_disk_is_chosen_by_its_serial_number_behind_amds_iommu", || chosen_by_serial(Iommu::Amd)),
     ("a_disk_is_chosen_by_its_serial_number_behind_intels_iommu", || chosen_by_serial(Iommu::Intel)),
     ("a_card_floods_the_bare_machine", a_card_floods_the_bare_machine),
+    ("a_disk_is_reset_over_and_over_on_the_bare_machine", a_disk_is_reset_on_the_bare_machine),
+    ("a_guest_resets_its_disk_over_and_over_across_updates", || a_guest_resets_its_disk(Iommu::Amd)),
     ("a_function_that_storms_is_stopped", a_function_that_storms_is_stopped),
     ("a_function_is_refused_with_the_reason", a_function_is_refused_with_the_reason),
 ];
@@ -43,6 +47,15 @@ pub const RULES: &[Rule] = &[
 pub const DRIVER_RULES: &[Rule] = &[
     ("linux_has_a_disk_and_a_card_behind_amds_iommu", || linux_has_both(Iommu::Amd)),
     ("linux_has_a_disk_and_a_card_behind_intels_iommu", || linux_has_both(Iommu::Intel)),
+];
+
+pub const LONG_RULES: &[Rule] = &[
+    ("a_guest_resets_its_disk_over_and_over_across_updates_behind_intels_iommu", || {
+        a_guest_resets_its_disk(Iommu::Intel)
+    }),
+    ("a_guest_ends_amid_resets_of_its_disk", a_guest_ends_amid_resets),
+    ("an_image_that_does_not_reset_functions_is_refused", an_image_that_does_not_reset_is_refused),
+    ("a_function_that_does_not_come_back_from_its_reset_is_gone", a_function_that_does_not_come_back_is_gone),
 ];
 
 const EDU: [&str; 6] = ["-M", "q35", "-smp", "2", "-device", "edu,dma_mask=0xffffffffffffffff"];
@@ -126,7 +139,7 @@ fn linux_has_both(iommu: Iommu) -> Result<()> {
     let mut guest = linux("guest", Kernel::V6_1Full, "drivers,wait")?;
     guest.cmdline = guest.cmdline.replace("loglevel=5", "loglevel=7");
     guest.functions = vec![assigned("1b36:0010", false), assigned("8086:10d3", false)];
-    let folder = e2e::recipe::folder()?;
+    let folder = folder()?;
     let archive = folder.path().join("drivers.cpio");
     fs::write(&archive, Kernel::V6_1Full.drivers()?.archive(&["nvme", "e1000e"])?)?;
     guest.modules.push(archive);
@@ -144,14 +157,103 @@ fn edu_transfers_across_updates(iommu: Iommu) -> Result<()> {
     for generation in 2..=4 {
         host.limit(Duration::from_secs(30));
         host.guest_says("edu", "edu: stream ")?;
-        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        match host.client()?.request_within(Duration::from_secs(60), update)? {
-            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-            other => bail!("{other:?}"),
-        }
+        updated(&mut host, generation)?;
     }
     host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen.console("edu"));
+    host.powers_off()
+}
+
+fn a_disk_is_reset_on_the_bare_machine() -> Result<()> {
+    let disk = ["-drive", "if=none,id=disk,driver=null-co,size=1M", "-device", "nvme,drive=disk,serial=disk"];
+    let lines = alone::run(Emulator::System, "edu", "do=disk rounds=5", &[&EDU[..], &disk].concat())?;
+    ensure!(lines.iter().any(|line| line == "edu: disk: reset 4"), "{lines:#?}");
+    Ok(())
+}
+
+/// The guest edu with a disk as well.
+fn edu_and_disk(cmdline: &str) -> Result<Guest> {
+    let mut guest = edu(cmdline)?;
+    guest.functions.push(assigned("1b36:0010", false));
+    Ok(guest)
+}
+
+fn updated(host: &mut Host, generation: u64) -> Result<()> {
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    match host.client()?.request_within(Duration::from_secs(60), update)? {
+        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    Ok(())
+}
+
+/// A reset is under way nearly all the time.
+fn a_guest_resets_its_disk(iommu: Iommu) -> Result<()> {
+    let mut host = start(iommu, vec![Device::Edu, disk(0)], edu_and_disk("do=disk rounds=15")?)?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: disk: reset 0")?;
+    for generation in 2..=4 {
+        updated(&mut host, generation)?;
+    }
+    host.guest_says("edu", "edu: disk: reset 14")?;
+    host.guest_says("edu", "edu: disk: ok")?;
+    host.powers_off()
+}
+
+/// Its next run finds the disk whole, and so does the next image.
+fn a_guest_ends_amid_resets() -> Result<()> {
+    let mut host = start(Iommu::Intel, vec![Device::Edu, disk(0)], edu_and_disk("do=disk rounds=100000")?)?;
+    host.limit(Duration::from_secs(120));
+    for _ in 0..3 {
+        host.guest_says("edu", "edu: disk: reset 2")?;
+        host.order(RequestBody::VmReset { name: "edu".into() })?;
+        host.guest_says("edu", "edu: disk: reset 0")?;
+    }
+    match host.client()?.request_within(Duration::from_secs(60), RequestBody::Restart)? {
+        ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    host.guest_says("edu", "edu: disk: reset 2")?;
+    ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
+    host.powers_off()
+}
+
+/// The guest whose function can be reset runs on; without it the image is taken.
+fn an_image_that_does_not_reset_is_refused() -> Result<()> {
+    let folder = folder()?;
+    let image = Image::File(image_of(folder.path(), REMAPPED_SINCE)?);
+    let recipe = Recipe { image, ..Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, disk(0)]) };
+    let mut host = recipe.guest(edu_and_disk("do=stream")?).start()?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: stream ")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    ensure!(refusal.reason.contains("does not carry out resets that guests ask for"), "{refusal:?}");
+    host.guest_says("edu", "edu: stream ")?;
+    host.order(RequestBody::VmStop { name: "edu".into() })?;
+    host.state("edu", VmState::Stopped)?;
+    updated(&mut host, 2)?;
+    host.powers_off()
+}
+
+/// The operator is told, and the guest gets it back when it starts again.
+fn a_function_that_does_not_come_back_is_gone() -> Result<()> {
+    let guest = edu_and_disk("do=disk,stream expect=gone")?;
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu, disk(0)]).with_fault_points();
+    let mut host = recipe.options("selftest=never-ready").guest(guest).start()?;
+    host.limit(Duration::from_secs(60));
+    for times in 1..=2 {
+        host.guest_says("edu", "edu: disk: gone")?;
+        host.says(&[
+            "guest edu: PCI function ",
+            "its guest has reset it, and the reset failed",
+            "`baton vm reset edu`",
+        ])?;
+        let is_told = |event: &&EventKind| matches!(event, EventKind::FunctionStopped { guest: Some(_), .. });
+        host.wait("a stopped function", |seen| seen.events.iter().filter(is_told).count() == times)?;
+        host.guest_says("edu", "edu: stream ")?;
+        host.order(RequestBody::VmReset { name: "edu".into() })?;
+    }
+    ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
     host.powers_off()
 }
 
@@ -291,11 +393,7 @@ fn a_function_that_storms_is_stopped() -> Result<()> {
     host.limit(Duration::from_secs(60));
     is_stopped(&mut host, 1)?;
     host.beats("neighbour", 5)?;
-    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-    match host.client()?.request_within(Duration::from_secs(60), update)? {
-        ReplyBody::Updated(report) => ensure!(report.generation == 2, "{report:?}"),
-        other => bail!("{other:?}"),
-    }
+    updated(&mut host, 2)?;
     host.guest_says("edu", "edu: stream ")?;
     is_listed_as_stopped(&mut host)?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);

@@ -3,7 +3,7 @@
 //! else; an update goes on with the units as they are.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -108,8 +108,8 @@ fn are_remapped(host: &mut Host, times: usize) -> Result<()> {
     Ok(())
 }
 
-/// A host with VT-d whose next image states in its note that it knows no version of IOMMUs.
-fn before_an_image_of_old(folder: &Path, options: &str) -> Result<Host> {
+/// Writes an image to a folder whose note states this version of IOMMUs.
+pub fn image_of(folder: &Path, version: u32) -> Result<PathBuf> {
     let path = folder.join("old.elf");
     let mut image = std::fs::read(built("baton-faults.elf")?)?;
     let owner = b"Baton\0\0\0";
@@ -117,8 +117,14 @@ fn before_an_image_of_old(folder: &Path, options: &str) -> Result<Host> {
     let is_note = |at: &usize| image[*at..].starts_with(owner) && image[*at + VERSION_TEXT_AT..].starts_with(text);
     let at = (0..image.len() - IOMMU_AT - 4).rev().find(is_note).context("the image has no note")?;
     ensure!(image[at + IOMMU_AT..][..4] == IOMMU_VERSION.to_le_bytes(), "the note has another layout");
-    image[at + IOMMU_AT..][..4].fill(0);
+    image[at + IOMMU_AT..][..4].copy_from_slice(&version.to_le_bytes());
     std::fs::write(&path, sealed(image))?;
+    Ok(path)
+}
+
+/// A host with VT-d whose next image states in its note that it knows no version of IOMMUs.
+fn before_an_image_of_old(folder: &Path, options: &str) -> Result<Host> {
+    let path = image_of(folder, 0)?;
     let recipe = Recipe { image: Image::File(path), ..recipe(Some(&INTEL)) };
     let mut host = recipe.options(options).beating(GUEST)?.start()?;
     host.says(&[REMAPPED])?;

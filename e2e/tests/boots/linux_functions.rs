@@ -28,6 +28,8 @@ pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("linux_keeps_its_disk_and_card_across_updates_behind_intels_iommu", || {
         goes_on_across_updates(Iommu::Intel, &E1000E)
     }),
+    ("linux_resets_its_disk_while_it_uses_it_behind_amds_iommu", || resets_its_disk(Iommu::Amd)),
+    ("linux_resets_its_disk_while_it_uses_it_behind_intels_iommu", || resets_its_disk(Iommu::Intel)),
     ("linux_keeps_its_disk_and_virtio_card_across_updates_behind_intels_iommu", || {
         goes_on_across_updates(Iommu::Intel, &VIRTIO)
     }),
@@ -102,6 +104,26 @@ fn goes_on(iommu: Iommu, card: &Card, (updates, interval): (u64, Duration), limi
     nothing_is_lost(&host, &receiver, begin)?;
     let (connections, ended) = echo.connections();
     ensure!((connections, ended) == (1, 0), "{connections} connections, {ended} of them have ended");
+    host.powers_off()
+}
+
+/// The driver waits for each reset, and sends again what was under way.
+fn resets_its_disk(iommu: Iommu) -> Result<()> {
+    let folder = folder()?;
+    let mut host = start(iommu, &E1000E, folder.path(), "disk:8,heartbeat:2000:1,reset:5,wait")?;
+    host.limit(LIMIT);
+    host.guest_says(LINUX, "reset: ")?;
+    host.guest_says(LINUX, "5 times, slowest_ms=")?;
+    for generation in 2..4 {
+        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+        match host.client()?.request_within(UPDATE_LIMIT, update)? {
+            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+            other => bail!("{other:?}"),
+        }
+    }
+    host.guest_says(LINUX, " wrong=0 errors=0 slowest_us=")?;
+    let console = host.seen.console(LINUX);
+    ensure!(!["WRONG", "timeout", "not ready"].iter().any(|word| console.contains(word)), "{console}");
     host.powers_off()
 }
 

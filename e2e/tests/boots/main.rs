@@ -24,12 +24,14 @@ mod crowd;
 mod devices;
 mod endings;
 mod hostile;
+mod hot_plug;
 mod images;
 mod iommus;
 mod isolation;
 mod kexec;
 mod last_words;
 mod lifecycle;
+mod lines;
 mod linux;
 mod linux_functions;
 mod log;
@@ -147,12 +149,14 @@ fn trials() -> Vec<Trial> {
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
+        ("lines", lines::RULES),
         ("assigned", assigned::RULES),
         ("assignments", assignments::RULES),
         ("blackout", blackout::RULES),
         ("bad_input", bad_input::RULES),
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
+        ("hot_plug", hot_plug::RULES),
         ("conform", conform::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
@@ -216,12 +220,15 @@ fn long_tests() -> Vec<Trial> {
         ("devices", devices::LONG_RULES),
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
+        ("assigned", assigned::LONG_RULES),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
+        ("lines", lines::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
+        ("hot_plug", hot_plug::LONG_RULES),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),

@@ -3,7 +3,7 @@
 
 use crate::say;
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::Path;
@@ -11,6 +11,8 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 const DEVICE: &str = "/dev/nvme0n1";
+/// Resets the function that the disk is.
+const RESET: &str = "/sys/class/nvme/nvme0/device/reset";
 /// Longest wait for the disk: its driver finds it in its own time.
 const DEVICE_LIMIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -22,9 +24,22 @@ const BLOCK_WORDS: u64 = (BLOCK_BYTES / 8) as u64;
 /// Writes and verifies so many MiB of the disk for ever, beside the tasks that follow.
 pub fn start(mebibytes: u64) {
     thread::spawn(move || match open() {
-        Ok(disk) => run(&disk, (mebibytes << 20) / BLOCK_BYTES as u64),
+        Ok(disk) => run(&disk, blocks(mebibytes)),
         Err(error) => say!("disk: WRONG: {DEVICE} cannot be opened: {error}"),
     });
+}
+
+/// Resets the disk's function so many times, while its driver has it: the driver starts the disk again.
+pub fn reset(times: u64) {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..times {
+        let began = Instant::now();
+        if let Err(error) = fs::write(RESET, "1") {
+            return say!("reset: WRONG: {RESET}: {error}");
+        }
+        slowest = slowest.max(began.elapsed());
+    }
+    say!("reset: {times} times, slowest_ms={}", slowest.as_millis());
 }
 
 /// Opens the disk past the page cache, once its driver has found it.
@@ -33,8 +48,18 @@ pub fn open() -> io::Result<File> {
     while !Path::new(DEVICE).exists() && Instant::now() < end {
         sleep(POLL_INTERVAL);
     }
+    open_direct(Path::new(DEVICE))
+}
+
+/// Opens a disk past the page cache.
+pub fn open_direct(path: &Path) -> io::Result<File> {
     let direct = OFlags::DIRECT.bits() as i32;
-    OpenOptions::new().read(true).write(true).custom_flags(direct).open(DEVICE)
+    OpenOptions::new().read(true).write(true).custom_flags(direct).open(path)
+}
+
+/// Blocks of so many MiB.
+pub fn blocks(mebibytes: u64) -> u64 {
+    (mebibytes << 20) / BLOCK_BYTES as u64
 }
 
 fn run(disk: &File, blocks: u64) {
@@ -50,7 +75,7 @@ fn run(disk: &File, blocks: u64) {
 }
 
 /// What becomes of the blocks. A round writes all of them and then reads all of them.
-struct Use<'disk, F> {
+pub struct Use<'disk, F> {
     disk: &'disk F,
     blocks: u64,
     /// Twice the blocks are a round.
@@ -64,14 +89,22 @@ struct Use<'disk, F> {
 }
 
 impl<'disk, F: FileExt> Use<'disk, F> {
-    fn new(disk: &'disk F, blocks: u64) -> Self {
+    /// Of so many blocks of a disk, at least one.
+    pub fn new(disk: &'disk F, blocks: u64) -> Self {
         let memory = vec![0; 2 * BLOCK_BYTES];
         let slowest = Duration::ZERO;
         Self { disk, blocks, steps: 0, memory, written: 0, verified: 0, wrong: 0, errors: 0, slowest }
     }
 
-    /// Writes or verifies the next block.
+    /// Writes or verifies the next block; what goes wrong is counted and printed.
     fn step(&mut self) {
+        if let Err(error) = self.try_step() {
+            say!("disk: WRONG: {error}");
+        }
+    }
+
+    /// Writes or verifies the next block.
+    pub fn try_step(&mut self) -> Result<(), String> {
         let (round, place) = (self.steps / (2 * self.blocks), self.steps % (2 * self.blocks));
         let (block, is_write) = (place % self.blocks, place < self.blocks);
         self.steps += 1;
@@ -88,19 +121,20 @@ impl<'disk, F: FileExt> Use<'disk, F> {
         match done {
             Err(error) => {
                 self.errors += 1;
-                say!("disk: WRONG: block {block}: {error}");
+                return Err(format!("block {block}: {error}"));
             }
             Ok(()) if is_write => self.written += 1,
             Ok(()) if holds(memory, round, block) => self.verified += 1,
             Ok(()) => {
                 self.wrong += 1;
-                say!("disk: WRONG: block {block} of round {round} is another");
+                return Err(format!("block {block} of round {round} is another"));
             }
         }
+        Ok(())
     }
 
     /// The counts so far, and the slowest access since the report before.
-    fn report(&mut self) -> String {
+    pub fn report(&mut self) -> String {
         let slowest = std::mem::take(&mut self.slowest).as_micros();
         let Self { written, verified, wrong, errors, .. } = self;
         format!("written={written} verified={verified} wrong={wrong} errors={errors} slowest_us={slowest}")

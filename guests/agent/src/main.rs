@@ -13,6 +13,7 @@ mod echo;
 mod hvc;
 mod machine;
 mod options;
+mod plugged;
 mod print;
 mod random;
 mod reads;

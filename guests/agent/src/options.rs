@@ -18,6 +18,8 @@
 //! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `disk:MIB` | writes and verifies so much of the first NVMe disk for ever, beside the tasks that follow |
+//! | `plugged:MIB` | writes and verifies so much of each NVMe disk that comes, until it is gone, for ever, beside the tasks that follow |
+//! | `reset:TIMES` | resets the function of the first NVMe disk, so many times, while others use it |
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
@@ -78,6 +80,10 @@ pub enum Task {
     Backtrace,
     /// Write and verify so many MiB of a disk, for ever, beside the tasks that follow.
     Disk(u64),
+    /// Write and verify so many MiB of each disk that comes, for ever, beside the tasks that follow.
+    Plugged(u64),
+    /// Reset a disk's function, so often.
+    Reset(u64),
     /// Read blocks of a disk at random places.
     Reads {
         /// Reads at a time.
@@ -107,7 +113,15 @@ pub enum Task {
 impl Task {
     /// Returns whether the task goes on, for ever, while those that follow it are done.
     pub fn goes_on(self) -> bool {
-        matches!(self, Self::Disk(_) | Self::Stream { .. } | Self::Echo(_) | Self::Random(_) | Self::SecondConsole(_))
+        matches!(
+            self,
+            Self::Disk(_)
+                | Self::Plugged(_)
+                | Self::Stream { .. }
+                | Self::Echo(_)
+                | Self::Random(_)
+                | Self::SecondConsole(_)
+        )
     }
 }
 
@@ -121,7 +135,7 @@ impl fmt::Display for UnknownTask {
             f,
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
-             disk:MIB, reads:DEPTH:MS, stream:OWN:TO:PORT, \
+             disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
              echo:TO:PORT, hwrng:MS, hvc:MS, print:ttyS0:KIB, \
              print:hvc0:KIB and wait, separated by commas",
             self.0
@@ -160,6 +174,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
         (Some("disk"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Disk),
+        (Some("plugged"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Plugged),
+        (Some("reset"), Some(times), None, _) => times.parse().ok().map(Task::Reset),
         (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
         (Some("echo"), Some(to), Some(port), None) => address(to, port).map(Task::Echo),
         (Some("stream"), Some(own), Some(to), Some(port)) if parts.next().is_none() => stream(own, to, port),

@@ -3,7 +3,7 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, drivers, echo, hvc, machine, print, random, reads, replug, say, stream, stress, system,
+    busy, churn, disk, drivers, echo, hvc, machine, plugged, print, random, reads, replug, say, stream, stress, system,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -32,6 +32,8 @@ pub fn run(task: Task) {
         Task::Steal => say!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
+        Task::Plugged(mebibytes) => plugged::start(disk::blocks(mebibytes)),
+        Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests of operators, carried out or passed on to the part of the channel that does.
 
+use alloc::format;
 use alloc::string::String;
 
 use seal::Announced;
 use uart::Interrupts;
 use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
 
-use super::Control;
 use super::images::Wanted;
 use super::requests;
+use super::{Control, functions};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
@@ -20,6 +21,8 @@ use crate::lifecycle::update::hand_over_state::HandOverState;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
+/// After the first few, what is no request is refused once in so long.
+const REFUSAL_INTERVAL_US: u64 = 100_000;
 /// The time that guests may take to stop before the host powers off. One that runs does so at its next exit.
 const DEPARTURE_US: u64 = 2_000_000;
 
@@ -89,6 +92,15 @@ impl Control {
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.look(index),
+            RequestBody::PciAssign { function, guest, without_reset } => {
+                functions::assign(&function, &guest, without_reset)
+            }
+            RequestBody::PciRelease { function, guest, is_forced } => {
+                match self.functions.release(id, &function, guest.as_deref(), is_forced) {
+                    Some(result) => result,
+                    None => return,
+                }
+            }
             RequestBody::Subscribe(subscription) => {
                 self.outgoing.lock().subscribe(subscription);
                 Ok(ReplyBody::Done)
@@ -107,14 +119,13 @@ impl Control {
 
     /// Nobody else's request may be left without an answer.
     fn check_idle(&self) -> Result<(), Refusal> {
-        match self.cpus.alarm() {
-            None => Ok(()),
-            Some(_) => Err(Refusal {
-                code: RefusalCode::WrongState,
-                reason: "a CPU is being taken offline or online".into(),
-                hint: "try again in a moment".into(),
-            }),
-        }
+        let busy = match (self.cpus.alarm(), self.functions.alarm()) {
+            (None, None) => return Ok(()),
+            (Some(_), _) => "a CPU is being taken offline or online",
+            (None, Some(_)) => "a PCI function is being taken from a guest",
+        };
+        let hint = "try again in a moment".into();
+        Err(Refusal { code: RefusalCode::WrongState, reason: busy.into(), hint })
     }
 
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
@@ -143,7 +154,10 @@ impl Control {
         self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)
     }
 
+    /// Refuses what is no request: not more often than a line that sends our answers back may make us.
     pub(super) fn refuse(&mut self, reason: String) {
+        let Some(left_out) = self.refusals.take(cpu::tsc(), timer::us_to_ticks(REFUSAL_INTERVAL_US)) else { return };
+        let reason = if left_out > 0 { format!("{reason}; {left_out} more were dropped before it") } else { reason };
         record(EventKind::Garbage { reason: reason.clone() });
         let refusal = Refusal { code: RefusalCode::Protocol, reason, hint: String::new() };
         self.respond(Response { id: NO_REQUEST, result: Err(refusal) });

@@ -1,67 +1,182 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that change which guests PCI functions are assigned to. A guest that runs keeps what it has.
+//! Requests that change which guests have PCI functions: from a guest's next start on, or while it runs. A function that
+//! is taken from a guest that runs is answered for once it is nobody's.
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use pci::Bdf;
-use wire::{Refusal, RefusalCode, ReplyBody};
+use wire::{EventKind, PciProgress, Refusal, RefusalCode, ReplyBody, Response};
 
 use super::named::find;
-use crate::guests::guest::Guest;
+use crate::arch::{cpu, timer};
+use crate::guests::assigned;
+use crate::guests::assigned::plugging::{self, Departure};
+use crate::guests::events::record;
+use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::instance::Instance;
 use crate::guests::pci::assignments::{self, Problem};
 
-/// Assigns a function to a guest that does not run.
+/// The time after which it is checked again whether a function that leaves is nobody's.
+const POLL_US: u64 = 500;
+
+/// The functions that leave guests that run.
+#[derive(Default)]
+pub struct FunctionOrders {
+    /// Each with the request that is answered then, if one waits.
+    leaving: Vec<(Option<u32>, Departure)>,
+}
+
+/// Assigns a function to a guest, which has it at once if it runs.
 ///
 /// # Errors
 /// Nothing has changed.
 pub fn assign(function: &str, guest: &str, without_reset: bool) -> Result<ReplyBody, Refusal> {
     let guest = find(guest)?;
-    check_stopped(guest)?;
-    let place = assignments::assign(function, guest, without_reset).map_err(refused)?;
-    Ok(changed(place, guest))
+    let run = run_of(guest)?;
+    let planned = assignments::plan(function, guest, without_reset, assigned::holder).map_err(refused)?;
+    let (place, name) = (planned.place, guest.config.name.clone());
+    let progress = match run {
+        Some(run) => {
+            let plugged = plugging::plug(&run, place, planned.without_reset);
+            plugged.map_err(|reason| failed(place, &reason, &restart_hint(&name)))?;
+            record(EventKind::FunctionAssigned { place: numbers(place), guest: name });
+            PciProgress::Done
+        }
+        None => {
+            log::info!("guest {name}: is assigned PCI function {place}, from its next start on");
+            PciProgress::NextStart
+        }
+    };
+    planned.commit();
+    Ok(changed(place, guest, progress))
 }
 
-/// Releases a function from a guest that does not run: the named one, or the only one that is assigned it.
+impl FunctionOrders {
+    /// Releases a function from a guest: the named one, or the only one that is assigned it. One that runs is asked to
+    /// eject it, or it is taken by force. `None`: that is under way, and [`Self::poll`] answers.
+    pub fn release(
+        &mut self,
+        request: u32,
+        function: &str,
+        guest: Option<&str>,
+        is_forced: bool,
+    ) -> Option<Result<ReplyBody, Refusal>> {
+        self.begin_release(request, function, guest, is_forced).transpose()
+    }
+
+    fn begin_release(
+        &mut self,
+        request: u32,
+        function: &str,
+        guest: Option<&str>,
+        is_forced: bool,
+    ) -> Result<Option<ReplyBody>, Refusal> {
+        let named = guest.map(find).transpose()?;
+        let name = named.map(|guest| guest.config.name.as_str());
+        let place = assignments::place_of(function).map_err(refused)?;
+        let holder = assigned::holder(place).filter(|holder| name.is_none_or(|name| name == holder.config.name));
+        let owner = match holder {
+            Some(holder) => holder,
+            None => find(&assignments::owner_of(place, name).map_err(refused)?)?,
+        };
+        let run = run_of(owner)?.filter(|_| holder.is_some());
+        if let Some(run) = &run
+            && !is_forced
+        {
+            let hint = format!("`baton pci release {place} {} --force` takes it away", owner.config.name);
+            plugging::ask(run, place).map_err(|reason| failed(place, &reason, &hint))?;
+        }
+        assignments::release(place, owner).map_err(refused)?;
+        match run.map(|run| self.take(request, &run, place, is_forced)) {
+            Some(true) => Ok(None),
+            Some(false) => Ok(Some(changed(place, owner, PciProgress::Asked))),
+            None => {
+                log::info!("guest {}: PCI function {place} is released", owner.config.name);
+                Ok(Some(changed(place, owner, PciProgress::NextStart)))
+            }
+        }
+    }
+
+    /// Takes a function by force, if that is wanted; returns whether it is leaving.
+    fn take(&mut self, request: u32, run: &Arc<Instance>, place: Bdf, is_forced: bool) -> bool {
+        let departure = if is_forced { plugging::take_by_force(run, place) } else { None };
+        let is_leaving = departure.is_some();
+        self.leaving.extend(departure.map(|departure| (Some(request), departure)));
+        is_leaving
+    }
+
+    /// Takes what guests have ejected. While no update is under way: what the next image was given counts till then.
+    pub fn take_ejected(&mut self) {
+        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+        let ejected = guests.iter().flat_map(plugging::take_ejected);
+        self.leaving.extend(ejected.map(|departure| (None, departure)));
+    }
+
+    /// The answer to a request that has waited, if there is one now.
+    pub fn poll(&mut self) -> Option<Response> {
+        let at = self.leaving.iter().position(|(_, departure)| plugging::has_left(departure))?;
+        let (request, departure) = self.leaving.swap_remove(at);
+        let Departure { guest, place, is_forced, .. } = departure;
+        record(EventKind::FunctionReleased { place: numbers(place), guest: guest.config.name.clone(), is_forced });
+        let id = request?;
+        Some(Response { id, result: Ok(changed(place, guest, PciProgress::Done)) })
+    }
+
+    /// Returns when to check again, if a function leaves.
+    pub fn alarm(&self) -> Option<u64> {
+        (!self.leaving.is_empty()).then(|| cpu::tsc() + timer::us_to_ticks(POLL_US))
+    }
+}
+
+/// The run of a guest; `None` if it has stopped.
 ///
 /// # Errors
-/// Nothing has changed.
-pub fn release(function: &str, guest: Option<&str>) -> Result<ReplyBody, Refusal> {
-    let named = guest.map(find).transpose()?;
-    let name = named.map(|guest| guest.config.name.as_str());
-    let (place, owner) = assignments::owner_of(function, name).map_err(refused)?;
-    let owner = find(&owner)?;
-    check_stopped(owner)?;
-    assignments::release(place, owner).map_err(refused)?;
-    Ok(changed(place, owner))
-}
-
-/// Functions come and go only between two runs of a guest.
-fn check_stopped(guest: &Guest) -> Result<(), Refusal> {
+/// It is about to run.
+fn run_of(guest: &Guest) -> Result<Option<Arc<Instance>>, Refusal> {
     if assignments::has_stopped(guest) {
-        return Ok(());
+        return Ok(None);
     }
-    let (name, state) = (&guest.config.name, guest.status().state);
-    Err(Refusal {
+    let run = guest.run::<Instance>().filter(|run| !run.is_ending());
+    run.map(Some).ok_or_else(|| Refusal {
         code: RefusalCode::WrongState,
-        reason: format!("guest '{name}' is {state}: its PCI functions change only while it is stopped"),
-        hint: format!("`baton vm stop {name}` first"),
+        reason: format!("guest '{}' is about to start or to stop", guest.config.name),
+        hint: "ask again in a moment".to_string(),
     })
 }
 
-fn changed(place: Bdf, guest: &Guest) -> ReplyBody {
-    let place = (place.segment, place.bus, place.device(), place.function());
-    ReplyBody::PciAssignment { place, guest: guest.config.name.clone() }
+fn changed(place: Bdf, guest: &Guest, progress: PciProgress) -> ReplyBody {
+    ReplyBody::PciAssignment { place: numbers(place), guest: guest.config.name.clone(), progress }
+}
+
+fn numbers(place: Bdf) -> (u16, u8, u8, u8) {
+    (place.segment, place.bus, place.device(), place.function())
+}
+
+fn restart_hint(name: &str) -> String {
+    format!("`baton vm stop {name}`, assign it, and `baton vm start {name}`")
+}
+
+fn failed(place: Bdf, reason: &str, hint: &str) -> Refusal {
+    refusal(RefusalCode::Failed, &format!("PCI function {place}: {reason}"), hint)
 }
 
 fn refused(problem: Problem) -> Refusal {
-    let (code, reason, hint) = match problem {
-        Problem::NoFunction(reason) => (RefusalCode::Invalid, reason, String::new()),
-        Problem::Refused(error) => (RefusalCode::WrongState, error.to_string(), error.hint()),
-        Problem::Unfit { place, reason, hint } => {
-            (RefusalCode::Failed, format!("PCI function {place}: {reason}"), hint.to_string())
+    match problem {
+        Problem::NoFunction(reason) => refusal(RefusalCode::Invalid, &reason, ""),
+        Problem::Refused(error) => refusal(RefusalCode::WrongState, &error.to_string(), &error.hint()),
+        Problem::Held { place, holder } => {
+            let reason = format!("PCI function {place}: guest '{holder}' was asked to eject it, and still has it");
+            let hint = format!("wait for it, or `baton pci release {place} {holder} --force`");
+            refusal(RefusalCode::WrongState, &reason, &hint)
         }
-    };
+        Problem::Unfit { place, reason, hint } => failed(place, &reason, hint),
+    }
+}
+
+fn refusal(code: RefusalCode, reason: &str, hint: &str) -> Refusal {
     let bounded = |text: &str| wire::bounded(text, wire::MAX_REASON_BYTES).to_string();
-    Refusal { code, reason: bounded(&reason), hint: bounded(&hint) }
+    Refusal { code, reason: bounded(reason), hint: bounded(hint) }
 }

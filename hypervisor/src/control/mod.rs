@@ -26,10 +26,11 @@ use alloc::string::ToString;
 use ::iommu::Report;
 use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
-use wire::{Decoder, EventKind, ReplyBody, Response, UpdateReport};
+use wire::{Decoder, EventKind, Quota, ReplyBody, Response, UpdateReport};
 
 use self::counts::Counts;
 use self::cpus::CpuOrders;
+use self::functions::FunctionOrders;
 use self::images::{ImageOrders, Outcome};
 use self::outgoing::Outgoing;
 use self::polling::Polling;
@@ -38,7 +39,7 @@ use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
-use crate::guests::assigned::stopping;
+use crate::guests::assigned::{guest_resets, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
@@ -58,11 +59,13 @@ pub struct Control {
     decoder: Box<Decoder>,
     outgoing: &'static Mutex<Outgoing>,
     cpus: CpuOrders,
+    functions: FunctionOrders,
     images: ImageOrders,
     updates: UpdateOrders,
     profiles: Profiles,
     counts: Counts,
     polling: Polling,
+    refusals: Quota,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
@@ -126,11 +129,13 @@ impl Control {
             decoder: Box::new(Decoder::new()),
             outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(conversation))),
             cpus: CpuOrders::default(),
+            functions: FunctionOrders::default(),
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
             profiles: Profiles::default(),
             counts: Counts::default(),
             polling: Polling::default(),
+            refusals: Quota::new(),
             has_started_guests,
             restart_request: conversation.request,
             departure: None,
@@ -151,6 +156,10 @@ impl Control {
     /// request: the caller goes there by [`Self::hand_over`] once nothing of a guest is in this CPU.
     pub fn serve(&mut self) -> Option<(u32, Box<Restart>)> {
         self.answer_restart();
+        if self.updates.is_idle() {
+            self.functions.take_ejected();
+        }
+        self.functions.poll().into_iter().for_each(|response| self.respond(response));
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
         self.polling.note_served(count, self.images.is_receiving());
@@ -171,6 +180,8 @@ impl Control {
         for storm in iommu::polling::poll(tell_of_refused) {
             record(stopping::stop(storm));
         }
+        // What is only wanted when an update is ready begins in the next image.
+        guest_resets::step(self.updates.request().is_none());
         let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;
@@ -184,7 +195,7 @@ impl Control {
         }
         self.outgoing.lock().pump(&mut self.uart);
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
-        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) {
+        if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !under_way::are_under_way() {
             self.open_blackout();
         }
         ready
@@ -221,9 +232,15 @@ impl Control {
 
     /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
-        let orders = [self.cpus.alarm(), self.images.alarm(), self.updates.alarm()];
-        let looks =
-            [self.profiles.alarm(), self.counts.alarm(), self.outgoing.lock().alarm(), self.departure, leases::alarm()];
+        let orders = [self.cpus.alarm(), self.functions.alarm(), self.images.alarm(), self.updates.alarm()];
+        let looks = [
+            self.profiles.alarm(),
+            self.counts.alarm(),
+            self.outgoing.lock().alarm(),
+            self.departure,
+            leases::alarm(),
+            under_way::alarm(),
+        ];
         let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
         orders.into_iter().chain(looks).flatten().chain(polls).min()
     }

@@ -12,14 +12,14 @@ use wire::{
 };
 
 use super::cpus::{self, CpuOrders};
+use super::dump;
 use super::info;
 use super::named::find;
 use super::timeline;
-use super::{dump, functions};
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{GUESTS, Guest, Order};
-use crate::guests::{events, leases, pci};
+use crate::guests::{assigned, events, leases, pci};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
 use crate::kernel::platform::BOOT;
@@ -87,6 +87,8 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         | RequestBody::PermitDowngrade
         | RequestBody::ProfileBegin { .. }
         | RequestBody::ProfileRead { .. }
+        | RequestBody::PciAssign { .. }
+        | RequestBody::PciRelease { .. }
         | RequestBody::CpuPerf { .. } => Err(Refusal {
             code: RefusalCode::Failed,
             reason: "that is answered where requests are read".into(),
@@ -96,11 +98,10 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         RequestBody::CpuList { from_index } => Ok(cpus::list(from_index)),
         RequestBody::CpuOffline { index } => return cpus.take_offline(id, index),
         RequestBody::CpuOnline { index } => cpus.bring_online(index),
-        RequestBody::PciList { from_index } => Ok(pci::listing::list(from_index)),
-        RequestBody::PciAssign { function, guest, without_reset } => {
-            functions::assign(&function, &guest, without_reset)
+        RequestBody::PciList { from_index } => {
+            let holder = |place| assigned::holder(place).map(|guest| guest.config.name.clone());
+            Ok(pci::listing::list(from_index, holder))
         }
-        RequestBody::PciRelease { function, guest } => functions::release(&function, guest.as_deref()),
         RequestBody::Iommus => Ok(ReplyBody::Iommus(iommu::list())),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })

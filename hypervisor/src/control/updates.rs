@@ -22,6 +22,11 @@ impl UpdateOrders {
         self.0.begin(request, is_dry_run, Preparing::begin(staged, asked));
     }
 
+    /// Returns whether none is under way.
+    pub fn is_idle(&self) -> bool {
+        self.0.is_idle()
+    }
+
     /// While an update is under way, nothing else changes the host.
     pub fn forbids(&self, body: &RequestBody) -> Result<(), Refusal> {
         let is_change = matches!(

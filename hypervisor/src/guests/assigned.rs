@@ -7,38 +7,49 @@
 //! end ──► interrupts closed ──► IOMMU: nothing ──► the guest's memory is given back
 //! ```
 //!
+//! One can come while the guest runs, and go ([`plugging`]).
+//!
 //! | module | what |
 //! |---|---|
 //! | `choosing` | the functions that a guest is to have; what speaks against one |
 //! | `serials` | which of several disks is meant |
 //! | `resetting` | the reset before a guest has one |
+//! | [`guest_resets`], [`under_way`] | resets that its guest asks for; those that have begun |
 //! | [`function`] | what a function asks of the host |
+//! | [`functions`] | the functions of a run |
+//! | [`plugging`] | functions that come and go while their guest runs |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
 //! | [`stopping`] | functions that are refused too often |
 
 mod choosing;
 pub mod function;
+pub mod functions;
+pub mod guest_resets;
+pub mod plugging;
 mod resetting;
 pub mod routes;
 mod serials;
 mod signals;
 pub mod stopping;
+pub mod under_way;
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use spin::Mutex;
+use ::pci::Bdf;
 use units::{PhysAddr, PhysRange};
 use vm::devices::outputs::Outputs;
-use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase};
-use vm::devices::pci::{Endpoint, Slot};
+use vm::devices::pci::Slot;
+use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase, Physical as _};
 use vm::machine::Machine;
 
 use self::choosing::Chosen;
 use self::function::HostFunction;
+use self::functions::{Function, Functions};
+use self::resetting::Reset;
 use self::routes::Owner;
 use self::signals::Signals;
 use crate::arch::guest_memory::GuestRam;
@@ -46,58 +57,73 @@ use crate::arch::virt::Space;
 use crate::guests::guest::Guest;
 use crate::kernel::iommu::guests as iommu;
 
-/// A function on its guest's bus.
-pub type Function = Arc<Mutex<Endpoint<Assigned<HostFunction>>>>;
+/// A function that a guest is about to have: it was reset, and what it states of itself was checked.
+struct Prepared {
+    place: Bdf,
+    /// The device of the guest's bus in which it will be.
+    device: u8,
+    description: Description,
+    physical: HostFunction,
+}
 
-/// Functions of a device have numbers of three bits.
-const FUNCTIONS_OF_A_DEVICE: usize = 8;
+/// The guest that has a function, or is about to have it.
+pub fn holder(place: Bdf) -> Option<&'static Guest> {
+    choosing::guest_of(place)
+}
 
 /// Gives a guest that starts the functions that it is assigned.
 ///
 /// # Errors
 /// Which one it cannot have, and why; it has none then.
-pub fn give(
-    guest: &'static Guest,
-    space: &Arc<Space>,
-    machine: &mut Machine<GuestRam>,
-) -> Result<Vec<Function>, String> {
-    let mut given = Vec::new();
-    for (number, chosen) in choosing::choose(guest)?.into_iter().enumerate() {
+pub fn give(guest: &'static Guest, space: &Arc<Space>, machine: &Machine<GuestRam>) -> Result<Functions, String> {
+    let functions = Functions::new();
+    for chosen in choosing::choose(guest)? {
         let place = chosen.place;
-        let function = give_one(guest, space, machine, (number, chosen));
-        match function {
-            Ok(function) => given.push(function),
-            Err(problem) => {
-                if !take_back(guest, &given) {
-                    machine.memory().keep_for_good();
-                }
-                return Err(format!("PCI function {place}: {problem}"));
+        if let Err(problem) = give_one(guest, space, machine, &functions, &chosen) {
+            if !take_back(guest, &functions) {
+                machine.memory().keep_for_good();
             }
+            return Err(format!("PCI function {place}: {problem}"));
         }
     }
-    Ok(given)
+    Ok(functions)
 }
 
+/// Gives a guest a function; returns the device in which it is.
 fn give_one(
     guest: &'static Guest,
     space: &Arc<Space>,
-    machine: &mut Machine<GuestRam>,
-    (number, chosen): (usize, Chosen),
-) -> Result<Function, String> {
+    machine: &Machine<GuestRam>,
+    functions: &Functions,
+    chosen: &Chosen,
+) -> Result<u8, String> {
+    let device = machine.bus().free_device().ok_or("the guest's bus is full")?;
+    let prepared = prepare(guest, space, device, chosen)?;
+    functions.add(device, || connect(guest, machine, prepared))?;
+    Ok(device)
+}
+
+/// Resets a function and reads what it states of itself. The guest reaches nothing of it yet.
+fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chosen) -> Result<Prepared, String> {
     let place = chosen.place;
     resetting::renew(place, &chosen.capabilities, &chosen.reset)?;
-    let signals = Signals::new(owner(guest, number), &chosen.capabilities);
+    let signals = Signals::new(owner(guest, device), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
-    // A reset clears the base address registers, which the host would have to restore while the guest runs.
-    description.has_reset = false;
+    description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
     choosing::check(place, &description)?;
+    Ok(Prepared { place, device, description, physical })
+}
+
+/// Lets a function reach the guest's memory, and puts it on the guest's bus.
+fn connect(guest: &'static Guest, machine: &Machine<GuestRam>, prepared: Prepared) -> Result<Function, String> {
+    let Prepared { place, device, description, physical } = prepared;
     iommu::attach(guest.number, place, &memory_of(machine))?;
-    let put = put(machine, number, description, physical);
+    let put = put(machine, device, description, physical);
     match &put {
-        Ok(_) => log::info!("guest {}: has PCI function {place}, as device {}", guest.config.name, number + 1),
+        Ok(_) => log::info!("guest {}: has PCI function {place}, as device {device}", guest.config.name),
         // Its IOMMU does not answer: the function may reach the guest's memory for good.
-        Err(_) if iommu::release(place).is_err() => machine.memory().keep_for_good(),
+        Err(_) if iommu::detach(place).is_err() => machine.memory().keep_for_good(),
         Err(_) => {}
     }
     put
@@ -105,19 +131,19 @@ fn give_one(
 
 /// Puts a function on the guest's bus.
 fn put(
-    machine: &mut Machine<GuestRam>,
-    number: usize,
+    machine: &Machine<GuestRam>,
+    device: u8,
     description: Description,
     mut physical: HostFunction,
 ) -> Result<Function, String> {
     physical.open(&description)?;
-    let slot = Slot(((number + 1) * FUNCTIONS_OF_A_DEVICE) as u8);
-    let function = Assigned::in_slot(slot, description, physical).ok_or("a guest can have no such function")?;
-    machine.bus_mut().attach_function(function).map_err(|_| "the guest's bus is full".into())
+    let function = Assigned::in_slot(Slot::of_device(device), description, physical);
+    let function = function.ok_or("a guest can have no such function")?;
+    machine.bus().plug(function).map_err(|_| "the guest's bus is full".into())
 }
 
-fn owner(guest: &Guest, number: usize) -> Owner {
-    Owner { guest: guest.number as u16, function: number as u16 }
+fn owner(guest: &Guest, device: u8) -> Owner {
+    Owner { guest: guest.number as u16, function: device.into() }
 }
 
 fn memory_of(machine: &Machine<GuestRam>) -> Vec<(u64, PhysRange)> {
@@ -133,28 +159,34 @@ fn memory_of(machine: &Machine<GuestRam>) -> Vec<(u64, PhysRange)> {
 pub fn adopt<'a>(
     guest: &'static Guest,
     space: &Arc<Space>,
-    machine: &mut Machine<GuestRam>,
+    machine: &Machine<GuestRam>,
     packed: impl Iterator<Item = &'a [u8]>,
-) -> Result<Vec<Function>, String> {
-    let adopt_one = |(number, packed)| {
+) -> Result<Functions, String> {
+    let functions = Functions::new();
+    for (by_order, packed) in (1..).zip(packed) {
         let cut_off = "its state is cut off";
         let identity = HostIdentity::from_saved(packed).ok_or(cut_off)?;
+        let device = HostIdentity::device_number(packed).filter(|device| *device != 0).unwrap_or(by_order);
         let description = Description::from_saved(packed).map_err(|error| error.to_string())?;
         choosing::take(identity.place, guest.number)?;
         let register = |register: u8| (register != 0).then_some(u16::from(register));
-        let signals = Signals::at(owner(guest, number), register(identity.msi), register(identity.msix));
+        let signals = Signals::at(owner(guest, device), register(identity.msi), register(identity.msix));
         let physical = HostFunction::new(identity.place, guest, space.clone(), signals);
-        put(machine, number, description, physical)
-    };
-    packed.enumerate().map(adopt_one).collect()
+        functions.add(device, || put(machine, device, description, physical))?;
+    }
+    Ok(functions)
 }
 
 /// Goes on with a guest's functions once this image has adopted the IOMMUs, and does what the guest has asked of their
 /// interrupts before.
-pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]) {
-    for function in functions {
+pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions) {
+    for function in functions.all() {
         let mut function = function.lock();
         let place = function.physical().place();
+        if function.phase() == Phase::Resetting {
+            // Its guest had asked for it, and the image before has not begun.
+            function.physical().reset();
+        }
         // One that was stopped is not attached, and stays so.
         let is_gone = function.phase() == Phase::Gone;
         let attached = iommu::adopt(guest.number, place).and_then(|is_attached| match is_attached {
@@ -176,9 +208,9 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &[Function]
 
 /// Takes all of a guest's functions back: those that it has vanish for it and reach nothing any more, those chosen for
 /// it are nobody's. True if the guest's memory may be given back.
-pub fn take_back(guest: &Guest, functions: &[Function]) -> bool {
+pub fn take_back(guest: &Guest, functions: &Functions) -> bool {
     let mut is_safe = true;
-    for function in functions {
+    for function in functions.close() {
         let mut function = function.lock();
         // Nobody is told: the guest is gone, or is about to be.
         function.vanish(&mut Outputs::new());

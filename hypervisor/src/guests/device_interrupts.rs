@@ -13,7 +13,7 @@ use vm::devices::pci::assigned::Raised;
 
 use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::{cpu, device_vectors, strays};
-use crate::guests::assigned::Function;
+use crate::guests::assigned::functions::Function;
 use crate::guests::assigned::routes::{self, Owner, Route};
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
@@ -49,7 +49,7 @@ fn interrupt(me: u32, owner: Owner, raised: Raised, running: Option<(&Instance, 
 }
 
 fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, running: Option<usize>) {
-    let Some(function) = run.functions().get(usize::from(owner.function)) else { return };
+    let Some(function) = run.functions().get(owner.function) else { return };
     let mut wanted = None;
     let mut notify = |vcpu: usize, was_notified: bool| {
         wanted = Some(vcpu);
@@ -57,11 +57,11 @@ fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, running: 
             percpu::kick(run.guest.cpu_to_tell(vcpu));
         }
     };
-    run.machine.with_function(function, &mut notify, |function, outputs| function.raise(raised, outputs));
+    run.machine.with_function(&*function, &mut notify, |function, outputs| function.raise(raised, outputs));
     let cpu = wanted.map(|vcpu| run.guest.cpu_of(vcpu)).filter(|cpu| *cpu != me);
     if let (Some(cpu), Raised::Vector(index)) = (cpu, raised) {
         // Without a vector there it comes here as before.
-        let _ = follow(function, index, cpu);
+        let _ = follow(&function, index, cpu);
     }
 }
 
@@ -78,8 +78,8 @@ fn follow(function: &Function, index: u16, cpu: u32) -> Result<(), String> {
 pub fn leave(me: &PerCpu) {
     for (owner, index) in routes::of_cpu(me.index) {
         let run = guest_of(owner).and_then(|guest| guest.run::<Instance>());
-        let function = run.as_ref().and_then(|run| run.functions().get(usize::from(owner.function)));
-        if let Some(Err(problem)) = function.map(|function| follow(function, index, BOOT_CPU)) {
+        let function = run.as_ref().and_then(|run| run.functions().get(owner.function));
+        if let Some(Err(problem)) = function.map(|function| follow(&function, index, BOOT_CPU)) {
             log::error!("cpu{} leaves, and an interrupt that comes to it is lost: {problem}", me.index);
         }
     }

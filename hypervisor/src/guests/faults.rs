@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failures of devices on purpose (`selftest=dma`), in the test image only.
+//! Failures of devices on purpose (`selftest=dma`, `selftest=never-ready`), in the test image only.
 
 use boot::self_tests::SelfTest;
 use units::{PAGE_BYTES, PageSize};
@@ -25,4 +25,9 @@ pub fn let_a_device_write() {
     }
     let is_whole = frames.bytes().iter().all(|byte| *byte == PATTERN);
     log::info!("self-test dma: memory is {}", if is_whole { "as it was" } else { "overwritten" });
+}
+
+/// Returns whether functions do not come back from a reset.
+pub fn are_never_ready() -> bool {
+    is_asked_for(SelfTest::NeverReady)
 }

@@ -70,6 +70,8 @@ pub struct Guest {
     wants_poll: AtomicBool,
     /// Its virtio console takes what is typed.
     virtio_takes_input: AtomicBool,
+    /// It has ejected a PCI function that it was asked for.
+    has_ejected: AtomicBool,
     /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
     /// The CPU that each vCPU is on, or was on last.
@@ -167,6 +169,7 @@ impl Guest {
             orders: AtomicU32::new(0),
             wants_poll: AtomicBool::new(false),
             virtio_takes_input: AtomicBool::new(false),
+            has_ejected: AtomicBool::new(false),
             own: vcpus.clone().map(place).collect(),
             placement: vcpus.map(|vcpu| Whereabouts::new(place(vcpu))).collect(),
             home: Whereabouts::new(place(0)),
@@ -188,6 +191,17 @@ impl Guest {
     pub fn order(&self, order: Order) {
         self.orders.fetch_or(order as u32, Ordering::AcqRel);
         percpu::wake(self.home.after_message());
+    }
+
+    /// It has ejected a PCI function, which the control channel takes.
+    pub fn note_ejected(&self) {
+        self.has_ejected.store(true, Ordering::Release);
+        percpu::wake(BOOT_CPU);
+    }
+
+    /// Returns whether that is so, once.
+    pub fn take_has_ejected(&self) -> bool {
+        self.has_ejected.load(Ordering::Relaxed) && self.has_ejected.swap(false, Ordering::AcqRel)
     }
 
     /// The run that is under way: `Instance`, of which the guest itself knows nothing.

@@ -19,7 +19,8 @@ use self::ending::{Ending, finish};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
-use crate::guests::assigned::{self, Function};
+use crate::guests::assigned;
+use crate::guests::assigned::functions::Functions;
 use crate::guests::guest::Guest;
 
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
@@ -38,7 +39,7 @@ pub struct Instance {
     /// The vCPUs' control blocks point into it.
     space: Arc<Space>,
     /// Physical functions on its bus.
-    functions: Vec<Function>,
+    functions: Functions,
     /// For each vCPU, the change of the space since which it has flushed its TLB.
     flushed: Vec<AtomicU64>,
 }
@@ -50,13 +51,24 @@ impl Instance {
     }
 
     /// The physical functions on its bus.
-    pub fn functions(&self) -> &[Function] {
+    pub fn functions(&self) -> &Functions {
         &self.functions
     }
 
-    /// Goes on with the functions, once this image drives the IOMMUs.
+    /// Its address space.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// Goes on with the functions, once this image drives the IOMMUs, and with those that the guest has ejected.
     pub fn settle_functions(&self) {
         assigned::settle(self.guest, &self.machine, &self.functions);
+        self.guest.note_ejected();
+    }
+
+    /// Returns whether each vCPU has flushed its TLB since a change of the address space.
+    pub fn all_know_change(&self, change: u64) -> bool {
+        self.flushed.iter().all(|flushed| flushed.load(Ordering::Acquire) >= change)
     }
 
     /// How often something was taken out of its address space.

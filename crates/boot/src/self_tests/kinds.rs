@@ -24,6 +24,8 @@ pub enum SelfTest {
     PciStorm,
     /// An `edu` device of QEMU's writes to memory of the host's, if nothing keeps it from that; nothing crashes.
     Dma,
+    /// Functions that guests reset never come back; nothing crashes.
+    NeverReady,
     /// A write to a register that the CPU refuses; nothing crashes.
     RefusedRegister,
     /// Records from every context, and a storm of them; nothing crashes.
@@ -183,7 +185,7 @@ impl SelfTest {
     ];
 
     /// Those that are named by a word alone; the others take parameters.
-    pub const NAMED: [(&'static str, Self); 23] = [
+    pub const NAMED: [(&'static str, Self); 24] = [
         ("exception", Self::Exception),
         ("pagefault", Self::PageFault),
         ("stack-overflow", Self::StackOverflow),
@@ -206,6 +208,7 @@ impl SelfTest {
         ("pci-storm", Self::PciStorm),
         ("refused-register", Self::RefusedRegister),
         ("dma", Self::Dma),
+        ("never-ready", Self::NeverReady),
         ("update:wait:interrupt", Self::UpdateWaitForInterrupt),
     ];
 }

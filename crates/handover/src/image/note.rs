@@ -6,6 +6,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::layout::{VERSION_TEXT_BYTES, unpadded};
+use crate::state::DeviceKind;
 
 /// The owner of the note.
 pub const NOTE_OWNER: &[u8] = b"Baton";
@@ -23,11 +24,20 @@ pub const SECURITY_VERSION: u32 = 1;
 
 /// The version of the IOMMUs' state that images built from this source adopt. Images that state none count as 0: they
 /// write entries of I/O APICs that VT-d's interrupt remapping blocks, so interrupts are not remapped when they begin.
-pub const IOMMU_VERSION: u32 = 1;
+pub const IOMMU_VERSION: u32 = 2;
+/// The first [`IOMMU_VERSION`] of images that go on with interrupts remapped, and with functions that guests have.
+pub const REMAPPED_SINCE: u32 = 1;
+/// The first [`IOMMU_VERSION`] of images that carry out the resets that guests ask for.
+pub const RESETS_SINCE: u32 = 2;
+
+/// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it.
+pub const NEWEST_DEVICE: u32 = newest(DeviceKind::NUMBERS.all);
+/// The same of images whose note states none.
+const FIRST_NEWEST_DEVICE: u32 = DeviceKind::AssignedFunction as u32;
 
 /// An image's note about itself. Behind it follow [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
-/// images that it knows (`update::trial`; images of old lack it, and know the first), its [`SECURITY_VERSION`] and its
-/// [`IOMMU_VERSION`]. A later version may add more.
+/// images that it knows (`update::trial`; images of old lack it, and know the first), its [`SECURITY_VERSION`], its
+/// [`IOMMU_VERSION`] and its [`NEWEST_DEVICE`]. A later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Note {
@@ -57,18 +67,34 @@ pub(super) struct Said {
     pub(super) trial_version: u32,
     pub(super) security_version: u32,
     pub(super) iommu_version: u32,
+    pub(super) newest_device: u32,
 }
 
 impl Said {
     /// Reads what the bytes behind the note hold of it.
     pub(super) fn read(more: &[u8]) -> Self {
         let build = more.get(..BUILD_TEXT_BYTES).map(unpadded).and_then(|text| ArrayString::from(text).ok());
-        let number = |at: usize| more.get(at..).and_then(|more| U32::read_from_prefix(more).ok());
+        let number = |place: usize| {
+            let number = more.get(BUILD_TEXT_BYTES + place * size_of::<U32>()..);
+            number.and_then(|more| U32::read_from_prefix(more).ok()).map(|(number, _)| number.get())
+        };
         Self {
             build: build.unwrap_or_default(),
-            trial_version: number(BUILD_TEXT_BYTES).map_or(FIRST_TRIAL_VERSION, |(version, _)| version.get()),
-            security_version: number(BUILD_TEXT_BYTES + size_of::<U32>()).map_or(0, |(version, _)| version.get()),
-            iommu_version: number(BUILD_TEXT_BYTES + 2 * size_of::<U32>()).map_or(0, |(version, _)| version.get()),
+            trial_version: number(0).unwrap_or(FIRST_TRIAL_VERSION),
+            security_version: number(1).unwrap_or(0),
+            iommu_version: number(2).unwrap_or(0),
+            newest_device: number(3).unwrap_or(FIRST_NEWEST_DEVICE),
         }
     }
+}
+
+const fn newest(kinds: &[(&str, u32, u32)]) -> u32 {
+    let (mut newest, mut at) = (0, 0);
+    while at < kinds.len() {
+        if kinds[at].1 > newest {
+            newest = kinds[at].1;
+        }
+        at += 1;
+    }
+    newest
 }

@@ -53,6 +53,19 @@ plain! {
         pub zero: U32 as "zero",
     }
 
+    /// The controller by which PCI functions come and go while the guest runs. Bit `n` of each set is the device with
+    /// number `n`.
+    pub struct HotPlug since 4 {
+        /// Devices that the guest is still to check; bit 0: the whole bus.
+        pub checks: U32 as "devices",
+        /// Devices that the guest is still to be asked to eject.
+        pub requests: U32 as "devices",
+        /// Devices that the host has asked for and the guest has not ejected.
+        pub asked: U32 as "devices",
+        /// Devices that the guest has ejected and the host has not taken.
+        pub ejected: U32 as "devices",
+    }
+
     /// One entry of a function's MSI-X table. The pending bits follow the last one, 64 to a word.
     pub struct MsixEntry since 4 {
         /// The message's address.
@@ -113,8 +126,10 @@ plain! {
         pub msi_register: u8 as "register",
         /// The register of its MSI-X capability; 0 without one.
         pub msix_register: u8 as "register",
+        /// The device number of its slot; 0: that of its place among the guest's functions, from 1 on.
+        pub device_number: u8 as "number",
         /// Zero.
-        pub zero: [u8; 2] as "zero",
+        pub zero: u8 as "zero",
         /// The ranges with the registers of a virtio function: common, notifications, interrupt status, device.
         pub virtio_bars: [u8; 4] as "number",
         /// Where each of these begins in its range.
@@ -218,9 +233,11 @@ numbered! {
         PlainFunction = 8,
         /// A physical PCI function that the guest owns.
         AssignedFunction = 9,
+        /// The controller by which PCI functions come and go while the guest runs.
+        HotPlug = 10,
         /// A virtio entropy source.
-        VirtioRng = 10,
+        VirtioRng = 11,
         /// A virtio console.
-        VirtioConsole = 11,
+        VirtioConsole = 12,
     }
 }

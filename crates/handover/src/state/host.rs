@@ -16,7 +16,7 @@ plain! {
         pub input_bytes: U32 as "bytes",
     }
 
-    /// A guest's physical functions, in the order of its configuration. Behind this comes each as an
+    /// A guest's physical functions, by rising slot. Behind this comes each as an
     /// [`AssignedFunction`](super::AssignedFunction), of which what the guest changes does not count.
     pub struct Functions since 4 {
         /// How many.

@@ -70,7 +70,7 @@ impl Member {
         Self { place, role: role(function, express), is_multifunction, acs }
     }
 
-    /// Returns whether its Access Control Services decide about groups: a port's, and those of one of several functions.
+    /// Returns whether its Access Control Services decide about groups: a port's, or those of one function of several.
     pub fn decides(&self) -> bool {
         self.is_multifunction && self.role != Role::HostBridge || matches!(self.role, Role::Port { .. })
     }

@@ -29,6 +29,8 @@ pub enum ResetError {
     NotReady,
     /// It is gone: it reads as ones.
     Gone,
+    /// Its ranges are not where they were, although it was placed again.
+    Displaced,
 }
 
 impl fmt::Display for ResetError {
@@ -36,6 +38,7 @@ impl fmt::Display for ResetError {
         f.write_str(match self {
             Self::NotReady => "it did not come back within a second of its reset",
             Self::Gone => "it does not answer any more",
+            Self::Displaced => "its address ranges do not keep their addresses",
         })
     }
 }

@@ -16,6 +16,7 @@ const DEVICE_CONTROL_2: u16 = 0x28;
 const VERSION: u16 = 0xf;
 
 /// A function's settings.
+#[derive(Debug)]
 pub(super) struct Kept {
     pub(super) place: Bdf,
     bars: [u32; 6],
@@ -59,6 +60,11 @@ impl Kept {
     pub(super) fn is_drained(&self, config: &mut dyn ConfigWrite) -> bool {
         let [device_control, ..] = self.controls;
         device_control.is_none_or(|(register, _)| config.read(self.place, register) & TRANSACTIONS_PENDING == 0)
+    }
+
+    /// Returns whether the function's ranges are where they were.
+    pub(super) fn is_placed(&self, config: &mut dyn ConfigWrite) -> bool {
+        BARS.into_iter().zip(self.bars).all(|(register, value)| config.read(self.place, register) == value)
     }
 
     /// Writes the settings again, after a reset.

@@ -7,16 +7,19 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Deref;
 
+use arrayvec::ArrayVec;
 use spin::Mutex;
 
 use super::cmos::Cmos;
 use super::com1::Com1;
 use super::debug_exit::DebugExit;
 use super::device::{At, Claim, Device, Tag};
+use super::hot_plug::{self, HotPlug};
 use super::ioapic::Ioapic;
 use super::outputs::Outputs;
-use super::pci::{Apertures, Behind, Endpoint, Function, Nothing, PciBus, Slot, Space};
+use super::pci::{Apertures, Behind, Endpoint, Function, Nothing, PciBus, Reach, Slot, Space};
 use super::power::Power;
 use super::pvpanic::Pvpanic;
 use crate::addr::{AccessSize, Gpa};
@@ -26,6 +29,9 @@ mod ports;
 
 use ports::PortMap;
 
+/// The most functions that may leave: one in each device but the host bridge.
+const MOST_PLUGGED: usize = (hot_plug::DEVICES.end - hot_plug::DEVICES.start) as usize;
+
 /// Another device answers there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken;
@@ -33,8 +39,29 @@ pub struct Taken;
 /// A device that an access is for, and where in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    device: usize,
+    reach: Reach,
     at: At,
+}
+
+/// A device that was found. One that may leave the bus stays for as long as this does.
+#[derive(Clone)]
+pub enum Found<'a> {
+    /// It is there for as long as the machine.
+    Fixed(&'a Mutex<dyn Device>),
+    /// A PCI function that may leave.
+    Plugged(Arc<Mutex<dyn Device>>),
+}
+
+impl Deref for Found<'_> {
+    type Target = Mutex<dyn Device>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Fixed(device) => device,
+            Self::Plugged(device) => device,
+        }
+    }
 }
 
 /// A range of memory that a device decodes for good.
@@ -50,6 +77,7 @@ struct MemoryClaim {
 pub struct Bus {
     com1: Arc<Mutex<Com1>>,
     ioapic: Arc<Mutex<Ioapic>>,
+    hot_plug: Arc<Mutex<HotPlug>>,
     pci: Arc<Mutex<PciBus>>,
     devices: Vec<Arc<Mutex<dyn Device>>>,
     ports: PortMap,
@@ -64,16 +92,19 @@ impl Bus {
     /// The devices of every machine, and a debug-exit port if it has one.
     pub fn new(has_debug_exit: bool) -> Self {
         let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
+        let hot_plug = Arc::new(Mutex::new(HotPlug::new()));
         let pci = Arc::new(Mutex::new(PciBus::new()));
         let (devices, memory, lines, polled) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut bus = Self { com1, ioapic, pci, devices, ports: PortMap::new(), memory, lines, polled };
-        let fixed: [Arc<Mutex<dyn Device>>; 6] = [
+        let ports = PortMap::new();
+        let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports, memory, lines, polled };
+        let fixed: [Arc<Mutex<dyn Device>>; 7] = [
             bus.com1.clone(),
             Arc::new(Mutex::new(Cmos::new())),
             bus.ioapic.clone(),
             Arc::new(Mutex::new(Power::new())),
             Arc::new(Mutex::new(Pvpanic::new())),
             bus.pci.clone(),
+            bus.hot_plug.clone(),
         ];
         let debug_exit = has_debug_exit.then(|| Arc::new(Mutex::new(DebugExit::new())) as _);
         for device in fixed.into_iter().chain(debug_exit) {
@@ -114,6 +145,31 @@ impl Bus {
         self.polled.extend(polls.then_some(self.devices.len()));
         self.devices.push(shared.clone());
         Ok(shared)
+    }
+
+    /// Adds a PCI function that may leave again, while the machine runs or before. It has no line.
+    ///
+    /// # Errors
+    /// [`Taken`] if its slot is, or it has a line.
+    pub fn plug<D: Behind + 'static>(&self, function: Endpoint<D>) -> Result<Arc<Mutex<Endpoint<D>>>, Taken> {
+        let (slot, has_line) = (function.slot(), function.line().is_some());
+        let shared = Arc::new(Mutex::new(function));
+        let is_plugged = !has_line && self.pci.lock().plug(slot, shared.clone());
+        if is_plugged { Ok(shared) } else { Err(Taken) }
+    }
+
+    /// Takes a PCI function that may leave out of its slot, while the machine runs; returns whether there was one. vCPUs
+    /// that have found it before still reach it for the access that they are at.
+    pub fn unplug(&self, slot: Slot) -> bool {
+        let left = self.pci.lock().unplug(slot);
+        left.is_some()
+    }
+
+    /// The first device of the bus without a function, by its number, in which one can come.
+    pub fn free_device(&self) -> Option<u8> {
+        let pci = self.pci.lock();
+        let mut devices = hot_plug::DEVICES;
+        devices.find(|device| (0..8).all(|function| pci.is_free(Slot(device << 3 | function))))
     }
 
     fn add(&mut self, device: Arc<Mutex<dyn Device>>) -> Result<(), Taken> {
@@ -161,19 +217,35 @@ impl Bus {
         &self.ioapic
     }
 
+    /// The controller by which functions come and go.
+    pub fn hot_plug(&self) -> &Mutex<HotPlug> {
+        &self.hot_plug
+    }
+
     /// Returns whether there is a device with this tag.
     pub fn has(&self, tag: Tag) -> bool {
         self.devices().any(|device| device.lock().tag() == tag)
     }
 
-    /// Every device.
-    pub fn devices(&self) -> impl Iterator<Item = &Mutex<dyn Device>> {
-        self.devices.iter().map(|device| &**device)
+    /// Every device: those that stay, then the functions that may leave. Nothing is allocated.
+    pub fn devices(&self) -> impl Iterator<Item = Found<'_>> {
+        let mut plugged = ArrayVec::<_, MOST_PLUGGED>::new();
+        {
+            let pci = self.pci.lock();
+            let functions = pci.plugged_slots().filter_map(|slot| pci.plugged(slot));
+            plugged.extend(functions.take(MOST_PLUGGED).map(|function| Found::Plugged(function)));
+        }
+        self.devices.iter().map(|device| Found::Fixed(&**device)).chain(plugged)
     }
 
-    /// The device at a place that was found.
-    pub fn device(&self, place: Place) -> Option<(&Mutex<dyn Device>, At)> {
-        Some((self.devices.get(place.device)?, place.at))
+    /// The device at a place that was found; `None` if it has left meanwhile.
+    #[inline]
+    pub fn device(&self, place: Place) -> Option<(Found<'_>, At)> {
+        let device = match place.reach {
+            Reach::Fixed(device) => Found::Fixed(&**self.devices.get(device)?),
+            Reach::Plugged(slot) => Found::Plugged(self.pci.lock().plugged(slot)?),
+        };
+        Some((device, place.at))
     }
 
     /// The device that answers an access to a port.
@@ -183,7 +255,7 @@ impl Bus {
             return self.find_moved(Space::Io, port.into(), size);
         }
         let (device, range, offset) = self.ports.find(port, size)?;
-        Some(Place { device, at: At { range, offset: offset.into(), size } })
+        Some(Place { reach: Reach::Fixed(device), at: At { range, offset: offset.into(), size } })
     }
 
     /// The device that answers an access to an address without memory.
@@ -192,7 +264,7 @@ impl Bus {
         match found {
             Some(claim) => {
                 let at = At { range: claim.range, offset: gpa.0 - claim.first.0, size };
-                Some(Place { device: claim.device, at })
+                Some(Place { reach: Reach::Fixed(claim.device), at })
             }
             None => self.find_moved(Space::Memory, gpa.0, size),
         }
@@ -200,8 +272,8 @@ impl Bus {
 
     #[cold]
     fn find_moved(&self, space: Space, address: u64, size: AccessSize) -> Option<Place> {
-        let (device, at) = self.pci.lock().find(space, address, size)?;
-        Some(Place { device, at })
+        let (reach, at) = self.pci.lock().find(space, address, size)?;
+        Some(Place { reach, at })
     }
 
     /// Applies the lines that a device has changed; it is still borrowed, so that no older level comes after a newer

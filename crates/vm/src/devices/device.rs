@@ -134,6 +134,17 @@ pub trait Device: Send {
     /// Puts the device into its state after power-on.
     fn reset(&mut self);
 
+    /// Returns whether an image that does not know such a device can go on with the guest in its present state, without
+    /// the device's.
+    fn is_dispensable(&self) -> bool {
+        false
+    }
+
+    /// The image before has saved no state of the device. Returns whether the guest can go on so.
+    fn restore_nothing(&mut self) -> bool {
+        false
+    }
+
     /// The version of what [`save`](Self::save) writes.
     fn state_version(&self) -> u32 {
         1

@@ -36,6 +36,8 @@ pub enum Request {
     DebugExit(DebugExitCode),
     /// The guest reports a panic, and goes on.
     Panicked(PanicEvent),
+    /// The guest has ejected a PCI device that it was asked for.
+    Ejected,
     /// A device has more to do than one access may cost: it is to be polled soon.
     Poll,
     /// The driver of a virtio device, whose state is of this kind, has done what it must not: the device needs a reset.

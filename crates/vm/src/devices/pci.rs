@@ -64,13 +64,24 @@ const ADDRESS_MASK: u32 = ADDRESS_ENABLE | 0x00ff_fffc;
 const DATA_OFFSET: u8 = 4;
 /// The PCI ports end here.
 const PORTS: u8 = 8;
+/// Devices of a bus.
+const MOST_DEVICES: usize = 32;
 /// Registers that decide where a function decodes: from the command register to the last base address register.
 const DECODING: core::ops::Range<usize> = 0x04..0x28;
 
-/// A function, and its place among the devices of its machine.
+/// The way to a function on the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is among the devices of its machine, at this place, for good.
+    Fixed(usize),
+    /// It has come while the machine ran, or may go: the bus alone has it, in this slot.
+    Plugged(Slot),
+}
+
+/// A function, and the way to it.
 struct Attached {
     slot: Slot,
-    device: usize,
+    reach: Reach,
     function: Arc<Mutex<dyn Configured>>,
 }
 
@@ -78,12 +89,12 @@ struct Attached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Placed {
     window: Window,
-    device: usize,
+    slot: Slot,
+    reach: Reach,
     bar: u8,
 }
 
 /// The bus with its functions.
-#[derive(Default)]
 pub struct PciBus {
     address: u32,
     functions: Vec<Attached>,
@@ -92,10 +103,18 @@ pub struct PciBus {
     apertures: Apertures,
 }
 
+impl Default for PciBus {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl PciBus {
-    /// A bus without functions.
-    pub const fn new() -> Self {
-        Self { address: 0, functions: Vec::new(), placed: Vec::new(), apertures: Apertures::NONE }
+    /// A bus without functions. It has memory for one in each device: none is taken when the guest moves ranges, nor
+    /// when a function comes.
+    pub fn new() -> Self {
+        let (functions, placed) = (Vec::with_capacity(MOST_DEVICES), Vec::with_capacity(MOST_DEVICES * BARS));
+        Self { address: 0, functions, placed, apertures: Apertures::NONE }
     }
 
     /// Lets ranges be mapped in these apertures; until then all accesses to ranges are exits.
@@ -106,31 +125,71 @@ impl PciBus {
 
     /// Puts a function into a slot. `device` is its place among the machine's devices. False if the slot is taken.
     pub fn insert(&mut self, slot: Slot, device: usize, function: Arc<Mutex<dyn Configured>>) -> bool {
-        let found = self.functions.binary_search_by_key(&slot.0, |attached| attached.slot.0);
+        self.add(Attached { slot, reach: Reach::Fixed(device), function })
+    }
+
+    /// Puts a function into a slot that it may leave again. False if the slot is taken.
+    pub fn plug(&mut self, slot: Slot, function: Arc<Mutex<dyn Configured>>) -> bool {
+        self.add(Attached { slot, reach: Reach::Plugged(slot), function })
+    }
+
+    /// Takes a function out of its slot: what it decodes is nobody's. The caller drops it once nobody borrows it. `None`
+    /// if there is none that may leave.
+    pub fn unplug(&mut self, slot: Slot) -> Option<Arc<Mutex<dyn Configured>>> {
+        let at = self.position(slot).ok().filter(|at| self.functions[*at].reach == Reach::Plugged(slot))?;
+        let attached = self.functions.remove(at);
+        attached.function.lock().unmap_others(&[None; BARS]);
+        self.place();
+        Some(attached.function)
+    }
+
+    /// A function that may leave.
+    pub fn plugged(&self, slot: Slot) -> Option<Arc<Mutex<dyn Configured>>> {
+        let attached = &self.functions[self.position(slot).ok()?];
+        (attached.reach == Reach::Plugged(slot)).then(|| attached.function.clone())
+    }
+
+    /// The slots of functions that may leave, by rising slot.
+    pub fn plugged_slots(&self) -> impl Iterator<Item = Slot> {
+        self.functions.iter().filter_map(|attached| match attached.reach {
+            Reach::Plugged(slot) => Some(slot),
+            Reach::Fixed(_) => None,
+        })
+    }
+
+    /// Returns whether no function is in a slot.
+    pub fn is_free(&self, slot: Slot) -> bool {
+        self.position(slot).is_err()
+    }
+
+    fn add(&mut self, attached: Attached) -> bool {
+        let found = self.position(attached.slot);
         if let Err(at) = found {
-            self.functions.insert(at, Attached { slot, device, function });
-            // Nothing is allocated when the guest moves ranges.
+            self.functions.insert(at, attached);
             self.placed.reserve(self.functions.len() * BARS);
             self.place();
         }
         found.is_err()
     }
 
-    /// The function that decodes an address, by its place among the machine's devices, and where in which of its ranges
-    /// the address is.
-    pub fn find(&self, space: Space, address: u64, size: AccessSize) -> Option<(usize, At)> {
+    fn position(&self, slot: Slot) -> Result<usize, usize> {
+        self.functions.binary_search_by_key(&slot.0, |attached| attached.slot.0)
+    }
+
+    /// The way to the function that decodes an address, and where in which of its ranges the address is.
+    pub fn find(&self, space: Space, address: u64, size: AccessSize) -> Option<(Reach, At)> {
         let decodes = |Window { space: own, first, last }: Window| own == space && (first..=last).contains(&address);
         let placed = self.placed.iter().find(|placed| decodes(placed.window))?;
-        Some((placed.device, At { range: placed.bar, offset: address - placed.window.first, size }))
+        Some((placed.reach, At { range: placed.bar, offset: address - placed.window.first, size }))
     }
 
     /// Finds out again where functions decode, and maps their ranges there as far as they can be mapped.
     pub fn place(&mut self) {
         self.placed.clear();
-        for Attached { device, function, .. } in &self.functions {
+        for &Attached { slot, reach, ref function } in &self.functions {
             let function = function.lock();
             let windows = (0..BARS).filter_map(|bar| Some((bar, function.window(bar)?)));
-            self.placed.extend(windows.map(|(bar, window)| Placed { window, device: *device, bar: bar as u8 }));
+            self.placed.extend(windows.map(|(bar, window)| Placed { window, slot, reach, bar: bar as u8 }));
         }
         // What moves is unmapped first: one function may move to where another was.
         self.functions.iter().for_each(|attached| self.with_mappable(attached, |function, w| function.unmap_others(w)));
@@ -140,14 +199,14 @@ impl PciBus {
     fn with_mappable(&self, attached: &Attached, act: impl FnOnce(&mut dyn Configured, &Windows)) {
         let mut function = attached.function.lock();
         if function.maps_ranges() {
-            act(&mut *function, &self.mappable(attached.device));
+            act(&mut *function, &self.mappable(attached.slot));
         }
     }
 
     /// A function's windows that lie in an aperture, and that no window before them overlaps.
-    fn mappable(&self, device: usize) -> Windows {
+    fn mappable(&self, slot: Slot) -> Windows {
         let mut windows = [None; BARS];
-        for (index, placed) in self.placed.iter().enumerate().filter(|(_, placed)| placed.device == device) {
+        for (index, placed) in self.placed.iter().enumerate().filter(|(_, placed)| placed.slot == slot) {
             let is_first = || self.placed[..index].iter().all(|before| !before.window.overlaps(placed.window));
             if self.apertures.hold(placed.window) && is_first() {
                 windows[usize::from(placed.bar)] = Some(placed.window);
@@ -184,8 +243,7 @@ impl PciBus {
     }
 
     fn function(&self, slot: Slot) -> Option<&Mutex<dyn Configured>> {
-        let found = self.functions.binary_search_by_key(&slot.0, |attached| attached.slot.0).ok()?;
-        Some(&self.functions[found].function)
+        Some(&self.functions[self.position(slot).ok()?].function)
     }
 
     fn read_config(&self, access: Option<ConfigAccess>, size: AccessSize, context: &mut Context<'_>) -> u64 {

@@ -74,6 +74,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
                 Some(Request::Reset) => *stop = Some(Stop::Reset),
                 Some(Request::DebugExit(code)) => *stop = Some(Stop::DebugExit(code.0)),
                 Some(Request::Panicked(event)) => self.host.panicked(event),
+                Some(Request::Ejected) => self.host.ejected(),
                 Some(Request::Poll) => self.host.poll_soon(),
                 Some(Request::DriverFault(kind, fault)) => self.host.driver_fault(kind, fault),
             }

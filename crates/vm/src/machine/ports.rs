@@ -66,6 +66,6 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
         }
         let found = bus.find_port(port, size).and_then(|place| bus.device(place));
         let Some((device, at)) = found else { return size.mask() as u32 };
-        (self.access_device(device, at, written, stop) & size.mask()) as u32
+        (self.access_device(&*device, at, written, stop) & size.mask()) as u32
     }
 }

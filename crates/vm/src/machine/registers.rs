@@ -68,7 +68,7 @@ impl<M: GuestMemory, H: Host> RegisterBus<'_, M, H> {
     fn access(&mut self, gpa: Gpa, size: AccessSize, written: Option<u64>) -> u64 {
         let bus = &self.initiator.machine.bus;
         match bus.find_memory(gpa, size).and_then(|place| bus.device(place)) {
-            Some((device, at)) => self.initiator.access_device(device, at, written, self.stop),
+            Some((device, at)) => self.initiator.access_device(&*device, at, written, self.stop),
             None => size.mask(),
         }
     }

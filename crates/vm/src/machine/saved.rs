@@ -28,6 +28,7 @@ mod version_3;
 pub use extended::{check_area, note_initial_x87};
 pub use full::Full;
 
+use handover::image::Reader;
 use handover::schema::Described as _;
 use handover::state::{self, watch_flag};
 
@@ -38,12 +39,23 @@ use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
-    /// Returns whether an image that reads this hand-over version can go on with the guest. One that knows nothing of
+    /// Returns whether an image that reads this can go on with the guest. One that knows nothing of
     /// SPEC_CTRL and PRED_CMD answers them with #GP: it must not get a guest that was informed of them. Nor must it get
     /// a guest with a device that it does not know.
-    pub fn can_be_read_by(&self, version: u32) -> bool {
-        let knows_devices = version >= state::DeviceBlock::SINCE || version_3::has_place_for(&self.bus);
-        knows_devices && (version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered())
+    pub fn can_be_read_by(&self, reader: Reader) -> bool {
+        self.has_devices_for(reader)
+            && (reader.version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered())
+    }
+
+    /// Returns whether an image that reads this knows all devices that it must know.
+    pub fn has_devices_for(&self, reader: Reader) -> bool {
+        if reader.version < state::DeviceBlock::SINCE {
+            return version_3::has_place_for(&self.bus);
+        }
+        self.bus.devices().all(|device| {
+            let device = device.lock();
+            reader.knows(device.tag().kind) || device.is_dispensable()
+        })
     }
 
     /// Saves a vCPU, which does not run. What others may still send to it is not in there.

@@ -11,6 +11,7 @@
 //! the machine has. The tables are bytes for one place, [`layout::ACPI_TABLES`], inside the area that every kernel
 //! scans for the RSDP; they never change while the guest runs.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -23,9 +24,11 @@ use acpi_tables::rsdp::Rsdp;
 use acpi_tables::xsdt::XSDT;
 
 use self::oem::{OEM, OEM_REVISION, OEM_TABLE};
+use crate::memory::GuestMemory;
 use crate::platform::layout;
 
 mod dsdt;
+mod hot_plug;
 mod oem;
 mod x2apic;
 
@@ -37,6 +40,8 @@ pub const MAX_VCPUS: u32 = 4096;
 /// From this identifier on a CPU is described by an x2APIC entry (0xff is "every one" in a local APIC entry).
 const FIRST_X2APIC_ID: u32 = 0xff;
 const TABLE_ALIGNMENT: usize = 16;
+/// The DSDT, which comes first, ends before.
+const SEARCHED_BYTES: usize = 8192;
 
 /// FADT, IA-PC boot architecture flags (ACPI 6.5, table 5.11): no VGA to probe; no 8042, no 8259; CMOS clock present.
 const BOOT_ARCHITECTURE: u16 = 1 << 2;
@@ -78,6 +83,14 @@ pub fn build(config: &AcpiConfig) -> Result<Vec<u8>, BadVcpuCount> {
     xsdt.add_entry(tables.append(&mcfg()));
     let xsdt = tables.append(&xsdt);
     Ok(tables.finish(&Rsdp::new(OEM, xsdt)))
+}
+
+/// Returns whether a guest's tables, as they are in its memory, describe the hot-plug controller: those that an image of
+/// old has written do not. The memory is the guest's, which deceives but itself.
+pub fn describe_hot_plug(memory: &impl GuestMemory) -> bool {
+    let mut tables = vec![0; SEARCHED_BYTES];
+    let name = hot_plug::EVENTS.as_bytes();
+    memory.read(layout::ACPI_TABLES, &mut tables).is_ok() && tables.windows(name.len()).any(|window| window == name)
 }
 
 /// Tables one after the other, as they will lie in guest memory.

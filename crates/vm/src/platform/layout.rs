@@ -68,6 +68,10 @@ pub mod port {
     pub const PVPANIC: u16 = 0x505;
     /// Sleep control register (ACPI 6.5, section 4.8.3.7); sleep status is the next port.
     pub const SLEEP_CONTROL: u16 = 0x600;
+    /// The hot-plug controller's registers.
+    pub const HOT_PLUG: u16 = 0x610;
+    /// Number of these ports.
+    pub const HOT_PLUG_PORTS: u8 = 12;
     /// Reset register: writing [`RESET_VALUE`] resets the guest.
     pub const RESET: u16 = 0xcf9;
     /// The value by which [`RESET`] resets the machine.
@@ -84,6 +88,8 @@ pub mod port {
 pub const FIXED_PORTS_END: u16 = 0x1000;
 /// The global system interrupt of COM1.
 pub const COM1_GSI: u8 = 4;
+/// The global system interrupt of the hot-plug controller.
+pub const HOT_PLUG_GSI: u8 = 9;
 /// Inputs of the IOAPIC.
 pub const IOAPIC_PINS: usize = 24;
 /// Those for INTx lines of PCI functions: the ones above ISA's.

@@ -7,6 +7,18 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Progress of a change of a guest's functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PciProgress {
+    /// It counts from the guest's next start on.
+    NextStart,
+    /// The guest has the function now, or has it no more.
+    Done,
+    /// The guest runs, and was asked to eject the function, which it still has.
+    Asked,
+}
+
 /// Progress of the survey of the host's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciSurvey {

@@ -58,7 +58,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Vulnerabilities,
         RequestBody::Iommus,
         RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
-        RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()) },
+        RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()), is_forced: true },
     ]
 }
 
@@ -99,7 +99,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::CpuPerf { asked_ns: 1 << 33, latest: Some(cpu_perf()) }),
         Ok(ReplyBody::Vulnerabilities(vec![vulnerability()])),
         Ok(ReplyBody::Iommus(vec![iommu()])),
-        Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian() }),
+        Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian(), progress: PciProgress::Asked }),
     ]
 }
 
@@ -308,6 +308,8 @@ fn event_kinds() -> Vec<EventKind> {
         hardware_error(),
         EventKind::AccessRefused { place: (0, 1, 31, 7), refused: 300, reason: "it may not".to_string() },
         EventKind::FunctionStopped { place: (0, 1, 31, 7), guest: Some(debian()), reason: "it storms".to_string() },
+        EventKind::FunctionAssigned { place: (0, 1, 31, 7), guest: debian() },
+        EventKind::FunctionReleased { place: (0, 1, 31, 7), guest: debian(), is_forced: true },
     ]
 }
 

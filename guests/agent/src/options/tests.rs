@@ -41,6 +41,7 @@ fn times_are_milliseconds() {
     assert_eq!(only("agent=churn:5"), Task::Churn(Duration::from_millis(5)));
     assert_eq!(only("agent=stress:250"), Task::Stress(Duration::from_millis(250)));
     assert_eq!(only("agent=replug:3"), Task::Replug(3));
+    assert_eq!(only("agent=reset:4"), Task::Reset(4));
     let period = Duration::from_millis(10);
     assert_eq!(only("agent=heartbeat:10"), Task::Heartbeat { period, count: None });
     assert_eq!(only("agent=heartbeat:10:3"), Task::Heartbeat { period, count: Some(3) });
@@ -76,6 +77,7 @@ fn what_cannot_be_read_is_named_in_the_refusal() {
         "PANIC",
         "stress",
         "replug:x",
+        "reset:x",
         "steal:1",
         "disk",
         "disk:x",

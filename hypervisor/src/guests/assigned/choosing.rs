@@ -32,6 +32,10 @@ struct Owned {
     /// The guest has it; else it is only reset with another one. An update keeps what guests have alone: a reset is not
     /// under way then.
     is_given: bool,
+    /// The function with which it is reset; itself, if that is it.
+    with: Bdf,
+    /// It is on its way to a guest that runs, whose end meanwhile does not free it.
+    is_arriving: bool,
 }
 
 /// A function that a guest is to have.
@@ -63,6 +67,25 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
     Ok(chosen)
 }
 
+/// Chooses a function for a guest that runs: it is the guest's from here on, until it is [freed](free_one).
+///
+/// # Errors
+/// The reason why the guest cannot have it.
+pub fn choose_arriving(guest: &'static Guest, place: Bdf, without_reset: bool) -> Result<Chosen, String> {
+    let chosen = choose_one(guest, &place.to_string(), without_reset)?;
+    set_arriving(place, true);
+    Ok(chosen)
+}
+
+/// A function that was on its way to a guest is there.
+pub fn note_arrived(place: Bdf) {
+    set_arriving(place, false);
+}
+
+fn set_arriving(place: Bdf, is_arriving: bool) {
+    OWNERS.lock().iter_mut().filter(|owned| owned.with == place).for_each(|owned| owned.is_arriving = is_arriving);
+}
+
 fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
     // Two guests that start at once must not both find the other functions of a group, or of a bus, free.
@@ -77,9 +100,15 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
     add(&mut owners, place, guest.number)?;
     let name = &*guest.config.name;
     let other = |place| owner(&owners, place).filter(|owner| *owner != name);
-    let reset = resetting::plan(alone, bus, without_reset, other)?;
+    let reset = match resetting::plan(alone, bus, without_reset, other) {
+        Ok(reset) => reset,
+        Err(problem) => {
+            owners.retain(|owned| owned.with != place);
+            return Err(problem);
+        }
+    };
     if let Reset::Bus(bus) = &reset {
-        bus.functions().for_each(|place| claim(&mut owners, place, guest.number));
+        bus.functions().for_each(|other| claim(&mut owners, other, guest.number, place));
     }
     Ok(Chosen { place, capabilities, reset })
 }
@@ -117,26 +146,31 @@ fn add(owners: &mut Vec<Owned>, place: Bdf, guest: u32) -> Result<(), String> {
         Some(owned) if owned.guest != guest => Err(format!("{place} is another guest's: stop that guest first")),
         Some(owned) if owned.is_given => Err(format!("{place} is named twice")),
         Some(owned) => {
-            owned.is_given = true;
+            (owned.is_given, owned.with) = (true, place);
             Ok(())
         }
         None => {
-            owners.push(Owned { place, guest, is_given: true });
+            owners.push(Owned { place, guest, is_given: true, with: place, is_arriving: false });
             Ok(())
         }
     }
 }
 
 /// A function is reset with one that the guest has: no other guest can have it.
-fn claim(owners: &mut Vec<Owned>, place: Bdf, guest: u32) {
+fn claim(owners: &mut Vec<Owned>, place: Bdf, guest: u32, with: Bdf) {
     if !owners.iter().any(|owned| owned.place == place) {
-        owners.push(Owned { place, guest, is_given: false });
+        owners.push(Owned { place, guest, is_given: false, with, is_arriving: false });
     }
 }
 
 /// A guest's functions are nobody's.
 pub fn free(guest: u32) {
-    OWNERS.lock().retain(|owned| owned.guest != guest);
+    OWNERS.lock().retain(|owned| owned.guest != guest || owned.is_arriving);
+}
+
+/// A function is its guest's no more, nor are those that were reset with it.
+pub fn free_one(place: Bdf, guest: u32) {
+    OWNERS.lock().retain(|owned| (owned.with, owned.guest) != (place, guest));
 }
 
 /// The guest that has a function, or is about to have it.

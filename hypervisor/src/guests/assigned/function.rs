@@ -12,8 +12,8 @@ use vm::addr::AccessSize;
 use vm::devices::pci::assigned::{Description, HostIdentity, Interrupts, Physical, Piece, Route};
 use vm::devices::pci::{BARS, Space as BarSpace};
 
-use super::routes;
 use super::signals::Signals;
+use super::{routes, under_way};
 use crate::arch::device_memory::{DeviceMemory, DevicePorts};
 use crate::arch::percpu;
 use crate::arch::virt::Space;
@@ -35,12 +35,14 @@ pub struct HostFunction {
     space: Arc<Space>,
     ranges: [Option<Reached>; BARS],
     signals: Signals,
+    /// The guest has asked for a reset that has not begun.
+    is_reset_wanted: bool,
 }
 
 impl HostFunction {
     /// A function that is about to be the guest's; the guest does not reach it yet.
     pub fn new(place: Bdf, guest: &'static Guest, space: Arc<Space>, signals: Signals) -> Self {
-        Self { place, guest, space, ranges: [None; BARS], signals }
+        Self { place, guest, space, ranges: [None; BARS], signals, is_reset_wanted: false }
     }
 
     /// The function.
@@ -51,6 +53,11 @@ impl HostFunction {
     /// Its interrupts.
     pub fn signals(&mut self) -> &mut Signals {
         &mut self.signals
+    }
+
+    /// Returns whether it is to be reset, once.
+    pub fn take_wanted_reset(&mut self) -> bool {
+        core::mem::take(&mut self.is_reset_wanted)
     }
 
     /// Reaches the function's ranges from now on, which have been checked.
@@ -93,6 +100,15 @@ impl HostFunction {
     pub fn close(&mut self) -> Result<(), String> {
         self.signals.close_all(self.place);
         iommu::release(self.place)
+    }
+
+    /// As [`Self::close`], while its guest and the guest's other functions go on.
+    ///
+    /// # Errors
+    /// As [`Self::close`]'s.
+    pub fn leave(&mut self) -> Result<(), String> {
+        self.signals.close_all(self.place);
+        iommu::detach(self.place)
     }
 }
 
@@ -175,6 +191,8 @@ impl Physical for HostFunction {
     fn unmask(&mut self) {}
 
     fn reset(&mut self) -> bool {
-        false
+        self.is_reset_wanted = true;
+        under_way::ask();
+        true
     }
 }

@@ -9,6 +9,7 @@ use ::pci::reset::bus::{BusReset, NoBusReset};
 use ::pci::reset::{self, Way};
 use ::pci::{Bdf, ConfigSpace as _};
 
+use super::under_way;
 use crate::guests::pci;
 
 /// How a function is reset.
@@ -57,6 +58,7 @@ pub fn plan(
 /// # Errors
 /// It did not come back.
 pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(), String> {
+    finish_others(place, reset);
     if pci::with_config(|config| config.read(place, 0)) == u32::MAX {
         return Err("it does not answer: it was pulled out, or has failed".to_string());
     }
@@ -73,5 +75,13 @@ pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(
             pci::with_config(|config| bus.reset(config, place)).map_err(|error| format!("reset of its bus: {error}"))
         }
         Reset::Nothing => Ok(()),
+    }
+}
+
+/// A guest that has ended may have begun a reset, before whose end what firmware has chosen does not show.
+fn finish_others(place: Bdf, reset: &Reset) {
+    under_way::finish(place);
+    if let Reset::Bus(bus) = reset {
+        bus.functions().for_each(under_way::finish);
     }
 }

@@ -12,6 +12,7 @@ use nvme::{DMA_BYTES, Registers, Serial};
 use units::{PhysAddr, PhysRange};
 use vm::addr::AccessSize;
 
+use super::under_way;
 use crate::arch::device_memory::DeviceMemory;
 use crate::arch::dma_memory::DmaMemory;
 use crate::arch::timer;
@@ -71,6 +72,7 @@ pub fn known(functions: &[Function]) -> String {
 
 fn ask(function: &Function) -> Result<Serial, String> {
     let place = function.place;
+    under_way::finish(place);
     let registers = registers(function)?;
     let mut memory = DmaMemory::allocate(DMA_BYTES).map_err(|error| error.to_string())?;
     let address = memory.range().start().0;

@@ -74,7 +74,7 @@ impl Instance {
         let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
         virtio::attach(guest, &mut machine)?;
-        let functions = assigned::give(guest, &space, &mut machine)?;
+        let functions = assigned::give(guest, &space, &machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
             guest,
@@ -122,7 +122,7 @@ impl Instance {
         machine.set_lfence_serializes(lfence_serializes());
         virtio::attach(guest, &mut machine)?;
         let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
-        let functions = assigned::adopt(guest, &space, &mut machine, functions)?;
+        let functions = assigned::adopt(guest, &space, &machine, functions)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guests that functions are assigned to: those whose configurations name them, and what the operator has changed
 //! since. A guest that starts takes its functions from here; what a guest has while it runs is not changed here.
+//! A change is planned, and made once the guest that runs, if it does, has the function.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -30,6 +31,13 @@ pub enum Problem {
     NoFunction(String),
     /// Another assignment is in the way.
     Refused(AssignError),
+    /// It is released from a guest that still has it.
+    Held {
+        /// The function.
+        place: Bdf,
+        /// The guest.
+        holder: String,
+    },
     /// No guest can have the function.
     Unfit {
         /// The function.
@@ -47,11 +55,32 @@ impl From<AssignError> for Problem {
     }
 }
 
-/// Assigns a function to a guest, which has it from its next start on.
+/// An assignment that is possible, and has not been made.
+pub struct Planned {
+    /// The function.
+    pub place: Bdf,
+    /// True if the guest gets it even where nothing can reset it.
+    pub without_reset: bool,
+    changes: Changes,
+}
+
+impl Planned {
+    /// Makes it.
+    pub fn commit(self) {
+        *CHANGES.lock() = self.changes;
+    }
+}
+
+/// Plans to assign a function to a guest. `holder` is the guest that has a function.
 ///
 /// # Errors
 /// [`Problem`].
-pub fn assign(function: &str, guest: &Guest, without_reset: bool) -> Result<Bdf, Problem> {
+pub fn plan(
+    function: &str,
+    guest: &Guest,
+    without_reset: bool,
+    holder: impl Fn(Bdf) -> Option<&'static Guest>,
+) -> Result<Planned, Problem> {
     // As the guest's start does: the survey need not wait for an idle CPU.
     probe_everything();
     let mut survey = SURVEY.lock();
@@ -65,39 +94,45 @@ pub fn assign(function: &str, guest: &Guest, without_reset: bool) -> Result<Bdf,
     changes.assign(Assignment { place, guest: name.clone(), without_reset }, &limits)?;
     let its = |one: &&Assignment| (one.place, &one.guest) == (place, name);
     let without_reset = changes.all(&configured).find(its).is_some_and(|one| one.without_reset);
-    // Last of all: it reads registers, and here no guest is assigned the function.
+    if let Some(holder) = holder(place) {
+        return Err(Problem::Held { place, holder: holder.config.name.clone() });
+    }
+    // Last of all: it reads registers, and here no guest has the function.
     survey.check_fit(place, without_reset)?;
     drop(survey);
     iommu::check(place).map_err(|problem| unfit(place, &problem, "`baton pci` ends with the machine's IOMMUs"))?;
-    *CHANGES.lock() = changes;
-    log::info!("guest {name}: is assigned PCI function {place}, from its next start on");
-    Ok(place)
+    Ok(Planned { place, without_reset, changes })
 }
 
-/// Returns the function that is to be released, and the guest that it is assigned to: the named one, or the only one.
+/// Returns the function that is to be released.
 ///
 /// # Errors
 /// [`Problem`].
-pub fn owner_of(function: &str, guest: Option<&str>) -> Result<(Bdf, String), Problem> {
+pub fn place_of(function: &str) -> Result<Bdf, Problem> {
     probe_everything();
-    let survey = SURVEY.lock();
-    let place = match parse(function)? {
+    match parse(function)? {
         // One that is not there any more can be released.
-        Selector::Place(place) => place,
-        selector => survey.select(selector)?,
-    };
-    let owner = CHANGES.lock().owner(place, guest, &survey.configured())?;
-    Ok((place, owner))
+        Selector::Place(place) => Ok(place),
+        selector => SURVEY.lock().select(selector),
+    }
 }
 
-/// Releases a function from a guest that it is assigned to.
+/// Returns the guest that a function is assigned to: the named one, or the only one.
+///
+/// # Errors
+/// [`Problem`].
+pub fn owner_of(place: Bdf, guest: Option<&str>) -> Result<String, Problem> {
+    let configured = SURVEY.lock().configured();
+    Ok(CHANGES.lock().owner(place, guest, &configured)?)
+}
+
+/// Releases a function from a guest, if it is assigned to that.
 ///
 /// # Errors
 /// [`Problem`].
 pub fn release(place: Bdf, guest: &Guest) -> Result<(), Problem> {
     let configured = SURVEY.lock().configured();
     CHANGES.lock().release(place, &guest.config.name, &configured)?;
-    log::info!("guest {}: PCI function {place} is released", guest.config.name);
     Ok(())
 }
 

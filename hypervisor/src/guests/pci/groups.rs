@@ -42,8 +42,8 @@ impl Survey {
         self.groups.as_ref()
     }
 
-    /// Ports, and devices of several functions, pass transfers from one function to another only through the IOMMU, where
-    /// they can.
+    /// Ports, and devices of several functions, pass transfers from one function to another only through the IOMMU,
+    /// where they can.
     fn isolate(&mut self, members: &mut [Member]) {
         if iommu::is_ready() {
             members.iter_mut().filter(|member| member.decides()).for_each(|member| {

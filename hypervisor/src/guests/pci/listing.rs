@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's PCI functions as the control channel lists them.
 
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use pci::bar::Space as RangeSpace;
-use pci::{Cost, Filter, Function, Kind};
+use pci::{Bdf, Cost, Filter, Function, Kind};
 use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
 
 use super::{SURVEY, assignments, groups};
@@ -17,10 +17,10 @@ const STOPPED: &str = "it is stopped: its IOMMU has refused too many of its requ
 /// The most functions collected for one page; a frame holds fewer.
 const PAGE_FUNCTIONS: usize = 64;
 
-/// A page of the functions found so far.
-pub fn list(from_index: u32) -> ReplyBody {
+/// A page of the functions found so far. `holder` is the guest that has a function.
+pub fn list(from_index: u32, holder: impl Fn(Bdf) -> Option<String>) -> ReplyBody {
     let (survey, found, kept) = snapshot(from_index as usize);
-    let functions = page::fill(found.iter().map(describe), PAGE_FUNCTIONS);
+    let functions = page::fill(found.iter().map(|function| describe(function, &holder)), PAGE_FUNCTIONS);
     let next = from_index as usize + functions.len();
     let next_index = (next < kept).then_some(next as u32);
     ReplyBody::PciFunctions { survey, functions, next_index }
@@ -50,7 +50,7 @@ fn cost(Cost { accesses, ticks }: Cost) -> PciCost {
     PciCost { accesses, ticks }
 }
 
-fn describe(function: &Function) -> PciFunction {
+fn describe(function: &Function, holder: impl Fn(Bdf) -> Option<String>) -> PciFunction {
     let (place, identity) = (function.place, function.identity);
     let (bars, bus_behind) = match &function.kind {
         Kind::Endpoint { bars } => (bars.as_slice(), None),
@@ -72,7 +72,7 @@ fn describe(function: &Function) -> PciFunction {
         capabilities: function.capabilities.iter().map(|capability| capability.id).collect(),
         problems: problems.chain(stopped).collect(),
         cost: cost(function.cost),
-        owner: assignments::owner(place),
+        owner: holder(place).or_else(|| assignments::owner(place)),
         group: groups::group(place),
     }
 }

@@ -64,6 +64,10 @@ impl Host for TaskHost {
         }
     }
 
+    fn ejected(&mut self) {
+        self.guest.note_ejected();
+    }
+
     fn poll_soon(&mut self) {
         self.guest.poll_devices();
     }

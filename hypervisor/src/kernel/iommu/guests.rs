@@ -83,6 +83,19 @@ pub fn release(function: Bdf) -> Result<(), String> {
     })
 }
 
+/// A function reaches nothing any more, and sends no interrupt, while its guest goes on. The guest's last function gives
+/// the tables of its memory back.
+///
+/// # Errors
+/// Its unit does not answer: it may reach what it has reached.
+pub fn detach(function: Bdf) -> Result<(), String> {
+    with(|iommus| {
+        let (number, unit, store) = iommus.unit_of(function)?;
+        unit.block(store, function).map_err(text)?;
+        iommus.leave_domain(number, function)
+    })
+}
+
 /// A function reaches nothing any more, and sends no interrupt. Its unit logs as little as it can of what it refuses
 /// the function, until that is [attached](attach). Any function, also one that no guest can have.
 ///

@@ -5,6 +5,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use handover::image::Reader;
+
 use super::files::Files;
 use super::source::Source;
 use super::staged_image::Trusted;
@@ -41,4 +43,11 @@ pub struct HandOver {
     pub hand_over_state: Arc<HandOverState>,
     /// Every CPU that takes part, this one first.
     pub members: Vec<Member>,
+}
+
+impl HandOver {
+    /// The image that reads it.
+    pub fn reader(&self) -> Reader {
+        self.next.image.reader(self.version)
+    }
 }

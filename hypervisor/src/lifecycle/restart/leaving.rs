@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use ::update::platform::Cpu;
 use ::update::restart::{Act, Departure};
 use bringup::ParkSlot;
-use handover::image::IOMMU_VERSION;
+use handover::image::REMAPPED_SINCE;
 use handover::layout::{CpuState, Reason, Stamps};
 use spin::Once;
 
@@ -16,6 +16,7 @@ use super::record::write_record;
 use super::staged_image::Hashed;
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{apic, cpu, fault, percpu, timer};
+use crate::guests::assigned::under_way;
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::kernel::console;
@@ -49,7 +50,7 @@ pub fn park(index: u32) -> ! {
 pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> Conversation) -> ! {
     let Staged { mut hand_over, switch_pages } = staged;
     timer::refine();
-    if hand_over.next.image.iommu_version() < IOMMU_VERSION {
+    if hand_over.next.image.iommu_version() < REMAPPED_SINCE {
         interrupts::pass_interrupts();
     }
     let switch_pages = SWITCH_PAGES.call_once(|| switch_pages);
@@ -100,6 +101,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
 fn take_functions_back() {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
+    under_way::finish_all();
 }
 
 fn spanned(name: Name, step: impl FnOnce()) {

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 
 use ::update::stage::{self, Placed, Placer, Policy};
 use handover::Image;
-use handover::image::IOMMU_VERSION;
+use handover::image::{REMAPPED_SINCE, RESETS_SINCE, Reader};
 use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
@@ -16,7 +16,7 @@ use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::lock::{LockError, LockedFrames};
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::sha256::Engine;
-use crate::arch::{cpu, timer};
+use crate::arch::{boot, cpu, timer};
 use crate::kernel::platform::BOOT;
 
 /// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this CPU
@@ -94,7 +94,17 @@ impl StagedImage {
 
     /// Returns whether it goes on with IOMMUs as this image leaves them, interrupts included.
     pub fn knows_iommus(&self) -> bool {
-        self.image.iommu_version() >= IOMMU_VERSION
+        self.image.iommu_version() >= REMAPPED_SINCE
+    }
+
+    /// Returns whether it carries out the resets that guests ask for.
+    pub fn knows_resets(&self) -> bool {
+        self.image.iommu_version() >= RESETS_SINCE
+    }
+
+    /// The reader that it is of a record in the newest version.
+    pub fn reader(&self) -> Reader {
+        self.image.reader(self.image.version_to_write(boot::newest_version()).unwrap_or_default())
     }
 
     /// Returns what is done with it before it is trusted.

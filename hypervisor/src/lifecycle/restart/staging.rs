@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use ::update::needs::{self, Needs};
 use ::update::stage::{self, Goods, TooLarge};
 use handover::layout::{Reason, Stamps};
+use handover::state::DeviceKind;
 use handover::{ImageError, MAX_RECORD_BYTES};
 use units::{PageSize, PhysAddr};
 use wire::VmState;
@@ -28,7 +29,7 @@ use crate::arch::boot;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::pci::assignments;
 use crate::kernel::cpus::{self, Member};
@@ -47,8 +48,7 @@ pub fn stage(
     pack: Pack,
 ) -> Result<Staged, (StageError, Source)> {
     if reason == Reason::Update
-        && !staged_image.knows_iommus()
-        && let Err(problem) = refuse_functions()
+        && let Err(problem) = check_functions(&staged_image)
     {
         return Err((StageError::Guests(problem), source));
     }
@@ -58,15 +58,35 @@ pub fn stage(
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
-/// The error names a guest that has PCI functions: an image that does not go on with IOMMUs would let them send any
-/// interrupt.
-fn refuse_functions() -> Result<(), String> {
+/// The error names a guest whose PCI functions the image cannot go on with.
+fn check_functions(next: &StagedImage) -> Result<(), String> {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let has_functions = |guest: &&Guest| guest.run::<Instance>().is_some_and(|run| !run.functions().is_empty());
-    guests.iter().find(has_functions).map_or(Ok(()), |guest| {
+    let runs = guests.iter().filter_map(|guest| guest.run::<Instance>());
+    runs.filter_map(|run| Some((run.guest, refusal(next, &run)?))).next().map_or(Ok(()), |(guest, reason)| {
         let name = &guest.config.name;
-        Err(format!("guest '{name}': it has PCI functions, and the image does not know IOMMUs: stop the guest first"))
+        Err(format!("guest '{name}': {reason}: stop the guest first"))
     })
+}
+
+/// The reason why an image cannot go on with a guest's functions.
+fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
+    if !next.knows_iommus() && !run.functions().is_empty() {
+        // They could send any interrupt.
+        return Some("it has PCI functions, and the image does not know IOMMUs");
+    }
+    let has_reset = || run.functions().all().iter().any(|function| function.lock().description().has_reset);
+    if !next.knows_resets() && has_reset() {
+        // A guest would lose each function that it resets.
+        return Some("it has PCI functions, and the image does not carry out resets that guests ask for");
+    }
+    let reader = next.reader();
+    if !reader.knows(DeviceKind::HotPlug as u32) && !run.functions().are_without_gap() {
+        return Some("PCI functions have come or gone while it ran, and the image does not know hot-plug");
+    }
+    if !run.machine.has_devices_for(reader) {
+        return Some("it has a device that the image does not know, or a PCI function comes or goes");
+    }
+    None
 }
 
 struct Stager {

@@ -15,7 +15,7 @@ use ::update::blackout::Blackout;
 use ::update::platform::Cpu;
 use ::update::takeover::Takeover;
 use boot::options::UpdateLimit;
-use handover::image::IOMMU_VERSION;
+use handover::image::REMAPPED_SINCE;
 use handover::layout::Stamps;
 use spin::{RwLock, RwLockReadGuard};
 
@@ -75,7 +75,7 @@ pub fn open(staged: Staged, asked: u64) {
     let members = staged.hand_over.members.iter().map(Member::cpu);
     let leader = members.clone().next().unwrap_or(LEADER);
     let mut blackout = Blackout::new(leader, members);
-    let blocks = Blocks::new(&staged.hand_over.hand_over_state, staged.hand_over.version);
+    let blocks = Blocks::new(&staged.hand_over.hand_over_state, staged.hand_over.reader());
     staged.hand_over.hand_over_state.forget_drafts();
     fault::point!(crate::lifecycle::faults::update::wait_on_the_way(
         &staged.switch_pages,
@@ -83,7 +83,7 @@ pub fn open(staged: Staged, asked: u64) {
         &mut blackout
     ));
     let limit = limit_us();
-    if staged.hand_over.next.image.iommu_version() < IOMMU_VERSION {
+    if staged.hand_over.next.image.iommu_version() < REMAPPED_SINCE {
         interrupts::pass_interrupts();
     }
     if staged.hand_over.next.image.trial_version() >= WATCHED_SINCE {

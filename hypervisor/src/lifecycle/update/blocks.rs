@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use handover::block::Owner;
+use handover::image::Reader;
 use handover::layout::Stamps;
 use handover::state::BlockKind;
 
@@ -18,12 +19,14 @@ pub struct Blocks {
     hand_over_state: Arc<HandOverState>,
     /// The version that the reader wants.
     pub version: u32,
+    /// The reader.
+    pub reader: Reader,
 }
 
 impl Blocks {
     /// Those of this hand-over state.
-    pub fn new(hand_over_state: &Arc<HandOverState>, version: u32) -> Self {
-        Self { hand_over_state: hand_over_state.clone(), version }
+    pub fn new(hand_over_state: &Arc<HandOverState>, reader: Reader) -> Self {
+        Self { hand_over_state: hand_over_state.clone(), version: reader.version, reader }
     }
 
     /// Saves what the host itself knows last.

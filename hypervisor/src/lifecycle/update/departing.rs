@@ -96,7 +96,7 @@ fn save_shared(me: u32, blocks: &Blocks) -> Result<(), String> {
         block.with(|bytes| {
             let mut block = BlockMut::<state::Devices>::begin(bytes, owner, blocks.version).map_err(|_| no_room(()))?;
             let (into, tail) = block.parts().map_err(|_| no_room(()))?;
-            let used = run.machine.save_devices(into, tail, blocks.version).map_err(|_| no_room(()))?;
+            let used = run.machine.save_devices(into, tail, blocks.reader).map_err(|_| no_room(()))?;
             block.finish(used).map_err(|_| no_room(()))
         })?;
         let block = blocks.block(BlockKind::Console, owner).ok_or("its console has no block")?;

@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 
 use ::update::packed;
-use bundle::VirtioDevices;
 use handover::block::{BlockMut, Owner};
+use handover::image::Reader;
 use handover::layout::guests::{Guest as GuestRecord, MemoryUse};
 use handover::layout::padded;
 use handover::schema::Described as _;
@@ -79,12 +79,7 @@ impl HandOverState {
                 "guest '{name}': it has PCI functions, which hand-over version {version} does not carry: stop it first"
             ));
         }
-        if guest.config.virtio != VirtioDevices::default() && version < state::DeviceBlock::SINCE {
-            return Err(format!(
-                "guest '{name}': it has virtio devices, which hand-over version {version} does not carry: stop it first"
-            ));
-        }
-        if !run.machine.can_be_read_by(version) {
+        if !run.machine.can_be_read_by(Reader::of(version)) {
             return Err(format!(
                 "guest '{name}': its CPUID shows SPEC_CTRL or IBPB, which hand-over version {version} does not carry"
             ));
@@ -116,7 +111,7 @@ impl HandOverState {
     }
 
     fn pack_functions(&mut self, owner: Owner, run: &Instance, version: u32) -> Result<(), String> {
-        let functions = run.functions();
+        let functions = run.functions().all();
         if functions.is_empty() {
             return Ok(());
         }

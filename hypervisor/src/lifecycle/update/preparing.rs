@@ -47,7 +47,7 @@ impl Preparing {
         staged.hand_over.members.iter().for_each(|member| staged.switch_pages.prepare_page(member.index));
         staged.switch_pages.begin_trial(BOOT_CPU, entry, record.0);
         let hand_over = &staged.hand_over;
-        let blocks = Blocks::new(&hand_over.hand_over_state, hand_over.version);
+        let blocks = Blocks::new(&hand_over.hand_over_state, hand_over.reader());
         let order = Drafts::order(blocks, hand_over.members.iter().map(Member::cpu));
         if !interrupts::prepare_watchdog() {
             log::warn!("update: nothing watches the new image while it has interrupts masked: {NO_WATCHDOG}");

@@ -8,4 +8,14 @@ pub struct Slot(pub u8);
 impl Slot {
     /// Device 0, function 0.
     pub const HOST_BRIDGE: Self = Self(0);
+
+    /// Function 0 of a device.
+    pub const fn of_device(device: u8) -> Self {
+        Self(device << 3)
+    }
+
+    /// The device's number.
+    pub const fn device(self) -> u8 {
+        self.0 >> 3
+    }
 }

@@ -68,15 +68,22 @@ impl Lab {
         self.write_enhanced(u64::from(FIRST.0) << 12 | register, DWORD, value.into());
     }
 
+    fn find(&self, space: Space, address: u64, size: AccessSize) -> Option<(usize, At)> {
+        match self.bus.find(space, address, size)? {
+            (Reach::Fixed(device), at) => Some((device, at)),
+            (Reach::Plugged(slot), _) => panic!("nothing was plugged into {slot:?}"),
+        }
+    }
+
     /// The value at an address that a function decodes.
     fn read(&mut self, space: Space, address: u64, size: AccessSize) -> Option<u64> {
-        let (device, at) = self.bus.find(space, address, size)?;
+        let (device, at) = self.find(space, address, size)?;
         Some(self.devices[device].lock().read(at, &mut self.world.context()) & size.mask())
     }
 
     /// False if no function decodes the address.
     fn write(&mut self, space: Space, address: u64, size: AccessSize, value: u64) -> bool {
-        let Some((device, at)) = self.bus.find(space, address, size) else { return false };
+        let Some((device, at)) = self.find(space, address, size) else { return false };
         self.devices[device].lock().write(at, value & size.mask(), &mut self.world.context());
         true
     }

@@ -2,6 +2,7 @@
 //! A guest's devices in the hand-over's words: a tagged block for each, whatever it is.
 
 use handover::devices::{DeviceBlocks, DeviceWriter, block_bytes};
+use handover::image::Reader;
 use handover::schema::Described as _;
 use handover::state;
 use zerocopy::FromZeros as _;
@@ -18,21 +19,25 @@ impl<M: GuestMemory> Machine<M> {
         self.bus.devices().map(|device| block_bytes(device.lock().state_bytes())).sum()
     }
 
-    /// Saves the devices for a reader of this version, once all vCPUs have stopped. Returns the bytes of
+    /// Saves the devices for a reader, once all vCPUs have stopped. Returns the bytes of
     /// `tail` that are in use.
     ///
     /// # Errors
-    /// [`Full`] if `tail` is too short, or the version knows nothing of a device
+    /// [`Full`] if `tail` is too short, or the reader knows nothing of a device
     /// ([`can_be_read_by`](Self::can_be_read_by)).
-    pub fn save_devices(&self, into: &mut state::Devices, tail: &mut [u8], version: u32) -> Result<usize, Full> {
+    pub fn save_devices(&self, into: &mut state::Devices, tail: &mut [u8], reader: Reader) -> Result<usize, Full> {
         into.zero();
-        if version < state::DeviceBlock::SINCE {
+        if reader.version < state::DeviceBlock::SINCE {
             return version_3::save(&self.bus, into, tail).map_err(|_| Full);
         }
         let mut writer = DeviceWriter::new(tail);
         for device in self.bus.devices() {
             let device = device.lock();
             let Tag { kind, instance } = device.tag();
+            if !reader.knows(kind) {
+                // The reader's machine has no such device.
+                if device.is_dispensable() { continue } else { return Err(Full) }
+            }
             writer.add((kind, instance, device.state_version()), |place| device.save(place)).map_err(|_| Full)?;
         }
         let (blocks, used) = writer.finish();
@@ -62,14 +67,19 @@ impl<M: GuestMemory> Machine<M> {
         let mut in_order = blocks.iter();
         let mut devices = 0;
         for device in self.bus.devices() {
-            devices += 1;
             let own = device.lock().tag();
             let next = in_order.next().filter(|(header, _)| tag_of(header) == own);
             let found = next.or_else(|| blocks.iter().find(|(header, _)| tag_of(header) == own));
-            let (header, payload) = found.ok_or_else(|| self.mismatch(&blocks))?;
-            restore(&mut *device.lock(), header.version.get(), payload)?;
+            match found {
+                Some((header, payload)) => {
+                    devices += 1;
+                    restore(&mut *device.lock(), header.version.get(), payload)?;
+                }
+                None if device.lock().restore_nothing() => {}
+                None => return Err(self.mismatch(&blocks)),
+            }
         }
-        // No two devices have one tag. So as many blocks as devices are one for each.
+        // No two devices have one tag. So as many blocks as devices that have one are one for each.
         if devices == count { Ok(()) } else { Err(self.mismatch(&blocks)) }
     }
 

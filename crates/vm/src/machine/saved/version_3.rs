@@ -16,7 +16,10 @@ const VERSION: u32 = 1;
 
 /// Returns whether version 3 has a place for every device: its kinds are the first ones.
 pub(super) fn has_place_for(bus: &Bus) -> bool {
-    bus.devices().all(|device| device.lock().tag().kind <= DeviceKind::PlainFunction as u32)
+    bus.devices().all(|device| {
+        let device = device.lock();
+        device.tag().kind <= DeviceKind::PlainFunction as u32 || device.is_dispensable()
+    })
 }
 
 /// Saves all devices; returns the bytes of `tail` that are in use.
@@ -43,7 +46,10 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
                 used += device.save(tail.get_mut(used..).ok_or(Full)?)?;
                 functions += 1;
             }
-            DeviceKind::AssignedFunction | DeviceKind::VirtioRng | DeviceKind::VirtioConsole => return Err(Full),
+            DeviceKind::HotPlug if device.is_dispensable() => {}
+            DeviceKind::AssignedFunction | DeviceKind::HotPlug | DeviceKind::VirtioRng | DeviceKind::VirtioConsole => {
+                return Err(Full);
+            }
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -92,9 +98,11 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             let missing = StateError { field: "pci.functions", reason: "not one for each slot of this machine" };
             restore(found.ok_or(missing)?.as_bytes())
         }
-        Some(DeviceKind::AssignedFunction | DeviceKind::VirtioRng | DeviceKind::VirtioConsole) | None => {
-            Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" })
-        }
+        Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
+        Some(
+            DeviceKind::AssignedFunction | DeviceKind::HotPlug | DeviceKind::VirtioRng | DeviceKind::VirtioConsole,
+        )
+        | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
 }
 

@@ -9,6 +9,7 @@ use std::vec;
 use std::vec::Vec;
 
 use handover::block::{HEAD_BYTES, open};
+use handover::image::Reader;
 use handover::state;
 use handover::{BlockMut, OLDEST_VERSION, Owner, VERSION};
 use proptest::prelude::*;
@@ -59,7 +60,7 @@ impl Lab {
                 machine.save_mail(0, into);
                 0
             }),
-            devices: block(0, version, |into, tail| machine.save_devices(into, tail, version).unwrap()),
+            devices: block(0, version, |into, tail| machine.save_devices(into, tail, Reader::of(version)).unwrap()),
             memory: machine.memory().bytes(Gpa(0), MEMORY_BYTES),
         }
     }
@@ -264,10 +265,11 @@ fn a_tail_without_room_is_refused() {
     let (mut policy, mut devices) = (state::Policy::new_zeroed(), state::Devices::new_zeroed());
     assert_eq!(lab.machine.save_policy(&mut policy, &mut [0; 100]), Err(Full));
     let needed = lab.machine.devices_tail_bytes();
+    let reader = Reader::of(VERSION);
     for room in 0..needed {
-        assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; room], VERSION), Err(Full), "{room} bytes");
+        assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; room], reader), Err(Full), "{room} bytes");
     }
-    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed], VERSION), Ok(needed));
+    assert_eq!(lab.machine.save_devices(&mut devices, &mut vec![0; needed], reader), Ok(needed));
     assert!(lab.machine.save_policy(&mut policy, &mut vec![0; 4096]).is_ok());
 }
 

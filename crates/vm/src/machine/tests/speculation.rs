@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Registers that control speculation: there where CPUID shows them, kept across an update, and nobody else's.
 
+use handover::image::Reader;
+
 use super::*;
 use crate::cpu::cpuid::Speculation;
 use crate::devices::StateError;
@@ -84,7 +86,7 @@ fn spec_ctrl_is_handed_over_in_an_update_and_only_to_a_guest_that_was_told_of_it
 fn a_guest_that_was_told_of_spec_ctrl_or_ibpb_does_not_go_to_an_image_of_old() {
     for (sizes_ebx, is_told) in [(SIZES_EBX, true), (1 << 12, true), (1 << 24, true), (0, false)] {
         let machine = lab(sizes_ebx).machine;
-        assert_eq!(machine.can_be_read_by(3), !is_told, "{sizes_ebx:#x}");
-        assert!(machine.can_be_read_by(4));
+        assert_eq!(machine.can_be_read_by(Reader::of(3)), !is_told, "{sizes_ebx:#x}");
+        assert!(machine.can_be_read_by(Reader::of(4)));
     }
 }

@@ -14,6 +14,7 @@ use acpi_tables::aml::{
 };
 use acpi_tables::sdt::Sdt;
 
+use super::hot_plug;
 use super::oem::{OEM, OEM_REVISION, OEM_TABLE};
 use crate::platform::layout::{self, port};
 
@@ -38,6 +39,7 @@ pub(super) fn dsdt() -> Sdt {
 fn add_devices(aml: &mut Vec<u8>) {
     let mut devices = Vec::new();
     add_pci(&mut devices);
+    hot_plug::event_device().to_aml_bytes(&mut devices);
     add_motherboard(&mut devices);
     add_com1(&mut devices);
     add_clock(&mut devices);
@@ -58,14 +60,16 @@ fn add_pci(aml: &mut Vec<u8>) {
     let compatible = Name::new("_CID".into(), &EISAName::new("PNP0A03"));
     let [segment, bus, unique] = ["_SEG", "_BBN", "_UID"].map(|name| Name::new(name.into(), &0_u8));
     let resources = Name::new("_CRS".into(), &resources);
-    device("PCI0", vec![&id, &compatible, &segment, &bus, &unique, &resources], aml);
+    let hot_plug = hot_plug::of_root();
+    device("PCI0", vec![&id, &compatible, &segment, &bus, &unique, &resources, &hot_plug], aml);
 }
 
-/// Adds the ranges that no device may be given: the enhanced configuration space and the sleep registers.
+/// Adds the ranges that no device may be given: the enhanced configuration space, the registers for sleep and hot-plug.
 fn add_motherboard(aml: &mut Vec<u8>) {
     let ecam = Memory32Fixed::new(true, layout::ECAM.0 as u32, layout::ECAM_BYTES as u32);
     let sleep = fixed_io(port::SLEEP_CONTROL, 2);
-    let resources = ResourceTemplate::new(vec![&ecam, &sleep]);
+    let hot_plug = fixed_io(port::HOT_PLUG, port::HOT_PLUG_PORTS);
+    let resources = ResourceTemplate::new(vec![&ecam, &sleep, &hot_plug]);
     plain_device("MBRD", &EISAName::new("PNP0C02"), &resources, aml);
 }
 

@@ -93,6 +93,101 @@ fn the_fadt_leads_to_the_dsdt() {
     }
 }
 
+/// The content of the AML object that begins with `start`, by its package length (ACPI 6.5, section 20.2.4).
+fn object<'a>(aml: &'a [u8], start: &[u8], name: &[u8]) -> &'a [u8] {
+    let candidates = aml.windows(start.len()).enumerate().filter(|(_, window)| *window == start);
+    let mut objects = candidates.filter_map(|(at, _)| {
+        let rest = &aml[at + start.len()..];
+        let more = usize::from(rest[0] >> 6);
+        let low = usize::from(rest[0] & if more == 0 { 0x3f } else { 0x0f });
+        let length = (0..more).fold(low, |length, byte| length | usize::from(rest[1 + byte]) << (4 + 8 * byte));
+        rest.get(1 + more..length)?.strip_prefix(name)
+    });
+    objects.next().unwrap_or_else(|| panic!("no object {:?}", std::string::String::from_utf8_lossy(name)))
+}
+
+const DEVICE: &[u8] = &[0x5b, 0x82];
+const METHOD: &[u8] = &[0x14];
+
+fn dsdt(tables: &[u8]) -> &[u8] {
+    table_at(tables, u64_at(table(tables, b"FACP"), 140))
+}
+
+#[test]
+fn the_event_device_has_a_level_triggered_line_and_calls_the_roots_method() {
+    let tables = tables(1);
+    let ged = object(dsdt(&tables), DEVICE, b"GED_");
+    let contains = |bytes: &[u8]| ged.windows(bytes.len()).any(|window| window == bytes);
+    assert!(contains(b"_HID\x0dACPI0013\0"));
+    // Extended interrupt: a consumer's, level, active high, exclusive; one, number 9.
+    assert!(contains(&[0x89, 6, 0, 0b0001, 1, 9, 0, 0, 0]));
+    // One argument, serialized.
+    assert_eq!(object(ged, METHOD, b"_EVT"), [&[1 | 1 << 3][..], b"\\\x2f\x03_SB_PCI0HPEV"].concat());
+}
+
+#[test]
+fn each_device_of_the_root_can_be_ejected() {
+    let tables = tables(1);
+    let root = object(dsdt(&tables), DEVICE, b"PCI0");
+    // In ports, 12 from 0x610; then three fields of 32 bits, in doublewords.
+    let region = b"\x5b\x80HPRG\x01\x0b\x10\x06\x0a\x0c\x5b\x81\x15HPRG\x43HPCK\x20HPRQ\x20HPEJ\x20";
+    assert!(root.windows(region.len()).any(|window| window == region));
+    for number in 1..32u8 {
+        let name = std::format!("S{number:03}");
+        let device = object(root, DEVICE, name.as_bytes());
+        let address = [b"\x08_ADR\x0c\0\0", &[number, 0][..]].concat();
+        assert!(device.starts_with(&address), "{name}: {device:x?}");
+        let eject = object(device, METHOD, b"_EJ0");
+        let mut bit = Vec::new();
+        acpi_tables::Aml::to_aml_bytes(&(1_u32 << number), &mut bit);
+        assert_eq!(eject, [&[1, 0x70][..], &bit, b"HPEJ"].concat(), "{name}");
+    }
+    assert!(!root.windows(4).any(|window| window == b"S000"), "the host bridge neither comes nor goes");
+}
+
+/// Each register is read and acknowledged before anybody is notified.
+#[test]
+fn events_are_acknowledged_and_then_notified() {
+    let tables = tables(1);
+    let events = object(dsdt(&tables), METHOD, b"HPEV");
+    let (flags, mut rest) = events.split_first().unwrap();
+    assert_eq!(*flags, 1 << 3);
+    for (register, value, has_bus) in [(b"HPCK", 1u8, true), (b"HPRQ", 3, false)] {
+        let read = [&[0x70][..], register, &[0x60, 0x70, 0x60], register].concat();
+        rest = rest.strip_prefix(&read[..]).unwrap();
+        for number in 1..32u8 {
+            let name = std::format!("S{number:03}");
+            rest = without_notification(rest, 1 << number, name.as_bytes(), value);
+        }
+        if has_bus {
+            rest = without_notification(rest, 1, b"\\\x2e_SB_PCI0", 0);
+        }
+    }
+    assert!(rest.is_empty(), "{rest:x?}");
+}
+
+/// What follows `If (Local0 & bit) { Notify (name, value) }`.
+fn without_notification<'a>(aml: &'a [u8], bit: u32, name: &[u8], value: u8) -> &'a [u8] {
+    let mut body = std::vec![0x7b, 0x60];
+    acpi_tables::Aml::to_aml_bytes(&bit, &mut body);
+    body.extend([0, 0x86]);
+    body.extend(name);
+    acpi_tables::Aml::to_aml_bytes(&value, &mut body);
+    let length = body.len() as u8 + 1;
+    let wanted = [&[0xa0, length][..], &body].concat();
+    aml.strip_prefix(&wanted[..]).unwrap_or_else(|| panic!("no {wanted:x?} at {:x?}", &aml[..aml.len().min(40)]))
+}
+
+#[test]
+fn tables_of_old_describe_no_hot_plug() {
+    let memory = crate::testing::FakeMemory::new(1 << 20);
+    assert!(!describe_hot_plug(&memory));
+    memory.write(layout::ACPI_TABLES, &tables(1)).unwrap();
+    assert!(describe_hot_plug(&memory));
+    assert!(dsdt(&tables(1)).len() + 64 < SEARCHED_BYTES);
+    assert!(!describe_hot_plug(&crate::testing::FakeMemory::new(0x1000)), "so small a guest has no tables");
+}
+
 #[test]
 fn the_madt_has_one_local_apic_per_cpu_and_one_ioapic() {
     let tables = tables(3);

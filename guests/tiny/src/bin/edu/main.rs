@@ -15,6 +15,7 @@ mod clock;
 mod config;
 mod delivery;
 mod device;
+mod disk;
 mod flood;
 mod interrupts;
 mod messages;
@@ -40,6 +41,7 @@ const WAYS: &[Way] = &[
     ("blackout", blackout::blackout),
     ("attack", attack::attack),
     ("flood", flood::flood),
+    ("disk", disk::resets),
     ("bars", ranges::displaced),
     ("storm", ranges::storm),
     ("config", registers::junk),

@@ -18,14 +18,16 @@ const CLASS: u16 = 0x08;
 /// Writes unless stated otherwise.
 const ROUNDS: u64 = 20_000;
 
-/// Power management (PCI Power Management 1.2, section 3.2), PCI Express (PCI Express Base 5.0, section 7.5.3) and
-/// advanced features (Advanced Capabilities for Conventional PCI, section 2.1).
+/// PCI Express (PCI Express Base 5.0, section 7.5.3).
+pub const EXPRESS: u8 = 0x10;
+/// Power management (PCI Power Management 1.2, section 3.2) and advanced features (Advanced Capabilities for
+/// Conventional PCI, section 2.1).
 const POWER: u8 = 0x01;
-const EXPRESS: u8 = 0x10;
 const ADVANCED: u8 = 0x13;
-/// Device Capabilities and Device Control: the function can be reset by itself, and is.
-const CAN_BE_RESET: u32 = 1 << 28;
-const INITIATE_RESET: u32 = 1 << 15;
+/// Device Capabilities: the function can be reset by itself.
+pub const CAN_BE_RESET: u32 = 1 << 28;
+/// Device Control: it is.
+pub const INITIATE_RESET: u32 = 1 << 15;
 /// The same in the registers of advanced features.
 const ADVANCED_CAN_BE_RESET: u32 = 1 << 25;
 const D3_HOT: u32 = 3;

@@ -70,6 +70,40 @@ pub fn pci_junk() -> Result<(), Wrong> {
     }
 }
 
+/// The hot-plug controller's registers: devices to check, devices that the guest is to eject, devices that it ejects.
+const HOT_PLUG: u16 = 0x610;
+const HOT_PLUG_PORTS: u64 = 12;
+const EJECT: u16 = HOT_PLUG + 8;
+
+/// Junk in every register of the hot-plug controller, widths mixed; afterwards nothing is to be seen there, since the
+/// host has asked for nothing.
+pub fn hot_plug_junk() -> Result<(), Wrong> {
+    let mut random = Random::new(17);
+    for _ in 0..20_000 {
+        let value = random.draw();
+        let port = HOT_PLUG + (value % HOT_PLUG_PORTS) as u16;
+        match value >> 32 & 7 {
+            0 => cpu::outb(port, (value >> 48) as u8),
+            1 => cpu::outw(port, (value >> 48) as u16),
+            2 => cpu::outl(port & !3, (value >> 16) as u32),
+            3 => drop_value(cpu::inb(port)),
+            4 => drop_value(cpu::inw(port)),
+            _ => drop_value(cpu::inl(port)),
+        }
+    }
+    for register in [HOT_PLUG, HOT_PLUG + 4, EJECT] {
+        expect("register of the hot-plug controller at", register.into(), cpu::inl(register).into(), 0)?;
+    }
+    Ok(())
+}
+
+/// Ejects every device for ever, asked or not.
+pub fn eject_all() -> Result<(), Wrong> {
+    loop {
+        cpu::outl(EJECT, u32::MAX);
+    }
+}
+
 /// The read was the point.
 fn drop_value<T>(_: T) {}
 

@@ -41,6 +41,7 @@ const WAYS: &[Way] = &[
     way("unknown-ports", devices::unknown_ports),
     way("huge-rep", devices::huge_rep),
     way("pci-junk", devices::pci_junk),
+    way("hot-plug-junk", devices::hot_plug_junk),
     way("serial-storm", devices::serial_storm),
     way("ioapic-junk", devices::ioapic_junk),
     way("apic-storm", devices::apic_storm),
@@ -57,6 +58,7 @@ const WAYS: &[Way] = &[
     death("noise", instructions::noise),
     death("triple-fault", deaths::triple_fault),
     death("debug-loop", deaths::debug_exceptions_without_end),
+    death("eject-all", devices::eject_all),
     death("hang-cli", deaths::hang_with_interrupts_off),
     death("hlt-cli", deaths::sleep_with_interrupts_off),
 ];

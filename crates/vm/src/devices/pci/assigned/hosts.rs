@@ -61,7 +61,8 @@ impl<P: Physical> Endpoint<Assigned<P>> {
 
     /// Its state as far as the next image needs it to build the function before guests stop.
     pub fn packed(&mut self) -> AssignedFunction {
-        self.parts().1.saved()
+        let device_number = self.slot().device();
+        AssignedFunction { device_number, ..self.parts().1.saved() }
     }
 
     /// What the guest is shown of it.

@@ -12,6 +12,8 @@ use super::space;
 use super::virtio::{Registers, Structures};
 use crate::devices::StateError;
 use crate::devices::pci::bar::{BARS, Bar};
+#[cfg(doc)]
+use crate::devices::pci::endpoint::Endpoint;
 use crate::devices::pci::msix::MsixPlace;
 use crate::platform::layout::PCI_PINS;
 
@@ -105,7 +107,8 @@ impl Description {
             requester: host.place.requester().into(),
             msi_register: host.msi,
             msix_register: host.msix,
-            zero: [0; 2],
+            device_number: 0,
+            zero: 0,
             virtio_bars: self.virtio.places.map(|place| place.map_or(0, |place| place.bar)),
             virtio_offsets: self.virtio.places.map(|place| place.map_or(0, |place| place.offset).into()),
             virtio_bytes: self.virtio.places.map(|place| place.map_or(0, |place| place.bytes).into()),
@@ -120,6 +123,12 @@ impl HostIdentity {
         let (from, _) = AssignedFunction::read_from_prefix(from).ok()?;
         let place = Bdf::of_requester(from.segment.get(), from.requester.get());
         Some(Self { place, msi: from.msi_register, msix: from.msix_register })
+    }
+
+    /// The device number of its slot on the guest's bus, in a [packed](Endpoint::packed) state; 0 where an image of old
+    /// has packed it.
+    pub fn device_number(from: &[u8]) -> Option<u8> {
+        Some(AssignedFunction::read_from_prefix(from).ok()?.0.device_number)
     }
 }
 

@@ -72,9 +72,9 @@ fn of_two_functions_in_one_place_the_lower_slot_answers() {
         lab.write_enhanced(slot << 15 | BAR_0, DWORD, 0xc000_0000);
         lab.write_enhanced(slot << 15 | 4, DWORD, MEMORY.into());
     }
-    assert_eq!(lab.bus.find(Space::Memory, 0xc000_0000, DWORD).unwrap().0, 1);
+    assert_eq!(lab.bus.find(Space::Memory, 0xc000_0000, DWORD).unwrap().0, Reach::Fixed(1));
     lab.set_config(4, 0);
-    assert_eq!(lab.bus.find(Space::Memory, 0xc000_0000, DWORD).unwrap().0, 2);
+    assert_eq!(lab.bus.find(Space::Memory, 0xc000_0000, DWORD).unwrap().0, Reach::Fixed(2));
 }
 
 proptest! {

@@ -14,7 +14,7 @@ type Block = ((u32, u32, u32), Vec<u8>);
 
 fn saved(machine: &Machine<FakeMemory>, version: u32) -> (Devices, Vec<u8>) {
     let (mut state, mut tail) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
-    let used = machine.save_devices(&mut state, &mut tail, version).unwrap();
+    let used = machine.save_devices(&mut state, &mut tail, Reader::of(version)).unwrap();
     tail.truncate(used);
     (state, tail)
 }
@@ -121,7 +121,7 @@ fn with_probe() -> Lab {
 #[test]
 fn a_new_kind_of_device_changes_no_format() {
     let lab = with_probe();
-    assert!(lab.machine.can_be_read_by(VERSION));
+    assert!(lab.machine.can_be_read_by(Reader::of(VERSION)));
     let (state, tail) = saved(&lab.machine, VERSION);
     let next = with_probe();
     next.machine.restore_devices(&state, &tail).unwrap();
@@ -134,6 +134,6 @@ fn a_new_kind_of_device_changes_no_format() {
 #[test]
 fn version_3_does_not_get_a_guest_with_a_device_that_it_does_not_know() {
     let lab = with_probe();
-    assert!(Lab::new().machine.can_be_read_by(3) && !lab.machine.can_be_read_by(3));
-    assert_eq!(lab.machine.save_devices(&mut Devices::new_zeroed(), &mut [0; 4096], 3), Err(Full));
+    assert!(Lab::new().machine.can_be_read_by(Reader::of(3)) && !lab.machine.can_be_read_by(Reader::of(3)));
+    assert_eq!(lab.machine.save_devices(&mut Devices::new_zeroed(), &mut [0; 4096], Reader::of(3)), Err(Full));
 }

@@ -42,6 +42,20 @@ fn a_function_that_is_not_reset_is_gone() {
 }
 
 #[test]
+fn a_function_that_vanishes_or_is_stopped_in_its_reset_is_gone() {
+    for is_stopped in [false, true] {
+        let mut lab = enabled();
+        lab.set_config(0, DEVICE_CONTROL, RESET);
+        match is_stopped {
+            true => lab.with(0, |function, outputs| function.vanish(outputs)),
+            false => lab.physical(0, |p| p.is_gone = true),
+        }
+        lab.with(0, |function, outputs| function.finish_reset(true, outputs));
+        assert_eq!((lab.phase(0), lab.config(0, 0), lab.mapped()), (Phase::Gone, u32::MAX, Vec::new()));
+    }
+}
+
+#[test]
 fn a_function_that_cannot_be_reset_does_not_offer_it() {
     let mut lab = Lab::bare();
     let mut physical = FakePhysical::new(0, &lab.space);

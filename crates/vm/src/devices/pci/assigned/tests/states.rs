@@ -13,7 +13,7 @@ use crate::devices::pci::{Bar, CONFIG_BYTES};
 const OWN: usize = 8 + CONFIG_BYTES + 40 * 16 + 8;
 
 fn saved(lab: &Lab) -> Vec<Vec<u8>> {
-    let of = |device: &spin::Mutex<dyn crate::devices::device::Device>| {
+    let of = |device: crate::devices::bus::Found<'_>| {
         let device = device.lock();
         let mut bytes = vec![0; device.state_bytes()];
         let used = device.save(&mut bytes).expect("there is room");
