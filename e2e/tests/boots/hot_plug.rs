@@ -8,7 +8,7 @@ use baton::config::{Guest, Image, Iommu};
 use bundle::AssignedConfig;
 use e2e::host::Host;
 use e2e::old_image;
-use e2e::place::Kernel;
+use e2e::place::{Kernel, built};
 use e2e::recipe::{Recipe, folder, linux, tiny};
 use e2e::tool::Operator;
 use handover::state::DeviceKind;
