@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use baton::config::{Guest, Image, Iommu};
-use baton::image::sealed;
 use bundle::AssignedConfig;
 use e2e::host::Host;
+use e2e::old_image;
 use e2e::place::{Kernel, built};
 use e2e::recipe::{Recipe, folder, linux, tiny};
 use e2e::tool::Operator;
-use handover::image::{BUILD_TEXT_BYTES, NEWEST_DEVICE};
+use handover::state::DeviceKind;
 use wire::{EventKind, PciProgress, RefusalCode, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
@@ -205,27 +205,10 @@ fn everything_is_ejected() -> Result<()> {
     host.powers_off()
 }
 
-/// The image, which states in its note that it knows no hot-plug controller. It is of now: guests that come to it lose
-/// what an image of old would lose, and come back from it.
-fn image_without_hot_plug() -> Result<Vec<u8>> {
-    const VERSION_TEXT_AT: usize = 24;
-    // Behind owner, entry, versions and both texts: the versions of trial pages, of security and of IOMMUs.
-    const NEWEST_DEVICE_AT: usize = VERSION_TEXT_AT + 24 + BUILD_TEXT_BYTES + 12;
-    let mut image = std::fs::read(built("baton.elf")?)?;
-    let text = env!("CARGO_PKG_VERSION").as_bytes();
-    let is_note =
-        |at: &usize| image[*at..].starts_with(b"Baton\0\0\0") && image[*at + VERSION_TEXT_AT..].starts_with(text);
-    let at = (0..image.len() - NEWEST_DEVICE_AT - 4).rev().find(is_note).context("the image has no note")?;
-    let place = &mut image[at + NEWEST_DEVICE_AT..][..4];
-    ensure!(place == NEWEST_DEVICE.to_le_bytes(), "the note has another layout");
-    place.copy_from_slice(&9_u32.to_le_bytes());
-    Ok(sealed(image))
-}
-
 fn images_without_hot_plug() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
-    std::fs::write(&path, image_without_hot_plug()?)?;
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::AssignedFunction)?)?;
     let recipe =
         Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0), disk(1)]).linux("linux", "plugged:1")?;
     let recipe = Recipe { image: Image::File(path), ..recipe.beating("neighbour")? };
