@@ -6,6 +6,7 @@ mod image;
 mod pci;
 mod perf;
 mod records;
+mod target;
 mod timeline;
 mod vm;
 
@@ -13,13 +14,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::running::DEFAULT_NAME;
-
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::image::{ImageCommand, KeyCommand};
 pub use self::pci::{PciAssign, PciCommand, PciRelease, ResetPolicy};
 pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
+pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
 pub use self::vm::{VmCommand, VmOrder};
 
@@ -27,6 +27,9 @@ pub use self::vm::{VmCommand, VmOrder};
 #[derive(Debug, Parser)]
 #[command(name = "baton", version, arg_required_else_help = true)]
 pub struct Cli {
+    /// The host.
+    #[command(flatten)]
+    pub target: Target,
     /// The command.
     #[command(subcommand)]
     pub command: Command,
@@ -48,36 +51,24 @@ pub enum Command {
     },
     /// Power off a running host
     Down {
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// Seconds until a host that does not power off is ended by force
         #[arg(long, default_value_t = 30)]
         timeout: u64,
     },
     /// Virtual machines of a running host
     Vm {
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// The command.
         #[command(subcommand)]
         command: VmCommand,
     },
     /// CPUs of a running host
     Cpu {
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// The command.
         #[command(subcommand)]
         command: CpuCommand,
     },
     /// PCI functions of a running host: list them, or change which guests they are assigned to
     Pci {
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// The output's format.
         #[command(flatten)]
         format: Format,
@@ -101,9 +92,6 @@ pub enum Command {
         /// Go to an image of a lower security version, too, if the host's policy permits that
         #[arg(long)]
         allow_downgrade: bool,
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// The output's format.
         #[command(flatten)]
         format: Format,
@@ -123,9 +111,6 @@ pub enum Command {
         /// Go to an image of a lower security version, too, if the host's policy permits that
         #[arg(long)]
         allow_downgrade: bool,
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// Only check and rehearse the update while guests run; replaces nothing.
         #[arg(long)]
         dry_run: bool,
@@ -149,15 +134,14 @@ pub enum Command {
     Perf(PerfArgs),
     /// Show how long each part of a running host's boot and restarts took, or of a Linux boot
     Timeline(TimelineArgs),
+    /// Pass bytes between standard input and output and a host: what ssh: runs on the far side
+    Relay,
     /// Describe a running host
     Info {
         /// Its exposure to speculation vulnerabilities instead, as Linux's /sys/devices/system/cpu/vulnerabilities has
         /// it
         #[arg(long)]
         vulnerabilities: bool,
-        /// The host.
-        #[command(flatten)]
-        target: Target,
         /// The output's format.
         #[command(flatten)]
         format: Format,
@@ -170,14 +154,6 @@ pub enum Command {
         #[arg(long)]
         image: Option<PathBuf>,
     },
-}
-
-/// The host.
-#[derive(Clone, Debug, Args)]
-pub struct Target {
-    /// The host's name, as given to `baton up`
-    #[arg(long, default_value = DEFAULT_NAME, global = true)]
-    pub name: String,
 }
 
 /// The format: for people or for programs.

@@ -1,117 +1,204 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One conversation with a host: requests and their answers, and messages that the host sends unasked.
 //!
-//! The peer may be a broker's `control.sock` or the host's own stream; the protocol is the same.
+//! The peer may be a broker's `control.sock` or the host's own stream; the protocol is the same. The line may lose,
+//! add or garble bytes: what arrives damaged is skipped, and [`asking`] decides which requests are repeated.
 
 use std::collections::VecDeque;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::process;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result, bail};
-use thiserror::Error;
+use anyhow::{Context as _, Result};
 use wire::{
-    CpuInfo, Decoder, Event, Frame, HostInfo, IommuUnit, LogRecord, MAX_FRAME_BYTES, PciFunction, PciSurvey, ReplyBody,
-    Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePlace, VmInfo, Vulnerability, encode,
+    Decoder, Frame, FrameError, MAX_FRAME_BYTES, ReplyBody, Request, RequestBody, Response, Stream, Subscription,
+    encode,
 };
 
+use crate::connection::{self, Address, Line};
+
+mod asking;
+#[cfg(test)]
+mod asking_tests;
+mod error;
 mod figures;
 mod profile;
+mod questions;
 mod upload;
 
+pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
 pub use profile::Taken;
+pub use questions::Previous;
 
-/// Longest time for the host to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Records asked for at a time.
-const PAGE_LIMIT: u16 = 256;
+use asking::Patience;
 
-/// The host (or its broker) has ended the conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the host has closed the connection; it has probably ended")]
-pub struct Closed;
-
-/// The data that the host before this one left in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Previous {
-    /// Its epitaph, line by line; empty if it left none.
-    pub lines: Vec<String>,
-    /// If this image replaced it: the time before which the log's records are the old image's.
-    pub log_until_ns: Option<u64>,
-}
+/// The time after which a line that takes no byte counts as broken.
+const STUCK: Duration = Duration::from_secs(20);
+/// The silence after which a host that is far away is asked whether it is still there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The most bytes that wait in a host for its line.
+const HOST_QUEUE_BYTES: usize = 64 << 10;
+/// The same as long as it sends nothing unasked.
+const HOST_ANSWERS_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
 /// One conversation with a host.
 pub struct Client {
-    socket: UnixStream,
+    line: Line,
+    /// Where the host is, if no broker is known to be between.
+    address: Option<Address>,
     decoder: Box<Decoder>,
     /// Messages that came while an answer was waited for.
     streams: VecDeque<Stream<'static>>,
     responses: VecDeque<Response>,
     last_id: u32,
+    damage: Damage,
+    subscription: Subscription,
+    last_heard: Instant,
+    patience: Patience,
 }
 
 impl Client {
+    /// Connects to the host at an address. One without a broker is asked to send nothing unasked any more: it may
+    /// still do so for a client before.
+    pub fn reach(address: &Address) -> Result<Self> {
+        let line = connection::open(address).map_err(|error| Unreachable(format!("{error:#}")))?;
+        let mut client = Self::on(line);
+        if !matches!(address, Address::Lab(_)) {
+            // Answers to a client before may still be on the line.
+            (client.last_id, client.address) = (some_number(), Some(address.clone()));
+            client.greet()?;
+        }
+        Ok(client)
+    }
+
     /// Connects to the broker at `path`.
     pub fn connect(path: &Path) -> Result<Self> {
-        let socket = UnixStream::connect(path)
-            .with_context(|| format!("no host answers at {}; it has probably ended", path.display()))?;
-        Ok(Self::over(socket))
+        let line = connection::open(&Address::Unix(path.to_owned()));
+        Ok(Self::on(line.map_err(|error| Unreachable(format!("{error:#}")))?))
     }
 
     /// Speaks over a stream that is connected.
-    pub fn over(socket: UnixStream) -> Self {
-        Self { socket, decoder: Box::default(), streams: VecDeque::new(), responses: VecDeque::new(), last_id: 0 }
+    pub fn over(stream: impl Into<OwnedFd>) -> Self {
+        Self::on(Line::over(stream))
+    }
+
+    /// Speaks over an open line.
+    pub fn on(line: Line) -> Self {
+        Self {
+            line,
+            address: None,
+            decoder: Box::default(),
+            streams: VecDeque::new(),
+            responses: VecDeque::new(),
+            last_id: 0,
+            damage: Damage::default(),
+            subscription: Subscription::default(),
+            last_heard: Instant::now(),
+            patience: Patience::default(),
+        }
     }
 
     /// Sends a request without waiting; its answer carries the returned number.
     pub fn send(&mut self, body: RequestBody) -> Result<u32> {
-        self.last_id += 1;
-        let id = self.last_id;
-        let mut buffer = [0; MAX_FRAME_BYTES];
-        let bytes = encode(&Frame::Request(Request { id, body }), &mut buffer)?;
-        // A peer that has hung up may have reported why: that is still to be read, and after it the end of the stream.
-        let _ = self.socket.write_all(bytes);
+        let id = self.next_id();
+        self.send_as(id, body)?;
         Ok(id)
     }
 
-    /// Returns the next answer to a request of [`Self::send`]; an error if none comes within `timeout`.
+    /// Returns the next answer to a request of [`Self::send`]; an error if none comes within `timeout`. An answer with
+    /// the number 0 is to what the host could not read.
     pub fn answer(&mut self, timeout: Duration) -> Result<Response> {
         let deadline = Instant::now() + timeout;
-        loop {
-            if let Some(response) = self.responses.pop_front() {
-                return Ok(response);
-            }
-            if !self.receive(deadline)? {
-                bail!("the host did not answer within {timeout:?}; see its log in the terminal of `baton up`");
-            }
-        }
-    }
-
-    /// Sends a request and waits for the answer. A refusal is an error ([`wire::Refusal`] can be downcast to).
-    pub fn request(&mut self, body: RequestBody) -> Result<ReplyBody> {
-        self.request_within(ANSWER_TIMEOUT, body)
-    }
-
-    /// Sends a request and waits at most `timeout` for the answer.
-    pub fn request_within(&mut self, timeout: Duration, body: RequestBody) -> Result<ReplyBody> {
-        let id = self.send(body)?;
-        let deadline = Instant::now() + timeout;
-        loop {
-            let response = self.answer(deadline.saturating_duration_since(Instant::now()))?;
-            if response.id == id || response.id == 0 {
-                return Ok(response.result?);
-            }
-        }
+        self.response(deadline)?.ok_or_else(|| self.no_answer(timeout))
     }
 
     /// Returns the next message that the host sends unasked, or `None` if none comes within `timeout`.
+    ///
+    /// # Errors
+    /// The line has ended, or the host has vanished.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Stream<'static>>> {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(stream) = self.streams.pop_front() {
                 return Ok(Some(stream));
+            }
+            let asked = self.last_heard + SILENCE;
+            if self.address.is_some() && Instant::now() >= asked {
+                self.info()?;
+            } else if !self.receive(deadline.min(asked))? && Instant::now() >= deadline {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Subscribes to the messages that [`Self::next`] returns.
+    pub fn subscribe(&mut self, wanted: Subscription) -> Result<()> {
+        self.request(RequestBody::Subscribe(wanted))?;
+        self.subscription = wanted;
+        Ok(())
+    }
+
+    /// Returns the number of damaged frames so far: each may have been a message.
+    pub fn damaged_frames(&self) -> u32 {
+        self.damage.frames
+    }
+
+    /// The caller handles signals: the line leaves them to it.
+    pub fn handles_signals(&self) {
+        self.line.leave_signals();
+    }
+
+    /// Returns `base`, and the time for which the line is busy with this many bytes and all that waits in the host.
+    pub fn patience(&self, base: Duration, bytes: usize) -> Duration {
+        let waiting = if self.subscription == Subscription::default() { HOST_ANSWERS_BYTES } else { HOST_QUEUE_BYTES };
+        base + self.line.time_of(bytes + waiting)
+    }
+
+    fn next_id(&mut self) -> u32 {
+        // 0 is the number of answers to what the host could not read.
+        self.last_id = self.last_id.checked_add(1).unwrap_or(1);
+        self.last_id
+    }
+
+    /// Sends a request. The delimiter in front ends whatever noise is on the line.
+    fn send_as(&mut self, id: u32, body: RequestBody) -> Result<usize> {
+        let mut buffer = [0; 1 + MAX_FRAME_BYTES];
+        let bytes = 1 + encode(&Frame::Request(Request { id, body }), &mut buffer[1..])?.len();
+        self.transmit(&buffer[..bytes])?;
+        Ok(bytes)
+    }
+
+    /// Writes bytes, and takes in what comes meanwhile: the host may be unable to take more before.
+    fn transmit(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let mut deadline = Instant::now() + STUCK;
+        while !bytes.is_empty() {
+            let ready = self.line.wait(true, deadline)?;
+            // A peer that has hung up may have reported why: that is still to be read, and after it the end.
+            if ready.to_read && self.take_in().is_err_and(|error| error.is::<Closed>()) {
+                return Ok(());
+            }
+            if ready.to_write {
+                match self.line.write(bytes).map_err(|error| broken(&error))? {
+                    Some(count) => bytes = &bytes[count..],
+                    None => return Ok(()),
+                }
+                deadline = Instant::now() + STUCK;
+            } else if Instant::now() >= deadline {
+                return Err(
+                    Unreachable(format!("the line has taken no byte for {STUCK:?}{}", self.place_hint())).into()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next answer, or `None` if none comes before the deadline.
+    fn response(&mut self, deadline: Instant) -> Result<Option<Response>> {
+        loop {
+            if let Some(response) = self.responses.pop_front() {
+                return Ok(Some(response));
             }
             if !self.receive(deadline)? {
                 return Ok(None);
@@ -119,182 +206,80 @@ impl Client {
         }
     }
 
-    /// Returns the host's description.
-    pub fn info(&mut self) -> Result<HostInfo> {
-        match self.request(RequestBody::Info)? {
-            ReplyBody::Info(info) => Ok(info),
-            other => bail!(unexpected(&other)),
-        }
-    }
-
-    /// Returns the host's state for each speculation vulnerability.
-    pub fn vulnerabilities(&mut self) -> Result<Vec<Vulnerability>> {
-        match self.request(RequestBody::Vulnerabilities)? {
-            ReplyBody::Vulnerabilities(rows) => Ok(rows),
-            other => bail!(unexpected(&other)),
-        }
-    }
-
-    /// Returns every virtual machine.
-    pub fn vms(&mut self) -> Result<Vec<VmInfo>> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
-        loop {
-            match self.request(RequestBody::VmList { from_index })? {
-                ReplyBody::Vms { vms, next_index } => {
-                    all.extend(vms);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok(all),
-                    }
-                }
-                other => bail!(unexpected(&other)),
-            }
-        }
-    }
-
-    /// Returns every CPU.
-    pub fn cpus(&mut self) -> Result<Vec<CpuInfo>> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
-        loop {
-            match self.request(RequestBody::CpuList { from_index })? {
-                ReplyBody::Cpus { cpus, next_index } => {
-                    all.extend(cpus);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok(all),
-                    }
-                }
-                other => bail!(unexpected(&other)),
-            }
-        }
-    }
-
-    /// Returns every PCI function that the host has found so far, and the progress of its discovery.
-    pub fn pci(&mut self) -> Result<(PciSurvey, Vec<PciFunction>)> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
-        loop {
-            match self.request(RequestBody::PciList { from_index })? {
-                ReplyBody::PciFunctions { survey, functions, next_index } => {
-                    all.extend(functions);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok((survey, all)),
-                    }
-                }
-                other => bail!(unexpected(&other)),
-            }
-        }
-    }
-
-    /// Returns the host's IOMMUs.
-    pub fn iommus(&mut self) -> Result<Vec<IommuUnit>> {
-        match self.request(RequestBody::Iommus)? {
-            ReplyBody::Iommus(units) => Ok(units),
-            other => bail!(unexpected(&other)),
-        }
-    }
-
-    /// Returns a page of the log from a place on (0: the oldest record), and the place where the next page begins.
-    pub fn log(&mut self, from_sequence: u64) -> Result<(Vec<LogRecord<'static>>, u64)> {
-        match self.request(RequestBody::Log { from_sequence, limit: PAGE_LIMIT })? {
-            ReplyBody::Log { records, next_sequence } => Ok((records, next_sequence)),
-            other => bail!(unexpected(&other)),
-        }
-    }
-
-    /// Returns a page of the events, and the place where the next page begins.
-    pub fn events(&mut self, from_sequence: u64) -> Result<(Vec<Event>, u64)> {
-        match self.request(RequestBody::Events { from_sequence, limit: PAGE_LIMIT })? {
-            ReplyBody::Events { events, next_sequence } => Ok((events, next_sequence)),
-            other => bail!(unexpected(&other)),
-        }
-    }
-
-    /// Returns the data that the host before this one left in memory.
-    pub fn previous(&mut self) -> Result<Previous> {
-        let mut lines = Vec::new();
-        let mut from_line = 0;
-        loop {
-            match self.request(RequestBody::Epitaph { from_line })? {
-                ReplyBody::Epitaph { lines: page, next_line, log_until_ns } => {
-                    lines.extend(page);
-                    match next_line {
-                        Some(next) if next > from_line => from_line = next,
-                        _ => return Ok(Previous { lines, log_until_ns }),
-                    }
-                }
-                other => bail!(unexpected(&other)),
-            }
-        }
-    }
-
-    /// Returns every CPU's timeline, as it is now, in pages.
-    pub fn timeline(&mut self) -> Result<Vec<TimelinePage>> {
-        let (mut all, mut from) = (Vec::new(), TimelinePlace::default());
-        loop {
-            match self.request(RequestBody::Timeline { from })? {
-                ReplyBody::Timeline(page) => {
-                    let next = page.next;
-                    all.push(page);
-                    match next {
-                        Some(next) if next > from => from = next,
-                        _ => return Ok(all),
-                    }
-                }
-                other => bail!(unexpected(&other)),
-            }
-        }
-    }
-
-    /// Subscribes to the messages that [`Self::next`] returns.
-    pub fn subscribe(&mut self, wanted: Subscription) -> Result<()> {
-        self.request(RequestBody::Subscribe(wanted)).map(drop)
-    }
-
-    /// Sends an order and waits until the host has accepted it.
-    pub fn order(&mut self, body: RequestBody) -> Result<()> {
-        match self.request(body)? {
-            ReplyBody::Done => Ok(()),
-            other => bail!(unexpected(&other)),
-        }
-    }
-
     /// Reads once; returns `false` at the deadline.
     fn receive(&mut self, deadline: Instant) -> Result<bool> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        // A timeout of zero would mean to wait for ever.
-        self.socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        if !self.line.wait(false, deadline)?.to_read {
+            return Ok(Instant::now() < deadline);
+        }
+        self.take_in().map(|()| true)
+    }
+
+    /// Takes in what has come. A message of another version is an error, damage is not: the next frame may be whole.
+    fn take_in(&mut self) -> Result<()> {
         let mut buffer = [0; 16 * 1024];
-        let count = match self.socket.read(&mut buffer) {
-            Ok(0) => return Err(Closed.into()),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Closed.into()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                return Ok(Instant::now() < deadline);
-            }
-            Err(error) => return Err(error).context("the host's connection is broken"),
+        let Some(count) = self.line.read(&mut buffer).map_err(|error| broken(&error))? else {
+            let closed = anyhow::Error::from(Closed);
+            return Err(self.line.ending().map_or(closed, |reason| anyhow::Error::from(Closed).context(reason)));
         };
-        let (streams, responses, mut damage) = (&mut self.streams, &mut self.responses, None);
+        let (streams, responses, damage) = (&mut self.streams, &mut self.responses, &mut self.damage);
+        let mut incompatible = None;
+        let mut is_heard = false;
         self.decoder.push(&buffer[..count], |result| match result {
-            Ok(Frame::Stream(stream)) => streams.push_back(stream),
-            Ok(Frame::Response(response)) => responses.push_back(response),
-            Ok(Frame::Request(_)) => {}
-            Err(error) => damage = Some(error),
+            Ok(Frame::Stream(stream)) => {
+                streams.push_back(stream);
+                is_heard = true;
+            }
+            Ok(Frame::Response(response)) => {
+                responses.push_back(response);
+                is_heard = true;
+            }
+            Ok(Frame::Request(_)) => damage.echoes += 1,
+            Err(error @ (FrameError::UnknownVersion { .. } | FrameError::Malformed)) => incompatible = Some(error),
+            Err(error) => damage.note(error),
         });
-        damage.map_or(Ok(true), |error| Err(error).context("the host's answer cannot be read"))
+        if is_heard {
+            self.last_heard = Instant::now();
+        }
+        incompatible.map_or(Ok(()), |error| Err(error).context("the host's answer cannot be read"))
+    }
+
+    fn no_answer(&self, timeout: Duration) -> anyhow::Error {
+        NoAnswer { seconds: timeout.as_secs_f64(), damage: self.damage, place: self.place_hint() }.into()
+    }
+
+    /// The end of an error: what may be wrong with the line.
+    fn place_hint(&self) -> String {
+        match &self.address {
+            Some(address) => format!("; {address}: {}", connection::hint(address)),
+            None => "; see its log in the terminal of `baton up`".to_owned(),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.address.is_some() && self.subscription != Subscription::default() {
+            let _ = self.send(RequestBody::Subscribe(Subscription::default()));
+        }
     }
 }
 
 impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.line.as_fd()
     }
+}
+
+fn broken(error: &io::Error) -> Unreachable {
+    Unreachable(format!("the host's connection is broken: {error}"))
 }
 
 fn unexpected(reply: &ReplyBody) -> String {
     format!("the host answered something else ({reply:?}); use tool and host of one release")
+}
+
+/// Returns a number that no other conversation is likely to be near.
+fn some_number() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (process::id().rotate_left(16) ^ now.subsec_nanos()) & (u32::MAX >> 1)
 }

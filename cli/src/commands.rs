@@ -13,7 +13,6 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::keys;
 use crate::paths::default_image;
-use crate::running;
 use crate::size::Size;
 
 mod console;
@@ -26,6 +25,7 @@ mod pci;
 mod perf;
 mod profile;
 mod records;
+mod relay;
 mod restart;
 pub mod shipment;
 mod stat;
@@ -39,29 +39,30 @@ mod vm;
 const DONE: u8 = 0;
 
 /// Carries out a command; returns the process's exit status.
-pub fn run(command: Command) -> Result<u8> {
+pub fn run(target: &Target, command: Command) -> Result<u8> {
     match command {
         Command::Bundle { config, output, sign } => bundle(&config, &output, sign.as_deref()),
         Command::Image { command } => image::run(&command),
-        Command::Down { target, timeout } => down::run(&target, timeout),
-        Command::Vm { target, command } => vm::run(&target, &command),
-        Command::Cpu { target, command } => cpu::run(&target, &command),
-        Command::Pci { target, format, command } => pci::run(&target, &command.unwrap_or(PciCommand::List(format))),
-        Command::Log(args) => records::log(&args),
-        Command::Events(args) => records::events(&args),
-        Command::Restart { bundle, image, allow_downgrade, target, format } => {
+        Command::Down { timeout } => down::run(target, timeout),
+        Command::Vm { command } => vm::run(target, &command),
+        Command::Cpu { command } => cpu::run(target, &command),
+        Command::Pci { format, command } => pci::run(target, &command.unwrap_or(PciCommand::List(format))),
+        Command::Log(args) => records::log(target, &args),
+        Command::Events(args) => records::events(target, &args),
+        Command::Restart { bundle, image, allow_downgrade, format } => {
             let shipment = Shipment::read(bundle.as_deref(), image.as_deref())?;
-            restart::run(&target, shipment, allow_downgrade, format)
+            restart::run(target, shipment, allow_downgrade, format)
         }
-        Command::Update { bundle, image, previous, allow_downgrade, target, dry_run, format } => {
+        Command::Update { bundle, image, previous, allow_downgrade, dry_run, format } => {
             let shipment = Shipment::read(bundle.as_deref(), image.as_deref())?;
-            update::run(&target, shipment, update::How { previous, dry_run, allow_downgrade }, format)
+            update::run(target, shipment, update::How { previous, dry_run, allow_downgrade }, format)
         }
         Command::Key { command } => key::run(&command),
-        Command::Perf(args) => profile::run(&args),
-        Command::Timeline(args) => timeline::run(&args),
-        Command::Info { vulnerabilities: true, target, format } => info::vulnerabilities(&target, format),
-        Command::Info { target, format, .. } => info::run(&target, format),
+        Command::Perf(args) => profile::run(target, &args),
+        Command::Timeline(args) => timeline::run(target, &args),
+        Command::Info { vulnerabilities: true, format } => info::vulnerabilities(target, format),
+        Command::Info { format, .. } => info::run(target, format),
+        Command::Relay => relay::run(target),
         Command::Symbolize { log, image } => symbolize::run(log.as_deref(), image.as_deref()),
     }
 }
@@ -83,7 +84,7 @@ fn bundle(config: &Path, output: &Path, key: Option<&Path>) -> Result<u8> {
 
 /// Connects to the running host that the arguments name.
 fn connect(target: &Target) -> Result<Client> {
-    Client::connect(&running::control_socket_of(&target.name)?)
+    Client::reach(&target.address()?)
 }
 
 /// Formats nanoseconds as seconds.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use thiserror::Error;
-use wire::{MemoryRange, Refusal, RefusalCode, ReplyBody, RequestBody, VcpuRegisters};
+use wire::{MAX_HOLD_MS, MemoryRange, Refusal, RefusalCode, ReplyBody, RequestBody, VcpuRegisters};
 
 use crate::client::Client;
 
@@ -34,9 +34,9 @@ mod tests;
 
 use image::Image;
 
-/// Time in ms for which the host holds a guest for us without a request: longer than we are ever silent, since we ask
-/// again after [`fetch::SILENCE`].
-const HOLD_MS: u32 = 15_000;
+/// The time for which the host holds a guest for us without a request: longer than we are ever silent, since we ask
+/// again after five seconds, and what the line takes.
+const HOLD: Duration = Duration::from_secs(15);
 /// The time limit for a guest's vCPUs to stop.
 const STILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval between two requests for their state.
@@ -73,7 +73,9 @@ pub fn dump(
 ) -> Result<Dumped> {
     let was_still = is_still(client, name)?;
     if !was_still {
-        client.order(RequestBody::VmHold { name: name.to_owned(), ms: HOLD_MS })?;
+        let hold = client.patience(HOLD, 3 * fetch::ASKED_BYTES).as_millis();
+        let ms = u32::try_from(hold).unwrap_or(MAX_HOLD_MS).min(MAX_HOLD_MS);
+        client.order(RequestBody::VmHold { name: name.to_owned(), ms })?;
     }
     let partial = Partial::of(path);
     let fetched = fetch_into(client, name, vcpus, &partial, progress, is_interrupted);

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`config`], [`bundle`] | `host.toml`, and the bundle made from it |
 //! | [`image`], [`keys`] | images with their seals, as a Linux kernel or on a disc that boots by itself; the keys they are signed with |
-//! | [`running`], [`client`] | running hosts by their names, and a conversation with one |
+//! | [`running`], [`connection`], [`client`] | running hosts by their names, lines to hosts, and a conversation with one |
 //! | [`dump`] | a guest's memory and registers as a core file |
 //! | [`symbols`] | addresses in the host's log to functions and lines |
 //! | [`profile`] | samples of the hypervisor itself, by stack, as a flame graph |
@@ -21,6 +21,7 @@ pub mod bundle;
 pub mod client;
 pub mod commands;
 pub mod config;
+pub mod connection;
 pub mod dump;
 pub mod image;
 pub mod keys;

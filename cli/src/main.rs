@@ -8,5 +8,8 @@ use baton::{commands, program};
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    program::run(|| commands::run(Cli::parse().command))
+    program::run(|| {
+        let cli = Cli::parse();
+        commands::run(&cli.target, cli.command)
+    })
 }

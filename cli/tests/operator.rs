@@ -25,9 +25,12 @@ fn what_takes_an_emulator_is_no_command_of_an_operator() {
 }
 
 #[test]
-fn an_error_is_one_line_and_status_1() {
+fn an_error_is_one_line_and_its_status_has_its_kind() {
     let output = baton(&["info"]);
     let error = text(&output.stderr);
-    assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+    assert_eq!((output.status.code(), error.lines().count()), (Some(6), 1), "{error}");
     assert!(error.starts_with("baton: no host is running; `cargo baton up"), "{error}");
+    let output = baton(&["info", "--json"]);
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr).expect("JSON");
+    assert_eq!((output.status.code(), &error["error"]), (Some(6), &"unreachable".into()), "{error}");
 }

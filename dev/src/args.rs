@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use baton::args::Format;
+use baton::args::{Format, Target};
 use baton::config::Iommu;
 use baton::running::DEFAULT_NAME;
 use baton::size::Size;
@@ -14,6 +14,9 @@ use lab::Accelerator;
 #[derive(Debug, Parser)]
 #[command(name = "baton", bin_name = "baton", version, arg_required_else_help = true)]
 pub struct Cli {
+    /// The host of an operator's command.
+    #[command(flatten)]
+    pub target: Target,
     /// The command.
     #[command(subcommand)]
     pub command: Command,

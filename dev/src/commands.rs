@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use crate::args::Command;
+use crate::args::{Cli, Command};
 
 mod bench;
 mod demo;
@@ -15,11 +15,11 @@ mod up;
 const DONE: u8 = 0;
 
 /// Carries out a command; returns the process's exit status.
-pub fn run(command: Command) -> Result<u8> {
-    match command {
+pub fn run(cli: Cli) -> Result<u8> {
+    match cli.command {
         Command::Up(args) => up::run(&args),
         Command::Demo { config, lab } => demo::run(config, &lab),
         Command::Bench(args) => bench::run(&args),
-        Command::Operator(command) => baton::commands::run(command),
+        Command::Operator(command) => baton::commands::run(&cli.target, command),
     }
 }

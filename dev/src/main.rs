@@ -9,5 +9,5 @@ use dev::args::Cli;
 use dev::commands;
 
 fn main() -> ExitCode {
-    lab::bound::play().unwrap_or_else(|| program::run(|| commands::run(Cli::parse().command)))
+    lab::bound::play().unwrap_or_else(|| program::run(|| commands::run(Cli::parse())))
 }

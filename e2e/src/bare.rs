@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A host without the broker: its control channel as QEMU hands it out, for those that speak no protocol.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::thread;
@@ -89,14 +89,28 @@ impl BareHost {
     /// The refusal is nobody's answer (its number is 0), so it is what the next question comes back with.
     pub fn refusal_of(&mut self, bytes: &[u8]) -> Result<Refusal> {
         self.send(bytes)?;
-        match self.client.request_within(ANSWER_LIMIT, RequestBody::Info) {
+        self.client.send(RequestBody::Info)?;
+        match self.client.answer(ANSWER_LIMIT)?.result {
             Ok(_) => bail!("what is no request was not refused"),
-            Err(error) => {
-                let refusal: Refusal = error.downcast()?;
+            Err(refusal) => {
                 ensure!(refusal.code == RefusalCode::Protocol, "refused for another reason: {refusal}");
                 Ok(refusal)
             }
         }
+    }
+
+    /// Sends all that the host sends back to it for so long, beginning with garbage; returns the number of its frames.
+    pub fn echo(&mut self, time: Duration) -> Result<usize> {
+        let (end, mut frames, mut bytes) = (Instant::now() + time, 0, [0; 4096]);
+        self.send(b"garbage\0")?;
+        while Instant::now() < end {
+            self.socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+            let Ok(count) = self.socket.read(&mut bytes) else { continue };
+            frames += bytes[..count].iter().filter(|&&byte| byte == 0).count();
+            self.send(&bytes[..count])?;
+        }
+        self.socket.set_read_timeout(None)?;
+        Ok(frames)
     }
 
     /// Drops answers that are still on their way, until the host answers a question of now.

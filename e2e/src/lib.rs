@@ -15,6 +15,7 @@
 //! | [`code`] | guests of a few bytes |
 //! | [`frames`] | frames that no sender of ours would send |
 //! | [`tool`] | the tool, as a program |
+//! | [`serial`] | a host at a serial port of this machine, and a terminal server |
 //! | [`relay`] | a host's control line, shared by the tools of several releases |
 //!
 //! The tests are in `tests/boots`: one boot each. A boot may take [`host::BOOT_LIMIT`]; then, and when its test ends,
@@ -33,6 +34,7 @@ pub mod keyboard;
 pub mod place;
 pub mod recipe;
 pub mod relay;
+pub mod serial;
 pub mod small_image;
 pub mod stock;
 pub mod tool;

@@ -20,12 +20,9 @@ pub const PLAYS_TOOL: &str = "BATON_E2E_PLAYS_TOOL";
 /// Runs as the tool, if that is wanted.
 pub fn play() -> Option<ExitCode> {
     std::env::var_os(PLAYS_TOOL)?;
-    Some(match dev::commands::run(dev::args::Cli::parse().command) {
+    Some(match dev::commands::run(dev::args::Cli::parse()) {
         Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            eprintln!("baton: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => baton::program::report(&error),
     })
 }
 
@@ -124,7 +121,8 @@ impl Operator {
         Ok(shown)
     }
 
-    fn command(&self, arguments: &[&str]) -> Result<Command> {
+    /// The tool with these arguments, as a process that is still to be started.
+    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).current_dir(self.folder.path()).env(PLAYS_TOOL, "1");
         if arguments.first() == Some(&"up") {

@@ -163,7 +163,8 @@ fn every_exit_status_is_in_the_reference() {
     // Those of commands that were cut off, each with a test in `dev/tests/command_line`.
     let cut_off = ["124", "130", "141", "128 + n"].map(str::to_owned);
     assert_eq!(Ending::Killed { signal: 9 }.process_status(), 128 + 9);
-    let expected: Names = endings.into_iter().chain([usage]).chain(cut_off).collect();
+    let failures = baton::program::Kind::ALL.map(|kind| kind.status().to_string());
+    let expected: Names = endings.into_iter().chain([usage]).chain(cut_off).chain(failures).collect();
     let listed: Names = rows(REFERENCE, "status").iter().map(|cells| cells[0].clone()).collect();
     assert_eq!(listed, expected, "{REFERENCE}, exit statuses (left), are not the tool's (right)");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Format, Target};
+use super::Format;
 
 /// Duration, frequency and format of a profile.
 #[derive(Debug, Args)]
@@ -14,9 +14,6 @@ pub struct PerfArgs {
     /// Another command than drawing.
     #[command(subcommand)]
     pub command: Option<PerfCommand>,
-    /// The host.
-    #[command(flatten)]
-    pub target: Target,
     /// Seconds for which to sample: more than 0
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     pub seconds: f64,

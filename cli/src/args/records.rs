@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use super::{Format, Target};
+use super::Format;
 
 /// Arguments of `baton log`.
 #[derive(Debug, Args)]
@@ -24,8 +24,6 @@ pub struct LogArgs {
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct RecordArgs {
-    #[command(flatten)]
-    pub target: Target,
     /// Continue with new ones as they come
     #[arg(short, long)]
     pub follow: bool,

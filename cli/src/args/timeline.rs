@@ -5,14 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Target;
-
 /// The runs to show, and the formats.
 #[derive(Debug, Args)]
 pub struct TimelineArgs {
-    /// The host; asked unless files are named
-    #[command(flatten)]
-    pub target: Target,
     /// A Linux boot log (the output of dmesg; - is standard input); twice for two side by side
     #[arg(long, value_name = "FILE")]
     pub dmesg: Vec<PathBuf>,

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending a file to a host: several pieces at once, so that the line never waits for an answer. When some are lost,
-//! the tool goes on from the place that the host names.
+//! the tool goes on from the place that the host names, with smaller pieces: less is lost with the next one. On a slow
+//! line pieces are packed.
 
-use std::time::{Duration, Instant};
+use std::collections::VecDeque;
+use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use seal::{Portable, Sha256};
-use wire::{MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
+use wire::{MAX_FRAME_BYTES, MAX_PACKED_BYTES, MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
 
 use super::{Client, unexpected};
 
 /// The maximum number of unanswered pieces. A broker's buffer for a client, and the host's for answers, is several
 /// times that.
 const WINDOW: usize = 8;
-/// The time after which an unanswered piece counts as lost.
-const SILENCE: Duration = Duration::from_secs(5);
 /// The number of attempts in a row without progress after which the upload fails.
-const MAX_TRIES: u32 = 4;
+const MAX_TRIES: u32 = 16;
+/// The smallest piece: on a line that damages those, nothing else gets through either.
+const MIN_PIECE_BYTES: usize = 250;
 
 impl Client {
     /// Sends a file; `progress` is called with the number of bytes that have arrived.
@@ -24,12 +26,13 @@ impl Client {
         let mut hash = Sha256::new(Portable);
         hash.update(file);
         let begin = RequestBody::UploadBegin { kind, bytes: file.len() as u64, sha256: hash.finish() };
-        let mut tries = 0;
+        let (mut tries, mut piece_bytes) = (0, MAX_UPLOAD_BYTES);
         let mut there = self.received(begin.clone())?;
         while there < file.len() as u64 {
             progress(there);
-            tries = if self.send_from(there, file, &mut progress)? > there { 0 } else { tries + 1 };
+            tries = if self.send_from(there, file, piece_bytes, &mut progress)? > there { 0 } else { tries + 1 };
             ensure!(tries < MAX_TRIES, "the host takes no more of the file after {there} bytes; see its log");
+            piece_bytes = (piece_bytes / 2).max(MIN_PIECE_BYTES);
             there = self.received(begin.clone())?;
         }
         progress(there);
@@ -43,42 +46,47 @@ impl Client {
         }
     }
 
-    /// Sends pieces from a place on until all have arrived or some are lost; returns how many bytes have arrived.
-    fn send_from(&mut self, from: u64, file: &[u8], progress: &mut impl FnMut(u64)) -> Result<u64> {
+    /// Sends pieces from a place on until all have arrived or one is lost; returns how many bytes have arrived.
+    fn send_from(&mut self, from: u64, file: &[u8], piece: usize, progress: &mut impl FnMut(u64)) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
-        let (first, mut answered) = (self.last_id + 1, 0);
+        // The unanswered pieces, by number and end.
+        let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
+        let silence = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
         while there < file.len() as u64 {
-            while ((self.last_id + 1 - first) as usize) < answered + WINDOW && sent < file.len() as u64 {
-                let rest = &file[sent as usize..];
-                let bytes = rest[..rest.len().min(MAX_UPLOAD_BYTES)].to_vec();
-                sent += bytes.len() as u64;
-                self.send(RequestBody::UploadData { offset: sent - bytes.len() as u64, bytes })?;
+            while pending.len() < WINDOW && sent < file.len() as u64 {
+                let (body, end) = next_piece(file, sent, piece, self.line.is_slow());
+                sent = end;
+                pending.push_back((self.send(body)?, sent));
             }
-            let Some(response) = self.next_response(SILENCE)? else { break };
-            if response.id < first {
-                continue;
-            }
-            answered += 1;
-            match response.result? {
-                ReplyBody::Received { next_offset } => there = there.max(next_offset),
-                other => bail!(unexpected(&other)),
-            }
+            let Some(response) = self.response(Instant::now() + silence)? else { break };
+            let Some(at) = pending.iter().position(|(id, _)| *id == response.id) else {
+                // The host could not read a piece, or this answers a request before.
+                if response.id == 0 { break } else { continue }
+            };
+            // Answers come in the order of the pieces: those to pieces before this one are lost.
+            let end = pending.drain(..=at).next_back().map_or(sent, |(_, end)| end);
+            let ReplyBody::Received { next_offset } = response.result? else {
+                bail!("the host answered something else to a piece of a file; use tool and host of one release")
+            };
+            there = there.max(next_offset);
             progress(there);
-            if there < sent && self.last_id + 1 - first == answered as u32 && sent == file.len() as u64 {
+            if next_offset < end {
                 break;
             }
         }
         Ok(there)
     }
+}
 
-    /// Returns the next answer, or `None` if none comes in time.
-    fn next_response(&mut self, timeout: Duration) -> Result<Option<wire::Response>> {
-        let deadline = Instant::now() + timeout;
-        while self.responses.is_empty() {
-            if !self.receive(deadline)? {
-                return Ok(None);
-            }
-        }
-        Ok(self.responses.pop_front())
+/// The piece at `offset`, of at most so many bytes on the line, and its end: packed where the line is slow and that is
+/// less.
+fn next_piece(file: &[u8], offset: u64, most: usize, is_slow: bool) -> (RequestBody, u64) {
+    let packed = is_slow.then(|| packing::pack(file, offset as usize, most.min(MAX_PACKED_BYTES))).flatten();
+    if let Some(packing::Piece { bytes, packed }) = packed {
+        return (RequestBody::UploadPacked { offset, bytes: bytes as u32, packed }, offset + bytes as u64);
     }
+    let rest = &file[offset as usize..];
+    let bytes = rest[..rest.len().min(most)].to_vec();
+    let end = offset + bytes.len() as u64;
+    (RequestBody::UploadData { offset, bytes }, end)
 }

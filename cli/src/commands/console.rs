@@ -51,6 +51,7 @@ pub(super) fn run(client: &mut Client, vm: &str, linger: Duration) -> Result<u8>
     for number in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(number, signal.clone())?;
     }
+    client.handles_signals();
     let raw = match is_terminal {
         true => {
             eprintln!("Connected to {vm}; Ctrl-] leaves.");
@@ -60,7 +61,11 @@ pub(super) fn run(client: &mut Client, vm: &str, linger: Duration) -> Result<u8>
     };
     let mut console = Console { client, vm, is_terminal, linger, is_ended: false, last_output: Instant::now() };
     let result = console.run(&signal);
+    let damaged = console.client.damaged_frames();
     drop(raw);
+    if damaged > 0 {
+        eprintln!("\n{damaged} frames were damaged on the line: some output is missing");
+    }
     if is_terminal {
         eprintln!("\nLeft {vm}.");
     }

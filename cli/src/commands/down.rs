@@ -10,16 +10,49 @@ use wire::RequestBody;
 
 use super::{DONE, connect};
 use crate::args::Target;
+use crate::client::{Closed, NoAnswer};
+use crate::connection::Address;
 use crate::running;
 
 /// The time limit for the host to accept the order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for `baton up` to end the emulator.
 const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The silence that shows that a host is off: a request is repeated within it.
+const SILENCE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
-    let name = &target.name;
+    match target.address()? {
+        Address::Lab(name) => lab_host(target, &name, timeout_seconds),
+        address => remote_host(target, &address, timeout_seconds),
+    }
+}
+
+/// A host whose processes are not ours: it is off when it does not answer any more.
+fn remote_host(target: &Target, address: &Address, timeout_seconds: u64) -> Result<u8> {
+    let mut client = connect(target)?;
+    let deadline = Instant::now() + Duration::from_secs(timeout_seconds);
+    let mut asked = client.order(RequestBody::PowerOff);
+    while !asked.as_ref().is_err_and(is_silent) {
+        asked?;
+        if Instant::now() >= deadline {
+            bail!(
+                "the host at {address} did not power off within {timeout_seconds} s; cut its power, or see its console"
+            );
+        }
+        thread::sleep(INTERVAL);
+        asked = client.request_within(SILENCE, RequestBody::Info).map(drop);
+    }
+    println!("the host at {address} is off: it does not answer any more");
+    Ok(DONE)
+}
+
+fn is_silent(error: &anyhow::Error) -> bool {
+    error.is::<Closed>() || error.is::<NoAnswer>()
+}
+
+fn lab_host(target: &Target, name: &str, timeout_seconds: u64) -> Result<u8> {
     let asked = connect(target)?.request_within(ORDER_TIMEOUT, RequestBody::PowerOff);
     let patience = match &asked {
         Ok(_) => Duration::from_secs(timeout_seconds),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use wire::ProfilePage;
 
 use super::{DONE, connect, stat};
-use crate::args::{PerfArgs, PerfCommand};
+use crate::args::{PerfArgs, PerfCommand, Target};
 use crate::client::{Client, Taken};
 use crate::paths::default_image;
 use crate::profile::{Stacks, draw};
@@ -30,13 +30,13 @@ struct Summary<'a> {
     stacks: &'a Stacks,
 }
 
-pub(super) fn run(args: &PerfArgs) -> Result<u8> {
+pub(super) fn run(target: &Target, args: &PerfArgs) -> Result<u8> {
     if let Some(PerfCommand::Stat { seconds, format }) = &args.command {
-        return stat::run(&args.target, *seconds, *format);
+        return stat::run(target, *seconds, *format);
     }
     let image = default_image(args.image.as_deref())?;
     let symbols = Symbols::load(&image)?;
-    let mut client = connect(&args.target)?;
+    let mut client = connect(target)?;
     let time = Duration::try_from_secs_f64(args.seconds).context("--seconds is a number of seconds, 0 or more")?;
     let guests: Vec<String> = client.vms()?.into_iter().map(|vm| vm.name).collect();
     let taken = client.profile(args.hz, time, |client, page| same_build(client, page, &image, &symbols))?;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use wire::{Event, Level, LogRecord, Stream, Subscription};
 
 use super::{DONE, connect, seconds};
-use crate::args::{LogArgs, RecordArgs};
+use crate::args::{LogArgs, RecordArgs, Target};
 use crate::client::{Client, Closed, Previous};
 use crate::output::output;
 
@@ -82,18 +82,18 @@ impl Record for Event {
     }
 }
 
-pub(super) fn log(args: &LogArgs) -> Result<u8> {
+pub(super) fn log(target: &Target, args: &LogArgs) -> Result<u8> {
     if args.previous {
-        return previous(&args.records, args.level);
+        return previous(target, &args.records, args.level);
     }
     let subscription = Subscription { log: true, ..Subscription::default() };
-    show::<LogRecord<'static>>(&args.records, args.level, subscription)
+    show::<LogRecord<'static>>(target, &args.records, args.level, subscription)
 }
 
 /// Shows the remains of the host before this one: an epitaph after a panic, its log after a restart without
 /// firmware.
-fn previous(args: &RecordArgs, level: Option<Level>) -> Result<u8> {
-    let mut client = connect(&args.target)?;
+fn previous(target: &Target, args: &RecordArgs, level: Option<Level>) -> Result<u8> {
+    let mut client = connect(target)?;
     let Previous { lines, log_until_ns } = client.previous()?;
     if lines.is_empty() && log_until_ns.is_none() {
         eprintln!("the host before this one left nothing in memory: it did not panic, or the memory was not kept");
@@ -109,12 +109,12 @@ fn previous(args: &RecordArgs, level: Option<Level>) -> Result<u8> {
     Ok(DONE)
 }
 
-pub(super) fn events(args: &RecordArgs) -> Result<u8> {
-    show::<Event>(args, None, Subscription { events: true, ..Subscription::default() })
+pub(super) fn events(target: &Target, args: &RecordArgs) -> Result<u8> {
+    show::<Event>(target, args, None, Subscription { events: true, ..Subscription::default() })
 }
 
-fn show<R: Record>(args: &RecordArgs, level: Option<Level>, subscription: Subscription) -> Result<u8> {
-    let mut client = connect(&args.target)?;
+fn show<R: Record>(target: &Target, args: &RecordArgs, level: Option<Level>, subscription: Subscription) -> Result<u8> {
+    let mut client = connect(target)?;
     if args.follow {
         // Before the pages are read, so that nothing falls between the two.
         client.subscribe(subscription)?;

@@ -17,9 +17,13 @@ pub(super) fn run(target: &Target, shipment: Option<Shipment>, is_downgrade: boo
     }
     shipment::permit_downgrade(&mut client, is_downgrade)?;
     if !format.json {
-        println!("host {:?} is restarting: its guests end, and start again", target.name);
+        println!("the host at {} is restarting: its guests end, and start again", target.address()?);
     }
-    let report = restart(&mut client, shipment.is_some())?;
+    let before = client.info()?.generation;
+    let report = match restart(&mut client, shipment.is_some()) {
+        Ok(report) => report,
+        Err(error) => return shipment::after_lost_answer(&mut client, before, error).map(|()| DONE),
+    };
     match format.json {
         true => println!("{}", serde_json::to_string(&report)?),
         false => print!("{}", text(&report)),

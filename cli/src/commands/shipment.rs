@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bundle::Bundle;
 use indicatif::{ProgressBar, ProgressStyle};
-use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, UploadKind};
+use wire::{HostInfo, Refusal, RefusalCode, ReplyBody, RequestBody, UploadKind};
 
 use crate::args::Format;
-use crate::client::Client;
+use crate::client::{Client, Unclear};
 use crate::config::Config;
 use crate::image;
 use crate::paths::default_image;
@@ -101,6 +101,23 @@ pub fn request(client: &mut Client, body: &RequestBody, is_uploaded: bool) -> Re
         thread::sleep(TRY_AGAIN_AFTER);
     }
     bail!("the host is busy; try again later")
+}
+
+/// The order to switch has failed with this error. Where only its answer was lost, the host's generation shows whether
+/// it was carried out.
+pub(super) fn after_lost_answer(client: &mut Client, before: u64, error: anyhow::Error) -> Result<()> {
+    if !error.is::<Unclear>() {
+        return Err(error);
+    }
+    let HostInfo { generation, version, build, .. } = client.info()?;
+    if generation == before {
+        return Err(error.context(format!("the host still runs generation {before}")));
+    }
+    let new = with_build(&version, &build);
+    eprintln!(
+        "the answer was lost, but the host runs generation {generation} ({new}) now; see `baton timeline --last`"
+    );
+    Ok(())
 }
 
 /// Asks the host to permit an older image, if one is wanted.

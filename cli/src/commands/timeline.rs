@@ -20,8 +20,8 @@ const LINUX: View =
 const HOST: View = View { draws: |_| true, lists: |track| track != host::OVERVIEW, listed: "all CPUs" };
 
 /// Collects the runs, and shows them in the formats of the arguments: without any, on the terminal.
-pub(super) fn run(args: &TimelineArgs) -> Result<u8> {
-    let picture = collect(args)?;
+pub(super) fn run(target: &Target, args: &TimelineArgs) -> Result<u8> {
+    let picture = collect(target, args)?;
     if let Some(file) = &args.html {
         write(file, page::page(&picture)?.as_bytes())?;
     }
@@ -37,10 +37,10 @@ pub(super) fn run(args: &TimelineArgs) -> Result<u8> {
     Ok(DONE)
 }
 
-fn collect(args: &TimelineArgs) -> Result<Picture> {
+fn collect(target: &Target, args: &TimelineArgs) -> Result<Picture> {
     let mut runs = args.dmesg.iter().map(|file| read_log(file)).collect::<Result<Vec<Run>>>()?;
     if args.dmesg.is_empty() {
-        match ask(&args.target, args.last) {
+        match ask(target, args.last) {
             Err(error) if !args.beside.is_empty() => eprintln!("{error:#}; the saved pictures are shown alone"),
             asked => runs.extend(asked?),
         }

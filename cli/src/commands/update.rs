@@ -33,9 +33,11 @@ pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format:
     };
     shipment::permit_downgrade(&mut client, how.allow_downgrade)?;
     let body = RequestBody::Update { is_dry_run: how.dry_run, by };
-    let report = match shipment::request(&mut client, &body, by == UpdateBy::Upload)? {
-        ReplyBody::Updated(report) => report,
-        other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
+    let before = client.info()?.generation;
+    let report = match shipment::request(&mut client, &body, by == UpdateBy::Upload) {
+        Ok(ReplyBody::Updated(report)) => report,
+        Err(error) => return shipment::after_lost_answer(&mut client, before, error).map(|()| DONE),
+        Ok(other) => bail!("the host answered something else ({other:?}); use tool and host of one release"),
     };
     match format.json {
         true => println!("{}", serde_json::to_string(&report)?),

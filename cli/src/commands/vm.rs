@@ -16,7 +16,7 @@ use wire::{Refusal, RefusalCode, RequestBody, VmInfo};
 
 use super::{DONE, connect, console, perf, seconds};
 use crate::args::{Format, Target, VmCommand, VmOrder};
-use crate::client::Client;
+use crate::client::{Client, NotFound};
 use crate::dump::{self, Interrupted};
 use crate::size::Size;
 use crate::suggest::did_you_mean;
@@ -92,6 +92,7 @@ fn dump(client: &mut Client, name: &str, output: Option<&Path>) -> Result<u8> {
     for number in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(number, signal.clone())?;
     }
+    client.handles_signals();
     let progress = |done, total| {
         if let Some(bar) = &bar {
             bar.set_length(total);
@@ -142,5 +143,5 @@ fn check_name(client: &mut Client, name: &str) -> Result<()> {
     }
     let suggestion = did_you_mean(name, vms.iter().map(|vm| vm.name.as_str()));
     let hint = if suggestion.is_empty() { "; `baton vm list` shows those there are".to_owned() } else { suggestion };
-    bail!("there is no virtual machine {name:?}{hint}")
+    bail!(NotFound(format!("there is no virtual machine {name:?}{hint}")))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use wire::{ReplyBody, RequestBody, Response};
+use wire::{MAX_FRAME_BYTES, ReplyBody, RequestBody, Response};
 
 use super::Interrupted;
 use super::image::Image;
@@ -16,8 +16,10 @@ use crate::client::{Client, Closed};
 
 /// Questions under way. Their answers fit what the host keeps for a slow line, while nothing else wants it.
 const SHARES: u64 = 12;
+/// Bytes of the answers under way.
+pub(super) const ASKED_BYTES: usize = SHARES as usize * MAX_FRAME_BYTES;
 /// The silence after which unanswered requests are repeated: the host drops answers that find no room.
-pub(super) const SILENCE: Duration = Duration::from_secs(5);
+const SILENCE: Duration = Duration::from_secs(5);
 /// The interval at which an interrupt by the operator is checked.
 const TICK: Duration = Duration::from_millis(100);
 /// The number of repeats after which the host counts as unresponsive.
@@ -95,7 +97,7 @@ fn next_answer(client: &mut Client, name: &str, asked: &mut Asked) -> Result<Opt
             Ok(Some(response))
         }
         Err(error) if error.is::<Closed>() => Err(error),
-        Err(_) if TICK * (asked.ticks + 1) < SILENCE => {
+        Err(_) if TICK * (asked.ticks + 1) < client.patience(SILENCE, ASKED_BYTES) => {
             asked.ticks += 1;
             Ok(None)
         }

@@ -9,6 +9,7 @@ const ID: u16 = 0x000d;
 /// The Capability register is the lower half of this word, the Control register the upper half.
 const WORD: u16 = 4;
 const CONTROL: u16 = 6;
+const BYTES: u16 = 8;
 
 /// Requests name the function that they are from: Source Validation.
 const SOURCE_VALIDATION: u16 = 1 << 0;
@@ -40,7 +41,7 @@ pub struct Acs {
 impl Acs {
     /// Reads a function's capability; `None` if it has none, or if nothing shows its extended registers.
     pub fn read(config: &mut dyn ConfigSpace, place: Bdf) -> Option<Self> {
-        let register = extended::find(config, place, ID)?;
+        let register = extended::find(config, place, ID, BYTES)?;
         let word = config.read(place, register + WORD);
         let (services, control) = (word as u16, (word >> 16) as u16);
         (word != u32::MAX).then_some(Self { register, services, control })

@@ -31,6 +31,18 @@ fn without_extended_registers_there_is_none() {
 }
 
 #[test]
+fn a_capability_that_reaches_past_the_functions_registers_is_none() {
+    let at = |register: u16| {
+        let (mut machine, place) =
+            machine([(0x100, u32::from(register) << 20 | 0x1_0001), (register, 0x0001_000d), (register + 4, 0x1d)]);
+        let found = Acs::read(&mut machine, place);
+        assert!(machine.log.iter().all(|(_, register)| *register < 0x1000));
+        found.map(|acs| acs.register)
+    };
+    assert_eq!((at(0xff8), at(0xffc)), (Some(0xff8), None));
+}
+
+#[test]
 fn a_list_that_loops_ends() {
     for next in [0x100, 0x104] {
         let (mut machine, place) = machine([(0x100, 0x1041_0001), (0x104, next << 20 | 0x1_0002)]);

@@ -6,12 +6,14 @@ use crate::{Bdf, ConfigSpace};
 
 /// The first register behind the 256 bytes of conventional PCI.
 const FIRST: u16 = 0x100;
+/// A function has no registers from here on.
+const END: u16 = 0x1000;
 /// Capabilities that are read; functions have a dozen, and a list that loops ends here.
 pub const MAX_EXTENDED: usize = 48;
 
 /// Returns the first register of a function's extended capability with this identifier; `None` if there is none among
-/// the first [`MAX_EXTENDED`].
-pub fn find(config: &mut dyn ConfigSpace, place: Bdf, id: u16) -> Option<u16> {
+/// the first [`MAX_EXTENDED`], or if its `bytes` reach past the function's registers.
+pub fn find(config: &mut dyn ConfigSpace, place: Bdf, id: u16, bytes: u16) -> Option<u16> {
     let mut register = FIRST;
     for _ in 0..MAX_EXTENDED {
         let header = config.read(place, register);
@@ -19,7 +21,7 @@ pub fn find(config: &mut dyn ConfigSpace, place: Bdf, id: u16) -> Option<u16> {
             return None;
         }
         if header as u16 == id {
-            return Some(register);
+            return (register + bytes <= END).then_some(register);
         }
         register = (header >> 20) as u16 & !3;
         if register < FIRST {

@@ -42,6 +42,7 @@ mod frame;
 pub mod frugal;
 pub mod history;
 pub mod page;
+mod quota;
 mod reply;
 mod request;
 mod stream;
@@ -49,9 +50,10 @@ mod stream;
 pub use decode::{Decoder, FrameError};
 pub use encode::{EncodeError, bounded, encode};
 pub use frame::{
-    Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES,
-    MAX_UPLOAD_BYTES, VERSION,
+    Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_PACKED_BYTES, MAX_REASON_BYTES,
+    MAX_TEXT_BYTES, MAX_UNPACKED_BYTES, MAX_UPLOAD_BYTES, VERSION,
 };
+pub use quota::Quota;
 pub use reply::{
     ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
     IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, PciCost, PciFunction,

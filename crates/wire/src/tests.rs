@@ -7,6 +7,7 @@ mod golden;
 mod history;
 mod paging;
 mod properties;
+mod quota;
 mod samples;
 
 use std::vec;

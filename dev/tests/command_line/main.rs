@@ -10,13 +10,14 @@ use libtest_mimic::{Arguments, Trial};
 
 mod emulator;
 mod hosts;
+mod lines;
 mod operator;
 
 fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "-nodefaults") {
         return emulator::run();
     }
-    let trials = hosts::RULES.iter().map(|(name, rule)| {
+    let trials = hosts::RULES.iter().chain(lines::RULES).map(|(name, rule)| {
         Trial::test(*name, || {
             rule();
             Ok(())

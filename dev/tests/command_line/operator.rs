@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An operator with a host.toml, an image and a runtime folder of their own.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::Pid;
@@ -68,6 +70,21 @@ impl Operator {
 
     pub fn start(&self, command: &mut Command) -> Child {
         command.spawn().expect("started")
+    }
+
+    /// Returns the socket of the host in the background.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("baton/default/control.sock")
+    }
+
+    /// Writes a shell script into a folder of programs, which it returns.
+    pub fn program(&self, name: &str, text: &str) -> PathBuf {
+        let folder = self.folder.path().join("bin");
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("executable");
+        folder
     }
 
     /// Returns whether there is a file in the operator's folder.

@@ -197,7 +197,7 @@ fn the_tool_assigns_and_releases() -> Result<()> {
     ))?;
     operator.says(&["up", "host.toml", "--detach"])?.well()?;
     let refused = operator.says(&["pci", "assign", EDU, "web"])?;
-    ensure!(refused.status == Some(1) && refused.err.contains("it cannot be reset; `--reset none`"), "{refused:?}");
+    ensure!(refused.status == Some(4) && refused.err.contains("it cannot be reset; `--reset none`"), "{refused:?}");
     let said = operator.says(&["pci", "assign", EDU, "web", "--reset", "none"])?.well()?;
     ensure!(said.contains("is assigned to guest 'web', from its next start on"), "{said}");
     let is_its = |line: &str| line.contains(EDU) && line.contains(" web ");

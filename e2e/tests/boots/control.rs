@@ -22,6 +22,10 @@ pub const RULES: &[Rule] = &[
     ("impossible_requests_are_refused_with_the_hint", impossible_requests_are_refused_with_the_hint),
     ("the_host_refuses_what_is_no_request_and_goes_on", the_host_refuses_what_is_no_request_and_goes_on),
     ("noise_on_the_line_is_survived", noise_on_the_line_is_survived),
+    (
+        "a_line_that_echoes_costs_the_host_a_few_frames_a_second",
+        a_line_that_echoes_costs_the_host_a_few_frames_a_second,
+    ),
     ("a_reader_that_stalls_finds_the_host_as_it_was", a_reader_that_stalls_finds_the_host_as_it_was),
     ("the_broker_keeps_from_the_host_what_is_no_request", the_broker_keeps_from_the_host_what_is_no_request),
 ];
@@ -158,6 +162,17 @@ fn the_host_refuses_what_is_no_request_and_goes_on() -> Result<()> {
     std::thread::sleep(Duration::from_millis(500));
     let after = host.first_vm()?;
     ensure!(after.state == VmState::Running && after.exits_total > before.exits_total, "{before:?} {after:?}");
+    Ok(())
+}
+
+/// The line sends back what the host answers, which is no request: without a limit, for ever.
+fn a_line_that_echoes_costs_the_host_a_few_frames_a_second() -> Result<()> {
+    let mut host = BareHost::start(&Recipe::new().beating(GUEST)?)?;
+    host.drain_answers()?;
+    let echoed = host.echo(Duration::from_secs(2))?;
+    ensure!((16..64).contains(&echoed), "{echoed} frames came in 2 s");
+    host.drain_answers()?;
+    ensure!(host.first_vm()?.state == VmState::Running, "the guest does not run");
     Ok(())
 }
 

@@ -31,6 +31,7 @@ mod isolation;
 mod kexec;
 mod last_words;
 mod lifecycle;
+mod lines;
 mod linux;
 mod linux_functions;
 mod log;
@@ -147,6 +148,7 @@ fn trials() -> Vec<Trial> {
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
+        ("lines", lines::RULES),
         ("assigned", assigned::RULES),
         ("assignments", assignments::RULES),
         ("blackout", blackout::RULES),
@@ -221,6 +223,7 @@ fn long_tests() -> Vec<Trial> {
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
+        ("lines", lines::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
         ("hot_plug", hot_plug::LONG_RULES),
         ("hot_plug", if Kernel::V6_1Full.file().is_ok() { hot_plug::DRIVER_LONG_RULES } else { &[] }),

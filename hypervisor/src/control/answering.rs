@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests of operators, carried out or passed on to the part of the channel that does.
 
+use alloc::format;
 use alloc::string::String;
 
 use seal::Announced;
@@ -20,6 +21,8 @@ use crate::lifecycle::update::hand_over_state::HandOverState;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
+/// After the first few, what is no request is refused once in so long.
+const REFUSAL_INTERVAL_US: u64 = 100_000;
 /// The time that guests may take to stop before the host powers off. One that runs does so at its next exit.
 const DEPARTURE_US: u64 = 2_000_000;
 
@@ -84,6 +87,7 @@ impl Control {
                 self.images.begin_upload(Announced { kind, bytes, digest })
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
+            RequestBody::UploadPacked { offset, bytes, packed } => self.images.take_packed(offset, bytes, &packed),
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
             RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
@@ -154,7 +158,10 @@ impl Control {
         self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)
     }
 
+    /// Refuses what is no request: not more often than a line that sends our answers back may make us.
     pub(super) fn refuse(&mut self, reason: String) {
+        let Some(left_out) = self.refusals.take(cpu::tsc(), timer::us_to_ticks(REFUSAL_INTERVAL_US)) else { return };
+        let reason = if left_out > 0 { format!("{reason}; {left_out} more were dropped before it") } else { reason };
         record(EventKind::Garbage { reason: reason.clone() });
         let refusal = Refusal { code: RefusalCode::Protocol, reason, hint: String::new() };
         self.respond(Response { id: NO_REQUEST, result: Err(refusal) });

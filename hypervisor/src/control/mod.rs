@@ -26,7 +26,7 @@ use alloc::string::ToString;
 use ::iommu::Report;
 use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
-use wire::{Decoder, EventKind, ReplyBody, Response, UpdateReport};
+use wire::{Decoder, EventKind, Quota, ReplyBody, Response, UpdateReport};
 
 use self::counts::Counts;
 use self::cpus::CpuOrders;
@@ -65,6 +65,7 @@ pub struct Control {
     profiles: Profiles,
     counts: Counts,
     polling: Polling,
+    refusals: Quota,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
@@ -134,6 +135,7 @@ impl Control {
             profiles: Profiles::default(),
             counts: Counts::default(),
             polling: Polling::default(),
+            refusals: Quota::new(),
             has_started_guests,
             restart_request: conversation.request,
             departure: None,

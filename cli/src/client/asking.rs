@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A request and its answer over a line that may lose either.
+//!
+//! A request that changes nothing, or that comes to the same when it is carried out twice, is repeated under its number
+//! until an answer comes: whichever comes first serves, and later ones are nobody's. Any other is sent once. When its
+//! answer does not come, the error states that the order may have been carried out.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use wire::{MAX_FRAME_BYTES, Refusal, ReplyBody, RequestBody, Response, Subscription};
+
+use super::{Client, Closed, Unclear, unexpected};
+
+/// Longest time for the host to answer, beside the line's own.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// The same for a host that was not heard of yet.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of an answer to what the host could not read.
+const NO_REQUEST: u32 = 0;
+
+/// Times of waiting for one answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The silence after which a request is repeated. It doubles each time.
+    pub repeat: Duration,
+    /// After the host has reported that it could not read something: the time for the answer, in case that was not this
+    /// request.
+    pub unread: Duration,
+    /// The silence after which an unanswered piece of a file counts as lost.
+    pub piece: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let repeat = Duration::from_secs(3);
+        Self { repeat, unread: Duration::from_millis(500), piece: Duration::from_secs(5) }
+    }
+}
+
+/// One request under way.
+struct Asking {
+    id: u32,
+    body: RequestBody,
+    is_repeatable: bool,
+    deadline: Instant,
+    /// When it is repeated.
+    repeat_at: Instant,
+    interval: Duration,
+    /// The host's last word about something that it could not read.
+    unread: Option<Refusal>,
+}
+
+impl Client {
+    /// Sends a request and waits for the answer. A refusal is an error ([`wire::Refusal`] can be downcast to).
+    pub fn request(&mut self, body: RequestBody) -> Result<ReplyBody> {
+        self.request_within(ANSWER_TIMEOUT, body)
+    }
+
+    /// Sends a request and waits at most `timeout` for the answer, and as long as the line takes for both.
+    pub fn request_within(&mut self, timeout: Duration, body: RequestBody) -> Result<ReplyBody> {
+        let id = self.next_id();
+        let is_repeatable = is_repeatable(&body);
+        let bytes = self.send_as(id, body.clone())? + MAX_FRAME_BYTES;
+        let now = Instant::now();
+        let interval = self.patience(self.patience.repeat, bytes);
+        let deadline = now + self.patience(timeout, bytes);
+        let mut asking =
+            Asking { id, body, is_repeatable, deadline, repeat_at: now + interval, interval, unread: None };
+        self.wait_for(&mut asking, timeout)
+    }
+
+    /// Sends an order and waits until the host has accepted it.
+    pub fn order(&mut self, body: RequestBody) -> Result<()> {
+        match self.request(body)? {
+            ReplyBody::Done => Ok(()),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Asks for silence, which shows that the host is there.
+    pub(super) fn greet(&mut self) -> Result<()> {
+        let body = RequestBody::Subscribe(Subscription::default());
+        self.request_within(GREETING_TIMEOUT, body).map(drop)
+    }
+
+    fn wait_for(&mut self, asking: &mut Asking, timeout: Duration) -> Result<ReplyBody> {
+        loop {
+            let until = if asking.is_repeatable { asking.deadline.min(asking.repeat_at) } else { asking.deadline };
+            match self.response(until) {
+                Ok(Some(Response { id, result })) if id == asking.id => return Ok(result?),
+                Ok(Some(Response { id: NO_REQUEST, result: Err(refusal) })) => self.note_unread(asking, refusal),
+                // It answers a request before.
+                Ok(Some(_)) => {}
+                Ok(None) if Instant::now() >= asking.deadline => return Err(self.failure(asking, timeout)),
+                Ok(None) => self.repeat(asking)?,
+                Err(error) if error.is::<Closed>() => {
+                    // A broker reports why it drops a client.
+                    return Err(asking.unread.take().map_or(error, anyhow::Error::from));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The host could not read something: this request, or noise in front of it.
+    fn note_unread(&self, asking: &mut Asking, refusal: Refusal) {
+        let soon = Instant::now() + self.patience(self.patience.unread, MAX_FRAME_BYTES);
+        match asking.is_repeatable {
+            true => asking.repeat_at = asking.repeat_at.min(soon),
+            false => asking.deadline = asking.deadline.min(soon),
+        }
+        asking.unread = Some(refusal);
+    }
+
+    fn repeat(&mut self, asking: &mut Asking) -> Result<()> {
+        if Instant::now() >= asking.repeat_at {
+            self.send_as(asking.id, asking.body.clone())?;
+            asking.interval *= 2;
+            asking.repeat_at = Instant::now() + asking.interval;
+        }
+        Ok(())
+    }
+
+    fn failure(&self, asking: &mut Asking, timeout: Duration) -> anyhow::Error {
+        match (asking.unread.take(), asking.is_repeatable) {
+            (Some(refusal), true) => refusal.into(),
+            (Some(refusal), false) => {
+                let reason = format!("the host could not read a request ({})", refusal.reason);
+                Unclear { reason, unread: Some(refusal) }.into()
+            }
+            (None, true) => self.no_answer(timeout),
+            (None, false) => Unclear { reason: self.no_answer(timeout).to_string(), unread: None }.into(),
+        }
+    }
+}
+
+/// Returns whether a request may be carried out twice: it changes nothing, or the second time comes to the same.
+fn is_repeatable(body: &RequestBody) -> bool {
+    matches!(
+        body,
+        RequestBody::Info
+            | RequestBody::VmList { .. }
+            | RequestBody::VmLayout { .. }
+            | RequestBody::VmRegisters { .. }
+            | RequestBody::VmMemory { .. }
+            | RequestBody::VmHold { .. }
+            | RequestBody::VmPerf { .. }
+            | RequestBody::Log { .. }
+            | RequestBody::Events { .. }
+            | RequestBody::Subscribe(_)
+            | RequestBody::CpuList { .. }
+            | RequestBody::CpuPerf { .. }
+            | RequestBody::Epitaph { .. }
+            | RequestBody::Timeline { .. }
+            | RequestBody::PciList { .. }
+            | RequestBody::Iommus
+            | RequestBody::Vulnerabilities
+            | RequestBody::UploadBegin { .. }
+            | RequestBody::UploadData { .. }
+            | RequestBody::UploadPacked { .. }
+            | RequestBody::UploadDrop
+            | RequestBody::PermitDowngrade
+            | RequestBody::PowerOff
+    )
+}

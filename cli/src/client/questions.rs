@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions to a host, page by page.
+
+use anyhow::{Result, bail};
+use wire::{
+    CpuInfo, Event, HostInfo, IommuUnit, LogRecord, PciFunction, PciSurvey, ReplyBody, RequestBody, TimelinePage,
+    TimelinePlace, VmInfo, Vulnerability,
+};
+
+use super::{Client, unexpected};
+
+/// Records asked for at a time.
+const PAGE_LIMIT: u16 = 256;
+
+/// The data that the host before this one left in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous {
+    /// Its epitaph, line by line; empty if it left none.
+    pub lines: Vec<String>,
+    /// If this image replaced it: the time before which the log's records are the old image's.
+    pub log_until_ns: Option<u64>,
+}
+
+impl Client {
+    /// Returns the host's description.
+    pub fn info(&mut self) -> Result<HostInfo> {
+        match self.request(RequestBody::Info)? {
+            ReplyBody::Info(info) => Ok(info),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Returns the host's state for each speculation vulnerability.
+    pub fn vulnerabilities(&mut self) -> Result<Vec<Vulnerability>> {
+        match self.request(RequestBody::Vulnerabilities)? {
+            ReplyBody::Vulnerabilities(rows) => Ok(rows),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Returns every virtual machine.
+    pub fn vms(&mut self) -> Result<Vec<VmInfo>> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::VmList { from_index })? {
+                ReplyBody::Vms { vms, next_index } => {
+                    all.extend(vms);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns every CPU.
+    pub fn cpus(&mut self) -> Result<Vec<CpuInfo>> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::CpuList { from_index })? {
+                ReplyBody::Cpus { cpus, next_index } => {
+                    all.extend(cpus);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns every PCI function that the host has found so far, and the progress of its discovery.
+    pub fn pci(&mut self) -> Result<(PciSurvey, Vec<PciFunction>)> {
+        let mut all = Vec::new();
+        let mut from_index = 0;
+        loop {
+            match self.request(RequestBody::PciList { from_index })? {
+                ReplyBody::PciFunctions { survey, functions, next_index } => {
+                    all.extend(functions);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok((survey, all)),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns the host's IOMMUs.
+    pub fn iommus(&mut self) -> Result<Vec<IommuUnit>> {
+        match self.request(RequestBody::Iommus)? {
+            ReplyBody::Iommus(units) => Ok(units),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Returns a page of the log from a place on (0: the oldest record), and the place where the next page begins.
+    pub fn log(&mut self, from_sequence: u64) -> Result<(Vec<LogRecord<'static>>, u64)> {
+        match self.request(RequestBody::Log { from_sequence, limit: PAGE_LIMIT })? {
+            ReplyBody::Log { records, next_sequence } => Ok((records, next_sequence)),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Returns a page of the events, and the place where the next page begins.
+    pub fn events(&mut self, from_sequence: u64) -> Result<(Vec<Event>, u64)> {
+        match self.request(RequestBody::Events { from_sequence, limit: PAGE_LIMIT })? {
+            ReplyBody::Events { events, next_sequence } => Ok((events, next_sequence)),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Returns the data that the host before this one left in memory.
+    pub fn previous(&mut self) -> Result<Previous> {
+        let mut lines = Vec::new();
+        let mut from_line = 0;
+        loop {
+            match self.request(RequestBody::Epitaph { from_line })? {
+                ReplyBody::Epitaph { lines: page, next_line, log_until_ns } => {
+                    lines.extend(page);
+                    match next_line {
+                        Some(next) if next > from_line => from_line = next,
+                        _ => return Ok(Previous { lines, log_until_ns }),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns every CPU's timeline, as it is now, in pages.
+    pub fn timeline(&mut self) -> Result<Vec<TimelinePage>> {
+        let (mut all, mut from) = (Vec::new(), TimelinePlace::default());
+        loop {
+            match self.request(RequestBody::Timeline { from })? {
+                ReplyBody::Timeline(page) => {
+                    let next = page.next;
+                    all.push(page);
+                    match next {
+                        Some(next) if next > from => from = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+}

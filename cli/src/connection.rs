@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ways to a host: an [`Address`] states one, [`open`] makes a [`Line`] of it.
+//!
+//! | address | line |
+//! |---|---|
+//! | `lab:NAME` | the socket of a host that `baton up` started; its broker shares the host |
+//! | `unix:PATH` | a Unix socket |
+//! | `tty:DEVICE[,BAUD]` | a serial port, in raw mode, locked |
+//! | `tcp:HOST:PORT` | a TCP port that passes a serial line's bytes |
+//! | `vsock:CID:PORT` | a port of a virtual machine, or of the machine below |
+//! | `ssh:[USER@]HOST[:PORT][/ADDRESS]` | `baton relay` on another machine, with the line that it opens |
+
+mod address;
+#[cfg(test)]
+mod address_tests;
+mod far;
+mod line;
+mod network;
+mod tty;
+
+use anyhow::Result;
+
+pub use self::address::{Address, BadAddress, DEFAULT_BAUD};
+pub use self::line::{Keeper, Line, Ready};
+use crate::running;
+
+/// Opens a line to the host at this address.
+///
+/// # Errors
+/// The reason, with a hint: no such device, no permission, in use, nobody there.
+pub fn open(address: &Address) -> Result<Line> {
+    match address {
+        Address::Lab(name) => network::unix(&running::control_socket_of(name)?),
+        Address::Unix(path) => network::unix(path),
+        Address::Tty { device, baud } => tty::open(device, *baud),
+        Address::Tcp { host, port } => network::tcp(host, *port),
+        Address::Vsock { cid, port } => network::vsock(*cid, *port),
+        Address::Ssh { host, port, from_there } => {
+            far::open(host, *port, from_there.as_deref(), slowest(from_there.as_deref()))
+        }
+    }
+}
+
+/// The rate of the slowest part of a line, as far as its address states it.
+fn slowest(address: Option<&Address>) -> u32 {
+    match address {
+        Some(Address::Tty { baud, .. }) => *baud,
+        Some(Address::Ssh { from_there, .. }) => slowest(from_there.as_deref()),
+        _ => DEFAULT_BAUD,
+    }
+}
+
+/// What may be wrong when nothing answers at an address.
+pub fn hint(address: &Address) -> &'static str {
+    match address {
+        Address::Lab(_) => "see its log in the terminal of `baton up`",
+        Address::Unix(_) => "is the host up, and its COM2 behind this socket?",
+        Address::Tty { .. } => "is the host up, the cable at its COM2, and the rate 115200?",
+        Address::Tcp { .. } => "is the host up, its COM2 at this port, and the port in raw mode (not telnet)?",
+        Address::Vsock { .. } => "is the host up, and its COM2 passed to this port?",
+        Address::Ssh { .. } => "is the host up, and does `baton info` answer there?",
+    }
+}
