@@ -226,7 +226,8 @@ fn images_without_hot_plug() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
     std::fs::write(&path, image_without_hot_plug()?)?;
-    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0), disk(1)]).linux("linux", "plugged:1")?;
+    let recipe =
+        Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0), disk(1)]).linux("linux", "plugged:1")?;
     let recipe = Recipe { image: Image::File(path), ..recipe.beating("neighbour")? };
     let mut host = recipe.start()?;
     host.limit(LIMIT * 2);

@@ -8,9 +8,7 @@ mod source;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use handover::image::{
-    BUILD_TEXT_BYTES, IOMMU_VERSION, LINKED_AT, NEWEST_DEVICE, NOTE_TYPE, Note, SECURITY_VERSION,
-};
+use handover::image::{BUILD_TEXT_BYTES, IOMMU_VERSION, LINKED_AT, NEWEST_DEVICE, NOTE_TYPE, Note, SECURITY_VERSION};
 use handover::layout::{VERSION_TEXT_BYTES, padded};
 use units::PhysAddr;
 

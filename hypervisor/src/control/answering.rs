@@ -8,9 +8,9 @@ use seal::Announced;
 use uart::Interrupts;
 use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
 
-use super::{Control, functions};
 use super::images::Wanted;
 use super::requests;
+use super::{Control, functions};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;

@@ -12,9 +12,9 @@ use wire::{
 };
 
 use super::cpus::{self, CpuOrders};
+use super::dump;
 use super::info;
 use super::named::find;
-use super::dump;
 use super::timeline;
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;

@@ -65,7 +65,9 @@ fn end(place: Bdf, result: Result<(), String>) {
         let mut function = function.lock();
         function.physical().place() == place && function.phase() == Phase::Resetting
     };
-    let Some((run, function)) = run.as_ref().and_then(|run| Some((run, run.functions().all().into_iter().find(is_its)?))) else {
+    let Some((run, function)) =
+        run.as_ref().and_then(|run| Some((run, run.functions().all().into_iter().find(is_its)?)))
+    else {
         // Its guest has ended, or it was stopped meanwhile.
         return result.unwrap_or_else(|problem| log::warn!("PCI function {place}: its reset failed: {problem}"));
     };
