@@ -17,6 +17,8 @@ pub struct FakeHost {
     pub console: Vec<u8>,
     pub alarm: Option<u64>,
     pub panics: Vec<PanicEvent>,
+    /// Devices that the guest has ejected.
+    pub ejected: u32,
     /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,
     /// Number of entries that were to be left at once.
@@ -50,6 +52,9 @@ impl Host for FakeHost {
     }
     fn panicked(&mut self, event: PanicEvent) {
         self.panics.push(event);
+    }
+    fn ejected(&mut self) {
+        self.ejected += 1;
     }
     fn vector(&self, register: u8) -> [u64; 4] {
         self.vectors[usize::from(register)]
