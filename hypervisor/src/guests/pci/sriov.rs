@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The virtual functions that the host's PCI functions state they can have. None is enabled: a guest that has a function
-//! does not see the capability.
+//! The virtual functions that the host's PCI functions state they can have. None is enabled: a guest that has a
+//! function does not see the capability.
 
 use alloc::string::ToString as _;
 use alloc::vec::Vec;
