@@ -159,6 +159,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::Vulnerabilities
             | RequestBody::UploadBegin { .. }
             | RequestBody::UploadData { .. }
+            | RequestBody::UploadPacked { .. }
             | RequestBody::UploadDrop
             | RequestBody::PermitDowngrade
             | RequestBody::PowerOff

@@ -2,13 +2,15 @@
 //! Virtio devices of the host's, driven by stock Linux: entropy source and console, across updates.
 
 use anyhow::{Result, bail, ensure};
-use baton::config::Guest;
+use baton::config::{Guest, Image};
 use bundle::VirtioDevices;
 use e2e::dmesg;
 use e2e::host::Host;
+use e2e::old_image;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder};
 use e2e::stock;
+use handover::state::DeviceKind;
 use wire::{ExitCount, ExitKind, ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
@@ -17,6 +19,7 @@ pub const RULES: &[Rule] = &[("linux_uses_entropy_and_console_across_an_update",
 
 pub const LONG_RULES: &[Rule] = &[
     ("linux_6_12_uses_entropy_and_console_across_twenty_updates", || goes_on(Kernel::V6_12, 20)),
+    ("an_image_without_virtio_devices_is_refused_while_the_guest_runs", an_image_without_them_is_refused),
     ("the_second_console_takes_a_fraction_of_com1s_exits", the_second_console_takes_a_fraction_of_com1s_exits),
 ];
 
@@ -43,6 +46,19 @@ fn goes_on(kernel: Kernel, updates: u64) -> Result<()> {
     let complaints = dmesg::suspicious(&console);
     ensure!(complaints.is_empty(), "the guest complains: {complaints:#?}");
     Ok(())
+}
+
+fn an_image_without_them_is_refused() -> Result<()> {
+    let folder = folder()?;
+    let old = folder.path().join("old.elf");
+    std::fs::write(&old, old_image::knowing_devices_up_to(DeviceKind::HotPlug)?)?;
+    let linux = Guest { virtio: DEVICES, ..stock::guest(folder.path(), LINUX, Kernel::Default, DRIVERS, TASKS)? };
+    let mut host = Recipe { image: Image::File(old), ..Recipe::new().guest(linux) }.start()?;
+    devices_work(&mut host, 1)?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    let text = refusal.to_string();
+    ensure!(text.contains("guest 'linux': it has a device that the image does not know"), "{text}");
+    devices_work(&mut host, 2)
 }
 
 /// KiB that are printed on each console.

@@ -95,7 +95,8 @@ impl Bus {
         let hot_plug = Arc::new(Mutex::new(HotPlug::new()));
         let pci = Arc::new(Mutex::new(PciBus::new()));
         let (devices, memory, lines, polled) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports: PortMap::new(), memory, lines, polled };
+        let ports = PortMap::new();
+        let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports, memory, lines, polled };
         let fixed: [Arc<Mutex<dyn Device>>; 7] = [
             bus.com1.clone(),
             Arc::new(Mutex::new(Cmos::new())),

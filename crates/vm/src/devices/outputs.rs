@@ -36,14 +36,14 @@ pub enum Request {
     DebugExit(DebugExitCode),
     /// The guest reports a panic, and goes on.
     Panicked(PanicEvent),
+    /// The guest has ejected a PCI device that it was asked for.
+    Ejected,
     /// A device has more to do than one access may cost: it is to be polled soon.
     Poll,
     /// The guest has frames for a network: they are to be forwarded once no device is borrowed.
     Send,
     /// The driver of a virtio device, whose state is of this kind, has done what it must not: the device needs a reset.
     DriverFault(u32, Fault),
-    /// The guest has ejected a PCI device that it was asked for.
-    Ejected,
 }
 
 /// Collects what comes of one access. It is filled while the device is borrowed and carried out afterwards.

@@ -75,9 +75,9 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
                 Some(Request::DebugExit(code)) => *stop = Some(Stop::DebugExit(code.0)),
                 Some(Request::Panicked(event)) => self.host.panicked(event),
                 Some(Request::Send) => self.host.send_soon(),
+                Some(Request::Ejected) => self.host.ejected(),
                 Some(Request::Poll) => self.host.poll_soon(),
                 Some(Request::DriverFault(kind, fault)) => self.host.driver_fault(kind, fault),
-                Some(Request::Ejected) => self.host.ejected(),
             }
             if !outputs.take_has_more() {
                 return;

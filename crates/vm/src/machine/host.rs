@@ -25,14 +25,14 @@ pub trait Host {
     fn set_alarm(&mut self, deadline: Option<u64>);
     /// The guest reports that it has panicked.
     fn panicked(&mut self, event: PanicEvent);
+    /// The guest has ejected a PCI device that it was asked for.
+    fn ejected(&mut self) {}
     /// A device is to be polled soon, by [`poll_devices`](super::context::VcpuContext::poll_devices).
     fn poll_soon(&mut self);
     /// The guest has frames for a network: the vCPU forwards them before it executes anything else.
     fn send_soon(&mut self);
     /// The guest's driver of a virtio device has done what it must not. Once for each device, until the guest is reset.
     fn driver_fault(&mut self, kind: u32, fault: Fault);
-    /// The guest has ejected a PCI device that it was asked for.
-    fn ejected(&mut self) {}
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
     /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].

@@ -19,12 +19,12 @@ pub struct FakeHost {
     pub console: Vec<u8>,
     pub alarm: Option<u64>,
     pub panics: Vec<PanicEvent>,
+    /// Devices that the guest has ejected.
+    pub ejected: u32,
     /// How often a device was to be polled.
     pub polls: u32,
     /// Kinds of virtio devices whose drivers were at fault, and how.
     pub faults: Vec<(u32, Fault)>,
-    /// Devices that the guest has ejected.
-    pub ejected: u32,
     /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,
     /// Number of entries that were to be left at once.
@@ -59,16 +59,16 @@ impl Host for FakeHost {
     fn panicked(&mut self, event: PanicEvent) {
         self.panics.push(event);
     }
-    fn send_soon(&mut self) {}
+    fn ejected(&mut self) {
+        self.ejected += 1;
+    }
 
+    fn send_soon(&mut self) {}
     fn poll_soon(&mut self) {
         self.polls += 1;
     }
     fn driver_fault(&mut self, kind: u32, fault: Fault) {
         self.faults.push((kind, fault));
-    }
-    fn ejected(&mut self) {
-        self.ejected += 1;
     }
     fn vector(&self, register: u8) -> [u64; 4] {
         self.vectors[usize::from(register)]

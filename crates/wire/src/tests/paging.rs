@@ -26,6 +26,9 @@ fn any_number_of_machines_comes_through_in_pages() {
 #[test]
 fn the_longest_piece_of_a_file_fits() {
     for byte in [0, 0xff] {
+        let packed = std::vec![byte; crate::MAX_PACKED_BYTES];
+        let body = RequestBody::UploadPacked { offset: u64::MAX, bytes: u32::MAX, packed };
+        encoded(&Frame::Request(Request { id: u32::MAX, body }));
         let body = RequestBody::UploadData { offset: u64::MAX, bytes: std::vec![byte; MAX_UPLOAD_BYTES] };
         encoded(&Frame::Request(Request { id: u32::MAX, body }));
     }
@@ -92,9 +95,10 @@ fn any_number_of_the_fullest_functions_comes_through_in_pages() {
         cost,
         owner: Some("n".repeat(MAX_NAME_BYTES)),
         group: Some(u32::MAX),
+        virtual_functions: Some(PciVirtualFunctions { total: u16::MAX, places: None, problem: Some("p".repeat(100)) }),
     };
     let functions = page::fill(core::iter::repeat_n(function, 100), usize::MAX);
-    assert_eq!(functions.len(), 7);
+    assert_eq!(functions.len(), 6);
     let policy = PciPolicy::Lazy;
     let survey = PciSurvey { policy, is_complete: false, functions: u32::MAX, before_guests: Some(cost), total: cost };
     encoded(&Frame::Response(Response {

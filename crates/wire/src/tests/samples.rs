@@ -80,6 +80,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Iommus,
         RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
         RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()), is_forced: true },
+        RequestBody::UploadPacked { offset: 8064, bytes: 9000, packed: vec![3, 0] },
         RequestBody::NetList { from_index: 2 },
     ]
 }
@@ -228,6 +229,11 @@ fn pci_functions() -> ReplyBody {
         cost,
         owner: Some(debian()),
         group: Some(300),
+        virtual_functions: Some(PciVirtualFunctions {
+            total: 4,
+            places: Some(((1, 2, 31, 7), (1, 3, 0, 3))),
+            problem: Some("they are not".to_string()),
+        }),
     };
     ReplyBody::PciFunctions { survey, functions: vec![function], next_index: Some(1) }
 }

@@ -62,6 +62,10 @@ impl Host for TaskHost {
         }
     }
 
+    fn ejected(&mut self) {
+        self.guest.note_ejected();
+    }
+
     fn send_soon(&mut self) {
         self.send_at = Some(0);
     }
@@ -72,10 +76,6 @@ impl Host for TaskHost {
 
     fn driver_fault(&mut self, kind: u32, fault: Fault) {
         self.guest.note_driver_fault(kind, fault);
-    }
-
-    fn ejected(&mut self) {
-        self.guest.note_ejected();
     }
 
     fn vector(&self, register: u8) -> [u64; 4] {

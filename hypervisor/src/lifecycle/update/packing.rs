@@ -6,7 +6,6 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 
 use ::update::packed;
-use bundle::VirtioDevices;
 use handover::block::{BlockMut, Owner};
 use handover::image::Reader;
 use handover::layout::guests::{Guest as GuestRecord, MemoryUse};
@@ -83,12 +82,6 @@ impl HandOverState {
         if !run.functions().is_empty() && version < state::Functions::SINCE {
             return Err(format!(
                 "guest '{name}': it has PCI functions, which hand-over version {version} does not carry: stop it first"
-            ));
-        }
-        let has_virtio = guest.config.virtio != VirtioDevices::default() || !guest.config.nics.is_empty();
-        if has_virtio && version < state::DeviceBlock::SINCE {
-            return Err(format!(
-                "guest '{name}': it has virtio devices, which hand-over version {version} does not carry: stop it first"
             ));
         }
         if !run.machine.can_be_read_by(Reader::of(version)) {
