@@ -6,6 +6,7 @@ use vm::devices::bus::Bus;
 use vm::devices::cmos::Cmos;
 use vm::devices::debug_exit::DebugExit;
 use vm::devices::device::{At, Device};
+use vm::devices::hot_plug::HotPlug;
 use vm::devices::ioapic::Ioapic;
 use vm::devices::lapic::{Lapic, MSR_X2APIC_FIRST};
 use vm::devices::pci::{ConfigAccess, Configured as _, Endpoint, Slot};
@@ -144,14 +145,25 @@ fn config(
     }
 }
 
-/// All devices of a machine behind their ports and addresses, and two functions, which the input moves.
+/// From this port on the input is a step of the host's.
+const HOSTS: u16 = 0xff00;
+/// A device that comes and goes.
+const PLUGGED: u8 = 3;
+
+/// All devices of a machine behind their ports and addresses, two functions, which the input moves, and a third, which
+/// comes and goes.
 fn drive_bus(input: &mut Input<'_>) {
     let (mut bus, mut world) = (Bus::new(true), FakeWorld::default());
     [8, 16].into_iter().for_each(|slot| drop(bus.attach_function(Probe::in_slot(Slot(slot))).expect("it is free")));
     while !input.is_empty() {
         let (size, is_port, is_write) = (size(input), input.bool(), input.bool());
         let found = if is_port {
-            bus.find_port(input.u16(), size)
+            let port = input.u16();
+            if port >= HOSTS {
+                plug(&bus, port, &mut world);
+                continue;
+            }
+            bus.find_port(port, size)
         } else {
             let page = input.choose(&[0xfec0_0000, 0xe000_8000, 0xe001_0000, 0]);
             let address = if page == 0 { input.number() } else { page + u64::from(input.u8()) };
@@ -166,6 +178,21 @@ fn drive_bus(input: &mut Input<'_>) {
         drop(device);
         drop((world.outputs.take_lines(), world.outputs.take_messages(), world.outputs.take_request()));
     }
+}
+
+/// The host lets a function come or go, or asks the guest for one.
+fn plug(bus: &Bus, step: u16, world: &mut FakeWorld) {
+    let (slot, mut controller) = (Slot::of_device(PLUGGED), bus.hot_plug().lock());
+    match step % 6 {
+        0 => drop(bus.plug(Probe::in_slot(slot))),
+        1 => drop(bus.unplug(slot)),
+        2 => controller.check((step >> 3) as u8 & 0x1f, &mut world.outputs),
+        3 => controller.request((step >> 3) as u8 & 0x1f, &mut world.outputs),
+        4 => controller.remove((step >> 3) as u8 & 0x1f, &mut world.outputs),
+        _ => drop(controller.take_ejected()),
+    }
+    assert_eq!(HotPlug::from_state(controller.state()).as_ref(), Ok(&*controller));
+    drop((world.outputs.take_lines(), world.outputs.take_messages(), world.outputs.take_request()));
 }
 
 pub fn drive_power(mut power: Power, input: &mut Input<'_>) {

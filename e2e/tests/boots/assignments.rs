@@ -15,7 +15,7 @@ use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy, VmState};
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("an_operator_assigns_a_function_to_one_stopped_guest_after_another", one_guest_after_another),
+    ("an_operator_assigns_a_function_to_one_guest_after_another", one_guest_after_another),
     ("assignments_survive_an_update_and_a_warm_restart", assignments_survive_an_update_and_a_restart),
     ("no_function_is_assigned_without_an_iommu", no_function_is_assigned_without_an_iommu),
     ("the_tool_assigns_and_releases_functions", the_tool_assigns_and_releases),

@@ -8,9 +8,9 @@ use seal::Announced;
 use uart::Interrupts;
 use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
 
+use super::Control;
 use super::images::Wanted;
 use super::requests;
-use super::{Control, functions};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
@@ -87,13 +87,17 @@ impl Control {
                 self.images.begin_upload(Announced { kind, bytes, digest })
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
+            RequestBody::UploadPacked { offset, bytes, packed } => self.images.take_packed(offset, bytes, &packed),
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
             RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.look(index),
             RequestBody::PciAssign { function, guest, without_reset } => {
-                functions::assign(&function, &guest, without_reset)
+                match self.functions.assign(id, &function, &guest, without_reset) {
+                    Some(result) => result,
+                    None => return,
+                }
             }
             RequestBody::PciRelease { function, guest, is_forced } => {
                 match self.functions.release(id, &function, guest.as_deref(), is_forced) {
@@ -119,10 +123,10 @@ impl Control {
 
     /// Nobody else's request may be left without an answer.
     fn check_idle(&self) -> Result<(), Refusal> {
-        let busy = match (self.cpus.alarm(), self.functions.alarm()) {
-            (None, None) => return Ok(()),
+        let busy = match (self.cpus.alarm(), self.functions.are_busy()) {
+            (None, false) => return Ok(()),
             (Some(_), _) => "a CPU is being taken offline or online",
-            (None, Some(_)) => "a PCI function is being taken from a guest",
+            (None, true) => "a PCI function comes to a guest that runs, or leaves one",
         };
         let hint = "try again in a moment".into();
         Err(Refusal { code: RefusalCode::WrongState, reason: busy.into(), hint })

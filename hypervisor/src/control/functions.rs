@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that change which guests have PCI functions: from a guest's next start on, or while it runs. A function that
-//! is taken from a guest that runs is answered for once it is nobody's.
+//! Requests that change which guests have PCI functions: from a guest's next start on, or while it runs. What takes its
+//! time is answered later: a function that comes once its reset is done, one that leaves once it is nobody's.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,48 +13,87 @@ use wire::{EventKind, PciProgress, Refusal, RefusalCode, ReplyBody, Response};
 use super::named::find;
 use crate::arch::{cpu, timer};
 use crate::guests::assigned;
-use crate::guests::assigned::plugging::{self, Departure};
+use crate::guests::assigned::plugging::{self, Arrival, Departure};
 use crate::guests::events::record;
 use crate::guests::guest::{GUESTS, Guest};
 use crate::guests::instance::Instance;
-use crate::guests::pci::assignments::{self, Problem};
+use crate::guests::pci::assignments::{self, Planned, Problem};
 
 /// The time after which it is checked again whether a function that leaves is nobody's.
 const POLL_US: u64 = 500;
 
-/// The functions that leave guests that run.
+/// Functions that come to guests that run, or leave them.
 #[derive(Default)]
 pub struct FunctionOrders {
+    /// One at a time: each assignment is planned beside those that are there.
+    arriving: Option<Arriving>,
     /// Each with the request that is answered then, if one waits.
     leaving: Vec<(Option<u32>, Departure)>,
 }
 
-/// Assigns a function to a guest, which has it at once if it runs.
-///
-/// # Errors
-/// Nothing has changed.
-pub fn assign(function: &str, guest: &str, without_reset: bool) -> Result<ReplyBody, Refusal> {
-    let guest = find(guest)?;
-    let run = run_of(guest)?;
-    let planned = assignments::plan(function, guest, without_reset, assigned::holder).map_err(refused)?;
-    let (place, name) = (planned.place, guest.config.name.clone());
-    let progress = match run {
-        Some(run) => {
-            let plugged = plugging::plug(&run, place, planned.without_reset);
-            plugged.map_err(|reason| failed(place, &reason, &restart_hint(&name)))?;
-            record(EventKind::FunctionAssigned { place: numbers(place), guest: name });
-            PciProgress::Done
-        }
-        None => {
-            log::info!("guest {name}: is assigned PCI function {place}, from its next start on");
-            PciProgress::NextStart
-        }
-    };
-    planned.commit();
-    Ok(changed(place, guest, progress))
+/// A function that is being reset for a guest that runs.
+struct Arriving {
+    request: u32,
+    arrival: Arrival,
+    planned: Planned,
 }
 
 impl FunctionOrders {
+    /// Assigns a function to a guest, which has it at once if it runs. `None`: that is under way, and [`Self::poll`]
+    /// answers.
+    pub fn assign(
+        &mut self,
+        request: u32,
+        function: &str,
+        guest: &str,
+        without_reset: bool,
+    ) -> Option<Result<ReplyBody, Refusal>> {
+        self.begin_assign(request, function, guest, without_reset).transpose()
+    }
+
+    fn begin_assign(
+        &mut self,
+        request: u32,
+        function: &str,
+        guest: &str,
+        without_reset: bool,
+    ) -> Result<Option<ReplyBody>, Refusal> {
+        self.check_idle()?;
+        let guest = find(guest)?;
+        let run = run_of(guest)?;
+        let planned = assignments::plan(function, guest, without_reset, assigned::holder).map_err(refused)?;
+        let place = planned.place;
+        if let Some(run) = run {
+            let begun = Arrival::begin(&run, place, planned.without_reset);
+            let arrival = begun.map_err(|reason| failed(place, &reason, &restart_hint(guest)))?;
+            self.arriving = Some(Arriving { request, arrival, planned });
+            return Ok(None);
+        }
+        log::info!("guest {}: is assigned PCI function {place}, from its next start on", guest.config.name);
+        planned.commit();
+        Ok(Some(changed(place, guest, PciProgress::NextStart)))
+    }
+
+    /// One that comes changes the assignments.
+    fn check_idle(&self) -> Result<(), Refusal> {
+        let Some(Arriving { arrival, .. }) = &self.arriving else { return Ok(()) };
+        let reason =
+            format!("PCI function {} is being reset for guest '{}'", arrival.place(), arrival.guest().config.name);
+        Err(refusal(RefusalCode::WrongState, &reason, "ask again in a moment"))
+    }
+
+    /// A function's reset has ended.
+    pub fn note_reset(&mut self, place: Bdf, result: Result<(), String>) -> Option<Response> {
+        match self.arriving.take_if(|arriving| arriving.arrival.place() == place) {
+            Some(arriving) => Some(arrive(arriving, result)),
+            None => {
+                // Its guest has ended, or it was stopped meanwhile.
+                result.unwrap_or_else(|problem| log::warn!("PCI function {place}: its reset failed: {problem}"));
+                None
+            }
+        }
+    }
+
     /// Releases a function from a guest: the named one, or the only one that is assigned it. One that runs is asked to
     /// eject it, or it is taken by force. `None`: that is under way, and [`Self::poll`] answers.
     pub fn release(
@@ -74,6 +113,7 @@ impl FunctionOrders {
         guest: Option<&str>,
         is_forced: bool,
     ) -> Result<Option<ReplyBody>, Refusal> {
+        self.check_idle()?;
         let named = guest.map(find).transpose()?;
         let name = named.map(|guest| guest.config.name.as_str());
         let place = assignments::place_of(function).map_err(refused)?;
@@ -117,6 +157,9 @@ impl FunctionOrders {
 
     /// The answer to a request that has waited, if there is one now.
     pub fn poll(&mut self) -> Option<Response> {
+        if let Some(arriving) = self.arriving.take_if(|arriving| arriving.arrival.is_ready()) {
+            return Some(arrive(arriving, Ok(())));
+        }
         let at = self.leaving.iter().position(|(_, departure)| plugging::has_left(departure))?;
         let (request, departure) = self.leaving.swap_remove(at);
         let Departure { guest, place, is_forced, .. } = departure;
@@ -125,10 +168,30 @@ impl FunctionOrders {
         Some(Response { id, result: Ok(changed(place, guest, PciProgress::Done)) })
     }
 
-    /// Returns when to check again, if a function leaves.
+    /// Returns when to check again, if a function leaves, or one that comes is ready.
     pub fn alarm(&self) -> Option<u64> {
-        (!self.leaving.is_empty()).then(|| cpu::tsc() + timer::us_to_ticks(POLL_US))
+        let is_ready = self.arriving.as_ref().is_some_and(|arriving| arriving.arrival.is_ready());
+        (is_ready || !self.leaving.is_empty()).then(|| cpu::tsc() + timer::us_to_ticks(POLL_US))
     }
+
+    /// Returns whether a function comes or leaves: no update begins then.
+    pub fn are_busy(&self) -> bool {
+        self.arriving.is_some() || !self.leaving.is_empty()
+    }
+}
+
+/// Gives a function, whose reset has ended so, to its guest; returns the answer.
+fn arrive(Arriving { request, arrival, planned }: Arriving, reset: Result<(), String>) -> Response {
+    let (place, guest) = (arrival.place(), arrival.guest());
+    let result = match arrival.finish(reset) {
+        Ok(()) => {
+            planned.commit();
+            record(EventKind::FunctionAssigned { place: numbers(place), guest: guest.config.name.clone() });
+            Ok(changed(place, guest, PciProgress::Done))
+        }
+        Err(reason) => Err(failed(place, &reason, &restart_hint(guest))),
+    };
+    Response { id: request, result }
 }
 
 /// The run of a guest; `None` if it has stopped.
@@ -155,7 +218,8 @@ fn numbers(place: Bdf) -> (u16, u8, u8, u8) {
     (place.segment, place.bus, place.device(), place.function())
 }
 
-fn restart_hint(name: &str) -> String {
+fn restart_hint(guest: &Guest) -> String {
+    let name = &guest.config.name;
     format!("`baton vm stop {name}`, assign it, and `baton vm start {name}`")
 }
 

@@ -181,7 +181,9 @@ impl Control {
             record(stopping::stop(storm));
         }
         // What is only wanted when an update is ready begins in the next image.
-        guest_resets::step(self.updates.request().is_none());
+        for (place, result) in guest_resets::step(self.updates.request().is_none()) {
+            self.functions.note_reset(place, result).into_iter().for_each(|response| self.respond(response));
+        }
         let answers = [self.cpus.poll(), self.updates.poll()];
         answers.into_iter().flatten().for_each(|response| self.respond(response));
         let mut ready = None;

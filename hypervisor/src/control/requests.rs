@@ -83,6 +83,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         | RequestBody::Update { .. }
         | RequestBody::UploadBegin { .. }
         | RequestBody::UploadData { .. }
+        | RequestBody::UploadPacked { .. }
         | RequestBody::UploadDrop
         | RequestBody::PermitDowngrade
         | RequestBody::ProfileBegin { .. }

@@ -79,7 +79,9 @@ pub fn give(guest: &'static Guest, space: &Arc<Space>, machine: &Machine<GuestRa
     let functions = Functions::new();
     for chosen in choosing::choose(guest)? {
         let place = chosen.place;
-        if let Err(problem) = give_one(guest, space, machine, &functions, &chosen) {
+        let renewed = resetting::renew(place, &chosen.capabilities, &chosen.reset);
+        let given = renewed.and_then(|()| give_one(guest, space, machine, &functions, &chosen));
+        if let Err(problem) = given {
             if !take_back(guest, &functions) {
                 machine.memory().keep_for_good();
             }
@@ -89,7 +91,7 @@ pub fn give(guest: &'static Guest, space: &Arc<Space>, machine: &Machine<GuestRa
     Ok(functions)
 }
 
-/// Gives a guest a function; returns the device in which it is.
+/// Gives a guest a function that was reset; returns the device in which it is.
 fn give_one(
     guest: &'static Guest,
     space: &Arc<Space>,
@@ -103,10 +105,9 @@ fn give_one(
     Ok(device)
 }
 
-/// Resets a function and reads what it states of itself. The guest reaches nothing of it yet.
+/// Reads what a function states of itself. The guest reaches nothing of it yet.
 fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chosen) -> Result<Prepared, String> {
     let place = chosen.place;
-    resetting::renew(place, &chosen.capabilities, &chosen.reset)?;
     let signals = Signals::new(owner(guest, device), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;

@@ -158,8 +158,8 @@ impl Bus {
         if is_plugged { Ok(shared) } else { Err(Taken) }
     }
 
-    /// Takes a PCI function that may leave out of its slot, while the machine runs; returns whether there was one. vCPUs
-    /// that have found it before still reach it for the access that they are at.
+    /// Takes a PCI function that may leave out of its slot, while the machine runs; returns whether there was one. A
+    /// vCPU that has found it before still reaches it for the access that it is at.
     pub fn unplug(&self, slot: Slot) -> bool {
         let left = self.pci.lock().unplug(slot);
         left.is_some()

@@ -133,8 +133,8 @@ impl PciBus {
         self.add(Attached { slot, reach: Reach::Plugged(slot), function })
     }
 
-    /// Takes a function out of its slot: what it decodes is nobody's. The caller drops it once nobody borrows it. `None`
-    /// if there is none that may leave.
+    /// Takes a function out of its slot: what it decodes is nobody's. The caller drops it once nobody borrows it.
+    /// `None` if there is none that may leave.
     pub fn unplug(&mut self, slot: Slot) -> Option<Arc<Mutex<dyn Configured>>> {
         let at = self.position(slot).ok().filter(|at| self.functions[*at].reach == Reach::Plugged(slot))?;
         let attached = self.functions.remove(at);

@@ -16,6 +16,7 @@ mod mailbox;
 mod memory;
 mod msrs;
 mod nmi;
+mod plugging;
 mod ports;
 mod properties;
 mod saved;

@@ -85,8 +85,8 @@ pub fn build(config: &AcpiConfig) -> Result<Vec<u8>, BadVcpuCount> {
     Ok(tables.finish(&Rsdp::new(OEM, xsdt)))
 }
 
-/// Returns whether a guest's tables, as they are in its memory, describe the hot-plug controller: those that an image of
-/// old has written do not. The memory is the guest's, which deceives but itself.
+/// Returns whether a guest's tables, as they are in its memory, describe the hot-plug controller: those that an image
+/// of old has written do not. The memory is the guest's, which deceives but itself.
 pub fn describe_hot_plug(memory: &impl GuestMemory) -> bool {
     let mut tables = vec![0; SEARCHED_BYTES];
     let name = hot_plug::EVENTS.as_bytes();

@@ -19,6 +19,8 @@ pub struct FakeHost {
     pub console: Vec<u8>,
     pub alarm: Option<u64>,
     pub panics: Vec<PanicEvent>,
+    /// Devices that the guest has ejected.
+    pub ejected: u32,
     /// How often a device was to be polled.
     pub polls: u32,
     /// Kinds of virtio devices whose drivers were at fault, and how.
@@ -56,6 +58,9 @@ impl Host for FakeHost {
     }
     fn panicked(&mut self, event: PanicEvent) {
         self.panics.push(event);
+    }
+    fn ejected(&mut self) {
+        self.ejected += 1;
     }
     fn poll_soon(&mut self) {
         self.polls += 1;

@@ -54,8 +54,8 @@ impl Functions {
         self.slots.read().iter().all(Option::is_none)
     }
 
-    /// Returns whether their devices have the numbers from 1 on, without a gap.
-    pub fn are_without_gap(&self) -> bool {
+    /// Returns whether their devices have the numbers from 1 on, none of which is free between them.
+    pub fn are_consecutive(&self) -> bool {
         let slots = self.slots.read();
         let count = slots.iter().flatten().count();
         slots.iter().skip(1).take(count).all(Option::is_some)

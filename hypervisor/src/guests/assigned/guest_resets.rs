@@ -24,12 +24,13 @@ use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::{events, pci};
 
-/// Takes the steps that are due; `may_begin`: those that are wanted begin. For the boot CPU.
-pub fn step(may_begin: bool) {
+/// Takes the steps that are due; `may_begin`: those that are wanted begin. Returns how resets have ended that no guest
+/// has asked for, or whose guest has ended meanwhile. For the boot CPU.
+pub fn step(may_begin: bool) -> Vec<(Bdf, Result<(), String>)> {
     if may_begin && under_way::take_wanted() {
         wanted().into_iter().for_each(begin);
     }
-    under_way::take_steps().into_iter().for_each(|(place, result)| end(place, result));
+    under_way::take_steps().into_iter().filter_map(|(place, result)| end(place, result)).collect()
 }
 
 /// The functions that are to be reset.
@@ -54,12 +55,13 @@ fn begin(place: Bdf) {
     });
     match procedure {
         Ok(procedure) => under_way::add(procedure),
-        Err(problem) => end(place, Err(problem)),
+        Err(problem) => _ = end(place, Err(problem)),
     }
 }
 
-/// A reset has ended: the function is its guest's again, or gone for it.
-fn end(place: Bdf, result: Result<(), String>) {
+/// A reset has ended: the function is its guest's again, or gone for it. Returned if its guest has not asked for it, or
+/// the function was stopped meanwhile.
+fn end(place: Bdf, result: Result<(), String>) -> Option<(Bdf, Result<(), String>)> {
     let run = guest_of(place).and_then(|guest| guest.run::<Instance>());
     let is_its = |function: &Function| {
         let mut function = function.lock();
@@ -68,18 +70,18 @@ fn end(place: Bdf, result: Result<(), String>) {
     let Some((run, function)) =
         run.as_ref().and_then(|run| Some((run, run.functions().all().into_iter().find(is_its)?)))
     else {
-        // Its guest has ended, or it was stopped meanwhile.
-        return result.unwrap_or_else(|problem| log::warn!("PCI function {place}: its reset failed: {problem}"));
+        return Some((place, result));
     };
     let problem = match result {
         Ok(()) => {
             stopping::change(run, &function, |function, outputs| function.finish_reset(true, outputs));
             match function.lock().phase() {
-                Phase::Ready => return,
+                Phase::Ready => return None,
                 _ => "it does not answer any more".to_string(),
             }
         }
         Err(problem) => problem,
     };
     events::record(stopping::stop_for(place, &format_args!("its guest has reset it, and the reset failed: {problem}")));
+    None
 }

@@ -3,7 +3,7 @@
 //! takes them, so that no exit of a guest waits for it.
 //!
 //! ```text
-//! plug ──► choose ──► reset ──► read ──► IOMMU ──► bus ──► the guest is to check the device
+//! begin ──► choose ──► reset, in steps ··· finish ──► read ──► IOMMU ──► bus ──► the guest is to check the device
 //! ask  ──► the guest is asked to eject the device … the guest ejects it ──► take
 //! take ──► off the bus ──► interrupts closed ──► IOMMU: nothing ··· each vCPU has flushed its TLB ──► nobody's
 //! ```
@@ -20,8 +20,9 @@ use vm::devices::outputs::Outputs;
 use vm::devices::pci::Slot;
 use vm::platform::acpi;
 
+use super::choosing::Chosen;
 use super::functions::Function;
-use super::{choosing, give_one};
+use super::{choosing, give_one, resetting, under_way};
 use crate::arch::percpu;
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -41,24 +42,73 @@ pub struct Departure {
     change: u64,
 }
 
-/// Gives a function to a guest that runs; returns its device number there. The calling CPU waits for its reset.
-///
-/// # Errors
-/// The reason why the guest cannot have it. Nothing has changed.
-pub fn plug(run: &Instance, place: Bdf, without_reset: bool) -> Result<u8, String> {
-    if !hears(run) {
-        return Err("an image without hot-plug has started the guest: its ACPI tables describe no controller".into());
-    }
-    let chosen = choosing::choose_arriving(run.guest, place, without_reset)?;
-    let given = give_one(run.guest, run.space(), &run.machine, run.functions(), &chosen);
-    match &given {
-        Ok(device) => {
-            choosing::note_arrived(place);
-            notify(run, |controller, outputs| controller.check(*device, outputs));
+/// A function that is being reset for a guest that runs. Nobody else can have it.
+pub struct Arrival {
+    run: Arc<Instance>,
+    chosen: Chosen,
+    is_ready: bool,
+}
+
+impl Arrival {
+    /// Begins: the function is chosen, and is being reset. One that is reset with its bus is already; the calling CPU
+    /// has waited for that.
+    ///
+    /// # Errors
+    /// The reason why the guest cannot have it. Nothing has changed.
+    pub fn begin(run: &Arc<Instance>, place: Bdf, without_reset: bool) -> Result<Self, String> {
+        if !hears(run) {
+            let reason = "an image without hot-plug has started the guest: its ACPI tables describe no controller";
+            return Err(reason.to_string());
         }
-        Err(_) => choosing::free_one(place, run.guest.number),
+        let chosen = choosing::choose_arriving(run.guest, place, without_reset)?;
+        match resetting::begin(place, &chosen.capabilities, &chosen.reset) {
+            Ok(procedure) => {
+                let is_ready = procedure.is_none();
+                procedure.into_iter().for_each(under_way::add);
+                Ok(Self { run: run.clone(), chosen, is_ready })
+            }
+            Err(problem) => {
+                choosing::free_one(place, run.guest.number);
+                Err(problem)
+            }
+        }
     }
-    given
+
+    /// The function.
+    pub fn place(&self) -> Bdf {
+        self.chosen.place
+    }
+
+    /// The guest.
+    pub fn guest(&self) -> &'static Guest {
+        self.run.guest
+    }
+
+    /// Returns whether the function needs no more steps of a reset.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Gives the function, whose reset has ended so, to the guest.
+    ///
+    /// # Errors
+    /// The reason why the guest cannot have it. Nothing has changed.
+    pub fn finish(self, reset: Result<(), String>) -> Result<(), String> {
+        let Self { run, chosen, .. } = self;
+        let (guest, place) = (run.guest, chosen.place);
+        let given = reset.and_then(|()| give_one(guest, run.space(), &run.machine, run.functions(), &chosen));
+        match given {
+            Ok(device) => {
+                choosing::note_arrived(place);
+                notify(&run, |controller, outputs| controller.check(device, outputs));
+                Ok(())
+            }
+            Err(problem) => {
+                choosing::free_one(place, guest.number);
+                Err(problem)
+            }
+        }
+    }
 }
 
 /// Asks a guest that runs to eject a function that it has; again, if it was asked before.

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 
 use ::pci::capability::Capability;
 use ::pci::reset::bus::{BusReset, NoBusReset};
-use ::pci::reset::{self, Way};
+use ::pci::reset::{self, Procedure, Way};
 use ::pci::{Bdf, ConfigSpace as _};
 
 use super::under_way;
@@ -53,15 +53,13 @@ pub fn plan(
     }
 }
 
-/// Resets a function, which is as its owner before has left it. What firmware has chosen for it is kept.
+/// Resets a function, which is as its owner before has left it, while the caller waits. What firmware has chosen for it
+/// is kept.
 ///
 /// # Errors
 /// It did not come back.
 pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(), String> {
-    finish_others(place, reset);
-    if pci::with_config(|config| config.read(place, 0)) == u32::MAX {
-        return Err("it does not answer: it was pulled out, or has failed".to_string());
-    }
+    check(place, reset)?;
     match reset {
         Reset::Alone(way) => pci::with_config(|config| {
             let reset = reset::reset_in_place(config, place, *way, capabilities);
@@ -76,6 +74,25 @@ pub fn renew(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<(
         }
         Reset::Nothing => Ok(()),
     }
+}
+
+/// Begins what [`renew`] does where the function is reset alone. `None`: all is done.
+///
+/// # Errors
+/// It did not come back.
+pub fn begin(place: Bdf, capabilities: &[Capability], reset: &Reset) -> Result<Option<Procedure>, String> {
+    let Reset::Alone(way) = reset else { return renew(place, capabilities, reset).map(|()| None) };
+    check(place, reset)?;
+    let begun = pci::with_config(|config| Procedure::begin(config, place, *way, capabilities));
+    begun.map(Some).map_err(|error| format!("{way}: {error}"))
+}
+
+fn check(place: Bdf, reset: &Reset) -> Result<(), String> {
+    finish_others(place, reset);
+    if pci::with_config(|config| config.read(place, 0)) == u32::MAX {
+        return Err("it does not answer: it was pulled out, or has failed".to_string());
+    }
+    Ok(())
 }
 
 /// A guest that has ended may have begun a reset, before whose end what firmware has chosen does not show.

@@ -83,8 +83,8 @@ pub fn release(function: Bdf) -> Result<(), String> {
     })
 }
 
-/// A function reaches nothing any more, and sends no interrupt, while its guest goes on. The guest's last function gives
-/// the tables of its memory back.
+/// A function reaches nothing any more, and sends no interrupt, while its guest goes on. The guest's last function
+/// gives the tables of its memory back.
 ///
 /// # Errors
 /// Its unit does not answer: it may reach what it has reached.

@@ -80,7 +80,7 @@ fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
         return Some("it has PCI functions, and the image does not carry out resets that guests ask for");
     }
     let reader = next.reader();
-    if !reader.knows(DeviceKind::HotPlug as u32) && !run.functions().are_without_gap() {
+    if !reader.knows(DeviceKind::HotPlug as u32) && !run.functions().are_consecutive() {
         return Some("PCI functions have come or gone while it ran, and the image does not know hot-plug");
     }
     if !run.machine.has_devices_for(reader) {

@@ -195,7 +195,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     /// Whatever a guest writes: the host gets back what it has asked for and nothing else, the line follows what is to
-    /// be seen, and each state goes over to another image.
+    /// be seen, and each state is handed over to another image.
     #[test]
     fn the_host_gets_what_it_has_asked_for_and_nothing_else(steps in steps()) {
         let mut lab = Lab::new();
