@@ -2,8 +2,8 @@
 //! `operating`: what it takes to operate a host over a serial line.
 //!
 //! The tool's own client sends the image to a host in the lab, as it does over a line of 115,200 baud, and all bytes
-//! that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited for, since the sender's
-//! direction is never idle on a real line: eight pieces are under way.
+//! that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited for, since the
+//! sender's direction is never idle on a real line: eight pieces are under way.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

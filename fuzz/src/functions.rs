@@ -2,7 +2,8 @@
 //! PCI functions that state anything, and change their minds.
 
 use pci::address::{Bdf, EcamRange, Route, route};
-use pci::{ConfigSpace, Filter, Scan, Step};
+use pci::sriov::VirtualFunctions;
+use pci::{ConfigSpace, Filter, Function, Scan, Step};
 
 use crate::input::Input;
 
@@ -14,13 +15,15 @@ struct Liar<'a> {
     input: Input<'a>,
     accesses: u32,
     pauses: u32,
+    /// A function has no registers that may be read from here on.
+    end: u16,
 }
 
 impl ConfigSpace for Liar<'_> {
     fn read(&mut self, _: Bdf, register: u16) -> u32 {
         assert!(
-            register.is_multiple_of(4) && register < 256,
-            "a register of four bytes in the part that every function has"
+            register.is_multiple_of(4) && register < self.end,
+            "a register of four bytes in the part that may be read"
         );
         self.accesses += 1;
         match (self.input.is_empty(), self.input.u8() % 8, register) {
@@ -30,6 +33,8 @@ impl ConfigSpace for Liar<'_> {
             (_, 5, 0) => 0xffff_0001,
             (_, 0..=4, 4) => 0x0010_0007,
             (_, kind @ 0..=4, 0xc) => [0x80_0000, 0x81_0000, 0x01_0000, 0, 0x7f_0000][usize::from(kind)],
+            // SR-IOV, as the first extended capability.
+            (_, 0..=4, 0x100) => 0x0001_0010,
             (_, 0..=4, 0x18) => u32::from(self.input.u8()) << 8 | u32::from(self.input.u8() & 3) << 8,
             _ => self.input.u32(),
         }
@@ -55,8 +60,8 @@ pub fn pci(data: &[u8]) {
     let range = EcamRange { base: input.u64(), segment: 0, first_bus: input.u8(), last_bus: input.u8() };
     check_route(range, input.u8(), input.u16());
     let mut scan = Scan::new(&filter, 0, [0, input.u8()]);
-    let mut space = Liar { input, accesses: 0, pauses: 0 };
-    let mut found = 0;
+    let mut space = Liar { input, accesses: 0, pauses: 0, end: 0x100 };
+    let (mut found, mut functions) = (0, Vec::new());
     for step in 0.. {
         assert!(step < MOST_STEPS, "the walk ends");
         let (accesses, pauses) = (space.accesses, space.pauses);
@@ -64,6 +69,7 @@ pub fn pci(data: &[u8]) {
             assert!(filter.allows(function.place, &function.identity));
             function.problems.iter().for_each(|problem| drop(problem.to_string()));
             found += function.cost.accesses;
+            functions.push(function);
         }) == Step::Done;
         assert!(space.accesses - accesses <= 80 && space.pauses - pauses <= 1, "a step is short");
         if is_done {
@@ -72,6 +78,23 @@ pub fn pci(data: &[u8]) {
     }
     assert_eq!(scan.cost().accesses, space.accesses, "every access is counted");
     assert!(found <= space.accesses, "functions cost no more than all together");
+    functions.iter().take(8).for_each(|function| check_virtual(data, function, &functions));
+}
+
+/// Virtual functions have places that no function has.
+fn check_virtual(data: &[u8], function: &Function, all: &[Function]) {
+    let mut space = Liar { input: Input(data), accesses: 0, pauses: 0, end: 0x1000 };
+    let read = VirtualFunctions::read(&mut space, function.place);
+    assert!(space.accesses <= 60, "a capability is read in few accesses");
+    match read.map(|read| read.and_then(|read| Ok((read, read.places(function.place, all)?)))) {
+        None => {}
+        Some(Err(problem)) => drop(problem.to_string()),
+        Some(Ok((read, places))) => {
+            assert!(places.start() <= places.end() && *places.start() > function.place);
+            let is_taken = all.iter().any(|other| other.place == *places.start() || other.place == *places.end());
+            assert!(!is_taken && read.total > 0);
+        }
+    }
 }
 
 /// A register that memory shows lies within the range.

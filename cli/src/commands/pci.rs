@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
-use wire::{IommuUnit, PciCost, PciFunction, PciProgress, PciRange, PciSurvey, ReplyBody, RequestBody};
+use wire::{
+    IommuUnit, PciCost, PciFunction, PciProgress, PciRange, PciSurvey, PciVirtualFunctions, ReplyBody, RequestBody,
+};
 
 use super::{DONE, connect};
 use crate::args::{Format, PciAssign, PciCommand, PciRelease, ResetPolicy, Target};
@@ -140,15 +142,25 @@ fn class(function: &PciFunction) -> String {
     format!("{base:02x}{sub:02x}{interface:02x}")
 }
 
-/// Formats a function's bridge, ranges, known capabilities and problems.
+/// Formats a function's bridge, ranges, known capabilities, virtual functions and problems.
 fn remarks(function: &PciFunction) -> String {
     let bridge = function.bus_behind.map(|bus| format!("bridge to bus {bus:02x}"));
     let ranges = function.ranges.iter().map(range);
     let names = [(0x05, "MSI"), (0x11, "MSI-X"), (0x10, "Express")];
     let capabilities =
         names.iter().filter(|(id, _)| function.capabilities.contains(id)).map(|(_, name)| (*name).into());
-    let all = bridge.into_iter().chain(ranges).chain(capabilities).chain(function.problems.iter().cloned());
+    let all = bridge.into_iter().chain(ranges).chain(capabilities);
+    let all = all.chain(function.virtual_functions.iter().map(virtual_functions));
+    let all = all.chain(function.problems.iter().cloned());
     all.collect::<Vec<String>>().join(", ")
+}
+
+fn virtual_functions(all: &PciVirtualFunctions) -> String {
+    let PciVirtualFunctions { total, places, problem } = all;
+    let places = places.map_or_else(String::new, |(first, last)| format!(" ({} to {})", address(first), address(last)));
+    let problem = problem.as_ref().map_or_else(String::new, |problem| format!(", which cannot be used: {problem}"));
+    let total = if *total == 0 { String::new() } else { format!("{total} ") };
+    format!("{total}virtual functions{places}{problem}")
 }
 
 fn range(range: &PciRange) -> String {
@@ -208,6 +220,7 @@ mod tests {
             cost: PciCost { accesses: 31, ticks: 9000 },
             owner: Some("web".to_owned()),
             group: Some(7),
+            virtual_functions: None,
         }
     }
 
@@ -218,6 +231,15 @@ mod tests {
         let words = "0000:01:00.2 8086:100e 020000 7 web 31 9000 memory at 0xfeb80000, ports at 0xc040, MSI, its capability \
                      list comes back to 0x40";
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), words.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn virtual_functions_are_named_or_why_there_are_none() {
+        let (places, problem) = (Some(((0, 1, 0, 1), (0, 1, 0, 4))), Some("two are one".to_owned()));
+        let all = PciVirtualFunctions { total: 4, places, problem: None };
+        assert_eq!(virtual_functions(&all), "4 virtual functions (0000:01:00.1 to 0000:01:00.4)");
+        let none = PciVirtualFunctions { total: 4, places: None, problem };
+        assert_eq!(virtual_functions(&none), "4 virtual functions, which cannot be used: two are one");
     }
 
     #[test]

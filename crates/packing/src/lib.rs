@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packs pieces of a file for a slow line: DEFLATE (RFC 1951), each piece a stream of its own, with the file before it
-//! as its window. So a host unpacks a piece as soon as it has it, and goes on after a break with any piece.
+//! Packs pieces of a file for a slow line, as [`seal::inflate`] unpacks them: DEFLATE (RFC 1951) with a window of
+//! 64 KiB, each piece a stream of its own, with the file before it as its window. So a host unpacks a piece as soon as
+//! it has it, and goes on after a break with any piece.
 //!
 //! On a serial line a byte costs more time than thousands of instructions here. So the parse is an optimal one under
 //! the costs of the parse before it, a few times over, as in Zopfli. No crate does that with a window given beforehand.
@@ -22,7 +23,7 @@ const FIRST_SPAN: usize = 3;
 /// The most bytes of a piece: a host unpacks one between two turns of its guests.
 pub const MAX_SPAN_BYTES: usize = 64 << 10;
 /// The number of parses, each with the costs of the one before.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 4;
 
 /// A packed piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

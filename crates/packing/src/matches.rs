@@ -7,7 +7,7 @@ use seal::inflate::WINDOW_BYTES;
 pub(super) const MIN_LENGTH: usize = 3;
 pub(super) const MAX_LENGTH: usize = 258;
 /// Earlier places that are tried.
-const MAX_TRIES: usize = 400;
+const MAX_TRIES: usize = 1500;
 const HASH_BITS: u32 = 15;
 /// No place.
 const NONE: u32 = u32::MAX;

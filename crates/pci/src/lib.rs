@@ -30,6 +30,7 @@
 //! | [`groups`], [`acs`], [`extended`] | functions that must have one owner, since the IOMMU does not isolate them from each other | PCI Express Base 5.0, 6.12, 7.6, 7.7.7 |
 //! | [`assignments`] | the guests that functions are assigned to: configured, and changed since | |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
+//! | [`sriov`] | the virtual functions that a function can have | PCI Express Base 5.0, 9.3.3 |
 //! | [`message`] | MSI and MSI-X of a function that is a guest's | 6.8 |
 #![no_std]
 
@@ -53,6 +54,7 @@ pub mod reset;
 pub mod scan;
 pub mod selector;
 pub mod sizing;
+pub mod sriov;
 
 #[cfg(test)]
 mod hostile_tests;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unpacks a piece of a file: DEFLATE (RFC 1951), in one call, without memory of its own.
+//! Unpacks a piece of a file: DEFLATE (RFC 1951) with a window of 64 KiB, in one call, without memory of its own.
+//!
+//! The distances' symbols 30 and 31, which DEFLATE leaves unused, have 14 further bits each, as the series goes on and
+//! as Deflate64 has it. So a stream of DEFLATE is one of these, too.
 //!
 //! What was unpacked before is the window, so pieces refer to the pieces before them and yet each stands alone. Codes
 //! are decoded bit by bit, by counting: tables would be faster, and larger than all of this.
@@ -9,9 +12,9 @@ const MAX_CODE_BITS: usize = 15;
 /// Symbols of literals and lengths, and of distances.
 pub const LITERALS: usize = 288;
 /// As above.
-pub const DISTANCES: usize = 30;
+pub const DISTANCES: usize = 32;
 /// The furthest place that a match refers to.
-pub const WINDOW_BYTES: usize = 32 << 10;
+pub const WINDOW_BYTES: usize = (64 << 10) - 1;
 /// The symbol that ends a block.
 pub const END_OF_BLOCK: u16 = 256;
 /// The order in which a block states the lengths of the codes for code lengths.
@@ -107,9 +110,9 @@ impl Output<'_> {
         Ok(())
     }
 
-    fn repeat(&mut self, length: u16, distance: u16) -> Result<(), Corrupt> {
+    fn repeat(&mut self, length: u16, distance: usize) -> Result<(), Corrupt> {
         for _ in 0..length {
-            let from = self.end.checked_sub(distance.into()).ok_or(Corrupt)?;
+            let from = self.end.checked_sub(distance).ok_or(Corrupt)?;
             let byte = *self.memory.get(from).ok_or(Corrupt)?;
             self.push(byte)?;
         }
@@ -159,7 +162,7 @@ impl<const N: usize> Code<N> {
     }
 }
 
-/// The codes of one block.
+/// The codes of one block. Both numbers of symbols are bounded by the bits that state them.
 struct Codes {
     literals: Code<LITERALS>,
     distances: Code<DISTANCES>,
@@ -184,7 +187,7 @@ fn fixed() -> Codes {
 fn stated_codes(input: &mut Bits<'_>) -> Result<Codes, Corrupt> {
     let (literals, distances) = (usize::from(input.take(5)?) + 257, usize::from(input.take(5)?) + 1);
     let stated = usize::from(input.take(4)?) + 4;
-    if literals > 286 || distances > DISTANCES {
+    if literals > 286 {
         return Err(Corrupt);
     }
     let mut of_lengths = [0; LENGTH_ORDER.len()];
@@ -226,7 +229,7 @@ fn compressed(input: &mut Bits<'_>, output: &mut Output<'_>, codes: &Codes) -> R
                 let (least, extra) = length_of(symbol - 257);
                 let length = least + input.take(extra)?;
                 let (least, extra) = distance_of(codes.distances.symbol(input)?);
-                output.repeat(length, least + input.take(extra)?)?;
+                output.repeat(length, usize::from(least) + usize::from(input.take(extra)?))?;
             }
             _ => return Err(Corrupt),
         }

@@ -57,9 +57,10 @@ pub use quota::Quota;
 pub use reply::{
     ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
     IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, PciCost, PciFunction,
-    PciPolicy, PciProgress, PciRange, PciSurvey, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode,
-    ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport,
-    UpdateSteps, VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState, Vulnerability,
+    PciPolicy, PciProgress, PciRange, PciSurvey, PciVirtualFunctions, PerfCounter, PerfEvent, PerfState, ProfilePage,
+    Refusal, RefusalCode, ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace,
+    TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState,
+    Vulnerability,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};

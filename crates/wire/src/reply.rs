@@ -26,7 +26,7 @@ pub use info::{
     ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use iommu::{IommuKind, IommuUnit};
-pub use pci::{PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey};
+pub use pci::{PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey, PciVirtualFunctions};
 pub use perf::{CpuPerf, GuestTicks, PerfCounter, PerfEvent, PerfState, VcpuPerf};
 pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};

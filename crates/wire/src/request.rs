@@ -230,7 +230,8 @@ pub enum RequestBody {
         /// Take it from a guest that runs without asking that.
         is_forced: bool,
     },
-    /// As [`RequestBody::UploadData`], packed by DEFLATE, with the file before the piece as its window.
+    /// As [`RequestBody::UploadData`], packed as `seal::inflate` unpacks it, with the file before the piece as its
+    /// window.
     UploadPacked {
         /// Offset of the piece in the file, in bytes.
         offset: u64,

@@ -145,6 +145,7 @@ fn linux_has_both(iommu: Iommu) -> Result<()> {
     guest.modules.push(archive);
     let mut host = start(iommu, vec![disk(0), card(Model::E1000e)], guest)?;
     host.limit(Duration::from_secs(120));
+    host.guest_says("guest", "pci_bus 0000:00: root bus resource [mem 0x100000000-0xffffffffff window]")?;
     host.guest_says("guest", "nvme nvme0: 1/0/0 default/read/poll queues")?;
     host.guest_says("guest", "Intel(R) PRO/1000 Network Connection")?;
     host.guest_says("guest", "baton-agent: drivers done")?;

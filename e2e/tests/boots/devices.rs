@@ -108,6 +108,11 @@ fn are_found(functions: &[PciFunction], iommu: Iommu, devices: &[Device]) -> Res
         let group = found.group.with_context(|| format!("{found:?} is in no group"))?;
         ensure!(groups.insert(group), "{found:?} shares a group: {functions:#?}");
         ensure!(found.ranges.iter().any(|range| !range.is_ports), "no memory of {found:?} is placed");
+        let virtual_functions = if let Device::Nvme(nvme) = device { nvme.virtual_functions } else { 0 };
+        let stated = found.virtual_functions.as_ref().map(|all| (u32::from(all.total), all.places.is_some()));
+        // QEMU's igb has some as well.
+        let wanted = (virtual_functions > 0).then_some((virtual_functions, true));
+        ensure!(!matches!(device, Device::Nvme(_)) || stated == wanted, "{found:?}");
     }
     let iommus = functions.iter().filter(|function| function.class == IOMMU_CLASS).count();
     ensure!(iommus == usize::from(iommu == Iommu::Amd), "{iommus} functions are IOMMUs: {functions:#?}");
@@ -133,7 +138,7 @@ fn the_tool_lists_what_host_toml_adds_behind_amds_iommu() -> Result<()> {
     let keeper = built("guests/keeper.elf")?;
     let operator = Operator::with(&format!(
         "[host]\nmemory = \"512MiB\"\ncmdline = \"pci=all\"\n\
-         [[host.device]]\nkind = \"nvme\"\nsize = \"64MiB\"\n\
+         [[host.device]]\nkind = \"nvme\"\nsize = \"64MiB\"\nvfs = 4\n\
          [[host.device]]\nkind = \"e1000e\"\nbackend = \"user\"\n\
          [[host.device]]\nkind = \"edu\"\n\
          [[guest]]\nname = \"keeper\"\nkernel = {keeper:?}\ncmdline = \"do=beat\"\nmemory = \"16MiB\"\n"
@@ -143,8 +148,10 @@ fn the_tool_lists_what_host_toml_adds_behind_amds_iommu() -> Result<()> {
     ensure!(fs::metadata(&temporary)?.len() == 64 << 20);
     let lines = operator.says(&["pci", "--json"])?.well()?;
     let functions: Vec<PciFunction> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let nvme = Nvme { storage: Storage::File(temporary.clone()), serial: String::new(), virtual_functions: 0 };
+    let nvme = Nvme { storage: Storage::File(temporary.clone()), serial: String::new(), virtual_functions: 4 };
     are_found(&functions, Iommu::Amd, &[Device::Nvme(nvme), card(Model::E1000e), Device::Edu])?;
+    let text = operator.says(&["pci"])?.well()?;
+    ensure!(text.contains("4 virtual functions (0000:00:"), "{text}");
     operator.console_until("keeper", "heartbeat", Duration::from_secs(60))?;
     operator.says(&["down"])?.well()?;
     // The tool knows that the host is gone before the process that ran it has removed what it had made.

@@ -229,6 +229,7 @@ fn long_tests() -> Vec<Trial> {
         ("lines", lines::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
         ("hot_plug", hot_plug::LONG_RULES),
+        ("hot_plug", if Kernel::V6_1Full.file().is_ok() { hot_plug::DRIVER_LONG_RULES } else { &[] }),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),

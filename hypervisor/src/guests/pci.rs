@@ -8,6 +8,7 @@
 pub mod assignments;
 pub mod groups;
 pub mod listing;
+mod sriov;
 
 use alloc::format;
 use alloc::string::String;
@@ -20,6 +21,7 @@ use pci::bar::{Bar, Space as RangeSpace};
 use pci::{Bdf, Cost, EcamRange, Filter, Function, Groups, Kind, Scan, Step};
 use spin::Mutex;
 use units::{PAGE_BYTES, PhysAddr, PhysRange};
+use wire::PciVirtualFunctions;
 
 use crate::arch::pci::Space;
 use crate::arch::{apic, cpu, fault, timer};
@@ -50,6 +52,8 @@ struct Survey {
     count: u32,
     /// The isolation groups of those that are kept, once they are known.
     groups: Option<Groups>,
+    /// The virtual functions that those can have, once they are known.
+    virtual_functions: Option<Vec<(Bdf, PciVirtualFunctions)>>,
     /// The cost of the scans that are done.
     done: Cost,
     before_guests: Option<Cost>,
@@ -163,6 +167,7 @@ impl Survey {
             found: Vec::new(),
             count: 0,
             groups: None,
+            virtual_functions: None,
             done: Cost { accesses: 0, ticks: 0 },
             before_guests: None,
         }
@@ -202,7 +207,7 @@ impl Survey {
         let is_asked_for = crate::kernel::faults::is_asked_for(boot::self_tests::SelfTest::PciStorm);
         if is_asked_for && self.scans.is_empty() {
             self.found.clear();
-            (self.count, self.groups) = (0, None);
+            (self.count, self.groups, self.virtual_functions) = (0, None, None);
             self.scans.push(Scan::new(filter, 0, [0]));
         }
     }

@@ -51,6 +51,10 @@ const BOOT_ARCHITECTURE: u16 = 1 << 2;
 pub struct AcpiConfig {
     /// vCPUs, with identifiers from 0; 1 to [`MAX_VCPUS`].
     pub vcpus: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Bits of a physical address, as CPUID 8000_0008h states them.
+    pub address_bits: u8,
 }
 
 /// No tables can be made for so many vCPUs.
@@ -70,13 +74,13 @@ impl core::error::Error for BadVcpuCount {}
 
 /// The tables' bytes, to be written to [`layout::ACPI_TABLES`]; the RSDP comes first.
 pub fn build(config: &AcpiConfig) -> Result<Vec<u8>, BadVcpuCount> {
-    let AcpiConfig { vcpus } = *config;
+    let AcpiConfig { vcpus, memory_bytes, address_bits } = *config;
     if !(1..=MAX_VCPUS).contains(&vcpus) {
         return Err(BadVcpuCount { vcpus });
     }
     let mut tables = Tables { bytes: Vec::new() };
     tables.reserve(Rsdp::len());
-    let dsdt = tables.append(&dsdt::dsdt());
+    let dsdt = tables.append(&dsdt::dsdt(layout::pci_high(memory_bytes, address_bits)));
     let mut xsdt = XSDT::new(OEM, OEM_TABLE, OEM_REVISION);
     xsdt.add_entry(tables.append(&fadt(dsdt).finalize()));
     xsdt.add_entry(tables.append(&madt(vcpus)));

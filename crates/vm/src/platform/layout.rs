@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! 0            1 MiB                        3 GiB      3.5 GiB  4 GiB
-//! |low: boot…  | memory                     | PCI hole | ECAM… | memory above 3 GiB continues here
+//! |low: boot…  | memory                     | PCI hole | ECAM… | memory above 3 GiB continues here | 64-bit PCI window
 //! ```
+
+use core::ops::Range;
 
 use crate::addr::Gpa;
 
@@ -47,6 +49,10 @@ pub mod boot {
 pub const PCI_MMIO: Gpa = LOW_MEMORY_END;
 /// Bytes of [`PCI_MMIO`].
 pub const PCI_MMIO_BYTES: u64 = 0x2000_0000;
+/// The 64-bit window begins at a multiple of this, so that large pages fit.
+const PCI_HIGH_ALIGNMENT: u64 = 1 << 30;
+/// Bits of an address that nested page tables of four levels translate.
+pub const NESTED_ADDRESS_BITS: u8 = 48;
 /// Enhanced configuration space (MCFG): one bus, 1 MiB.
 pub const ECAM: Gpa = Gpa(0xe000_0000);
 /// Bytes of [`ECAM`].
@@ -94,3 +100,29 @@ pub const HOT_PLUG_GSI: u8 = 9;
 pub const IOAPIC_PINS: usize = 24;
 /// Those for INTx lines of PCI functions: the ones above ISA's.
 pub const PCI_PINS: core::ops::Range<u8> = 16..IOAPIC_PINS as u8;
+
+/// The 64-bit window: the addresses above a guest's memory that PCI functions may decode, for CPUs with so many bits of
+/// physical address. Empty if memory reaches the end of what CPUs and nested page tables can address.
+pub fn pci_high(memory_bytes: u64, address_bits: u8) -> Range<u64> {
+    let end = 1 << address_bits.min(NESTED_ADDRESS_BITS);
+    let memory_end = HIGH_MEMORY.0.saturating_add(memory_bytes.saturating_sub(LOW_MEMORY_END.0));
+    let first = memory_end.checked_next_multiple_of(PCI_HIGH_ALIGNMENT).unwrap_or(end);
+    first.min(end)..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_64_bit_window_lies_behind_memory_and_within_the_narrower_address_width() {
+        assert_eq!(pci_high(GIB, 40), 4 * GIB..1 << 40);
+        assert_eq!(pci_high(3 * GIB + 4096, 36), 5 * GIB..1 << 36);
+        assert_eq!(pci_high(8 * GIB, 52), 9 * GIB..1 << 48);
+        assert!(pci_high(64 * GIB, 36).is_empty());
+        assert!(pci_high(u64::MAX, 48).is_empty());
+        assert!(pci_high(GIB, 32).is_empty());
+    }
+}

@@ -41,7 +41,8 @@ mod tests {
     #[test]
     fn all_of_it_is_below_one_mebibyte_and_behind_the_tables() {
         assert!(layout::RESET_VECTOR.0 + CODE.len() as u64 <= 1 << 20);
-        let tables = acpi::build(&AcpiConfig { vcpus: acpi::MAX_VCPUS }).expect("as many as can be");
+        let tables = acpi::build(&AcpiConfig { vcpus: acpi::MAX_VCPUS, memory_bytes: 1 << 30, address_bits: 48 })
+            .expect("as many as can be");
         assert!(layout::ACPI_TABLES.0 + tables.len() as u64 <= layout::RESET_VECTOR.0);
     }
 }

@@ -93,6 +93,19 @@ pub struct PciFunction {
     /// The number of its isolation group, whose functions have one owner; `None` for bridges, and until all functions
     /// are probed.
     pub group: Option<u32>,
+    /// Virtual functions that it can have (SR-IOV); `None` if it can have none, and until all functions are probed.
+    pub virtual_functions: Option<PciVirtualFunctions>,
+}
+
+/// The virtual functions that a function states it can have. None is enabled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PciVirtualFunctions {
+    /// How many at most; 0 where it states what cannot be.
+    pub total: u16,
+    /// Addresses of the first and the last one: segment, bus, device, function.
+    pub places: Option<((u16, u8, u8, u8), (u16, u8, u8, u8))>,
+    /// The reason for which they cannot be used, for people.
+    pub problem: Option<String>,
 }
 
 /// An address range to which a function answers.

@@ -95,9 +95,10 @@ fn any_number_of_the_fullest_functions_comes_through_in_pages() {
         cost,
         owner: Some("n".repeat(MAX_NAME_BYTES)),
         group: Some(u32::MAX),
+        virtual_functions: Some(PciVirtualFunctions { total: u16::MAX, places: None, problem: Some("p".repeat(100)) }),
     };
     let functions = page::fill(core::iter::repeat_n(function, 100), usize::MAX);
-    assert_eq!(functions.len(), 7);
+    assert_eq!(functions.len(), 6);
     let policy = PciPolicy::Lazy;
     let survey = PciSurvey { policy, is_complete: false, functions: u32::MAX, before_guests: Some(cost), total: cost };
     encoded(&Frame::Response(Response {

@@ -206,6 +206,11 @@ fn pci_functions() -> ReplyBody {
         cost,
         owner: Some(debian()),
         group: Some(300),
+        virtual_functions: Some(PciVirtualFunctions {
+            total: 4,
+            places: Some(((1, 2, 31, 7), (1, 3, 0, 3))),
+            problem: Some("they are not".to_string()),
+        }),
     };
     ReplyBody::PciFunctions { survey, functions: vec![function], next_index: Some(1) }
 }

@@ -154,6 +154,8 @@ impl Instance {
 }
 
 fn write_acpi_tables(memory: &GuestRam, vcpus: u32) -> Result<(), String> {
-    let tables = acpi::build(&acpi::AcpiConfig { vcpus }).map_err(|error| error.to_string())?;
+    let address_bits = cpu::cpuid(0x8000_0008, 0).eax as u8;
+    let config = acpi::AcpiConfig { vcpus, memory_bytes: memory.size_bytes(), address_bits };
+    let tables = acpi::build(&config).map_err(|error| error.to_string())?;
     memory.write(layout::ACPI_TABLES, &tables).map_err(|error| error.to_string())
 }

@@ -8,7 +8,7 @@ use pci::bar::Space as RangeSpace;
 use pci::{Bdf, Cost, Filter, Function, Kind};
 use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page};
 
-use super::{SURVEY, assignments, groups};
+use super::{SURVEY, assignments, groups, sriov};
 use crate::kernel::iommu::guests as iommu;
 use crate::kernel::platform::BOOT;
 
@@ -74,5 +74,6 @@ fn describe(function: &Function, holder: impl Fn(Bdf) -> Option<String>) -> PciF
         cost: cost(function.cost),
         owner: holder(place).or_else(|| assignments::owner(place)),
         group: groups::group(place),
+        virtual_functions: sriov::describe(place),
     }
 }

@@ -6,10 +6,6 @@ use crate::platform::layout;
 
 /// What is mapped is whole pages.
 const PAGE: u64 = 4096;
-/// Addresses above the guest's memory begin at a multiple of this, so that large pages fit.
-const HIGH_ALIGNMENT: u64 = 1 << 30;
-/// Nested page tables of four levels end here.
-const END: u64 = 1 << 48;
 
 /// The PCI hole below 4 GiB, and what lies above the guest's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,10 +20,9 @@ impl Apertures {
 
     /// Those of a guest with so many bytes of memory. All its memory and all fixed devices lie outside of them.
     pub fn beside(memory_bytes: u64) -> Self {
-        let above = memory_bytes.saturating_sub(layout::LOW_MEMORY_END.0);
-        let memory_end = layout::HIGH_MEMORY.0.saturating_add(above);
-        let high = memory_end.checked_next_multiple_of(HIGH_ALIGNMENT).unwrap_or(END).min(END);
-        Self { ranges: [(layout::PCI_MMIO.0, layout::PCI_MMIO.0 + layout::PCI_MMIO_BYTES), (high, END)] }
+        // Wider than some CPUs' addresses: what no vCPU reaches may be mapped.
+        let high = layout::pci_high(memory_bytes, layout::NESTED_ADDRESS_BITS);
+        Self { ranges: [(layout::PCI_MMIO.0, layout::PCI_MMIO.0 + layout::PCI_MMIO_BYTES), (high.start, high.end)] }
     }
 
     /// Returns whether a window is memory inside of one of them, and whole pages.

@@ -4,6 +4,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::platform::loader::memory_map;
 
+/// Nested page tables end here.
+const END: u64 = 1 << layout::NESTED_ADDRESS_BITS;
+
 fn window(first: u64, last: u64) -> Window {
     Window { space: Space::Memory, first, last }
 }

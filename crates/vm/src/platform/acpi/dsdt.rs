@@ -6,6 +6,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use acpi_tables::Aml;
 use acpi_tables::aml::{
@@ -26,19 +27,20 @@ const STATUS_PRESENT: u8 = 0x0f;
 /// SLP_TYP of soft off: what the guest writes to the sleep control register, shifted (section 4.8.3.7).
 const SLEEP_TYPE_SOFT_OFF: u8 = 5;
 
-pub(super) fn dsdt() -> Sdt {
+/// The table for a machine with this 64-bit window for PCI functions, which may be empty.
+pub(super) fn dsdt(pci_high: Range<u64>) -> Sdt {
     let mut aml = Vec::new();
     let off = Package::new(vec![&SLEEP_TYPE_SOFT_OFF, &0_u8, &0_u8, &0_u8]);
     Name::new("_S5_".into(), &off).to_aml_bytes(&mut aml);
-    add_devices(&mut aml);
+    add_devices(&pci_high, &mut aml);
     let mut table = Sdt::new(*b"DSDT", HEADER_BYTES, REVISION, OEM, OEM_TABLE, OEM_REVISION);
     table.append_slice(&aml);
     table
 }
 
-fn add_devices(aml: &mut Vec<u8>) {
+fn add_devices(pci_high: &Range<u64>, aml: &mut Vec<u8>) {
     let mut devices = Vec::new();
-    add_pci(&mut devices);
+    add_pci(pci_high, &mut devices);
     hot_plug::event_device().to_aml_bytes(&mut devices);
     add_motherboard(&mut devices);
     add_com1(&mut devices);
@@ -48,14 +50,20 @@ fn add_devices(aml: &mut Vec<u8>) {
 }
 
 /// The PCI Express root with the windows its devices may use.
-fn add_pci(aml: &mut Vec<u8>) {
+fn add_pci(high: &Range<u64>, aml: &mut Vec<u8>) {
     let buses = AddressSpace::new_bus_number(0_u16, 0);
     let ports = fixed_io(port::PCI_ADDRESS, 8);
     let io = AddressSpace::new_io(port::PCI_IO, u16::MAX, None);
     let first = layout::PCI_MMIO.0 as u32;
     let last = (layout::PCI_MMIO.0 + layout::PCI_MMIO_BYTES - 1) as u32;
     let memory = AddressSpace::new_memory(AddressSpaceCacheable::NotCacheable, true, first, last, None);
-    let resources = ResourceTemplate::new(vec![&buses, &ports, &io, &memory]);
+    let end = high.end.saturating_sub(1);
+    let high_memory = AddressSpace::new_memory(AddressSpaceCacheable::NotCacheable, true, high.start, end, None);
+    let mut all: Vec<&dyn Aml> = vec![&buses, &ports, &io, &memory];
+    if !high.is_empty() {
+        all.push(&high_memory);
+    }
+    let resources = ResourceTemplate::new(all);
     let id = Name::new("_HID".into(), &EISAName::new("PNP0A08"));
     let compatible = Name::new("_CID".into(), &EISAName::new("PNP0A03"));
     let [segment, bus, unique] = ["_SEG", "_BBN", "_UID"].map(|name| Name::new(name.into(), &0_u8));

@@ -5,7 +5,11 @@ use std::vec::Vec;
 use super::*;
 
 fn tables(vcpus: u32) -> Vec<u8> {
-    build(&AcpiConfig { vcpus }).unwrap()
+    build(&config(vcpus)).unwrap()
+}
+
+fn config(vcpus: u32) -> AcpiConfig {
+    AcpiConfig { vcpus, memory_bytes: 5 << 30, address_bits: 40 }
 }
 
 fn sum(bytes: &[u8]) -> u8 {
@@ -188,6 +192,30 @@ fn tables_of_old_describe_no_hot_plug() {
     assert!(!describe_hot_plug(&crate::testing::FakeMemory::new(0x1000)), "so small a guest has no tables");
 }
 
+/// The 64-bit windows that the DSDT names: their first and last addresses (QWORD Address Space Descriptor, ACPI 6.5,
+/// section 6.4.3.5.1).
+fn high_windows(config: &AcpiConfig) -> Vec<(u64, u64)> {
+    let tables = build(config).unwrap();
+    let dsdt = table_at(&tables, u64_at(table(&tables, b"FACP"), 140));
+    let starts = dsdt.windows(4).enumerate().filter(|(_, bytes)| *bytes == [0x8a, 0x2b, 0, 0]).map(|(at, _)| at);
+    starts
+        .map(|at| {
+            assert_eq!(dsdt[at + 4] & 0b1100, 0b1100, "both ends are fixed");
+            assert_eq!((dsdt[at + 5], u64_at(dsdt, at + 6), u64_at(dsdt, at + 30)), (1, 0, 0), "not cached, as it is");
+            let (first, last) = (u64_at(dsdt, at + 14), u64_at(dsdt, at + 22));
+            assert_eq!(u64_at(dsdt, at + 38), last - first + 1);
+            (first, last)
+        })
+        .collect()
+}
+
+#[test]
+fn the_host_bridge_has_a_64_bit_window_where_the_cpus_reach_one() {
+    assert_eq!(high_windows(&config(1)), [(6 << 30, (1 << 40) - 1)]);
+    assert_eq!(high_windows(&AcpiConfig { address_bits: 57, ..config(1) }), [(6 << 30, (1 << 48) - 1)]);
+    assert_eq!(high_windows(&AcpiConfig { memory_bytes: 1 << 40, ..config(1) }), []);
+}
+
 #[test]
 fn the_madt_has_one_local_apic_per_cpu_and_one_ioapic() {
     let tables = tables(3);
@@ -218,7 +246,7 @@ fn the_mcfg_names_bus_0_only() {
 fn the_most_cpus_fit_and_more_are_refused() {
     assert!(tables(MAX_VCPUS).len() <= layout::ACPI_TABLES_BYTES);
     for vcpus in [0, MAX_VCPUS + 1, u32::MAX] {
-        assert_eq!(build(&AcpiConfig { vcpus }), Err(BadVcpuCount { vcpus }));
+        assert_eq!(build(&config(vcpus)), Err(BadVcpuCount { vcpus }));
     }
     let expected = "0 vCPUs cannot be described: give the guest 1 to 4096";
     assert_eq!(BadVcpuCount { vcpus: 0 }.to_string(), expected);
