@@ -37,6 +37,7 @@ mod guest_boot;
 mod guest_panic;
 mod host;
 mod log;
+mod operating;
 mod panic;
 mod pci;
 pub mod report;
@@ -71,6 +72,7 @@ pub static ALL: &[&Bench] = &[
     &size::BENCH,
     &structure::BENCH,
     &log::BENCH,
+    &operating::BENCH,
     &pci::BENCH,
     &exits::BENCH,
     &sched::BENCH,

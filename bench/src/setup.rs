@@ -129,6 +129,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        virtio: bundle::VirtioDevices::default(),
     }
 }
 

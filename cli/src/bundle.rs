@@ -76,6 +76,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         pmu_events: guest.pmu_events.clone(),
         autostart: guest.autostart,
         functions: guest.functions.clone(),
+        virtio: guest.virtio,
     })
 }
 

@@ -281,5 +281,6 @@ fn unexpected(reply: &ReplyBody) -> String {
 /// Returns a number that no other conversation is likely to be near.
 fn some_number() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (process::id().rotate_left(16) ^ now.subsec_nanos()) & (u32::MAX >> 1)
+    // Small enough for three bytes in a frame.
+    (process::id().rotate_left(8) ^ now.subsec_nanos()) & ((1 << 20) - 1)
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{AssignedConfig, OnPanic, Pmu, PmuEvent, WhenDone};
+use bundle::{AssignedConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, WhenDone};
 use seal::PublicKey;
 
 use crate::size::Size;
@@ -101,6 +101,8 @@ pub struct Guest {
     pub autostart: bool,
     /// The host's PCI functions that it gets (`devices`).
     pub functions: Vec<AssignedConfig>,
+    /// Its virtio devices.
+    pub virtio: VirtioDevices,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

@@ -16,6 +16,7 @@
 //! | [`frames`] | frames that no sender of ours would send |
 //! | [`tool`] | the tool, as a program |
 //! | [`serial`] | a host at a serial port of this machine, and a terminal server |
+//! | [`old_image`] | images whose notes state less than they are |
 //! | [`relay`] | a host's control line, shared by the tools of several releases |
 //!
 //! The tests are in `tests/boots`: one boot each. A boot may take [`host::BOOT_LIMIT`]; then, and when its test ends,
@@ -31,6 +32,7 @@ pub mod frames;
 pub mod gdb;
 pub mod host;
 pub mod keyboard;
+pub mod old_image;
 pub mod place;
 pub mod recipe;
 pub mod relay;

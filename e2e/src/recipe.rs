@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, WhenDone};
+use bundle::{OnPanic, Pmu, VirtioDevices, WhenDone};
 use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
@@ -277,6 +277,7 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        virtio: VirtioDevices::default(),
     }
 }
 

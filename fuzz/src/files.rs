@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: bundles, manifests, kernels.
 
-use bundle::{Bundle, Devices, GuestConfig, HostConfig, OnPanic, Pmu};
+use bundle::{Bundle, Devices, GuestConfig, HostConfig, OnPanic, Pmu, VirtioDevices};
 use vm::platform::loader::{self, Module};
 use vm::testing::FakeMemory;
 
@@ -32,6 +32,7 @@ pub fn bundle(data: &[u8]) {
         pmu_events: None,
         autostart: true,
         functions: Vec::new(),
+        virtio: VirtioDevices { rng: kernel.len() & 1 != 0, console: kernel.len() & 2 != 0 },
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
     let Ok(mut built) = built else { return };

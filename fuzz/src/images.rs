@@ -8,12 +8,13 @@ use crate::Input;
 /// A file with any end, one with a seal of which something was changed, or pieces of a file in any order.
 pub fn seal(data: &[u8]) {
     let mut input = Input(data);
-    match input.u8() % 3 {
+    match input.u8() % 4 {
         0 => {
             let _ = check(input.0);
             let _ = seal::judge_bundle(input.0, |_| [0; 32], Trust::Anybody);
         }
         1 => changed(&mut input),
+        2 => packed(&mut input),
         _ => pieces(&mut input),
     }
 }
@@ -34,6 +35,16 @@ fn changed(input: &mut Input<'_>) {
     let place = place % file.len();
     file[place] ^= change;
     assert_eq!(check(&file).is_ok(), change == 0, "byte {place} of {}", file.len());
+}
+
+/// Whatever a packed piece is, it unpacks to no more than its place.
+fn packed(input: &mut Input<'_>) {
+    let (known, room) = (usize::from(input.u8()), usize::from(input.u16()));
+    let mut memory = vec![7; known + room];
+    if let Ok(end) = seal::inflate::inflate(input.0, &mut memory, known) {
+        assert!((known..=memory.len()).contains(&end));
+    }
+    assert!(memory[..known].iter().all(|&byte| byte == 7));
 }
 
 /// However pieces come, what counts as whole is what was announced.

@@ -20,6 +20,7 @@
 //! | `assigned` | physical functions that belong to a guest, the hardware and the guest |
 //! | `guest_states` | a whole guest that another image hands over |
 //! | `counters` | a guest's performance counters |
+//! | `virtio` | virtqueues, and drivers of virtio devices |
 //! | `machine` | a whole machine's exits |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -43,7 +44,9 @@ mod machine;
 mod messages;
 mod serial;
 mod tables;
+mod virtio;
 
+pub use self::virtio::{virtio_console, virtio_rng, virtqueue};
 pub use assigned::assigned;
 pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
 pub use counters::counters;
@@ -66,7 +69,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 28] = [
+pub const TARGETS: [(&str, Body); 31] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -95,4 +98,7 @@ pub const TARGETS: [(&str, Body); 28] = [
     ("pci", pci),
     ("iommu_tables", iommu_tables),
     ("counters", counters),
+    ("virtqueue", virtqueue),
+    ("virtio_rng", virtio_rng),
+    ("virtio_console", virtio_console),
 ];

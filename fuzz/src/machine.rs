@@ -78,7 +78,7 @@ fn pass(
     }
     if input.u8() & 3 == 0 {
         host.typed.extend(input.string());
-        machine.context(vcpu, cpu, host).console_input();
+        machine.context(vcpu, cpu, host).poll_devices();
     }
 }
 

@@ -158,6 +158,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::Vulnerabilities
             | RequestBody::UploadBegin { .. }
             | RequestBody::UploadData { .. }
+            | RequestBody::UploadPacked { .. }
             | RequestBody::UploadDrop
             | RequestBody::PermitDowngrade
             | RequestBody::PowerOff

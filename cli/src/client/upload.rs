@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending a file to a host: several pieces at once, so that the line never waits for an answer. When some are lost,
-//! the tool goes on from the place that the host names, with smaller pieces: less is lost with the next one.
+//! the tool goes on from the place that the host names, with smaller pieces: less is lost with the next one. On a slow
+//! line pieces are packed.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use seal::{Portable, Sha256};
-use wire::{MAX_FRAME_BYTES, MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
+use wire::{MAX_FRAME_BYTES, MAX_PACKED_BYTES, MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
 
 use super::{Client, unexpected};
 
@@ -53,11 +54,9 @@ impl Client {
         let silence = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
         while there < file.len() as u64 {
             while pending.len() < WINDOW && sent < file.len() as u64 {
-                let rest = &file[sent as usize..];
-                let bytes = rest[..rest.len().min(piece)].to_vec();
-                let offset = sent;
-                sent += bytes.len() as u64;
-                pending.push_back((self.send(RequestBody::UploadData { offset, bytes })?, sent));
+                let (body, end) = next_piece(file, sent, piece, self.line.is_slow());
+                sent = end;
+                pending.push_back((self.send(body)?, sent));
             }
             let Some(response) = self.response(Instant::now() + silence)? else { break };
             let Some(at) = pending.iter().position(|(id, _)| *id == response.id) else {
@@ -77,4 +76,17 @@ impl Client {
         }
         Ok(there)
     }
+}
+
+/// The piece at `offset`, of at most so many bytes on the line, and its end: packed where the line is slow and that is
+/// less.
+fn next_piece(file: &[u8], offset: u64, most: usize, is_slow: bool) -> (RequestBody, u64) {
+    let packed = is_slow.then(|| packing::pack(file, offset as usize, most.min(MAX_PACKED_BYTES))).flatten();
+    if let Some(packing::Piece { bytes, packed }) = packed {
+        return (RequestBody::UploadPacked { offset, bytes: bytes as u32, packed }, offset + bytes as u64);
+    }
+    let rest = &file[offset as usize..];
+    let bytes = rest[..rest.len().min(most)].to_vec();
+    let end = offset + bytes.len() as u64;
+    (RequestBody::UploadData { offset, bytes }, end)
 }

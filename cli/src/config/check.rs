@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bundle::{PmuEvent, WhenDone, limits};
+use bundle::{PmuEvent, VirtioDevices, WhenDone, limits};
 use seal::PublicKey;
 use toml::de::DeValue;
 
@@ -127,6 +127,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         pmu: section.optional("pmu", choice).unwrap_or_default(),
         pmu_events: section.optional("pmu_events", pmu_events),
         functions: check_functions::functions(&mut section, autostart, &mut taken.functions),
+        virtio: virtio(&mut section),
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),
@@ -140,6 +141,11 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
     }
     section.finish();
     Some(guest)
+}
+
+fn virtio(section: &mut Section<'_, '_>) -> VirtioDevices {
+    let mut is_wanted = |key| section.optional(key, flag).unwrap_or(false);
+    VirtioDevices { rng: is_wanted("rng"), console: is_wanted("virtio_console") }
 }
 
 fn modules(folder: &Path, section: &mut Section<'_, '_>) -> Vec<PathBuf> {

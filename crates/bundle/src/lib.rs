@@ -46,7 +46,7 @@ pub use checksum::crc32;
 pub use error::{BundleError, HeaderField, Problem};
 pub use manifest::{
     AssignedConfig, Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION,
-    Manifest, OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, WhenDone, limits,
+    Manifest, OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, VirtioDevices, WhenDone, limits,
 };
 pub use read::{Bundle, GuestFiles};
 

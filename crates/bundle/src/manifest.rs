@@ -13,10 +13,13 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 5;
+pub const MANIFEST_VERSION: u16 = 6;
+
+/// The version before, which main had between release 0.1.0 and the next.
+pub(crate) const VERSION_5: u16 = 5;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
-/// it, so that an update can lead to an image of that release and back.
+/// the oldest one that can, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
 /// Limits on the content of a bundle.
@@ -92,7 +95,30 @@ pub(crate) struct Added {
     pub functions: Vec<Vec<AssignedConfig>>,
 }
 
+/// The fields that version 6 adds, behind those.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AddedLater {
+    /// [`GuestConfig::virtio`] of each guest; no list where no guest has any.
+    pub virtio: Vec<VirtioDevices>,
+}
+
 impl Manifest {
+    pub(crate) fn added_later(&self) -> AddedLater {
+        let has_virtio = self.guests.iter().any(|guest| guest.virtio != VirtioDevices::default());
+        let guests = if has_virtio { &self.guests[..] } else { &[] };
+        AddedLater { virtio: guests.iter().map(|guest| guest.virtio).collect() }
+    }
+
+    /// The manifest with these fields; `None` if they are of other guests.
+    pub(crate) fn with_later(mut self, added: AddedLater) -> Option<Self> {
+        if added.virtio.is_empty() {
+            return Some(self);
+        }
+        let is_of_these = added.virtio.len() == self.guests.len();
+        self.guests.iter_mut().zip(added.virtio).for_each(|(guest, virtio)| guest.virtio = virtio);
+        is_of_these.then_some(self)
+    }
+
     pub(crate) fn added(&self) -> Added {
         let has_functions = self.guests.iter().any(|guest| !guest.functions.is_empty());
         let guests = if has_functions { &self.guests[..] } else { &[] };
@@ -113,7 +139,11 @@ impl Manifest {
 
     /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
-        if self.added() == Added::default() { OLDEST_MANIFEST_VERSION } else { MANIFEST_VERSION }
+        match () {
+            () if self.added_later() != AddedLater::default() => MANIFEST_VERSION,
+            () if self.added() != Added::default() => VERSION_5,
+            () => OLDEST_MANIFEST_VERSION,
+        }
     }
 }
 
@@ -165,6 +195,18 @@ pub struct GuestConfig {
     /// The host's PCI functions that it gets.
     #[serde(skip)]
     pub functions: Vec<AssignedConfig>,
+    /// The host's virtio devices that it gets.
+    #[serde(skip)]
+    pub virtio: VirtioDevices,
+}
+
+/// Virtio devices of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtioDevices {
+    /// An entropy source.
+    pub rng: bool,
+    /// A console beside COM1.
+    pub console: bool,
 }
 
 /// One of the host's PCI functions that a guest gets.
@@ -178,13 +220,17 @@ pub struct AssignedConfig {
 
 impl GuestConfig {
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions it is the number that release 0.1.0 computes.
+    /// be encoded. Without functions and virtio devices it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
         let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
         if !self.functions.is_empty() {
             bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
+        }
+        if self.virtio != VirtioDevices::default() {
+            bytes.extend(b"virtio");
+            bytes.extend(postcard::to_allocvec(&self.virtio).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

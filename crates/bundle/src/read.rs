@@ -9,8 +9,8 @@ use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
 use crate::error::{BundleError, Problem};
 use crate::manifest::{
-    Added, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, OLDEST_MANIFEST_VERSION,
-    limits,
+    Added, AddedLater, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest,
+    OLDEST_MANIFEST_VERSION, VERSION_5, limits,
 };
 
 mod check;
@@ -149,15 +149,20 @@ fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
             Ok((manifest, [])) => Ok(manifest),
             _ => Err(Problem::Malformed),
         },
-        MANIFEST_VERSION => decode_newest(encoded).ok_or(Problem::Malformed),
+        version @ VERSION_5..=MANIFEST_VERSION => decode_newer(encoded, version).ok_or(Problem::Malformed),
         found => Err(Problem::UnknownVersion { found }),
     }
 }
 
-fn decode_newest(encoded: &[u8]) -> Option<Manifest> {
+fn decode_newer(encoded: &[u8], version: u16) -> Option<Manifest> {
     let (manifest, rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
-    match postcard::take_from_bytes::<Added>(rest).ok()? {
-        (added, []) => manifest.with(added),
+    let (added, rest) = postcard::take_from_bytes::<Added>(rest).ok()?;
+    let manifest = manifest.with(added)?;
+    if version == VERSION_5 {
+        return rest.is_empty().then_some(manifest);
+    }
+    match postcard::take_from_bytes::<AddedLater>(rest).ok()? {
+        (added, []) => manifest.with_later(added),
         _ => None,
     }
 }

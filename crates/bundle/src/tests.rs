@@ -29,6 +29,7 @@ fn debian() -> GuestConfig {
         pmu_events: None,
         autostart: true,
         functions: vec![],
+        virtio: VirtioDevices::default(),
     }
 }
 

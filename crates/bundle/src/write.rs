@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
-use crate::manifest::{FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION};
+use crate::manifest::{
+    FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5,
+};
 use crate::{Bundle, MANIFEST_NAME, crc32};
 
 /// A regular file that its owner may read and write.
@@ -45,6 +47,9 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     content.extend(postcard::to_allocvec(manifest).unwrap_or_default());
     if version > OLDEST_MANIFEST_VERSION {
         content.extend(postcard::to_allocvec(&manifest.added()).unwrap_or_default());
+    }
+    if version > VERSION_5 {
+        content.extend(postcard::to_allocvec(&manifest.added_later()).unwrap_or_default());
     }
     content.extend(crc32(&content).to_le_bytes());
     content

@@ -124,6 +124,15 @@ pub const DEVICES: &[DeviceFormat] = &[
         &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
     ),
     device(DeviceKind::HotPlug, &[structure::<state::HotPlug>(Part::Piece)]),
+    device(DeviceKind::VirtioRng, VIRTIO),
+    device(DeviceKind::VirtioConsole, VIRTIO),
+];
+
+/// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
+const VIRTIO: &[Structure] = &[
+    structure::<state::PciFunction>(Part::Piece),
+    structure::<state::Virtio>(Part::Piece),
+    structure::<state::VirtioQueue>(Part::Piece),
 ];
 
 /// The entries behind the registers of a PCI function that has MSI-X, before its device's own state.
@@ -201,6 +210,7 @@ impl fmt::Display for DeviceDescription {
         write_piece(f, &MSIX)?;
         write_numbers(f, &DeviceKind::NUMBERS, VERSION)?;
         write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
+        write_numbers(f, &state::virtio_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }
 }

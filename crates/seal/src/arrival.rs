@@ -8,6 +8,7 @@
 
 use core::fmt;
 
+use crate::inflate::inflate;
 use crate::layout::SEAL_BYTES;
 use crate::sha256::{Compress, Digest, Sha256};
 
@@ -42,6 +43,8 @@ pub enum ArrivalError {
     TooLong,
     /// All of it has come, and it is not what was announced.
     Damaged,
+    /// A packed piece does not unpack to what it states.
+    Corrupt,
 }
 
 impl fmt::Display for ArrivalError {
@@ -49,6 +52,7 @@ impl fmt::Display for ArrivalError {
         f.write_str(match self {
             Self::TooLong => "the file goes on behind the end that was announced",
             Self::Damaged => "the file that has arrived is not the one that was announced: its SHA-256 is another",
+            Self::Corrupt => "a packed piece does not unpack to the length that it states",
         })
     }
 }
@@ -98,13 +102,62 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
     /// # Errors
     /// The file is not what was announced: give it up.
     pub fn take(&mut self, offset: u64, piece: &[u8], memory: &mut [u8], now: u64) -> Result<u64, ArrivalError> {
+        match self.next_piece(offset, piece.len() as u64, memory, now)? {
+            None => Ok(self.next_offset()),
+            Some((known, next)) => {
+                let place = known.get_mut(next..).ok_or(ArrivalError::TooLong)?;
+                place.copy_from_slice(piece);
+                self.note(place, next as u64)
+            }
+        }
+    }
+
+    /// The same for a piece of `bytes` that is [packed](crate::inflate), with the file before it as its window.
+    ///
+    /// # Errors
+    /// As above, or it does not unpack to so many bytes.
+    pub fn take_packed(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        packed: &[u8],
+        memory: &mut [u8],
+        now: u64,
+    ) -> Result<u64, ArrivalError> {
+        match self.next_piece(offset, bytes, memory, now)? {
+            None => Ok(self.next_offset()),
+            Some((known, next)) => {
+                if inflate(packed, known, next) != Ok(known.len()) {
+                    return Err(ArrivalError::Corrupt);
+                }
+                self.note(known.get(next..).ok_or(ArrivalError::TooLong)?, next as u64)
+            }
+        }
+    }
+
+    /// Returns the memory up to the end of the piece at `offset`, and where the piece begins; `None` unless it is the
+    /// next one.
+    fn next_piece<'m>(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        memory: &'m mut [u8],
+        now: u64,
+    ) -> Result<Option<(&'m mut [u8], usize)>, ArrivalError> {
         self.touch(now);
         let next = self.next_offset();
-        let Some(hash) = self.hash.as_mut().filter(|_| offset == next && !piece.is_empty()) else { return Ok(next) };
-        let end = next.checked_add(piece.len() as u64).filter(|end| *end <= self.announced.bytes);
-        let end = end.ok_or(ArrivalError::TooLong)?;
-        let place = memory.get_mut(next as usize..end as usize).ok_or(ArrivalError::TooLong)?;
-        place.copy_from_slice(piece);
+        if self.hash.is_none() || offset != next || bytes == 0 {
+            return Ok(None);
+        }
+        let end = next.checked_add(bytes).filter(|end| *end <= self.announced.bytes).ok_or(ArrivalError::TooLong)?;
+        let known = memory.get_mut(..end as usize).ok_or(ArrivalError::TooLong)?;
+        Ok(Some((known, next as usize)))
+    }
+
+    /// A piece is in its place; returns where to go on.
+    fn note(&mut self, piece: &[u8], next: u64) -> Result<u64, ArrivalError> {
+        let end = next + piece.len() as u64;
+        let Some(hash) = self.hash.as_mut() else { return Ok(next) };
         let content_end = self.announced.bytes.saturating_sub(SEAL_BYTES as u64);
         match content_end.checked_sub(next).filter(|_| content_end <= end) {
             Some(before) => {

@@ -30,6 +30,7 @@ mod check;
 mod error;
 mod floor;
 mod hexadecimal;
+pub mod inflate;
 mod key;
 mod key_error;
 mod layout;

@@ -5,6 +5,7 @@ mod arrivals;
 mod bundles;
 mod digests;
 mod floors;
+mod inflations;
 mod keys;
 mod seals;
 

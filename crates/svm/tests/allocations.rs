@@ -62,6 +62,8 @@ impl Host for Quiet {
         self.alarm = deadline;
     }
     fn panicked(&mut self, _: PanicEvent) {}
+    fn poll_soon(&mut self) {}
+    fn driver_fault(&mut self, _: u32, _: vm::devices::virtio::Fault) {}
     fn vector(&self, _: u8) -> [u64; 4] {
         [0; 4]
     }

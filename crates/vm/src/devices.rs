@@ -22,6 +22,7 @@ mod piece;
 pub mod power;
 pub mod pvpanic;
 pub mod serial;
+pub mod virtio;
 
 /// A saved state that no device of this kind can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

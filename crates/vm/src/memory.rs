@@ -45,3 +45,17 @@ pub trait GuestMemory {
     /// Bytes of guest memory in all (holes not counted).
     fn size_bytes(&self) -> u64;
 }
+
+impl ::virtio::Memory for dyn GuestMemory + '_ {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), ::virtio::Outside> {
+        GuestMemory::read(self, Gpa(address), into).map_err(outside)
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), ::virtio::Outside> {
+        GuestMemory::write(self, Gpa(address), from).map_err(outside)
+    }
+}
+
+fn outside(OutOfRange { gpa, bytes }: OutOfRange) -> ::virtio::Outside {
+    ::virtio::Outside { address: gpa.0, bytes }
+}

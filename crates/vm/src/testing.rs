@@ -7,9 +7,11 @@ mod host;
 mod memory;
 mod physical;
 mod vcpu;
+mod virtio;
 
 pub use devices::{FakeWorld, Probe};
 pub use host::FakeHost;
 pub use memory::FakeMemory;
 pub use physical::{FakeAddressSpace, FakePhysical};
 pub use vcpu::FakeVcpu;
+pub use virtio::VirtioDriver;

@@ -30,6 +30,12 @@ pub const MAX_HOLD_MS: u32 = 60_000;
 /// The most bytes of a file that one message carries: what a frame has room for.
 pub const MAX_UPLOAD_BYTES: usize = 4032;
 
+/// The same of a packed piece.
+pub const MAX_PACKED_BYTES: usize = 4024;
+
+/// The most bytes that a packed piece unpacks to: a host does so between two turns of its guests.
+pub const MAX_UNPACKED_BYTES: u32 = 64 << 10;
+
 /// Bytes of the checksum at the end of a frame.
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 

@@ -230,6 +230,16 @@ pub enum RequestBody {
         /// Take it from a guest that runs without asking that.
         is_forced: bool,
     },
+    /// As [`RequestBody::UploadData`], packed as `seal::inflate` unpacks it, with the file before the piece as its
+    /// window.
+    UploadPacked {
+        /// Offset of the piece in the file, in bytes.
+        offset: u64,
+        /// Its length, unpacked: at most [`crate::MAX_UNPACKED_BYTES`].
+        bytes: u32,
+        /// At most [`crate::MAX_PACKED_BYTES`].
+        packed: Vec<u8>,
+    },
 }
 
 /// The image that is to replace the running one.

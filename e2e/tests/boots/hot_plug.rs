@@ -4,25 +4,25 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use baton::config::{Guest, Image, Iommu};
-use baton::image::sealed;
+use baton::config::{Guest, Image, Iommu, Model};
 use bundle::AssignedConfig;
 use e2e::host::Host;
+use e2e::old_image;
 use e2e::place::{Kernel, built};
 use e2e::recipe::{Recipe, folder, linux, tiny};
+use e2e::stock;
 use e2e::tool::Operator;
-use handover::image::{BUILD_TEXT_BYTES, NEWEST_DEVICE};
+use handover::state::DeviceKind;
 use wire::{EventKind, PciProgress, RefusalCode, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
-use super::devices::disk;
+use super::devices::{card, disk};
 
 pub const RULES: &[Rule] = &[("linux_gets_a_disk_while_it_runs_and_gives_it_back", linux_gets_a_disk)];
 
 pub const LONG_RULES: &[Rule] = &[
-    ("a_disk_goes_from_one_running_linux_to_another_behind_amds_iommu", || goes_to_another(Iommu::Amd, &DEFAULTS)),
-    ("a_disk_goes_from_one_running_linux_to_another_behind_intels_iommu", || goes_to_another(Iommu::Intel, &DEFAULTS)),
-    ("linux_6_12_gets_a_disk_and_gives_it_back", || goes_to_another(Iommu::Amd, &[Kernel::V6_12, Kernel::Default])),
+    ("a_disk_goes_from_one_running_linux_to_another_behind_amds_iommu", || goes_to_another(Iommu::Amd)),
+    ("a_disk_goes_from_one_running_linux_to_another_behind_intels_iommu", || goes_to_another(Iommu::Intel)),
     ("a_guest_that_was_asked_ejects_in_the_next_image", a_guest_that_was_asked_ejects_in_the_next_image),
     ("linux_notices_that_a_disk_was_taken_by_force", linux_notices_that_a_disk_was_taken),
     ("a_guest_that_ejects_everything_gives_up_what_it_is_asked_for", everything_is_ejected),
@@ -32,7 +32,9 @@ pub const LONG_RULES: &[Rule] = &[
 
 /// A way of the guest `hostile`: it ejects every device, for ever.
 pub const EJECTS: &str = "eject-all";
-const DEFAULTS: [Kernel; 2] = [Kernel::Default, Kernel::Default];
+
+pub const DRIVER_LONG_RULES: &[Rule] = &[("linux_gets_a_network_card_while_it_runs", linux_gets_a_card)];
+
 const NVME: &str = "1b36:0010";
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -113,16 +115,40 @@ fn linux_gets_a_disk() -> Result<()> {
     host.powers_off()
 }
 
+/// Its driver is loaded before the card comes.
+fn linux_gets_a_card() -> Result<()> {
+    const E1000E: &str = "8086:10d3";
+    let folder = folder()?;
+    let mut guest = stock::guest(folder.path(), "linux", Kernel::V6_1Full, &["e1000e"], "wait")?;
+    guest.cmdline = guest.cmdline.replace("loglevel=5", "loglevel=7");
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![card(Model::E1000e)]).guest(guest);
+    let mut host = recipe.start()?;
+    host.limit(LIMIT * 2);
+    host.guest_says("linux", "baton-agent: drivers done")?;
+    for round in 1..=2 {
+        let (function, guest) = (E1000E.to_owned(), "linux".to_owned());
+        let assign = RequestBody::PciAssign { function, guest, without_reset: false };
+        changes(&mut host, assign, PciProgress::Done)?;
+        host.wait("the driver's report of the card", |seen| {
+            seen.console("linux").matches("Intel(R) PRO/1000 Network Connection").count() == round
+        })?;
+        let release = RequestBody::PciRelease { function: E1000E.into(), guest: None, is_forced: false };
+        changes(&mut host, release, PciProgress::Asked)?;
+        host.wait("the event of the card", |seen| {
+            seen.events.iter().filter(|event| is_ejected(event, "linux")).count() == round
+        })?;
+    }
+    host.powers_off()
+}
+
 fn is_ejected(event: &EventKind, name: &str) -> bool {
     matches!(event, EventKind::FunctionReleased { guest, is_forced: false, .. } if guest == name)
 }
 
 /// Each gets the disk twice, so that a device of its bus is used again.
-fn goes_to_another(iommu: Iommu, kernels: &[Kernel; 2]) -> Result<()> {
-    let [one, other] = *kernels;
+fn goes_to_another(iommu: Iommu) -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![disk(0)]);
-    let recipe = recipe.guest(linux("one", one, "plugged:1")?).guest(linux("other", other, "plugged:1")?);
-    let mut host = recipe.start()?;
+    let mut host = recipe.linux("one", "plugged:1")?.linux("other", "plugged:1")?.start()?;
     host.limit(LIMIT * 2);
     for name in ["one", "other"] {
         host.guest_says(name, "baton-agent: init reached")?;
@@ -205,27 +231,10 @@ fn everything_is_ejected() -> Result<()> {
     host.powers_off()
 }
 
-/// The image, which states in its note that it knows no hot-plug controller. It is of now: guests that come to it lose
-/// what an image of old would lose, and come back from it.
-fn image_without_hot_plug() -> Result<Vec<u8>> {
-    const VERSION_TEXT_AT: usize = 24;
-    // Behind owner, entry, versions and both texts: the versions of trial pages, of security and of IOMMUs.
-    const NEWEST_DEVICE_AT: usize = VERSION_TEXT_AT + 24 + BUILD_TEXT_BYTES + 12;
-    let mut image = std::fs::read(built("baton.elf")?)?;
-    let text = env!("CARGO_PKG_VERSION").as_bytes();
-    let is_note =
-        |at: &usize| image[*at..].starts_with(b"Baton\0\0\0") && image[*at + VERSION_TEXT_AT..].starts_with(text);
-    let at = (0..image.len() - NEWEST_DEVICE_AT - 4).rev().find(is_note).context("the image has no note")?;
-    let place = &mut image[at + NEWEST_DEVICE_AT..][..4];
-    ensure!(place == NEWEST_DEVICE.to_le_bytes(), "the note has another layout");
-    place.copy_from_slice(&9_u32.to_le_bytes());
-    Ok(sealed(image))
-}
-
 fn images_without_hot_plug() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
-    std::fs::write(&path, image_without_hot_plug()?)?;
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::AssignedFunction)?)?;
     let recipe =
         Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0), disk(1)]).linux("linux", "plugged:1")?;
     let recipe = Recipe { image: Image::File(path), ..recipe.beating("neighbour")? };

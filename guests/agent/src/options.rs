@@ -23,10 +23,14 @@
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
+//! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
+//! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
+//! | `print:ttyS0:KIB`, `print:hvc0:KIB` | prints so many KiB on a console |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
 
+use crate::print::Console;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -96,6 +100,12 @@ pub enum Task {
     },
     /// Verify what a TCP connection sends back, for ever, beside the tasks that follow.
     Echo(SocketAddrV4),
+    /// Read the entropy device at every period, for ever, beside the tasks that follow.
+    Random(Duration),
+    /// Use the second console at every period, for ever, beside the tasks that follow.
+    SecondConsole(Duration),
+    /// Print so many KiB on a console.
+    Print(Console, u64),
     /// Sleep for ever.
     Wait,
 }
@@ -103,7 +113,15 @@ pub enum Task {
 impl Task {
     /// Returns whether the task goes on, for ever, while those that follow it are done.
     pub fn goes_on(self) -> bool {
-        matches!(self, Self::Disk(_) | Self::Plugged(_) | Self::Stream { .. } | Self::Echo(_))
+        matches!(
+            self,
+            Self::Disk(_)
+                | Self::Plugged(_)
+                | Self::Stream { .. }
+                | Self::Echo(_)
+                | Self::Random(_)
+                | Self::SecondConsole(_)
+        )
     }
 }
 
@@ -118,7 +136,8 @@ impl fmt::Display for UnknownTask {
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
-             echo:TO:PORT and wait, separated by commas",
+             echo:TO:PORT, hwrng:MS, hvc:MS, print:ttyS0:KIB, \
+             print:hvc0:KIB and wait, separated by commas",
             self.0
         )
     }
@@ -147,6 +166,10 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("backtrace"), None, ..) => Some(Task::Backtrace),
         (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
+        (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
+        (Some("hvc"), Some(time), None, _) => milliseconds(time).map(Task::SecondConsole),
+        (Some("print"), Some("ttyS0"), Some(count), None) => print(Console::Serial, count),
+        (Some("print"), Some("hvc0"), Some(count), None) => print(Console::Second, count),
         (Some("compute"), Some(time), None, _) => milliseconds(time).map(Task::Compute),
         (Some("churn"), Some(time), None, _) => milliseconds(time).map(Task::Churn),
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
@@ -180,6 +203,10 @@ fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
 
 fn address(to: &str, port: &str) -> Option<SocketAddrV4> {
     Some(SocketAddrV4::new(to.parse().ok()?, port.parse().ok()?))
+}
+
+fn print(console: Console, kibibytes: &str) -> Option<Task> {
+    kibibytes.parse().ok().map(|kibibytes| Task::Print(console, kibibytes))
 }
 
 fn milliseconds(digits: &str) -> Option<Duration> {

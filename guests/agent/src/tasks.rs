@@ -2,7 +2,9 @@
 //! The tasks themselves.
 
 use crate::options::Task;
-use crate::{busy, churn, disk, drivers, echo, machine, plugged, reads, replug, say, stream, stress, system};
+use crate::{
+    busy, churn, disk, drivers, echo, hvc, machine, plugged, print, random, reads, replug, say, stream, stress, system,
+};
 use std::hint::black_box;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -35,6 +37,9 @@ pub fn run(task: Task) {
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),
+        Task::Random(period) => random::start(period),
+        Task::SecondConsole(period) => hvc::start(period),
+        Task::Print(console, kibibytes) => print::run(console, kibibytes),
         Task::Wait => {
             say!("baton-agent: waiting");
             system::wait()

@@ -44,6 +44,7 @@ pub mod dma_memory;
 #[cfg(feature = "faults")]
 pub mod edu;
 pub mod ending;
+pub mod entropy;
 pub mod fault;
 #[cfg(feature = "faults")]
 pub mod faults;

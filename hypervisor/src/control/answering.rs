@@ -87,6 +87,7 @@ impl Control {
                 self.images.begin_upload(Announced { kind, bytes, digest })
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
+            RequestBody::UploadPacked { offset, bytes, packed } => self.images.take_packed(offset, bytes, &packed),
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
             RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),

@@ -87,10 +87,19 @@ impl ImageOrders {
 
     /// A piece of the file.
     pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<ReplyBody, Refusal> {
+        self.take_by(|upload| upload.take(offset, piece))
+    }
+
+    /// A piece of the file, packed.
+    pub fn take_packed(&mut self, offset: u64, bytes: u32, packed: &[u8]) -> Result<ReplyBody, Refusal> {
+        self.take_by(|upload| upload.take_packed(offset, bytes, packed))
+    }
+
+    fn take_by(&mut self, take: impl FnOnce(&mut Upload) -> Result<u64, Refusal>) -> Result<ReplyBody, Refusal> {
         let Some(upload) = &mut self.upload else {
             return Err(wrong_state("no file is being sent, or it was abandoned", "send it from its start"));
         };
-        let next_offset = upload.take(offset, piece).inspect_err(|_| self.upload = None)?;
+        let next_offset = take(upload).inspect_err(|_| self.upload = None)?;
         Ok(ReplyBody::Received { next_offset })
     }
 

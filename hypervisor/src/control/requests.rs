@@ -83,6 +83,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         | RequestBody::Update { .. }
         | RequestBody::UploadBegin { .. }
         | RequestBody::UploadData { .. }
+        | RequestBody::UploadPacked { .. }
         | RequestBody::UploadDrop
         | RequestBody::PermitDowngrade
         | RequestBody::ProfileBegin { .. }
@@ -175,7 +176,7 @@ fn console_input(name: &str, bytes: &[u8]) -> Result<ReplyBody, Refusal> {
     let mut ends = guest.control_ends();
     let taken = bytes.iter().take_while(|&&byte| ends.input.enqueue(byte).is_ok()).count();
     drop(ends);
-    guest.type_on();
+    guest.poll_devices();
     if taken < bytes.len() {
         let hint = format!("{taken} of {} bytes were taken; send the rest when it has read them", bytes.len());
         return Err(Refusal {

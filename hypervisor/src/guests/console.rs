@@ -51,6 +51,11 @@ pub fn ends() -> (GuestConsole, ControlEnds) {
 }
 
 impl GuestConsole {
+    /// The next byte that was typed.
+    pub(super) fn next_typed(&mut self) -> Option<u8> {
+        self.typed.pop_front().or_else(|| self.input.dequeue())
+    }
+
     pub(super) fn wake_control(&mut self) {
         self.waiting = 0;
         self.last_wake_tsc = cpu::tsc();

@@ -66,8 +66,10 @@ pub struct Guest {
     /// Its status when it was paused.
     before_pause: Mutex<Option<Status>>,
     orders: AtomicU32,
-    /// Something was typed on its console.
-    is_typed_on: AtomicBool,
+    /// Its devices have something to do.
+    wants_poll: AtomicBool,
+    /// Its virtio console takes what is typed.
+    virtio_takes_input: AtomicBool,
     /// It has ejected a PCI function that it was asked for.
     has_ejected: AtomicBool,
     /// The CPU that each vCPU belongs to.
@@ -165,7 +167,8 @@ impl Guest {
             status: Mutex::new(Status { state: VmState::Stopped, since_ns: timer::uptime_ns(), reason: None }),
             before_pause: Mutex::new(None),
             orders: AtomicU32::new(0),
-            is_typed_on: AtomicBool::new(false),
+            wants_poll: AtomicBool::new(false),
+            virtio_takes_input: AtomicBool::new(false),
             has_ejected: AtomicBool::new(false),
             own: vcpus.clone().map(place).collect(),
             placement: vcpus.map(|vcpu| Whereabouts::new(place(vcpu))).collect(),

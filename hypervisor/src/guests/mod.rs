@@ -13,6 +13,7 @@
 //! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
 //! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
+//! | [`virtio`] | virtio devices that the host gives to guests |
 //! | [`events`] | events of guests and host, for the control channel |
 //! | `faults` | in the test image, a device that writes to memory |
 
@@ -32,4 +33,5 @@ pub mod machine_checks;
 pub mod pci;
 pub mod placement;
 pub mod task;
+pub mod virtio;
 pub mod watching;

@@ -189,9 +189,9 @@ impl Task {
         }
     }
 
-    /// Its guest's console searches for what has been typed.
-    pub fn console_input(&mut self) {
-        self.context().console_input();
+    /// Its guest's console searches for what has been typed, and its devices go on with what they have left.
+    pub fn poll_devices(&mut self) {
+        self.context().poll_devices();
     }
 
     /// It lets go of its guest.

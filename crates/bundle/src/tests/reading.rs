@@ -7,6 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
+use crate::manifest::VERSION_5;
 
 #[test]
 fn what_was_written_is_read() {
@@ -131,7 +132,7 @@ fn what_version_5_adds_is_read() {
     for allow_downgrade in [Some(false), Some(true)] {
         let host = HostConfig { allow_downgrade, ..HOST };
         let bytes = write::build(host.clone(), vec![debian()], &FILES).expect("good");
-        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+        assert_eq!(bytes[VERSION_AT..][..2], VERSION_5.to_le_bytes());
         let bundle = Bundle::parse(&bytes).expect("good");
         assert_eq!((&bundle.manifest().host, &bundle.manifest().guests[..]), (&host, &[debian()][..]));
     }
@@ -150,8 +151,33 @@ fn functions_of_the_host_are_read_guest_by_guest() {
     let second = with_functions(&[("0000:01:00.0", false), ("8086:10ca#2", true)]);
     let guests = vec![first, second];
     let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_5.to_le_bytes());
     assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
+}
+
+/// The sample's guest with virtio devices.
+fn with_virtio(rng: bool, console: bool) -> GuestConfig {
+    GuestConfig { virtio: VirtioDevices { rng, console }, ..debian() }
+}
+
+#[test]
+fn what_version_6_adds_is_read_guest_by_guest() {
+    let first = GuestConfig { name: "first".to_string(), ..with_functions(&[("01:00.0", false)]) };
+    for second in [with_virtio(true, false), with_virtio(false, true), with_virtio(true, true)] {
+        let guests = vec![first.clone(), second];
+        let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
+        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+        assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
+    }
+}
+
+#[test]
+fn virtio_devices_of_other_guests_are_malformed() {
+    let mut added = Manifest { guests: vec![with_virtio(true, false)], ..Manifest::default() }.added_later();
+    let manifest = Manifest { guests: vec![debian()], ..Manifest::default() };
+    assert!(manifest.clone().with_later(added.clone()).is_some());
+    added.virtio.push(VirtioDevices::default());
+    assert!(manifest.with_later(added).is_none());
 }
 
 #[test]
@@ -173,6 +199,9 @@ fn a_digest_differs_where_functions_do() {
         with_functions(&[("01:00.0", false)]),
         with_functions(&[("01:00.0", true)]),
         with_functions(&[("02:00.0", false)]),
+        with_virtio(true, false),
+        with_virtio(false, true),
+        with_virtio(true, true),
         with_functions(&[("01:00.0", false), ("02:00.0", false)]),
     ];
     let digests: std::collections::BTreeSet<u64> = guests.iter().map(GuestConfig::digest).collect();

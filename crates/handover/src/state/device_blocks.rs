@@ -139,6 +139,55 @@ plain! {
         /// Bytes from one queue's notification to the next one's.
         pub virtio_multiplier: U32 as "bytes",
     }
+
+    /// A virtio device of the host's: what its driver has negotiated and set up. A [`VirtioQueue`] for each queue
+    /// follows, and then what the kind of device has of its own.
+    pub struct Virtio since 4 {
+        /// The features that the driver has accepted.
+        pub features: U64 as "register",
+        /// Which half of the offered features shows.
+        pub device_feature_select: U32 as "register",
+        /// Which half of the accepted features shows.
+        pub driver_feature_select: U32 as "register",
+        /// The MSI-X vector for changes of the configuration; 0xffff for none.
+        pub config_vector: U16 as "register",
+        /// The queue whose registers show.
+        pub queue_select: U16 as "register",
+        /// [`VirtioQueue`]s behind this.
+        pub queues: U16 as "count",
+        /// Device status.
+        pub status: u8 as "register",
+        /// Interrupt status.
+        pub interrupt_status: u8 as "register",
+        /// The generation of the configuration.
+        pub generation: u8 as "number",
+        /// Of [`super::virtio_flag`].
+        pub flags: u8 as "flags",
+        /// Zero.
+        pub zero: [u8; 6] as "zero",
+    }
+
+    /// A split virtqueue.
+    pub struct VirtioQueue since 4 {
+        /// Where the descriptor table is.
+        pub descriptors: U64 as "address",
+        /// Where the available ring is.
+        pub driver: U64 as "address",
+        /// Where the used ring is.
+        pub device: U64 as "address",
+        /// Its descriptors.
+        pub size: U16 as "count",
+        /// Its MSI-X vector; 0xffff for none.
+        pub vector: U16 as "register",
+        /// Chains taken from the available ring, modulo 2^16.
+        pub taken: U16 as "count",
+        /// Chains published in the used ring, modulo 2^16.
+        pub used: U16 as "count",
+        /// Whether the driver has enabled it: 0 or 1.
+        pub is_enabled: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
 }
 
 flags! {
@@ -152,6 +201,14 @@ flags! {
         RESETS = 2,
         /// Its INTx line is asserted until the guest ends the interrupt.
         LINE_ASSERTED = 3,
+    }
+}
+
+flags! {
+    /// Bits of [`Virtio::flags`].
+    pub mod virtio_flag: u8, since 4 {
+        /// A fault of the driver's has been reported.
+        FAULT_REPORTED = 0,
     }
 }
 
@@ -178,5 +235,9 @@ numbered! {
         AssignedFunction = 9,
         /// The controller by which PCI functions come and go while the guest runs.
         HotPlug = 10,
+        /// A virtio entropy source.
+        VirtioRng = 11,
+        /// A virtio console.
+        VirtioConsole = 12,
     }
 }

@@ -84,6 +84,8 @@ pub struct Bus {
     memory: Vec<MemoryClaim>,
     /// Pins of the I/O APIC that are functions' lines, and the devices at them.
     lines: Vec<(u8, usize)>,
+    /// Functions that are polled.
+    polled: Vec<usize>,
 }
 
 impl Bus {
@@ -92,8 +94,9 @@ impl Bus {
         let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
         let hot_plug = Arc::new(Mutex::new(HotPlug::new()));
         let pci = Arc::new(Mutex::new(PciBus::new()));
-        let (devices, memory, lines) = (Vec::new(), Vec::new(), Vec::new());
-        let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports: PortMap::new(), memory, lines };
+        let (devices, memory, lines, polled) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let ports = PortMap::new();
+        let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports, memory, lines, polled };
         let fixed: [Arc<Mutex<dyn Device>>; 7] = [
             bus.com1.clone(),
             Arc::new(Mutex::new(Cmos::new())),
@@ -130,7 +133,7 @@ impl Bus {
         &mut self,
         function: Endpoint<D>,
     ) -> Result<Arc<Mutex<Endpoint<D>>>, Taken> {
-        let (slot, line) = (function.slot(), function.line());
+        let (slot, line, polls) = (function.slot(), function.line(), function.polls());
         if line.is_some_and(|pin| !PCI_PINS.contains(&pin) || self.lines.iter().any(|(taken, _)| *taken == pin)) {
             return Err(Taken);
         }
@@ -139,6 +142,7 @@ impl Bus {
             return Err(Taken);
         }
         self.lines.extend(line.map(|pin| (pin, self.devices.len())));
+        self.polled.extend(polls.then_some(self.devices.len()));
         self.devices.push(shared.clone());
         Ok(shared)
     }
@@ -295,6 +299,11 @@ impl Bus {
     /// Finds out again where PCI functions decode: they have been restored, or one was reset or vanished.
     pub fn place_functions(&self) {
         self.pci.lock().place();
+    }
+
+    /// The functions that are polled.
+    pub fn polled(&self) -> impl Iterator<Item = &Mutex<dyn Device>> {
+        self.polled.iter().filter_map(|device| self.devices.get(*device)).map(|device| &**device)
     }
 
     /// Returns whether any function has a line.

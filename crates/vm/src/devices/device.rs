@@ -106,6 +106,16 @@ pub trait Device: Send {
     /// Writes; bits of `value` above the access's size are zero.
     fn write(&mut self, at: At, value: u64, context: &mut Context<'_>);
 
+    /// Returns whether it does anything when it is [polled](Self::poll).
+    fn polls(&self) -> bool {
+        false
+    }
+
+    /// Goes on without an access of the guest's: input may have come, or more was to be done than one access may cost.
+    fn poll(&mut self, context: &mut Context<'_>) {
+        let _ = context;
+    }
+
     /// Raises interrupts that found no room in earlier outputs.
     fn raise_pending(&mut self, outputs: &mut Outputs) {
         let _ = outputs;

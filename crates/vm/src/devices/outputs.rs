@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A device's requests to the rest of its machine.
 
+use ::virtio::Fault;
 use arrayvec::ArrayVec;
 
 use super::InterruptMessage;
@@ -37,6 +38,10 @@ pub enum Request {
     Panicked(PanicEvent),
     /// The guest has ejected a PCI device that it was asked for.
     Ejected,
+    /// A device has more to do than one access may cost: it is to be polled soon.
+    Poll,
+    /// The driver of a virtio device, whose state is of this kind, has done what it must not: the device needs a reset.
+    DriverFault(u32, Fault),
 }
 
 /// Collects what comes of one access. It is filled while the device is borrowed and carried out afterwards.

@@ -75,6 +75,8 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
                 Some(Request::DebugExit(code)) => *stop = Some(Stop::DebugExit(code.0)),
                 Some(Request::Panicked(event)) => self.host.panicked(event),
                 Some(Request::Ejected) => self.host.ejected(),
+                Some(Request::Poll) => self.host.poll_soon(),
+                Some(Request::DriverFault(kind, fault)) => self.host.driver_fault(kind, fault),
             }
             if !outputs.take_has_more() {
                 return;
@@ -85,10 +87,14 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
 }
 
 impl<V, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
-    /// The operator has typed: hands the guest's console what it has room for. The rest follows as the guest reads.
-    pub fn console_input(&mut self) {
-        let com1 = self.machine.bus.com1();
-        // Input stops no guest.
-        self.initiator().with_device(com1, &mut None, |com1, context| com1.take_input(context));
+    /// The operator has typed, or a device is to be polled. Hands the guest's console what it has room for; the rest
+    /// follows as the guest reads.
+    pub fn poll_devices(&mut self) {
+        let bus = &self.machine.bus;
+        // Neither input nor what devices go on with stops a guest.
+        for device in bus.polled() {
+            self.initiator().with_device(device, &mut None, |device, context| device.poll(context));
+        }
+        self.initiator().with_device(bus.com1(), &mut None, |com1, context| com1.take_input(context));
     }
 }

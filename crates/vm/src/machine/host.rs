@@ -2,6 +2,8 @@
 //! The hypervisor as a machine reaches it.
 
 use super::emulate::VectorWrite;
+use ::virtio::Fault;
+
 use crate::devices::pvpanic::PanicEvent;
 
 /// The hypervisor as a machine calls it while it answers an exit.
@@ -25,6 +27,10 @@ pub trait Host {
     fn panicked(&mut self, event: PanicEvent);
     /// The guest has ejected a PCI device that it was asked for.
     fn ejected(&mut self) {}
+    /// A device is to be polled soon, by [`poll_devices`](super::context::VcpuContext::poll_devices).
+    fn poll_soon(&mut self);
+    /// The guest's driver of a virtio device has done what it must not. Once for each device, until the guest is reset.
+    fn driver_fault(&mut self, kind: u32, fault: Fault);
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];
     /// Sets a vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].

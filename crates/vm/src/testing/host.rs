@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::vec::Vec;
 
+use ::virtio::Fault;
+
 use crate::devices::pvpanic::PanicEvent;
 use crate::machine::Host;
 use crate::machine::emulate::VectorWrite;
@@ -19,6 +21,10 @@ pub struct FakeHost {
     pub panics: Vec<PanicEvent>,
     /// Devices that the guest has ejected.
     pub ejected: u32,
+    /// How often a device was to be polled.
+    pub polls: u32,
+    /// Kinds of virtio devices whose drivers were at fault, and how.
+    pub faults: Vec<(u32, Fault)>,
     /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,
     /// Number of entries that were to be left at once.
@@ -55,6 +61,12 @@ impl Host for FakeHost {
     }
     fn ejected(&mut self) {
         self.ejected += 1;
+    }
+    fn poll_soon(&mut self) {
+        self.polls += 1;
+    }
+    fn driver_fault(&mut self, kind: u32, fault: Fault) {
+        self.faults.push((kind, fault));
     }
     fn vector(&self, register: u8) -> [u64; 4] {
         self.vectors[usize::from(register)]

@@ -59,6 +59,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Iommus,
         RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
         RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()), is_forced: true },
+        RequestBody::UploadPacked { offset: 8064, bytes: 9000, packed: vec![3, 0] },
     ]
 }
 

@@ -25,7 +25,7 @@ impl Executive {
             self.send_home();
         }
         homes::carry_out_orders(self.me.index, self.virt);
-        self.type_on();
+        self.poll_devices();
         self.publish_figures();
         self.follow_counts();
     }
@@ -106,11 +106,11 @@ impl Executive {
         self.me.holds_one.store(holds_one, Ordering::Relaxed);
     }
 
-    /// First vCPUs check for what has been typed on their guests' consoles.
-    fn type_on(&mut self) {
+    /// First vCPUs poll their guests' devices: something was typed, or a device has more to do.
+    fn poll_devices(&mut self) {
         for task in self.slots.iter_mut().flatten().filter(|task| task.index() == 0) {
-            if task.instance().guest.take_typed_on() {
-                task.console_input();
+            if task.instance().guest.take_wanted_poll() {
+                task.poll_devices();
             }
         }
     }

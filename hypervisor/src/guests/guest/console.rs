@@ -12,14 +12,17 @@ use crate::arch::{cpu, percpu, timer};
 use crate::guests::console::{ControlEnds, OUTPUT_BATCH, WAKE_INTERVAL_US};
 
 impl Guest {
-    /// It has written a byte to its console. The control channel is notified at most every few milliseconds, at the end
-    /// of a line; the rest is flushed when the guest waits.
-    pub fn console_output(&self, byte: u8) {
+    /// It has written to its console. The control channel is notified at most every few milliseconds, at the end of a
+    /// line; the rest is flushed when the guest waits.
+    pub fn console_output(&self, bytes: &[u8]) {
         let mut console = self.console.lock();
-        // A byte that finds no room is lost: the guest is never held up by the reader of its console.
-        let _ = console.output.enqueue(byte);
-        console.waiting += 1;
-        let is_line_due = byte == b'\n' && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
+        for byte in bytes {
+            // A byte that finds no room is lost: the guest is never held up by the reader of its console.
+            let _ = console.output.enqueue(*byte);
+        }
+        console.waiting += bytes.len() as u32;
+        let is_line_due =
+            bytes.contains(&b'\n') && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
         if is_line_due || console.waiting >= OUTPUT_BATCH {
             console.wake_control();
         }
@@ -33,10 +36,23 @@ impl Guest {
         }
     }
 
-    /// The next byte that was typed on its console.
+    /// The next byte that was typed on its console, for COM1: nothing while its virtio console takes input.
     pub fn console_typed(&self) -> Option<u8> {
+        if self.virtio_takes_input.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.console.lock().next_typed()
+    }
+
+    /// Fills a buffer with what was typed, for its virtio console; returns how many bytes there were.
+    pub fn virtio_console_typed(&self, into: &mut [u8]) -> usize {
         let mut console = self.console.lock();
-        console.typed.pop_front().or_else(|| console.input.dequeue())
+        into.iter_mut().map_while(|byte| console.next_typed().map(|typed| *byte = typed)).count()
+    }
+
+    /// Sets whether its virtio console takes input, or COM1 does. What COM1 holds already stays there.
+    pub fn set_virtio_takes_input(&self, takes_input: bool) {
+        self.virtio_takes_input.store(takes_input, Ordering::Relaxed);
     }
 
     /// The console's ends for the control channel.
@@ -49,15 +65,16 @@ impl Guest {
         self.control.try_lock()
     }
 
-    /// Something was typed on its console: its first vCPU is to check.
-    pub fn type_on(&self) {
-        self.is_typed_on.store(true, Ordering::Release);
+    /// Its devices have something to do: what was typed on its console, or more than one access may cost. Its first
+    /// vCPU polls them.
+    pub fn poll_devices(&self) {
+        self.wants_poll.store(true, Ordering::Release);
         percpu::wake(self.cpu_to_tell(0));
     }
 
     /// Returns whether that is so, once. For the CPU that holds the first virtual one.
-    pub fn take_typed_on(&self) -> bool {
-        self.is_typed_on.load(Ordering::Relaxed) && self.is_typed_on.swap(false, Ordering::AcqRel)
+    pub fn take_wanted_poll(&self) -> bool {
+        self.wants_poll.load(Ordering::Relaxed) && self.wants_poll.swap(false, Ordering::AcqRel)
     }
 
     /// Gathers what waits on the console, so that little is left for [`Self::save_console`].
@@ -100,7 +117,7 @@ impl Guest {
         let (output, typed) = from.split(tail).ok_or("its length differs from its header")?;
         self.control.lock().backlog.extend(output);
         self.console.lock().typed.extend(typed);
-        self.type_on();
+        self.poll_devices();
         Ok(())
     }
 }

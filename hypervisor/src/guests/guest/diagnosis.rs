@@ -6,6 +6,8 @@ use alloc::string::String;
 use core::sync::atomic::Ordering;
 
 use bundle::OnPanic;
+use handover::state::DeviceKind;
+use vm::devices::virtio::Fault;
 use watch::Diagnosis;
 use wire::{EventKind, VmState};
 
@@ -24,6 +26,17 @@ impl Guest {
             record(EventKind::VmPanicked { name: self.config.name.clone() });
         }
         self.order(Order::GiveUp);
+    }
+
+    /// Its driver of a virtio device has done what it must not. The device reports one fault until the guest starts
+    /// again.
+    #[cold]
+    pub fn note_driver_fault(&self, kind: u32, fault: Fault) {
+        let name = &self.config.name;
+        match DeviceKind::from_number(kind) {
+            Some(kind) => log::warn!("guest {name}: {kind:?} needs a reset: its driver is at fault: {fault}"),
+            None => log::warn!("guest {name}: a virtio device needs a reset: its driver is at fault: {fault}"),
+        }
     }
 
     /// A vCPU was found to spin.

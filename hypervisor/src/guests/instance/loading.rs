@@ -23,6 +23,7 @@ use crate::arch::{counters, cpu};
 use crate::guests::assigned;
 use crate::guests::guest::{Guest, Guests};
 use crate::guests::task::Task;
+use crate::guests::virtio;
 use crate::kernel::ledger;
 use crate::kernel::platform::FIRMWARE;
 use crate::kernel::timeline::{self, Name};
@@ -72,6 +73,7 @@ impl Instance {
         let offered = machine.speculation();
         let states = (0..vcpus).map(|_| space.create_vcpu(guest.number, entry, offered));
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
+        virtio::attach(guest, &mut machine)?;
         let functions = assigned::give(guest, &space, &machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -118,6 +120,7 @@ impl Instance {
         let entry = EntryState::at_startup_page(0);
         let mut machine = Machine::adopt(memory, policy, leaves).map_err(|error| error.to_string())?;
         machine.set_lfence_serializes(lfence_serializes());
+        virtio::attach(guest, &mut machine)?;
         let functions = functions.chunks_exact(size_of::<state::AssignedFunction>());
         let functions = assigned::adopt(guest, &space, &machine, functions)?;
         let offered = machine.speculation();

@@ -2,6 +2,7 @@
 //! The host as a vCPU's machine reaches it.
 
 use vm::devices::pvpanic::PanicEvent;
+use vm::devices::virtio::Fault;
 use vm::machine::Host;
 use vm::machine::emulate::VectorWrite;
 
@@ -29,7 +30,7 @@ impl Host for TaskHost {
     }
 
     fn console(&mut self, byte: u8) {
-        self.guest.console_output(byte);
+        self.guest.console_output(&[byte]);
     }
 
     fn console_input(&mut self) -> Option<u8> {
@@ -65,6 +66,14 @@ impl Host for TaskHost {
 
     fn ejected(&mut self) {
         self.guest.note_ejected();
+    }
+
+    fn poll_soon(&mut self) {
+        self.guest.poll_devices();
+    }
+
+    fn driver_fault(&mut self, kind: u32, fault: Fault) {
+        self.guest.note_driver_fault(kind, fault);
     }
 
     fn vector(&self, register: u8) -> [u64; 4] {

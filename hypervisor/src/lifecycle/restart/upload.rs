@@ -6,9 +6,9 @@ use alloc::string::ToString;
 
 use bundle::Bundle;
 use handover::Image;
-use seal::{Announced, Arrival, Origin};
+use seal::{Announced, Arrival, ArrivalError, Origin};
 use units::{ByteSize, PageSize, PhysRange};
-use wire::{Refusal, RefusalCode, UploadKind};
+use wire::{MAX_UNPACKED_BYTES, Refusal, RefusalCode, UploadKind};
 
 use super::error::StageError;
 use super::trust;
@@ -66,10 +66,27 @@ impl Upload {
     /// # Errors
     /// The file is not what was announced: it is to be forgotten.
     pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<u64, Refusal> {
-        let next = self
-            .arrival
-            .take(offset, piece, self.frames.bytes_mut(), cpu::tsc())
-            .map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))?;
+        let taken = self.arrival.take(offset, piece, self.frames.bytes_mut(), cpu::tsc());
+        self.foreseen(taken)
+    }
+
+    /// The same for a piece that is packed, and has this length unpacked.
+    ///
+    /// # Errors
+    /// As above, or it is longer than a turn of the guests may wait for.
+    pub fn take_packed(&mut self, offset: u64, bytes: u32, packed: &[u8]) -> Result<u64, Refusal> {
+        if bytes > MAX_UNPACKED_BYTES {
+            let reason = format!("a packed piece of {bytes} bytes is too long");
+            return Err(refusal(RefusalCode::Invalid, reason, "send smaller pieces"));
+        }
+        let taken = self.arrival.take_packed(offset, bytes.into(), packed, self.frames.bytes_mut(), cpu::tsc());
+        self.foreseen(taken)
+    }
+
+    /// A piece was taken: checks the file's head as soon as it is there. Returns where to go on.
+    fn foreseen(&mut self, taken: Result<u64, ArrivalError>) -> Result<u64, Refusal> {
+        let next =
+            taken.map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))?;
         if !self.is_foreseen {
             self.is_foreseen = self.foresee().map_err(|error| error.refusal())?;
         }

@@ -80,6 +80,16 @@ pub trait Behind: Send {
         let _ = (function, outputs);
     }
 
+    /// As [`Device::polls`].
+    fn polls(&self) -> bool {
+        false
+    }
+
+    /// As [`Device::poll`].
+    fn poll(&mut self, function: &mut Function, context: &mut Context<'_>) {
+        let _ = (function, context);
+    }
+
     /// Puts the device into its state after power-on.
     fn reset(&mut self) {}
 
@@ -204,6 +214,14 @@ impl<D: Behind> Device for Endpoint<D> {
 
     fn end_line(&mut self, outputs: &mut Outputs) {
         self.device.end_line(&mut self.function, outputs);
+    }
+
+    fn polls(&self) -> bool {
+        self.device.polls()
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) {
+        self.device.poll(&mut self.function, context);
     }
 
     fn raise_pending(&mut self, outputs: &mut Outputs) {

@@ -47,7 +47,9 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
                 functions += 1;
             }
             DeviceKind::HotPlug if device.is_dispensable() => {}
-            DeviceKind::AssignedFunction | DeviceKind::HotPlug => return Err(Full),
+            DeviceKind::AssignedFunction | DeviceKind::HotPlug | DeviceKind::VirtioRng | DeviceKind::VirtioConsole => {
+                return Err(Full);
+            }
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -97,9 +99,10 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             restore(found.ok_or(missing)?.as_bytes())
         }
         Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
-        Some(DeviceKind::AssignedFunction | DeviceKind::HotPlug) | None => {
-            Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" })
-        }
+        Some(
+            DeviceKind::AssignedFunction | DeviceKind::HotPlug | DeviceKind::VirtioRng | DeviceKind::VirtioConsole,
+        )
+        | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
 }
 

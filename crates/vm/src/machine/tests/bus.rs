@@ -100,6 +100,8 @@ impl Host for Watching<'_> {
     fn leave_at_once(&mut self) {}
     fn set_alarm(&mut self, _: Option<u64>) {}
     fn panicked(&mut self, _: PanicEvent) {}
+    fn poll_soon(&mut self) {}
+    fn driver_fault(&mut self, _: u32, _: ::virtio::Fault) {}
     fn vector(&self, _: u8) -> [u64; 4] {
         [0; 4]
     }
@@ -126,7 +128,7 @@ fn interrupts_are_sent_when_no_device_is_borrowed() {
         assert_eq!(host.kicks.get(), kicks, "{what}");
         machine.mailboxes[1].take(&mut Lapic::new(1, false));
     };
-    machine.context(&mut vcpu, &mut cpu, &mut host).console_input();
+    machine.context(&mut vcpu, &mut cpu, &mut host).poll_devices();
     expect_kick(&host, "a line");
     for (gpa, value, what) in [(RAISE, 0, "MSI-X"), (Gpa(0xfec0_0040), 0x34, "an end of interrupt")] {
         machine.memory().write(Gpa(RIP), &[0x89, 0x03]).unwrap();

@@ -199,7 +199,7 @@ proptest! {
                     let is_mapped = space.lock().unwrap().at(address).is_some();
                     let is_memory = address < lab.machine.memory().size_bytes();
                     match is_write {
-                        _ if is_mapped || is_memory || address >= ECAM && address < 1 << 32 => {}
+                        _ if is_mapped || is_memory || (ECAM..1 << 32).contains(&address) => {}
                         true => lab.store(Gpa(address), 1),
                         false => _ = lab.load(Gpa(address)),
                     }

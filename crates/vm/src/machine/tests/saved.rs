@@ -95,7 +95,7 @@ fn every_version_that_is_written_is_read() {
     let mut lab = Lab::new();
     lab.machine.has_misc_enable = true;
     lab.host.typed.extend(b"typed");
-    lab.context().console_input();
+    lab.context().poll_devices();
     for version in OLDEST_VERSION..=VERSION {
         let carried = Lab::opened(&lab.hand_over_in(version), lab.host.clone()).unwrap();
         assert_eq!(carried.hand_over(), lab.hand_over(), "version {version}");
@@ -253,7 +253,7 @@ fn what_was_typed_and_not_read_is_read() {
     let mut lab = Lab::new();
     lab.outb(0x3fa, 1);
     lab.host.typed.extend(b"0123456789abcdefXYZ");
-    lab.context().console_input();
+    lab.context().poll_devices();
     let mut lab = lab.carried();
     let read: Vec<u8> = (0..19).map(|_| lab.inb(0x3f8)).collect();
     assert_eq!(read, b"0123456789abcdefXYZ");

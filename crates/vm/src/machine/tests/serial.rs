@@ -24,7 +24,7 @@ fn lab() -> Lab {
 
 fn typed(lab: &mut Lab, bytes: &[u8]) {
     lab.host.typed.extend(bytes);
-    lab.context().console_input();
+    lab.context().poll_devices();
 }
 
 #[test]

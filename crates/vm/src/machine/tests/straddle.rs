@@ -191,7 +191,7 @@ fn a_port_sends_to_two_pages_what_each_is_to_get() {
 fn a_port_is_not_read_for_a_page_that_is_not_there() {
     let mut lab = lab(MEMORY | WRITABLE, 0);
     lab.host.typed.extend(b"a");
-    lab.context().console_input();
+    lab.context().poll_devices();
     lab.at(&[0x6d]);
     lab.vcpu.gprs[Gpr::Rdi as usize] = SECOND - 2;
     assert_eq!(lab.handle(string(0x3f8, AccessSize::Dword, true)), Outcome::Resume);

@@ -47,7 +47,7 @@ fn rep_insb_fetches_what_was_typed() {
     lab.outb(0x3fa, 1);
     lab.at(&[0xf3, 0x6c]);
     lab.host.typed.extend(b"ab");
-    lab.context().console_input();
+    lab.context().poll_devices();
     while lab.vcpu.rip == RIP {
         assert_eq!(lab.handle(string(0x3f8, true, true)), Outcome::Resume);
     }

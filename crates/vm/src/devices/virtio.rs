@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Virtio devices behind PCI functions (Virtual I/O Device 1.3, section 4.1, without the legacy interface).
+//!
+//! ```text
+//! registers ──► Virtio<D> ──► Transport: features, status, queues, vectors
+//!                  │  notify        ▲
+//!                  └──────► D ──► Io: chains in, chains out, interrupts
+//! ```
+//!
+//! | module | section |
+//! |---|---|
+//! | [`VirtioDevice`] | 5: what a type of device is |
+//! | [`Io`] | 2.7: what a device does with its queues |
+//! | `transport`, `common` | 2.1, 2.2, 4.1.4.3: the state of a function and its common configuration |
+//! | `layout` | 4.1.2, 4.1.4: identifiers, capabilities, registers |
+//! | `window` | 4.1.4.9: registers by way of configuration space |
+//! | `function` | the function on the bus |
+//! | `state` | what is handed over |
+//!
+//! Interrupts are MSI-X. A driver without it reads the interrupt status: the machine's PCI functions have no INTx.
+
+mod common;
+pub mod console;
+mod device;
+mod function;
+mod io;
+mod layout;
+pub mod rng;
+mod state;
+mod transport;
+mod window;
+
+pub use ::virtio::{Chain, Fault, Segment};
+pub use device::VirtioDevice;
+pub use function::Virtio;
+pub use io::Io;
+pub use layout::in_slot;
+
+#[cfg(test)]
+mod tests;
