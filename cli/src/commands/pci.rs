@@ -157,7 +157,7 @@ fn remarks(function: &PciFunction) -> String {
 
 fn virtual_functions(all: &PciVirtualFunctions) -> String {
     let PciVirtualFunctions { total, places, problem } = all;
-    let places = places.map_or_else(String::new, |(first, last)| format!(" ({} to {})", address(first), address(last)));
+    let places = places.map_or_else(String::new, |[first, last]| format!(" ({} to {})", address(first), address(last)));
     let problem = problem.as_ref().map_or_else(String::new, |problem| format!(", which cannot be used: {problem}"));
     let total = if *total == 0 { String::new() } else { format!("{total} ") };
     format!("{total}virtual functions{places}{problem}")
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn virtual_functions_are_named_or_why_there_are_none() {
-        let (places, problem) = (Some(((0, 1, 0, 1), (0, 1, 0, 4))), Some("two are one".to_owned()));
+        let (places, problem) = (Some([(0, 1, 0, 1), (0, 1, 0, 4)]), Some("two are one".to_owned()));
         let all = PciVirtualFunctions { total: 4, places, problem: None };
         assert_eq!(virtual_functions(&all), "4 virtual functions (0000:01:00.1 to 0000:01:00.4)");
         let none = PciVirtualFunctions { total: 4, places: None, problem };

@@ -85,7 +85,7 @@ fn explained(device: &Path, error: io::Error) -> anyhow::Error {
         }
         Some(Errno::ACCESS | Errno::PERM) => {
             anyhow!(
-                "{device} may not be opened by you ({error}); join its group: `usermod -aG dialout USER`, log in anew"
+                "{device} may not be opened by you ({error}); join its group: `usermod -aG dialout USER`, then log in again"
             )
         }
         Some(Errno::BUSY) => in_use(Path::new(&device.to_string())),

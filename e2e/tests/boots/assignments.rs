@@ -123,7 +123,7 @@ fn are_refused_at_first(host: &mut Host) -> Result<()> {
     is_refused(host, assign("nobody"), RefusalCode::UnknownVm, &["there is no guest 'nobody'", "edu, other"])?;
     is_refused(host, order("edu", "edu", true), invalid, &["\"edu\" names no PCI function; write an address"])?;
     is_refused(host, order("8086:ffff", "edu", true), invalid, &["there is no function 8086:ffff; `baton pci` lists"])?;
-    is_refused(host, order(EDU, "edu", false), RefusalCode::Failed, &["it cannot be reset", "`--reset none`"])?;
+    is_refused(host, order(EDU, "edu", false), RefusalCode::WrongState, &["it cannot be reset", "`--reset none`"])?;
     is_refused(host, release(None), RefusalCode::WrongState, &["assigned to no guest", "`baton pci` lists"])?;
     ensure!(owner(host)?.is_none());
     Ok(())
@@ -185,7 +185,7 @@ fn no_function_is_assigned_without_an_iommu() -> Result<()> {
     let mut host = recipe.guest(guest("edu")?).start()?;
     host.limit(BOOT_LIMIT);
     let reasons = ["the machine has no IOMMU, or firmware does not describe it (IVRS, DMAR)", "`baton pci`"];
-    is_refused(&mut host, assign("edu"), RefusalCode::Failed, &reasons)?;
+    is_refused(&mut host, assign("edu"), RefusalCode::WrongState, &reasons)?;
     host.powers_off()
 }
 

@@ -236,7 +236,9 @@ fn refused(problem: Problem) -> Refusal {
             let hint = format!("wait for it, or `baton pci release {place} {holder} --force`");
             refusal(RefusalCode::WrongState, &reason, &hint)
         }
-        Problem::Unfit { place, reason, hint } => failed(place, &reason, hint),
+        Problem::Unfit { place, reason, hint } => {
+            refusal(RefusalCode::WrongState, &format!("PCI function {place}: {reason}"), hint)
+        }
     }
 }
 

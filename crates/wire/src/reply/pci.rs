@@ -103,7 +103,7 @@ pub struct PciVirtualFunctions {
     /// How many at most; 0 where it states what cannot be.
     pub total: u16,
     /// Addresses of the first and the last one: segment, bus, device, function.
-    pub places: Option<((u16, u8, u8, u8), (u16, u8, u8, u8))>,
+    pub places: Option<[(u16, u8, u8, u8); 2]>,
     /// The reason for which they cannot be used, for people.
     pub problem: Option<String>,
 }

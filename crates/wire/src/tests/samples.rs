@@ -231,7 +231,7 @@ fn pci_functions() -> ReplyBody {
         group: Some(300),
         virtual_functions: Some(PciVirtualFunctions {
             total: 4,
-            places: Some(((1, 2, 31, 7), (1, 3, 0, 3))),
+            places: Some([(1, 2, 31, 7), (1, 3, 0, 3)]),
             problem: Some("they are not".to_string()),
         }),
     };

@@ -42,9 +42,9 @@ impl Survey {
         let places = read.and_then(|read| read.places(place, &self.found));
         let described = match places {
             Ok(places) => {
-                let [first, last] = [places.start(), places.end()];
                 let number = |place: &Bdf| (place.segment, place.bus, place.device(), place.function());
-                PciVirtualFunctions { total, places: Some((number(first), number(last))), problem: None }
+                let places = [places.start(), places.end()].map(number);
+                PciVirtualFunctions { total, places: Some(places), problem: None }
             }
             Err(problem) => PciVirtualFunctions { total, places: None, problem: Some(problem.to_string()) },
         };
