@@ -26,8 +26,8 @@ plain! {
         pub received_frames: U64 as "count",
         /// Their bytes.
         pub received_bytes: U64 as "bytes",
-        /// Frames that were dropped, by reason: short, long, source, VLAN, reserved, unreachable, malformed, full, down,
-        /// offload.
+        /// Frames that were dropped, by reason: short, long, source, VLAN, reserved, unreachable, malformed, full,
+        /// down, offload.
         pub drops: [U64; DROP_REASONS] as "count",
     }
 }

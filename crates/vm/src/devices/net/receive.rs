@@ -91,8 +91,8 @@ fn write(
     Ok(begin + frame.bytes - behind)
 }
 
-/// Copies a frame from a place to its end, with this checksum in it. The sender may change the frame meanwhile: then the
-/// checksum is wrong, and the receiver drops the frame.
+/// Copies a frame from a place to its end, with this checksum in it. The sender may change the frame meanwhile: then
+/// the checksum is wrong, and the receiver drops the frame.
 fn write_with(
     checksum: Checksum,
     (place, frame_bytes): (usize, usize),
