@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Between a report and the bytes: who reads the report looks at the machine meanwhile.
+/// Between a report and the bytes: exits are counted at the reports.
 const PAUSE: Duration = Duration::from_millis(500);
 const LINE: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.\n";
 const LINES_AT_ONCE: usize = 16;
