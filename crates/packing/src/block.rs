@@ -4,7 +4,7 @@
 use seal::inflate::{DISTANCES, END_OF_BLOCK, LENGTH_ORDER, LITERALS, distance_of, length_of};
 
 use super::huffman::{codes, lengths};
-use super::parse::Token;
+use super::token::Token;
 
 /// The longest code of a symbol, and of a code's length.
 const LONGEST: u8 = 15;

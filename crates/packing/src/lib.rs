@@ -13,6 +13,7 @@ mod matches;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod token;
 
 use seal::inflate::WINDOW_BYTES;
 
@@ -66,7 +67,7 @@ fn pack_span(bytes: &[u8], from: usize, limit: usize) -> Option<Piece> {
 }
 
 /// Returns how many tokens from the first one on fit, and their block.
-fn longest_that_fits(tokens: &[parse::Token], limit: usize) -> Option<(usize, Vec<u8>)> {
+fn longest_that_fits(tokens: &[token::Token], limit: usize) -> Option<(usize, Vec<u8>)> {
     let fitting = |count: usize| Some(block::write(&tokens[..count])).filter(|block| block.len() <= limit);
     let (mut best, mut low, mut high) = (None, 1, tokens.len());
     while low <= high {

@@ -3,17 +3,10 @@
 
 use super::block::Costs;
 use super::matches::{MIN_LENGTH, Match};
+use super::token::Token;
 
 /// A match of this length is taken whole.
 const LONG: u16 = 130;
-
-/// A literal (of length 1, without a distance), or a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub length: u16,
-    pub distance: u16,
-    pub literal: u8,
-}
 
 /// Returns the tokens of all bytes that cost least: the shortest path from the first byte to the end.
 pub(super) fn cheapest(bytes: &[u8], matches: &[Vec<Match>], costs: &Costs) -> Vec<Token> {

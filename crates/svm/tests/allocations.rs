@@ -58,6 +58,7 @@ impl Host for Quiet {
         self.kicks += 1;
     }
     fn leave_at_once(&mut self) {}
+    fn send_soon(&mut self) {}
     fn set_alarm(&mut self, deadline: Option<u64>) {
         self.alarm = deadline;
     }

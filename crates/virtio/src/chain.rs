@@ -6,11 +6,8 @@ pub(crate) mod walk;
 use arrayvec::ArrayVec;
 
 use crate::fault::Fault;
+use crate::limits::CHAIN_SEGMENTS;
 use crate::memory::Memory;
-use crate::rings::QUEUE_SIZE_MOST;
-
-/// The most segments of a chain.
-pub const CHAIN_SEGMENTS: usize = QUEUE_SIZE_MOST as usize;
 
 /// A piece of the driver's memory. That it does not wrap around has been checked, that it is memory has not: each
 /// access does.

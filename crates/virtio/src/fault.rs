@@ -3,9 +3,8 @@
 
 use core::fmt;
 
-use crate::chain::CHAIN_SEGMENTS;
+use crate::limits::{CHAIN_SEGMENTS, QUEUE_SIZE_MOST};
 use crate::memory::Outside;
-use crate::rings::QUEUE_SIZE_MOST;
 
 /// What a driver has done that no driver may do. The device needs a reset after any of these (section 2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

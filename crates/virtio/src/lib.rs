@@ -23,16 +23,18 @@ extern crate std;
 mod chain;
 mod fault;
 pub mod feature;
+mod limits;
 mod memory;
 mod queue;
 mod rings;
 pub mod status;
 
-pub use chain::{CHAIN_SEGMENTS, Chain, Segment};
+pub use chain::{Chain, Segment};
 pub use fault::Fault;
+pub use limits::{CHAIN_SEGMENTS, QUEUE_SIZE_MOST};
 pub use memory::{Memory, Outside};
 pub use queue::{Options, Progress, Queue};
-pub use rings::{Addresses, QUEUE_SIZE_MOST};
+pub use rings::Addresses;
 
 #[cfg(test)]
 mod model;

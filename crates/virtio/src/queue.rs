@@ -9,8 +9,9 @@ use crate::chain::Chain;
 use crate::chain::walk::Table;
 use crate::fault::Fault;
 use crate::feature;
+use crate::limits::QUEUE_SIZE_MOST;
 use crate::memory::Memory;
-use crate::rings::{self, Addresses, QUEUE_SIZE_MOST, read_u16, write_u16};
+use crate::rings::{self, Addresses, read_u16, write_u16};
 
 /// What a driver has negotiated about queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,6 @@
 use crate::fault::Fault;
 use crate::memory::{Memory, Outside};
 
-/// The most descriptors of a queue. The specification permits 32,768; a chain on a stack has as many segments.
-pub const QUEUE_SIZE_MOST: u16 = 256;
-
 pub(crate) const DESCRIPTOR_BYTES: u64 = 16;
 const DESCRIPTOR_ALIGNMENT: u64 = 16;
 const AVAILABLE_ALIGNMENT: u64 = 2;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use baton::config::{Guest, Image, Iommu, Model};
 use bundle::AssignedConfig;
 use e2e::host::Host;

@@ -12,7 +12,8 @@
 //! | [`VirtioDevice`] | 5: what a type of device is |
 //! | [`Io`] | 2.7: what a device does with its queues |
 //! | `transport`, `common` | 2.1, 2.2, 4.1.4.3: the state of a function and its common configuration |
-//! | `layout` | 4.1.2, 4.1.4: identifiers, capabilities, registers |
+//! | `space` | 4.1.2, 4.1.4: identifiers and capabilities |
+//! | `layout` | 4.1.4: where registers are |
 //! | `window` | 4.1.4.9: registers by way of configuration space |
 //! | `function` | the function on the bus |
 //! | `state` | what is handed over |
@@ -26,6 +27,7 @@ mod function;
 mod io;
 mod layout;
 pub mod rng;
+mod space;
 mod state;
 mod transport;
 mod window;
@@ -34,7 +36,7 @@ pub use ::virtio::{Chain, Fault, Segment};
 pub use device::VirtioDevice;
 pub use function::Virtio;
 pub use io::Io;
-pub use layout::in_slot;
+pub use space::in_slot;
 
 #[cfg(test)]
 mod tests;

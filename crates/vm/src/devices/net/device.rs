@@ -43,8 +43,8 @@ impl Net {
         io.disable_notifications(TRANSMIT)
     }
 
-    /// Shows the driver the frames that were [given back](Self::give_back). With `asks_again` it is to notify the device
-    /// of the next one; true if there is one already.
+    /// Shows the driver the frames that were [given back](Self::give_back). With `asks_again` it is to notify the
+    /// device of the next one; true if there is one already.
     ///
     /// # Errors
     /// The driver's [`Fault`].
