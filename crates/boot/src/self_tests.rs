@@ -23,7 +23,7 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
     accepted: "none, or up to 8 of exception, pagefault, stack-overflow, write-to-code, panic, log, \
                panic-in-interrupt, nmi, unexpected-interrupt, panic-in-log, panic-in-heap, panic-in-report, \
                panic-on-two, panic-beside-masked, panic-beside-unresponsive, panic-when-asked, unresponsive-at-parking, \
-               stuck-in-mailbox, spoil-staged, pci-storm, refused-register, dma, \
+               stuck-in-mailbox, spoil-staged, pci-storm, refused-register, dma, never-ready, \
                madt:missing/truncated/duplicate/absurd, \
                stop:<CPU>:first-sign/initialisation/tsc-sync/online, \
                update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
@@ -33,7 +33,8 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
     default: "none",
     what: "crash on purpose once the host is up; send an NMI or an interrupt that is no one's; try the log; lose the \
            last CPU at a restart, or damage its image; probe PCI functions for ever; let a device write to \
-           memory; write to a register that refuses it; damage the table of CPUs; stop one while it comes up; let a step of the host's end fail; \
+           memory, or functions never come back from resets; write to a register that refuses it; damage the table \
+           of CPUs; stop one while it comes up; let a step of the host's end fail; \
            or let the image fail by which an update would replace this one, or CPUs wait on their way to it and back, \
            or there for a device's interrupt",
     examples: &[
@@ -48,6 +49,7 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
         "pci-storm",
         "refused-register",
         "dma",
+        "never-ready",
         "log,nmi",
         "nmi,panic-when-asked",
         "madt:missing",
