@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use core::str;
 
 use crate::error::{BundleError, HeaderField, Problem};
-use crate::manifest::limits;
+use crate::limits;
 
 /// Begins every header.
 pub(crate) const MAGIC: &[u8; 6] = b"070701";

@@ -4,7 +4,8 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::manifest::{MANIFEST_VERSION, OLDEST_MANIFEST_VERSION, limits};
+use crate::limits;
+use crate::manifest::{MANIFEST_VERSION, OLDEST_MANIFEST_VERSION};
 
 /// A bundle that cannot be used, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -38,17 +38,21 @@ extern crate std;
 mod archive;
 mod checksum;
 mod error;
+mod guest;
+pub mod limits;
 mod manifest;
+mod network;
 mod read;
 pub mod write;
 
 pub use checksum::crc32;
 pub use error::{BundleError, HeaderField, Problem};
+pub use guest::{AssignedConfig, Devices, GuestConfig, OnPanic, Pmu, PmuEvent, VirtioDevices};
 pub use manifest::{
-    AssignedConfig, Devices, FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION,
-    Manifest, NetworkConfig, NicConfig, NicVlans, OLDEST_MANIFEST_VERSION, OnPanic, Pmu, PmuEvent, VirtioDevices,
-    WhenDone, limits,
+    FileRecord, HostConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, OLDEST_MANIFEST_VERSION,
+    WhenDone,
 };
+pub use network::{NetworkConfig, NicConfig, NicVlans};
 pub use read::{Bundle, GuestFiles};
 
 #[cfg(test)]

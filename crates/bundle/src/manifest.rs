@@ -6,6 +6,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::guest::{AssignedConfig, GuestConfig, VirtioDevices};
+use crate::network::{NetworkConfig, NicConfig};
+
 /// The name of the first entry.
 pub const MANIFEST_NAME: &str = "manifest";
 
@@ -22,58 +25,6 @@ pub(crate) const VERSION_6: u16 = 6;
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
-
-/// Limits on the content of a bundle.
-pub mod limits {
-    /// Guests.
-    pub const GUESTS: usize = 64;
-    /// Files.
-    pub const FILES: usize = 1024;
-    /// Bytes of an entry's name.
-    pub const FILE_NAME_BYTES: usize = 255;
-    /// Bytes of a guest's name: letters, digits, `-`, `_` and `.`.
-    pub const GUEST_NAME_BYTES: usize = 32;
-    /// Bytes of a guest's command line.
-    pub const CMDLINE_BYTES: usize = 4095;
-    /// Keys that a host trusts.
-    pub const TRUSTED_KEYS: usize = 16;
-    /// Modules of one guest.
-    pub const MODULES: usize = 16;
-    /// vCPUs of one guest.
-    pub const VCPUS: u32 = 512;
-    /// The largest weight of a guest; the least is 1.
-    pub const WEIGHT_MOST: u32 = 1024;
-    /// The longest that a vCPU may spin with interrupts off before the guest counts as hung, in seconds.
-    pub const HUNG_MOST_S: u32 = 3600;
-    /// PCI functions of the host that one guest gets.
-    pub const FUNCTIONS: usize = 16;
-    /// Bytes of the selector of such a function.
-    pub const SELECTOR_BYTES: usize = 64;
-    /// Networks.
-    pub const NETWORKS: usize = 64;
-    /// Bytes of a network's name: letters, digits, `-`, `_` and `.`.
-    pub const NETWORK_NAME_BYTES: usize = 32;
-    /// Network devices of one guest.
-    pub const NICS: usize = 8;
-    /// Network devices on one network.
-    pub const PORTS: usize = 64;
-    /// VLANs of one network device.
-    pub const VLANS: usize = 64;
-    /// The highest number of a VLAN (IEEE 802.1Q-2018, table 9-2).
-    pub const VLAN_MOST: u16 = 4094;
-    /// The least and the most bytes of a packet (virtio 1.3, section 5.1.4.1: 68 is the least).
-    pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
-    /// Events that a guest may count, where they are named.
-    pub const PMU_EVENTS: usize = 16;
-    /// Memory of a guest is a multiple of this many bytes.
-    pub const MEMORY_GRANULE_BYTES: u64 = 1 << 20;
-    /// The least memory of a guest in bytes.
-    pub const MEMORY_LEAST_BYTES: u64 = 1 << 20;
-    /// The most memory of a guest in bytes: what 48 bits address, halved for device holes.
-    pub const MEMORY_MOST_BYTES: u64 = 1 << 47;
-    /// Bytes of the manifest entry.
-    pub const MANIFEST_BYTES: usize = 1 << 20;
-}
 
 /// The guests of a host, and the files that they start from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,15 +53,6 @@ pub struct HostConfig {
     /// The networks between guests.
     #[serde(skip)]
     pub networks: Vec<NetworkConfig>,
-}
-
-/// A network between guests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkConfig {
-    /// Its name, unique in the bundle.
-    pub name: String,
-    /// The most bytes of a packet.
-    pub mtu: u16,
 }
 
 /// The fields that version 5 adds, behind the [`Manifest`].
@@ -210,176 +152,6 @@ pub enum WhenDone {
     PowerOff,
     /// It leaves the emulator through QEMU's isa-debug-exit, telling whether every guest ended well.
     DebugExit,
-}
-
-/// One guest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GuestConfig {
-    /// Its name towards the operator, unique in the bundle.
-    pub name: String,
-    /// The entry that holds its kernel.
-    pub kernel: String,
-    /// The entry that holds its initial RAM disk.
-    pub initrd: Option<String>,
-    /// Entries that are handed to a Multiboot or PVH kernel as modules, in this order.
-    pub modules: Vec<String>,
-    /// Its kernel's command line.
-    pub cmdline: String,
-    /// Its CPUs.
-    pub vcpus: u32,
-    /// Its memory.
-    pub memory_bytes: u64,
-    /// Its optional devices.
-    pub devices: Devices,
-    /// Its vCPUs' share where several have one CPU, from 1 to [`limits::WEIGHT_MOST`]; 100 is usual.
-    pub weight: u32,
-    /// The host's action when its kernel has panicked or hangs.
-    pub on_panic: OnPanic,
-    /// Seconds with interrupts off after which a vCPU that spins counts as hung; 0: none does.
-    pub hung_s: u32,
-    /// Its performance counters.
-    pub pmu: Pmu,
-    /// The events that they may count; `None`: all.
-    pub pmu_events: Option<Vec<PmuEvent>>,
-    /// True if it starts with the host, without a `baton vm start`.
-    pub autostart: bool,
-    /// The host's PCI functions that it gets.
-    #[serde(skip)]
-    pub functions: Vec<AssignedConfig>,
-    /// The host's virtio devices that it gets.
-    #[serde(skip)]
-    pub virtio: VirtioDevices,
-    /// Its network devices.
-    #[serde(skip)]
-    pub nics: Vec<NicConfig>,
-}
-
-/// A network device of a guest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NicConfig {
-    /// The network's index in [`HostConfig::networks`].
-    pub network: u32,
-    /// Its MAC address, unique in its network.
-    pub mac: [u8; 6],
-    /// The most bytes of a packet; not more than the network's.
-    pub mtu: u16,
-    /// Its VLANs.
-    pub vlans: NicVlans,
-    /// True if it exchanges frames only with devices that are not isolated.
-    pub is_isolated: bool,
-    /// True if it may send from other addresses than its own.
-    pub is_trusted: bool,
-    /// Bytes that it may send in a second; `None`: as many as it can.
-    pub rate_bytes_per_s: Option<u64>,
-}
-
-/// The VLANs of a network device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NicVlans {
-    /// It sends and receives untagged frames, which are in this VLAN; 0: the network's own.
-    Access(u16),
-    /// It sends and receives tagged frames of these VLANs; of 0: untagged ones.
-    Trunk(Vec<u16>),
-}
-
-impl NicVlans {
-    /// Every one of them.
-    pub fn all(&self) -> &[u16] {
-        match self {
-            Self::Access(vlan) => core::slice::from_ref(vlan),
-            Self::Trunk(vlans) => vlans,
-        }
-    }
-}
-
-/// Virtio devices of a guest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VirtioDevices {
-    /// An entropy source.
-    pub rng: bool,
-    /// A console beside COM1.
-    pub console: bool,
-}
-
-/// One of the host's PCI functions that a guest gets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AssignedConfig {
-    /// The choice of the function: its address, or vendor and device (`pci::Selector`).
-    pub selector: String,
-    /// True if the guest gets it even where nothing can reset it.
-    pub without_reset: bool,
-}
-
-impl GuestConfig {
-    /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, virtio and network devices it is the number that release 0.1.0 computes.
-    pub fn digest(&self) -> u64 {
-        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-        const PRIME: u64 = 0x100_0000_01b3;
-        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
-        if !self.functions.is_empty() {
-            bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
-        }
-        if self.virtio != VirtioDevices::default() {
-            bytes.extend(b"virtio");
-            bytes.extend(postcard::to_allocvec(&self.virtio).unwrap_or_default());
-        }
-        if !self.nics.is_empty() {
-            bytes.extend(b"nics");
-            bytes.extend(postcard::to_allocvec(&self.nics).unwrap_or_default());
-        }
-        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-        if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }
-    }
-}
-
-/// The host's action on a guest whose kernel has panicked or hangs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnPanic {
-    /// A spinning vCPU gets a small share of the CPU, so that the guest can still reboot itself, and its neighbours the
-    /// rest.
-    #[default]
-    Throttle,
-    /// It is stopped, as if its power were cut.
-    Stop,
-    /// It starts again.
-    Reset,
-    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes
-    /// on.
-    Dump,
-    /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is
-    /// reported.
-    Ignore,
-}
-
-/// A guest's performance counters: the vendor whose they are is the one that its CPU shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pmu {
-    /// None.
-    #[default]
-    Off,
-    /// Intel's architectural ones, version 2.
-    Intel,
-    /// AMD's, version 2.
-    Amd,
-}
-
-/// An event by its numbers in the vendor's manual.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PmuEvent {
-    /// Event select, 12 bits.
-    pub select: u16,
-    /// Unit mask.
-    pub unit: u8,
-}
-
-/// Optional devices of a guest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Devices {
-    /// A port that ends the guest with a code (as QEMU's isa-debug-exit): for test guests.
-    pub debug_exit: bool,
 }
 
 /// One entry of the archive besides the manifest.

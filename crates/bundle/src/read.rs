@@ -8,9 +8,11 @@ use alloc::vec::Vec;
 use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
 use crate::error::{BundleError, Problem};
+use crate::guest::GuestConfig;
+use crate::limits;
 use crate::manifest::{
-    Added, AddedLater, FileRecord, GuestConfig, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, limits,
+    Added, AddedLater, FileRecord, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
+    OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6,
 };
 
 mod check;

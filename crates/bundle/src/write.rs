@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
+use crate::guest::GuestConfig;
 use crate::manifest::{
-    FileRecord, GuestConfig, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6,
+    FileRecord, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6,
 };
 use crate::{Bundle, MANIFEST_NAME, crc32};
 

@@ -6,7 +6,10 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::error::Problem;
-use crate::manifest::{GuestConfig, Manifest, NetworkConfig, NicConfig, limits};
+use crate::guest::GuestConfig;
+use crate::limits;
+use crate::manifest::Manifest;
+use crate::network::{NetworkConfig, NicConfig};
 
 /// Checks counts, names and numbers.
 pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {

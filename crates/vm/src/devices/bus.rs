@@ -7,7 +7,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Deref;
 
 use arrayvec::ArrayVec;
 use spin::Mutex;
@@ -25,8 +24,12 @@ use super::pvpanic::Pvpanic;
 use crate::addr::{AccessSize, Gpa};
 use crate::platform::layout::{FIXED_PORTS_END, PCI_PINS};
 
+mod found;
+mod memory;
 mod ports;
 
+pub use found::Found;
+use memory::MemoryMap;
 use ports::PortMap;
 
 /// The most functions that may leave: one in each device but the host bridge.
@@ -43,36 +46,6 @@ pub struct Place {
     at: At,
 }
 
-/// A device that was found. One that may leave the bus stays for as long as this does.
-#[derive(Clone)]
-pub enum Found<'a> {
-    /// It is there for as long as the machine.
-    Fixed(&'a Mutex<dyn Device>),
-    /// A PCI function that may leave.
-    Plugged(Arc<Mutex<dyn Device>>),
-}
-
-impl Deref for Found<'_> {
-    type Target = Mutex<dyn Device>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Fixed(device) => device,
-            Self::Plugged(device) => device,
-        }
-    }
-}
-
-/// A range of memory that a device decodes for good.
-#[derive(Clone, Copy, Debug)]
-struct MemoryClaim {
-    first: Gpa,
-    bytes: u64,
-    device: usize,
-    range: u8,
-}
-
 /// The devices that all vCPUs of a guest share.
 pub struct Bus {
     com1: Arc<Mutex<Com1>>,
@@ -81,7 +54,7 @@ pub struct Bus {
     pci: Arc<Mutex<PciBus>>,
     devices: Vec<Arc<Mutex<dyn Device>>>,
     ports: PortMap,
-    memory: Vec<MemoryClaim>,
+    memory: MemoryMap,
     /// Pins of the I/O APIC that are functions' lines, and the devices at them.
     lines: Vec<(u8, usize)>,
     /// Functions that are polled.
@@ -94,8 +67,8 @@ impl Bus {
         let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
         let hot_plug = Arc::new(Mutex::new(HotPlug::new()));
         let pci = Arc::new(Mutex::new(PciBus::new()));
-        let (devices, memory, lines, polled) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let ports = PortMap::new();
+        let (devices, lines, polled) = (Vec::new(), Vec::new(), Vec::new());
+        let (ports, memory) = (PortMap::new(), MemoryMap::new());
         let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports, memory, lines, polled };
         let fixed: [Arc<Mutex<dyn Device>>; 7] = [
             bus.com1.clone(),
@@ -179,7 +152,7 @@ impl Bus {
         };
         let is_free = |claim: &Claim| match *claim {
             Claim::Ports { first, count, widths } => self.ports.is_free(first, count, widths),
-            Claim::Memory { first, bytes } => self.is_memory_free(first, bytes),
+            Claim::Memory { first, bytes } => self.memory.is_free(first, bytes),
         };
         if !claims.iter().all(is_free) || self.has(tag) {
             return Err(Taken);
@@ -190,19 +163,12 @@ impl Bus {
                     self.ports.add((first, count), widths, (self.devices.len(), range));
                 }
                 Claim::Memory { first, bytes } => {
-                    self.memory.push(MemoryClaim { first, bytes, device: self.devices.len(), range });
+                    self.memory.add((first, bytes), (self.devices.len(), range));
                 }
             }
         }
         self.devices.push(device);
         Ok(())
-    }
-
-    fn is_memory_free(&self, first: Gpa, bytes: u64) -> bool {
-        let overlaps = |other: &MemoryClaim| {
-            first.0 < other.first.0.saturating_add(other.bytes) && other.first.0 < first.0.saturating_add(bytes)
-        };
-        bytes > 0 && !self.memory.iter().any(overlaps)
     }
 
     /// COM1.
@@ -260,11 +226,9 @@ impl Bus {
 
     /// The device that answers an access to an address without memory.
     pub fn find_memory(&self, gpa: Gpa, size: AccessSize) -> Option<Place> {
-        let found = self.memory.iter().find(|claim| gpa.0.wrapping_sub(claim.first.0) < claim.bytes);
-        match found {
-            Some(claim) => {
-                let at = At { range: claim.range, offset: gpa.0 - claim.first.0, size };
-                Some(Place { reach: Reach::Fixed(claim.device), at })
+        match self.memory.find(gpa) {
+            Some((device, range, offset)) => {
+                Some(Place { reach: Reach::Fixed(device), at: At { range, offset, size } })
             }
             None => self.find_moved(Space::Memory, gpa.0, size),
         }

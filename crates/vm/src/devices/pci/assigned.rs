@@ -42,7 +42,8 @@ use handover::Full;
 use handover::state::DeviceKind;
 
 use super::bar::{BARS, Windows};
-use super::endpoint::{Behind, Endpoint};
+use super::behind::Behind;
+use super::endpoint::Endpoint;
 use super::function::Function;
 use super::slot::Slot;
 use crate::addr::AccessSize;

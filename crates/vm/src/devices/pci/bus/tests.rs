@@ -6,6 +6,7 @@ mod states;
 use proptest::prelude::*;
 
 use super::*;
+use crate::devices::pci::{Bar, Behind, Endpoint, Function, Nothing, Unfit};
 use crate::testing::{FakeWorld, Probe};
 
 const DWORD: AccessSize = AccessSize::Dword;

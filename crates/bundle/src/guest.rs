@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the manifest states of a guest.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::network::NicConfig;
+
+/// One guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestConfig {
+    /// Its name towards the operator, unique in the bundle.
+    pub name: String,
+    /// The entry that holds its kernel.
+    pub kernel: String,
+    /// The entry that holds its initial RAM disk.
+    pub initrd: Option<String>,
+    /// Entries that are handed to a Multiboot or PVH kernel as modules, in this order.
+    pub modules: Vec<String>,
+    /// Its kernel's command line.
+    pub cmdline: String,
+    /// Its CPUs.
+    pub vcpus: u32,
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// Its optional devices.
+    pub devices: Devices,
+    /// Its vCPUs' share where several have one CPU, from 1 to [`WEIGHT_MOST`](crate::limits::WEIGHT_MOST); 100 is
+    /// usual.
+    pub weight: u32,
+    /// The host's action when its kernel has panicked or hangs.
+    pub on_panic: OnPanic,
+    /// Seconds with interrupts off after which a vCPU that spins counts as hung; 0: none does.
+    pub hung_s: u32,
+    /// Its performance counters.
+    pub pmu: Pmu,
+    /// The events that they may count; `None`: all.
+    pub pmu_events: Option<Vec<PmuEvent>>,
+    /// True if it starts with the host, without a `baton vm start`.
+    pub autostart: bool,
+    /// The host's PCI functions that it gets.
+    #[serde(skip)]
+    pub functions: Vec<AssignedConfig>,
+    /// The host's virtio devices that it gets.
+    #[serde(skip)]
+    pub virtio: VirtioDevices,
+    /// Its network devices.
+    #[serde(skip)]
+    pub nics: Vec<NicConfig>,
+}
+
+/// Virtio devices of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtioDevices {
+    /// An entropy source.
+    pub rng: bool,
+    /// A console beside COM1.
+    pub console: bool,
+}
+
+/// One of the host's PCI functions that a guest gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssignedConfig {
+    /// The choice of the function: its address, or vendor and device (`pci::Selector`).
+    pub selector: String,
+    /// True if the guest gets it even where nothing can reset it.
+    pub without_reset: bool,
+}
+
+impl GuestConfig {
+    /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
+    /// be encoded. Without functions, virtio and network devices it is the number that release 0.1.0 computes.
+    pub fn digest(&self) -> u64 {
+        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x100_0000_01b3;
+        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
+        if !self.functions.is_empty() {
+            bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
+        }
+        if self.virtio != VirtioDevices::default() {
+            bytes.extend(b"virtio");
+            bytes.extend(postcard::to_allocvec(&self.virtio).unwrap_or_default());
+        }
+        if !self.nics.is_empty() {
+            bytes.extend(b"nics");
+            bytes.extend(postcard::to_allocvec(&self.nics).unwrap_or_default());
+        }
+        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }
+    }
+}
+
+/// The host's action on a guest whose kernel has panicked or hangs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnPanic {
+    /// A spinning vCPU gets a small share of the CPU, so that the guest can still reboot itself, and its neighbours the
+    /// rest.
+    #[default]
+    Throttle,
+    /// It is stopped, as if its power were cut.
+    Stop,
+    /// It starts again.
+    Reset,
+    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes
+    /// on.
+    Dump,
+    /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is
+    /// reported.
+    Ignore,
+}
+
+/// A guest's performance counters: the vendor whose they are is the one that its CPU shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pmu {
+    /// None.
+    #[default]
+    Off,
+    /// Intel's architectural ones, version 2.
+    Intel,
+    /// AMD's, version 2.
+    Amd,
+}
+
+/// An event by its numbers in the vendor's manual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PmuEvent {
+    /// Event select, 12 bits.
+    pub select: u16,
+    /// Unit mask.
+    pub unit: u8,
+}
+
+/// Optional devices of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Devices {
+    /// A port that ends the guest with a code (as QEMU's isa-debug-exit): for test guests.
+    pub debug_exit: bool,
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits on the content of a bundle.
+
+/// Guests.
+pub const GUESTS: usize = 64;
+/// Files.
+pub const FILES: usize = 1024;
+/// Bytes of an entry's name.
+pub const FILE_NAME_BYTES: usize = 255;
+/// Bytes of a guest's name: letters, digits, `-`, `_` and `.`.
+pub const GUEST_NAME_BYTES: usize = 32;
+/// Bytes of a guest's command line.
+pub const CMDLINE_BYTES: usize = 4095;
+/// Keys that a host trusts.
+pub const TRUSTED_KEYS: usize = 16;
+/// Modules of one guest.
+pub const MODULES: usize = 16;
+/// vCPUs of one guest.
+pub const VCPUS: u32 = 512;
+/// The largest weight of a guest; the least is 1.
+pub const WEIGHT_MOST: u32 = 1024;
+/// The longest that a vCPU may spin with interrupts off before the guest counts as hung, in seconds.
+pub const HUNG_MOST_S: u32 = 3600;
+/// PCI functions of the host that one guest gets.
+pub const FUNCTIONS: usize = 16;
+/// Bytes of the selector of such a function.
+pub const SELECTOR_BYTES: usize = 64;
+/// Networks.
+pub const NETWORKS: usize = 64;
+/// Bytes of a network's name: letters, digits, `-`, `_` and `.`.
+pub const NETWORK_NAME_BYTES: usize = 32;
+/// Network devices of one guest.
+pub const NICS: usize = 8;
+/// Network devices on one network.
+pub const PORTS: usize = 64;
+/// VLANs of one network device.
+pub const VLANS: usize = 64;
+/// The highest number of a VLAN (IEEE 802.1Q-2018, table 9-2).
+pub const VLAN_MOST: u16 = 4094;
+/// The least and the most bytes of a packet (virtio 1.3, section 5.1.4.1: 68 is the least).
+pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
+/// Events that a guest may count, where they are named.
+pub const PMU_EVENTS: usize = 16;
+/// Memory of a guest is a multiple of this many bytes.
+pub const MEMORY_GRANULE_BYTES: u64 = 1 << 20;
+/// The least memory of a guest in bytes.
+pub const MEMORY_LEAST_BYTES: u64 = 1 << 20;
+/// The most memory of a guest in bytes: what 48 bits address, halved for device holes.
+pub const MEMORY_MOST_BYTES: u64 = 1 << 47;
+/// Bytes of the manifest entry.
+pub const MANIFEST_BYTES: usize = 1 << 20;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the manifest states of networks and of the devices on them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// A network between guests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkConfig {
+    /// Its name, unique in the bundle.
+    pub name: String,
+    /// The most bytes of a packet.
+    pub mtu: u16,
+}
+
+/// A network device of a guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NicConfig {
+    /// The network's index in [`HostConfig::networks`](crate::HostConfig::networks).
+    pub network: u32,
+    /// Its MAC address, unique in its network.
+    pub mac: [u8; 6],
+    /// The most bytes of a packet; not more than the network's.
+    pub mtu: u16,
+    /// Its VLANs.
+    pub vlans: NicVlans,
+    /// True if it exchanges frames only with devices that are not isolated.
+    pub is_isolated: bool,
+    /// True if it may send from other addresses than its own.
+    pub is_trusted: bool,
+    /// Bytes that it may send in a second; `None`: as many as it can.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// The VLANs of a network device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NicVlans {
+    /// It sends and receives untagged frames, which are in this VLAN; 0: the network's own.
+    Access(u16),
+    /// It sends and receives tagged frames of these VLANs; of 0: untagged ones.
+    Trunk(Vec<u16>),
+}
+
+impl NicVlans {
+    /// Every one of them.
+    pub fn all(&self) -> &[u16] {
+        match self {
+            Self::Access(vlan) => core::slice::from_ref(vlan),
+            Self::Trunk(vlans) => vlans,
+        }
+    }
+}
