@@ -100,7 +100,8 @@ impl Driver {
     pub fn add(&mut self, ram: &Ram, readable: &[Segment], writable: &[Segment], is_indirect: bool) -> Option<u16> {
         let all: Vec<_> = readable.iter().map(|s| (s, 0)).chain(writable.iter().map(|s| (s, WRITE))).collect();
         let needed = if is_indirect { 1 } else { all.len() };
-        if needed == 0 || self.free.len() < needed {
+        // A chain has a descriptor, in an indirect table, too (2.7.5.3).
+        if all.is_empty() || self.free.len() < needed {
             return None;
         }
         let own: Vec<u16> = (0..needed).filter_map(|_| self.free.pop()).collect();
