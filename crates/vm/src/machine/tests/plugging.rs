@@ -172,6 +172,8 @@ fn described(number: u8, space: &Arc<std::sync::Mutex<FakeAddressSpace>>) -> End
     let mut physical = FakePhysical::new(number.into(), space);
     let description = Description::probe("01:00.0".parse().unwrap(), &mut physical, None).unwrap();
     physical.is_sealed = true;
+    // One that its guest resets answers nothing meanwhile, as if it had gone.
+    let description = Description { has_reset: false, ..description };
     Assigned::in_slot(Slot::of_device(number), description, physical).unwrap()
 }
 
