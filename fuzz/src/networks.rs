@@ -4,10 +4,10 @@
 use switch::{Bucket, Mac, Network, Port, Vlans};
 use vm::addr::{AccessSize, Gpa};
 use vm::devices::device::Device as _;
-use vm::devices::net::{Chain, Fault, Net, Outside, Source, Taken, Unreachable};
+use vm::devices::net::{Chain, Fault, Net, Taken};
 use vm::devices::virtio::Io;
 use vm::memory::GuestMemory as _;
-use vm::testing::{FakeMemory, VirtioDriver};
+use vm::testing::{Between, VirtioDriver};
 
 use crate::input::Input;
 
@@ -19,25 +19,6 @@ const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
 
 type Driver = VirtioDriver<Net>;
-
-struct Between<'a> {
-    from: &'a FakeMemory,
-    to: &'a FakeMemory,
-}
-
-impl Source for Between<'_> {
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Outside> {
-        let bytes = into.len();
-        self.from.read(Gpa(from), into).map_err(|_| Outside { address: from, bytes })
-    }
-
-    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Unreachable> {
-        let mut all = vec![0; bytes];
-        self.read(from, &mut all).map_err(Unreachable::Sender)?;
-        let written = self.to.write(Gpa(to), &all);
-        written.map_err(|_| Unreachable::Receiver(Outside { address: to, bytes }))
-    }
-}
 
 /// A network of three guests, and what they do.
 pub fn networks(data: &[u8]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fakes for tests: memory that is a vector, a CPU and a hypervisor that are plain data.
 
+mod between;
 mod devices;
 mod events;
 mod host;
@@ -9,6 +10,7 @@ mod physical;
 mod vcpu;
 mod virtio;
 
+pub use between::Between;
 pub use devices::{FakeWorld, Probe};
 pub use host::FakeHost;
 pub use memory::FakeMemory;

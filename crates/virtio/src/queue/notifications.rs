@@ -24,7 +24,7 @@ impl Queue {
             true => write_u16(memory, self.addresses.available_event(self.size), self.progress.taken)?,
             false => write_u16(memory, self.addresses.used_flags(), 0)?,
         }
-        // Pairs with the driver's between its index and its look at this: one of both sees the other's.
+        // Pairs with the driver's barrier between its index and its read of this: one side sees the other's write.
         fence(Ordering::SeqCst);
         Ok(self.available(memory)? != self.progress.taken)
     }

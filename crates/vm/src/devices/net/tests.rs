@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames from one driver to another, by sections of the specification (1.3).
 
-use std::vec;
 use std::vec::Vec;
 
 use ::virtio::feature as queue_feature;
@@ -10,10 +9,10 @@ use switch::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Mac, Reason, Tag};
 
 use super::device::{RECEIVE, TRANSMIT};
 use super::*;
-use crate::addr::{AccessSize, Gpa};
+use crate::addr::AccessSize;
 use crate::devices::virtio::Io;
 use crate::memory::GuestMemory as _;
-use crate::testing::{FakeMemory, VirtioDriver};
+use crate::testing::{Between, VirtioDriver};
 
 const BASE: u64 = queue_feature::VERSION_1 | feature::MAC;
 const ALL: u64 = queue_feature::VERSION_1 | feature::OFFERED;
@@ -21,25 +20,6 @@ const HEADER: usize = 12;
 const PLAIN: [u8; HEADER] = [0; HEADER];
 
 type Driver = VirtioDriver<Net>;
-
-struct Between<'a> {
-    from: &'a FakeMemory,
-    to: &'a FakeMemory,
-}
-
-impl Source for Between<'_> {
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Outside> {
-        let bytes = into.len();
-        self.from.read(Gpa(from), into).map_err(|_| Outside { address: from, bytes })
-    }
-
-    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Unreachable> {
-        let mut all = vec![0; bytes];
-        self.read(from, &mut all).map_err(Unreachable::Sender)?;
-        let written = self.to.write(Gpa(to), &all);
-        written.map_err(|_| Unreachable::Receiver(Outside { address: to, bytes }))
-    }
-}
 
 fn driver(features: u64) -> Driver {
     let mut driver = Driver::new(Net::new(Mac([0x52, 0x54, 0, 0, 0, 1]), 1500));

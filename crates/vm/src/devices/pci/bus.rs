@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bus: functions in their slots, and who decodes an address.
+//! The bus: functions in their slots, and the one that decodes an address.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
