@@ -8,7 +8,7 @@ use pci::Selector;
 use serde::Deserialize;
 use toml::de::DeValue;
 
-use super::read::{Section, choice, text};
+use super::read::{Section, choice, number, text};
 
 /// The key.
 const KEY: &str = "devices";
@@ -38,7 +38,7 @@ pub(super) fn functions(
     let mut own = Vec::new();
     let mut assigned = Vec::new();
     for (item, at) in items {
-        let Some((selector, without_reset)) = function(section, item, at) else { continue };
+        let Some(Chosen { selector, without_reset, virtual_functions }) = function(section, item, at) else { continue };
         if own.contains(&selector) {
             section.complain(Some(at), format_args!("{KEY}: the function {selector} stands twice; remove one of them"));
         } else if is_autostarted && taken.get(&selector) == Some(&true) {
@@ -50,23 +50,32 @@ pub(super) fn functions(
         }
         *taken.entry(selector).or_default() |= is_autostarted;
         own.push(selector);
-        assigned.push(AssignedConfig { selector: selector.to_string(), without_reset });
+        assigned.push(AssignedConfig { selector: selector.to_string(), without_reset, virtual_functions });
     }
     assigned
 }
 
-/// A selector, or a table of one and its reset.
-fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, bool)> {
+/// One of the functions.
+struct Chosen {
+    selector: Selector,
+    without_reset: bool,
+    virtual_functions: u8,
+}
+
+/// A selector, or a table of one, its reset, and how many virtual functions are approved.
+fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<Chosen> {
     match item {
         DeValue::Table(table) => {
             let mut item = section.item(table, at);
             let selector = item.required("function", selector);
             let reset = item.optional("reset", choice::<Reset>);
+            let sriov = item.optional("sriov", number(1..=limits::VIRTUAL_FUNCTIONS.into()));
             item.finish();
-            Some((selector?.0, reset == Some(Reset::None)))
+            let (without_reset, virtual_functions) = (reset == Some(Reset::None), sriov.unwrap_or(0) as u8);
+            Some(Chosen { selector: selector?.0, without_reset, virtual_functions })
         }
         other => match selector(&other) {
-            Ok(selector) => Some((selector, false)),
+            Ok(selector) => Some(Chosen { selector, without_reset: false, virtual_functions: 0 }),
             Err(message) => {
                 section.complain(Some(at), format_args!("{KEY} {message}"));
                 None

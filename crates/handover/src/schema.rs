@@ -128,6 +128,14 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
     device(DeviceKind::VirtioNet, VIRTIO),
+    device(
+        DeviceKind::SriovFunction,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::AssignedFunction>(Part::Piece),
+            structure::<state::VirtualFunctions>(Part::Piece),
+        ],
+    ),
 ];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.

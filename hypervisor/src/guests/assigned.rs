@@ -21,6 +21,7 @@
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
 //! | [`stopping`] | functions that are refused too often |
+//! | [`virtual_functions`] | virtual functions, which the guest of the physical one enables (SR-IOV) |
 
 mod choosing;
 pub mod function;
@@ -33,6 +34,7 @@ mod serials;
 mod signals;
 pub mod stopping;
 pub mod under_way;
+pub mod virtual_functions;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -79,6 +81,7 @@ pub fn give(guest: &'static Guest, space: &Arc<Space>, machine: &Machine<GuestRa
     let functions = Functions::new();
     for chosen in choosing::choose(guest)? {
         let place = chosen.place;
+        virtual_functions::revoke(place);
         let renewed = resetting::renew(place, &chosen.capabilities, &chosen.reset);
         let given = renewed.and_then(|()| give_one(guest, space, machine, &functions, &chosen));
         if let Err(problem) = given {
@@ -112,6 +115,11 @@ fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chose
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
     let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
     description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
+    if chosen.virtual_functions > 0 {
+        let known = virtual_functions::known(place, &description, chosen.virtual_functions)?;
+        physical.set_known_virtual_functions(known);
+        description.virtual_functions = chosen.virtual_functions;
+    }
     choosing::check(place, &description)?;
     Ok(Prepared { place, device, description, physical })
 }
@@ -183,6 +191,10 @@ pub fn adopt<'a>(
 pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions) {
     for function in functions.all() {
         let mut function = function.lock();
+        if function.physical().virtual_wanted() > 0 {
+            // This image does not know them yet.
+            under_way::ask();
+        }
         let place = function.physical().place();
         if function.phase() == Phase::Resetting {
             // Its guest had asked for it, and the image before has not begun.

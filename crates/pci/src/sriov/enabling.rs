@@ -2,6 +2,8 @@
 //! Enabling the virtual functions of a physical one, and disabling them (PCI Express Base 5.0, section 9.3.3). What
 //! the hardware states is read again after each write that may change it, as untrusted input.
 
+use core::ops::RangeInclusive;
+
 use super::overlay::{VirtualFunction, WithVirtual};
 use super::{BARS, BYTES, ID, IS_64, KIND_OF_MEMORY, PAGES_OF_4_KIB, Unusable, VirtualFunctions, ari, window};
 use crate::{Bdf, ConfigSpace as _, ConfigWrite, Function, extended};
@@ -19,6 +21,9 @@ const IS_PREFETCHABLE: u32 = 1 << 3;
 /// The least range is a page, and the largest one 2 GiB: more would not fit below 4 GiB beside anything else.
 const LEAST_BITS: u32 = 12;
 const MOST_BITS: u32 = 31;
+
+/// What [`Sizes`] can be where there is a range.
+pub const BITS: RangeInclusive<u8> = LEAST_BITS as u8..=MOST_BITS as u8;
 
 /// The ranges of each virtual function as powers of two, by base address register; 0 for none.
 pub type Sizes = [u8; 6];

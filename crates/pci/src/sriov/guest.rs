@@ -82,10 +82,10 @@ impl GuestCapability {
     pub fn write(&mut self, offset: u16, bytes: &[u8]) {
         let mut control = self.control.to_le_bytes();
         let mut number = self.number.to_le_bytes();
-        for (at, &byte) in (offset..).zip(bytes) {
-            match at {
-                CONTROL..0x0a => control[usize::from(at - CONTROL)] = byte,
-                NUMBER..0x12 => number[usize::from(at - NUMBER)] = byte,
+        for (index, &byte) in bytes.iter().enumerate() {
+            match offset.saturating_add(index as u16) {
+                at @ CONTROL..0x0a => control[usize::from(at - CONTROL)] = byte,
+                at @ NUMBER..0x12 => number[usize::from(at - NUMBER)] = byte,
                 _ => {}
             }
         }

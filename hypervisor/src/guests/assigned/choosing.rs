@@ -46,6 +46,8 @@ pub struct Chosen {
     pub capabilities: Vec<Capability>,
     /// How it is reset before.
     pub reset: Reset,
+    /// How many virtual functions of it the guest may enable.
+    pub virtual_functions: u8,
 }
 
 /// Chooses the functions that a guest is assigned; they are the guest's from here on, until they are freed.
@@ -57,7 +59,7 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
     let mut chosen = Vec::new();
     for wanted in &assignments::functions_of(guest) {
         match choose_one(guest, &wanted.selector, wanted.without_reset) {
-            Ok(one) => chosen.push(one),
+            Ok(one) => chosen.push(Chosen { virtual_functions: wanted.virtual_functions, ..one }),
             Err(problem) => {
                 free(guest.number);
                 return Err(format!("device {:?}: {problem}", wanted.selector));
@@ -110,7 +112,7 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
     if let Reset::Bus(bus) = &reset {
         bus.functions().for_each(|other| claim(&mut owners, other, guest.number, place));
     }
-    Ok(Chosen { place, capabilities, reset })
+    Ok(Chosen { place, capabilities, reset, virtual_functions: 0 })
 }
 
 fn refusal(selector: &Selector, error: &SelectError, functions: &[Function]) -> String {

@@ -22,7 +22,7 @@ use vm::platform::acpi;
 
 use super::choosing::Chosen;
 use super::functions::Function;
-use super::{choosing, give_one, resetting, under_way};
+use super::{choosing, give_one, resetting, under_way, virtual_functions};
 use crate::arch::percpu;
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -61,6 +61,7 @@ impl Arrival {
             return Err(reason.to_string());
         }
         let chosen = choosing::choose_arriving(run.guest, place, without_reset)?;
+        virtual_functions::revoke(place);
         match resetting::begin(place, &chosen.capabilities, &chosen.reset) {
             Ok(procedure) => {
                 let is_ready = procedure.is_none();
