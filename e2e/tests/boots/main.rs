@@ -48,6 +48,7 @@ mod report;
 mod restart;
 mod self_tests;
 mod smp;
+mod sriov;
 mod stress;
 mod timeline;
 mod tool;
@@ -233,6 +234,7 @@ fn long_tests() -> Vec<Trial> {
         ("many_guests", many_guests::LONG_RULES),
         ("hot_plug", hot_plug::LONG_RULES),
         ("hot_plug", if Kernel::V6_1Full.file().is_ok() { hot_plug::DRIVER_LONG_RULES } else { &[] }),
+        ("sriov", if has_igb() { sriov::DRIVER_LONG_RULES } else { &[] }),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),
@@ -275,4 +277,9 @@ fn trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Se
             Failed::from(reason)
         })
     })
+}
+
+/// QEMU 10 has igb, and the full kernel its driver.
+fn has_igb() -> bool {
+    Emulator::Ten.is_here() && Kernel::V6_1Full.file().is_ok()
 }
