@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use baton::config::{Guest, Iommu, Model};
+use baton::config::{Guest, Image, Iommu, Model};
 use bundle::AssignedConfig;
 use e2e::host::Host;
 use e2e::old_image;
@@ -21,6 +21,7 @@ use super::devices::card;
 pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("a_virtual_function_is_used_across_updates_and_revoked", a_virtual_function_is_used),
     ("a_card_behind_no_bridge_gets_no_virtual_function", a_card_behind_no_bridge),
+    ("an_image_that_does_not_know_sriov_is_refused", an_image_without_sriov),
 ];
 
 const PHYSICAL: &str = "8086:10c9";
@@ -103,18 +104,28 @@ fn a_virtual_function_is_used() -> Result<()> {
     host.powers_off()
 }
 
-/// Nothing states which addresses are free: the host refuses, and the guest runs on. An image that does not know such
-/// functions is refused while guests run.
+/// Nothing states which addresses are free there.
 fn a_card_behind_no_bridge() -> Result<()> {
+    let folder = folder()?;
+    let mut host = recipe(Iommu::Amd).guest(service(folder.path())?).start()?;
+    host.limit(LIMIT);
+    let vm = host.state("service", VmState::Failed)?;
+    let is_named = |reason: &str| reason.contains("sriov = 2: no bridge is above it");
+    ensure!(vm.reason.as_deref().is_some_and(is_named), "{vm:?}");
+    host.powers_off()
+}
+
+fn an_image_without_sriov() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
     std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioNet)?)?;
-    let recipe = recipe(Iommu::Amd).guest(service(folder.path())?);
-    let mut host = recipe.start()?;
+    let recipe = recipe(Iommu::Intel).guest(service(folder.path())?);
+    let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
     host.limit(LIMIT);
     host.guest_says("service", "sriov: 2 enabled")?;
-    host.says(&["no virtual function is enabled: no bridge is above it"])?;
-    ensure!(count(&mut host)? == 0, "none is there");
-    updates(&mut host, 2)?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    ensure!(refusal.to_string().contains("guest 'service': "), "{refusal:?}");
+    host.state("service", VmState::Running)?;
+    has_so_many(&mut host, 2)?;
     host.powers_off()
 }

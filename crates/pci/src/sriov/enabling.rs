@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 
 use super::overlay::{VirtualFunction, WithVirtual};
 use super::{BARS, BYTES, ID, IS_64, KIND_OF_MEMORY, PAGES_OF_4_KIB, Unusable, VirtualFunctions, ari, window};
-use crate::{Bdf, ConfigSpace as _, ConfigWrite, Function, extended};
+use crate::{Bdf, ConfigSpace, ConfigWrite, Function, extended};
 
 const CONTROL: u16 = 0x08;
 const NUMBER: u16 = 0x10;
@@ -57,6 +57,14 @@ impl VirtualFunctions {
         config.config.write16(place, at + CONTROL, control | ENABLE | MEMORY);
         chosen.note(config, place, all, &bars).inspect_err(|_| disable(config, place))?;
         Ok(bars.sizes)
+    }
+
+    /// Checks that the bridge above a function states where virtual ones can be.
+    ///
+    /// # Errors
+    /// [`Unusable`].
+    pub fn check_window(config: &mut dyn ConfigSpace, place: Bdf, all: &[Function]) -> Result<(), Unusable> {
+        window::Free::behind(config, place, all, &[]).map(drop)
     }
 
     /// Goes on with virtual functions that are enabled, whose ranges have these lengths.

@@ -15,7 +15,6 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use ::pci::Bdf;
-use ::pci::sriov::VirtualFunctions;
 use vm::devices::pci::Space as BarSpace;
 use vm::devices::pci::assigned::{Description, Phase, VirtualFunctions as Known};
 
@@ -36,8 +35,7 @@ pub fn known(place: Bdf, description: &Description, number: u8) -> Result<Known,
     if !description.has_express {
         return Err(refused("it is no PCI Express function"));
     }
-    let read = pci::with_config(|config| VirtualFunctions::read(config, place));
-    let read = read.ok_or_else(|| refused("it has no virtual functions"))?;
+    let read = pci::sriov::read(place).ok_or_else(|| refused("it has no virtual functions"))?;
     let read = read.map_err(|problem| refused(&problem.to_string()))?;
     if read.total < number.into() {
         return Err(format!("sriov = {number}: it has {} virtual functions", read.total));

@@ -33,6 +33,16 @@ pub fn enabled(physical: Bdf) -> Vec<Bdf> {
     SURVEY.lock().space.of(physical).collect()
 }
 
+/// Reads what a function states of its virtual ones; `None` if it has none.
+///
+/// # Errors
+/// [`Unusable`]: none can be enabled.
+pub fn read(physical: Bdf) -> Option<Result<VirtualFunctions, Unusable>> {
+    let Survey { space, found, .. } = &mut *SURVEY.lock();
+    let read = VirtualFunctions::read(space, physical)?;
+    Some(read.and_then(|read| VirtualFunctions::check_window(space, physical, found).map(|()| read)))
+}
+
 /// Enables virtual functions of a function whose own ranges are `taken`.
 ///
 /// # Errors
