@@ -32,6 +32,7 @@ fn debian() -> GuestConfig {
         functions: vec![],
         virtio: VirtioDevices::default(),
         nics: vec![],
+        vsock: None,
     }
 }
 
