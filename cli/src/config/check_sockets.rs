@@ -34,7 +34,8 @@ impl Sockets {
         for (owner, wanted) in &self.guests {
             let cid = wanted.as_ref().and_then(|wanted| wanted.cid);
             if let (Some(cid), Some(wanted)) = (cid.filter(|cid| cids.contains(&Some(*cid))), wanted) {
-                let message = format_args!("guest {owner:?}: vsock: another guest has the cid {cid}; change one of them");
+                let message =
+                    format_args!("guest {owner:?}: vsock: another guest has the cid {cid}; change one of them");
                 root.complain(Some(wanted.at), message);
             }
             cids.push(cid);
@@ -53,7 +54,13 @@ impl Sockets {
     }
 
     /// The identifier of a guest that another one names.
-    fn peer(&self, root: &Section<'_, '_>, (owner, at): (&str, usize), name: &str, cids: &[Option<u32>]) -> Option<u32> {
+    fn peer(
+        &self,
+        root: &Section<'_, '_>,
+        (owner, at): (&str, usize),
+        name: &str,
+        cids: &[Option<u32>],
+    ) -> Option<u32> {
         let complain = |message: String| {
             root.complain(Some(root.place_of(name, at)), format_args!("guest {owner:?}: vsock: peers: {message}"));
         };

@@ -93,7 +93,7 @@ impl GuestConfig {
         }
         if let Some(vsock) = &self.vsock {
             bytes.extend(b"vsock");
-            bytes.extend(postcard::to_allocvec(vsock).unwrap_or_default());
+            VsockConfig::list(Some(vsock)).into_iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

@@ -85,19 +85,19 @@ pub(crate) struct Networks {
 /// The fields that version 8 adds, behind those.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sockets {
-    /// [`GuestConfig::vsock`] of each guest.
-    pub vsock: Vec<Option<VsockConfig>>,
+    /// [`GuestConfig::vsock`] of each guest: its identifier and those of its peers; nothing without the device.
+    pub vsock: Vec<Vec<u32>>,
 }
 
 impl Manifest {
     pub(crate) fn sockets(&self) -> Sockets {
-        Sockets { vsock: self.guests.iter().map(|guest| guest.vsock.clone()).collect() }
+        Sockets { vsock: self.guests.iter().map(|guest| VsockConfig::list(guest.vsock.as_ref())).collect() }
     }
 
     /// The manifest with these socket devices; `None` if they are of other guests.
     pub(crate) fn with_sockets(mut self, sockets: Sockets) -> Option<Self> {
         let is_of_these = sockets.vsock.len() == self.guests.len();
-        self.guests.iter_mut().zip(sockets.vsock).for_each(|(guest, vsock)| guest.vsock = vsock);
+        self.guests.iter_mut().zip(sockets.vsock).for_each(|(guest, list)| guest.vsock = VsockConfig::of_list(list));
         is_of_these.then_some(self)
     }
 
