@@ -3,7 +3,7 @@
 
 use crate::{say, stream};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::thread;
 
 /// Bytes that are read in one go.
@@ -49,6 +49,7 @@ pub fn send_back(mut connection: impl Read + Write) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
 
     #[test]
     fn what_comes_is_sent_back_until_the_connection_is_closed() {

@@ -79,7 +79,8 @@ impl Vsock {
         let data_bytes = chain.readable_bytes().checked_sub(HEADER_BYTES as u32);
         let data_bytes = data_bytes.ok_or(Fault::Request("a packet is shorter than a header"))?;
         // A packet from another source has no end that RST could go to (5.10.6.4.2).
-        let header = Header::parse(&bytes).filter(|header| header.source.cid == self.cid() && header.bytes <= data_bytes);
+        let header =
+            Header::parse(&bytes).filter(|header| header.source.cid == self.cid() && header.bytes <= data_bytes);
         Ok(header.map_or(Taken::Dropped, |header| self.judge(header)))
     }
 

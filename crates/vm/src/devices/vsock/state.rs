@@ -68,7 +68,8 @@ pub(super) fn restore(device: &mut Vsock, from: &[u8]) -> Result<(), StateError>
         read
     };
     let (own, owed) = all.split_at(connections);
-    next.restore(own.iter().filter_map(&mut read)).map_err(|_| refuse("no table of connections can be in this state"))?;
+    next.restore(own.iter().filter_map(&mut read))
+        .map_err(|_| refuse("no table of connections can be in this state"))?;
     let owed: ArrayVec<Connection, REFUSED> = owed.iter().filter_map(&mut read).collect();
     if !is_known {
         return Err(refuse("a phase of a connection is unknown"));
