@@ -5,6 +5,7 @@ mod checksum;
 mod damage;
 mod networks;
 mod reading;
+mod sockets;
 
 use std::string::ToString;
 use std::vec;
