@@ -166,7 +166,7 @@ pub fn functions_of(guest: &Guest) -> Vec<AssignedConfig> {
         |function: &&AssignedConfig| survey.place_of(&function.selector).is_none_or(|place| changes.keeps(place, name));
     let kept = guest.config.functions.iter().filter(is_kept).cloned();
     let added = changes.assigned().iter().filter(|one| one.guest == *name);
-    let added = added.map(|one| AssignedConfig { selector: one.place.to_string(), without_reset: one.without_reset });
+    let added = added.map(|one| AssignedConfig { selector: one.place.to_string(), without_reset: one.without_reset, gsi: None });
     kept.chain(added).collect()
 }
 

@@ -33,7 +33,7 @@ impl Adopted<'_> {
         self.opened.iter().map(|word| u64::from_le_bytes(*word))
     }
 
-    fn routes(&self) -> impl Iterator<Item = Option<Route>> {
+    fn routes(&self) -> impl Iterator<Item = Route> {
         self.routes.iter().map(|word| saved::route(u64::from_le_bytes(*word)))
     }
 }
@@ -50,7 +50,7 @@ impl<P: Physical> Assigned<P> {
     }
 
     pub(super) fn saved_bytes(&self) -> usize {
-        let words = self.vectors.opened.len() + self.vectors.most(self.description.msi);
+        let words = self.vectors.opened.len() + self.vectors.most(&self.description);
         size_of::<AssignedFunction>() + words * size_of::<u64>()
     }
 
@@ -69,7 +69,7 @@ impl<P: Physical> Assigned<P> {
         self.vectors.opened.iter_mut().zip(adopted.opened()).for_each(|(word, saved)| *word = saved);
         self.vectors.interrupts = adopted.interrupts;
         (self.phase, self.command.passed) = (adopted.phase, adopted.passed);
-        self.physical.adopt(adopted.interrupts, &mut self.vectors.each().zip(adopted.routes().flatten()));
+        self.physical.adopt(adopted.interrupts, &mut self.vectors.each().zip(adopted.routes()));
         self.is_line_asserted = adopted.is_line_asserted && self.description.line.is_some();
         Ok(())
     }
@@ -97,7 +97,11 @@ impl<P: Physical> Assigned<P> {
         if adopted.routes().count() != Vectors::count(adopted.interrupts, adopted.opened()) || !rest.is_empty() {
             return Err(other_length);
         }
-        let is_possible = |route: Option<Route>| route.is_some_and(|route| self.physical.is_possible(route));
+        let is_line = adopted.interrupts == Interrupts::Line;
+        if is_line && self.description.line.is_none() {
+            return Err(refused("it interrupts by a line that it does not have"));
+        }
+        let is_possible = |route: Route| (is_line || route.gsi == 0) && self.physical.is_possible(route);
         if !adopted.routes().all(is_possible) {
             return Err(refused("an interrupt is received where none can be"));
         }
