@@ -3,6 +3,7 @@
 
 use super::reading::VERSION_AT;
 use super::*;
+use crate::manifest::VERSION_7;
 
 fn lan() -> NetworkConfig {
     NetworkConfig { name: "lan".to_string(), mtu: 1500 }

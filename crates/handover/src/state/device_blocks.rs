@@ -77,9 +77,9 @@ plain! {
     }
 
     /// A physical function that the guest owns: what it is, and what the guest has made of it. The MSI-X vectors that
-    /// are open follow as bits, 64 to a word; then, for each open vector of MSI or MSI-X, or for the open line, a word of
-    /// where the host receives it: the vector in bits 0-7, the APIC identifier in bits 8-39; of a line also its global
-    /// system interrupt, in bits 40-63.
+    /// are open follow as bits, 64 to a word; then, for each open vector of MSI or MSI-X, a word of where the host
+    /// receives it: the vector in bits 0-7, the APIC identifier in bits 8-39. One that has a line ends with a word of
+    /// that: likewise while it is open, and its global system interrupt in bits 40-63.
     pub struct AssignedFunction since 4 {
         /// Vendor identifier.
         pub vendor: U16 as "number",

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::description::Description;
-use super::physical::{Interrupts, LINE, Physical};
+use super::physical::{Interrupts, Physical};
 use crate::devices::pci::function::Function;
 use crate::devices::pci::message::Messages;
 
@@ -66,29 +66,26 @@ impl Vectors {
         }
     }
 
-    /// The vectors of MSI or MSI-X that are open, or [`LINE`].
+    /// The vectors of MSI or MSI-X that are open.
     pub(super) fn each(&self) -> impl Iterator<Item = u16> + '_ {
         let msi = if let Interrupts::Msi { vectors } = self.interrupts { vectors as u16 } else { 0 };
         let is_open = |vector: &u16| self.opened[usize::from(vector / 64)] >> (vector % 64) & 1 != 0;
         let msix = if self.interrupts == Interrupts::MsiX { self.vectors } else { 0 };
-        let line = (self.interrupts == Interrupts::Line).then_some(LINE);
-        (0..msi).chain((0..msix).filter(is_open)).chain(line)
+        (0..msi).chain((0..msix).filter(is_open))
     }
 
-    /// How many vectors are open with these words; the line counts as one.
+    /// How many vectors are open with these words.
     pub(super) fn count(interrupts: Interrupts, opened: impl Iterator<Item = u64>) -> usize {
         match interrupts {
-            Interrupts::Off => 0,
-            Interrupts::Line => 1,
+            Interrupts::Off | Interrupts::Line => 0,
             Interrupts::Msi { vectors } => vectors as usize,
             Interrupts::MsiX => opened.map(|word| word.count_ones() as usize).sum(),
         }
     }
 
-    /// The most vectors that can be open at once, the line among them.
-    pub(super) fn most(&self, description: &Description) -> usize {
-        let msi = description.msi.map_or(0, |vectors| 1 << vectors);
-        usize::from(self.vectors).max(msi).max(description.line.is_some().into())
+    /// The most vectors that can be open at once.
+    pub(super) fn most(&self, msi: Option<u8>) -> usize {
+        usize::from(self.vectors).max(msi.map_or(0, |vectors| 1 << vectors))
     }
 
     /// Returns whether words have bits of vectors only that there are.
