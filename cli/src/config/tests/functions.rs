@@ -33,7 +33,8 @@ fn functions_are_chosen_by_address_or_model() {
 
 #[test]
 fn a_function_may_have_the_interrupt_of_its_line() {
-    let lines = "devices = [{ function = \"04:00.0\", gsi = 16 }, { function = \"05:00.0\", reset = \"none\", gsi = 0 }]";
+    let lines =
+        "devices = [{ function = \"04:00.0\", gsi = 16 }, { function = \"05:00.0\", reset = \"none\", gsi = 0 }]";
     let with = |selector, without_reset, gsi| AssignedConfig { gsi: Some(gsi), ..assigned(selector, without_reset) };
     let expected = [with("0000:04:00.0", false, 16), with("0000:05:00.0", true, 0)];
     assert_eq!(guests(lines).expect("good")[0].functions, expected);

@@ -140,12 +140,11 @@ fn what_version_5_adds_is_read() {
 
 /// The sample's guest with PCI functions of the host.
 fn with_functions(selectors: &[(&str, bool)]) -> GuestConfig {
-    let function =
-        |&(selector, without_reset): &(&str, bool)| AssignedConfig {
-            selector: selector.to_string(),
-            without_reset,
-            gsi: None,
-        };
+    let function = |&(selector, without_reset): &(&str, bool)| AssignedConfig {
+        selector: selector.to_string(),
+        without_reset,
+        gsi: None,
+    };
     GuestConfig { functions: selectors.iter().map(function).collect(), ..debian() }
 }
 

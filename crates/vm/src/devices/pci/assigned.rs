@@ -171,7 +171,8 @@ impl<P: Physical> Assigned<P> {
 impl<P: Physical> Behind for Assigned<P> {
     fn kind(&self) -> u32 {
         // An image that knows no lines is refused by this kind, which it does not know either.
-        let kind = if self.description.line.is_some() { DeviceKind::LineFunction } else { DeviceKind::AssignedFunction };
+        let kind =
+            if self.description.line.is_some() { DeviceKind::LineFunction } else { DeviceKind::AssignedFunction };
         kind as u32
     }
 

@@ -15,8 +15,8 @@ use acpi_tables::aml::{
 };
 use acpi_tables::sdt::Sdt;
 
-use super::{hot_plug, lines};
 use super::oem::{OEM, OEM_REVISION, OEM_TABLE};
+use super::{hot_plug, lines};
 use crate::platform::layout::{self, port};
 
 const HEADER_BYTES: u32 = 36;
