@@ -88,6 +88,7 @@ fn hosted(context: &Context, iommu: Iommu, rates: &mut Rates) -> Result<[f64; 2]
         functions: vec![AssignedConfig {
             selector: "1b36:0010".to_owned(),
             without_reset: false,
+            gsi: None,
             virtual_functions: 0,
         }],
         ..guest(NAME, kernel, GUEST_MEMORY)

@@ -11,8 +11,8 @@ use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
-    Added, AddedLater, FileRecord, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, VERSION_7, VirtualFunctions,
+    Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VirtualFunctions,
 };
 
 mod check;
@@ -166,6 +166,14 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
     if version >= VERSION_7 {
         let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;
         (manifest, rest) = (manifest.with_networks(networks)?, behind);
+    }
+    if version >= VERSION_8 {
+        let (sockets, behind) = postcard::take_from_bytes::<Sockets>(rest).ok()?;
+        (manifest, rest) = (manifest.with_sockets(sockets)?, behind);
+    }
+    if version >= VERSION_9 {
+        let (lines, behind) = postcard::take_from_bytes::<Lines>(rest).ok()?;
+        (manifest, rest) = (manifest.with_lines(lines)?, behind);
     }
     if version >= MANIFEST_VERSION {
         let (added, behind) = postcard::take_from_bytes::<VirtualFunctions>(rest).ok()?;

@@ -135,7 +135,8 @@ fn start(iommu: Iommu, card_of: &Card, folder: &Path, tasks: &str) -> Result<Hos
     let assigned = |selector: &str, without_reset| AssignedConfig {
         selector: selector.to_owned(),
         without_reset,
-        ..AssignedConfig::default()
+        gsi: None,
+        virtual_functions: 0,
     };
     let functions = vec![assigned(NVME, false), assigned(selector, without_reset)];
     let linux = Guest { functions, ..stock::guest(folder, LINUX, kernel, drivers, tasks)? };

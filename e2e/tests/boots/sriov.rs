@@ -30,7 +30,7 @@ const LIMIT: Duration = Duration::from_secs(240);
 
 /// A guest that has the card, and enables two virtual functions.
 fn service(folder: &std::path::Path) -> Result<Guest> {
-    let physical = AssignedConfig { selector: PHYSICAL.into(), without_reset: false, virtual_functions: 2 };
+    let physical = AssignedConfig { selector: PHYSICAL.into(), virtual_functions: 2, ..AssignedConfig::default() };
     let guest = stock::guest(folder, "service", Kernel::V6_1Full, &["igb"], "sriov:2,wait")?;
     Ok(Guest { functions: vec![physical], ..guest })
 }
@@ -118,7 +118,7 @@ fn a_card_behind_no_bridge() -> Result<()> {
 fn an_image_without_sriov() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
-    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioNet)?)?;
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::LineFunction)?)?;
     let recipe = recipe(Iommu::Intel).guest(service(folder.path())?);
     let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
     host.limit(LIMIT);

@@ -24,6 +24,7 @@ mod stress;
 mod system;
 mod tasks;
 mod virtual_functions;
+mod vsock;
 
 use std::fs;
 

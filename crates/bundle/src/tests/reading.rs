@@ -7,7 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::manifest::{VERSION_5, VERSION_6};
+use crate::manifest::{VERSION_5, VERSION_6, VERSION_9};
 
 #[test]
 fn what_was_written_is_read() {
@@ -143,7 +143,8 @@ fn with_functions(selectors: &[(&str, bool)]) -> GuestConfig {
     let function = |&(selector, without_reset): &(&str, bool)| AssignedConfig {
         selector: selector.to_string(),
         without_reset,
-        ..AssignedConfig::default()
+        gsi: None,
+        virtual_functions: 0,
     };
     GuestConfig { functions: selectors.iter().map(function).collect(), ..debian() }
 }
@@ -174,6 +175,37 @@ fn what_version_6_adds_is_read_guest_by_guest() {
     }
 }
 
+/// The sample's guest with a function and the global system interrupt of its line.
+fn with_line(gsi: Option<u32>) -> GuestConfig {
+    let mut guest = with_functions(&[("01:00.0", false), ("02:00.0", true)]);
+    guest.functions[1].gsi = gsi;
+    guest
+}
+
+#[test]
+fn what_version_9_adds_is_read_function_by_function() {
+    let bytes = write::build(HOST, vec![with_line(None)], &FILES).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_5.to_le_bytes(), "without lines nothing changes");
+    let first = GuestConfig { name: "first".to_string(), ..with_virtio(true, false) };
+    for gsi in [0, 16, u32::MAX] {
+        let guests = vec![first.clone(), with_line(Some(gsi))];
+        let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
+        assert_eq!(bytes[VERSION_AT..][..2], VERSION_9.to_le_bytes());
+        assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
+    }
+    assert_ne!(with_line(Some(16)).digest(), with_line(None).digest());
+    assert_ne!(with_line(Some(16)).digest(), with_line(Some(17)).digest());
+}
+
+#[test]
+fn lines_of_other_functions_are_malformed() {
+    let lines = Manifest { guests: vec![with_line(Some(16))], ..Manifest::default() }.lines();
+    let manifest = |guest| Manifest { guests: vec![guest], ..Manifest::default() };
+    assert!(manifest(with_line(None)).with_lines(lines.clone()).is_some());
+    assert!(manifest(debian()).with_lines(lines.clone()).is_none());
+    assert!(Manifest::default().with_lines(lines).is_none());
+}
+
 #[test]
 fn virtio_devices_of_other_guests_are_malformed() {
     let mut added = Manifest { guests: vec![with_virtio(true, false)], ..Manifest::default() }.added_later();
@@ -193,7 +225,7 @@ fn functions_of_other_guests_are_malformed() {
 }
 
 #[test]
-fn what_version_8_adds_is_read_function_by_function() {
+fn what_version_10_adds_is_read_function_by_function() {
     let mut second = with_functions(&[("01:00.0", false), ("02:00.0", false)]);
     second.functions[1].virtual_functions = 4;
     let first = GuestConfig { name: "first".to_string(), ..with_functions(&[("03:00.0", true)]) };

@@ -59,7 +59,7 @@ use vectors::Vectors;
 
 pub use description::{Description, Identity, Range};
 pub use passed::{PASSED, Passed};
-pub use physical::{HostIdentity, Interrupts, Phase, Physical, Piece, Raised, Route, VirtualFunctions};
+pub use physical::{HostIdentity, Interrupts, LINE, Phase, Physical, Piece, Raised, Route, VirtualFunctions};
 pub use problem::{Problem, Reason};
 pub use virtio::{Registers, Structures};
 
@@ -182,10 +182,13 @@ impl<P: Physical> Assigned<P> {
 
 impl<P: Physical> Behind for Assigned<P> {
     fn kind(&self) -> u32 {
-        match self.sriov {
-            Some(_) => DeviceKind::SriovFunction as u32,
-            None => DeviceKind::AssignedFunction as u32,
-        }
+        // An image that knows neither lines nor virtual functions is refused by these kinds, which it does not know.
+        let kind = match (self.sriov, self.description.line) {
+            (Some(_), _) => DeviceKind::SriovFunction,
+            (None, Some(_)) => DeviceKind::LineFunction,
+            (None, None) => DeviceKind::AssignedFunction,
+        };
+        kind as u32
     }
 
     fn read_extended(&self, offset: u16) -> u32 {

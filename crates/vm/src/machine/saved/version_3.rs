@@ -48,11 +48,13 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             }
             DeviceKind::HotPlug if device.is_dispensable() => {}
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
-            | DeviceKind::SriovFunction => return Err(Full),
+            | DeviceKind::SriovFunction
+            | DeviceKind::VirtioVsock => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -104,11 +106,13 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
         Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
         Some(
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
-            | DeviceKind::SriovFunction,
+            | DeviceKind::SriovFunction
+            | DeviceKind::VirtioVsock,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
