@@ -55,8 +55,8 @@ pub(super) fn functions(
     assigned
 }
 
-/// A selector, or a table of one, its reset, its line's interrupt, and how many virtual functions are approved. The text
-/// of the configuration's selector is left out.
+/// A selector, or a table of one, its reset, its line's interrupt, and how many virtual functions are approved.
+/// The text of the configuration's selector is left out.
 fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, AssignedConfig)> {
     match item {
         DeValue::Table(table) => {

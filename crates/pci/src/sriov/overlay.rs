@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Configuration space in which virtual functions are functions like others. Their own registers name neither vendor
 //! and device nor ranges (PCI Express Base 5.0, section 9.3.4): what the physical function states is read in their
-//! place, so that whoever probes, sizes, resets or assigns a function needs to know nothing of this.
+//! place, so that code which probes, sizes, resets or assigns a function needs to know nothing of this.
 
 use alloc::vec::Vec;
 
