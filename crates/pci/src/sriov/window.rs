@@ -32,15 +32,15 @@ impl Free {
         all: &[Function],
         taken: &[(u64, u64)],
     ) -> Result<Self, Unusable> {
-        let is_on_bus = |other: &&Function| (other.place.segment, other.place.bus) == (function.segment, function.bus);
-        if let Some(other) = all.iter().filter(is_on_bus).find(|other| other.place != function) {
-            return Err(Unusable::NotAlone(other.place));
-        }
         let is_above = |other: &&Function| match other.kind {
             Kind::Bridge { secondary, .. } => other.place.segment == function.segment && secondary == function.bus,
             _ => false,
         };
         let bridge = all.iter().find(is_above).ok_or(Unusable::NoBridge)?.place;
+        let is_on_bus = |other: &&Function| (other.place.segment, other.place.bus) == (function.segment, function.bus);
+        if let Some(other) = all.iter().filter(is_on_bus).find(|other| other.place != function) {
+            return Err(Unusable::NotAlone(other.place));
+        }
         let [memory, prefetchable, base_high, limit_high] =
             [MEMORY, PREFETCHABLE, BASE_HIGH, LIMIT_HIGH].map(|register| config.read(bridge, register));
         let window = |register: u32, base_high: u32, limit_high: u32| {
