@@ -12,7 +12,7 @@ use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
     Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, VERSION_7,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8,
 };
 
 mod check;
@@ -166,6 +166,10 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
     if version >= VERSION_7 {
         let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;
         (manifest, rest) = (manifest.with_networks(networks)?, behind);
+    }
+    if version >= VERSION_8 {
+        let (sockets, behind) = postcard::take_from_bytes::<Sockets>(rest).ok()?;
+        (manifest, rest) = (manifest.with_sockets(sockets)?, behind);
     }
     if version >= MANIFEST_VERSION {
         let (lines, behind) = postcard::take_from_bytes::<Lines>(rest).ok()?;
