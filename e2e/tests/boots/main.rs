@@ -47,6 +47,7 @@ mod release;
 mod report;
 mod restart;
 mod self_tests;
+mod serve;
 mod smp;
 mod stress;
 mod timeline;
@@ -176,6 +177,7 @@ fn trials() -> Vec<Trial> {
         ("self_tests", self_tests::RULES),
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
+        ("serve", serve::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),
