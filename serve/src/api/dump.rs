@@ -99,8 +99,9 @@ fn pieces(folder: TempDir, mut file: File) -> mpsc::Receiver<std::io::Result<Byt
                 piece.truncate(count);
                 Bytes::from(piece)
             });
-            let is_last = !read.as_ref().is_ok_and(|piece| !piece.is_empty());
-            if (is_last && read.is_ok()) || sender.blocking_send(read).is_err() || is_last {
+            // A client that finds fewer bytes than announced knows that the file could not be read.
+            let (is_end, is_error) = (read.as_ref().is_ok_and(Bytes::is_empty), read.is_err());
+            if is_end || sender.blocking_send(read).is_err() || is_error {
                 return;
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that owns the line to a host. It opens the line again and again, reads the host at intervals, takes what
-//! the host sends unasked, and does the jobs of clients in between. Nothing that it waits for keeps another host waiting.
+//! the host sends unasked, and does the jobs of clients in between. Nothing that it waits for keeps another host
+//! waiting.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From OpenMetrics to the text format that was before it, which `promtool check metrics` and older scrapers read: there
-//! a counter's suffix is part of its name, and there are no units and no infos.
+//! From OpenMetrics to the text format that was before it, which `promtool check metrics` and older scrapers read.
+//! There a counter's suffix is part of its name, and there are no units and no infos.
 
 /// Rewrites the lines that describe metrics; those with values are the same in both.
 pub(super) fn from_open_metrics(text: &str) -> String {
