@@ -241,6 +241,7 @@ fn long_tests() -> Vec<Trial> {
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
+        ("serve", serve::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),

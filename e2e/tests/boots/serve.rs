@@ -19,9 +19,14 @@ use wire::VmState;
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("a_host_is_seen_operated_and_updated_through_the_service", a_host_is_operated_and_updated),
+    ("a_host_is_seen_operated_and_updated_through_the_service", || is_operated_and_updated("update?by=bundle", b"")),
     ("a_roll_back_is_counted_by_the_service", a_roll_back_is_counted),
 ];
+
+/// For the long suite: an image takes 15 s through an emulated UART.
+pub const LONG_RULES: &[Rule] = &[("a_host_is_updated_by_an_image_that_is_sent_through_the_service", || {
+    is_operated_and_updated("update", &fs::read(Build::Shipped.file()?)?)
+})];
 
 const GUEST: &str = "a";
 
@@ -88,7 +93,7 @@ fn end_of_update(folder: &Path) -> Result<Value> {
     Ok(last)
 }
 
-fn a_host_is_operated_and_updated() -> Result<()> {
+fn is_operated_and_updated(update: &str, image: &[u8]) -> Result<()> {
     let mut host = Recipe::new().beating(GUEST)?.start()?;
     host.beats(GUEST, 1)?;
     let folder = tempfile::tempdir()?;
@@ -101,8 +106,7 @@ fn a_host_is_operated_and_updated() -> Result<()> {
     ensure!(again.starts_with("HTTP/1.1 409") && again.contains("\"error\":\"refused\""), "{again}");
     ensure!(order("start")?.starts_with("HTTP/1.1 200"), "it does not start");
     host.state(GUEST, VmState::Running)?;
-    let image = fs::read(Build::Shipped.file()?)?;
-    let answer = ask(folder, "POST", "/api/v1/hosts/h/update", &image)?;
+    let answer = ask(folder, "POST", &format!("/api/v1/hosts/h/{update}"), image)?;
     ensure!(answer.starts_with("HTTP/1.1 202"), "{answer}");
     let update = end_of_update(folder)?;
     ensure!(update["step"] == "done" && update["report"]["generation"] == 2, "{update}");
