@@ -48,10 +48,12 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             }
             DeviceKind::HotPlug if device.is_dispensable() => {}
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
-            | DeviceKind::VirtioNet => return Err(Full),
+            | DeviceKind::VirtioNet
+            | DeviceKind::VirtioVsock => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -103,10 +105,12 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
         Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
         Some(
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
-            | DeviceKind::VirtioNet,
+            | DeviceKind::VirtioNet
+            | DeviceKind::VirtioVsock,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
