@@ -13,7 +13,8 @@ mod vm;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
+use wire::MAX_CONFIRM_SECONDS;
 
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::image::{ImageCommand, KeyCommand};
@@ -122,10 +123,19 @@ pub enum Command {
         /// Only check and rehearse the update while guests run; replaces nothing.
         #[arg(long)]
         dry_run: bool,
+        /// Have the host return to the image before by itself, guests running, unless a client confirms the update so
+        /// many seconds after it. This command does so once it has reached the new image over a connection of its own
+        #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u32).range(1..=i64::from(MAX_CONFIRM_SECONDS)))]
+        confirm_within: Option<u32>,
+        /// Leave the confirmation to `baton confirm`
+        #[arg(long, requires = "confirm_within")]
+        no_confirm: bool,
         /// The output's format.
         #[command(flatten)]
         format: Format,
     },
+    /// Confirm the last update of a running host: its image stays
+    Confirm,
     /// Describe, check and sign an image of Baton, and convert it for loaders
     Image {
         /// The command.

@@ -55,10 +55,12 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
             let shipment = Shipment::read(bundle.as_deref(), image.as_deref())?;
             restart::run(target, shipment, allow_downgrade, format)
         }
-        Command::Update { bundle, image, previous, allow_downgrade, dry_run, format } => {
+        Command::Update { bundle, image, previous, allow_downgrade, dry_run, confirm_within, no_confirm, format } => {
             let shipment = Shipment::read(bundle.as_deref(), image.as_deref())?;
-            update::run(target, shipment, update::How { previous, dry_run, allow_downgrade }, format)
+            let how = update::How { previous, dry_run, allow_downgrade, confirm_within, no_confirm };
+            update::run(target, shipment, how, format)
         }
+        Command::Confirm => update::confirm(target),
         Command::Key { command } => key::run(&command),
         Command::Perf(args) => profile::run(target, &args),
         Command::Timeline(args) => timeline::run(target, &args),

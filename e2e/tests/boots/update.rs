@@ -18,6 +18,7 @@ use super::Rule;
 
 pub mod amid;
 pub mod beside;
+pub mod confirmed;
 pub mod faults;
 pub mod images;
 pub mod linux;
