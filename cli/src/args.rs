@@ -14,6 +14,7 @@ mod vm;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
 use wire::MAX_CONFIRM_SECONDS;
 
 pub use self::cpu::{CpuCommand, CpuOrder};
@@ -24,7 +25,8 @@ pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
 pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
-pub use self::vm::{VmCommand, VmOrder};
+pub use self::vm::{VmCommand, VmEnd, VmOrder};
+use crate::consent::Consent;
 
 /// Operate hosts of Baton, the hypervisor that can be replaced while guests run.
 #[derive(Debug, Parser)]
@@ -54,6 +56,9 @@ pub enum Command {
     },
     /// Power off a running host
     Down {
+        /// Consent to the end of guests.
+        #[command(flatten)]
+        consent: Consent,
         /// Seconds until a host that does not power off is ended by force
         #[arg(long, default_value_t = 30)]
         timeout: u64,
@@ -101,6 +106,9 @@ pub enum Command {
         /// Go to an image of a lower security version, too, if the host's policy permits that
         #[arg(long)]
         allow_downgrade: bool,
+        /// Consent to the end of guests.
+        #[command(flatten)]
+        consent: Consent,
         /// The output's format.
         #[command(flatten)]
         format: Format,
@@ -163,6 +171,16 @@ pub enum Command {
         /// The output's format.
         #[command(flatten)]
         format: Format,
+    },
+    /// Print what makes a shell complete this program's commands and options
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write this program's manual pages
+    Man {
+        /// The folder to write them to
+        folder: PathBuf,
     },
     /// Add functions and lines to the backtraces in a host's log
     Symbolize {

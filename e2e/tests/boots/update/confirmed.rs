@@ -156,6 +156,6 @@ fn the_tool_confirms() -> Result<()> {
     operator.says(&["update", "--previous", "--confirm-within", "60", "--no-confirm"])?.well()?;
     let out = operator.says(&["confirm"])?.well()?;
     ensure!(out.contains("stays with generation 3"), "{out}");
-    operator.says(&["down"])?.well()?;
+    operator.says(&["down", "--yes"])?.well()?;
     Ok(())
 }
