@@ -39,6 +39,8 @@ pub const VLANS: usize = 64;
 pub const VLAN_MOST: u16 = 4094;
 /// The least and the most bytes of a packet (virtio 1.3, section 5.1.4.1: 68 is the least).
 pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
+/// The identifiers of guests' sockets (virtio 1.3, section 5.10.4): those around them are reserved.
+pub const CIDS: core::ops::RangeInclusive<u32> = 3..=u32::MAX - 1;
 /// Events that a guest may count, where they are named.
 pub const PMU_EVENTS: usize = 16;
 /// Memory of a guest is a multiple of this many bytes.

@@ -12,7 +12,7 @@ use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
     Added, AddedLater, FileRecord, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7,
 };
 
 mod check;
@@ -163,9 +163,13 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (added, behind) = postcard::take_from_bytes::<AddedLater>(rest).ok()?;
         (manifest, rest) = (manifest.with_later(added)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_7 {
         let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;
         (manifest, rest) = (manifest.with_networks(networks)?, behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (sockets, behind) = postcard::take_from_bytes::<Sockets>(rest).ok()?;
+        (manifest, rest) = (manifest.with_sockets(sockets)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

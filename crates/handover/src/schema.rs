@@ -129,6 +129,16 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
     device(DeviceKind::VirtioNet, VIRTIO),
+    device(
+        DeviceKind::VirtioVsock,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::Virtio>(Part::Piece),
+            structure::<state::VirtioQueue>(Part::Piece),
+            structure::<state::Vsock>(Part::Piece),
+            structure::<state::VsockConnection>(Part::Piece),
+        ],
+    ),
 ];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
@@ -214,6 +224,7 @@ impl fmt::Display for DeviceDescription {
         write_numbers(f, &DeviceKind::NUMBERS, VERSION)?;
         write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::virtio_flag::NUMBERS, VERSION)?;
+        write_numbers(f, &state::vsock_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }
 }

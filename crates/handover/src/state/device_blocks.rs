@@ -188,6 +188,38 @@ plain! {
         /// Zero.
         pub zero: U32 as "zero",
     }
+
+    /// A guest's virtio socket device. The [`VsockConnection`]s follow, those of its table first, in order of port,
+    /// peer and the peer's port.
+    pub struct Vsock since 4 {
+        /// The guest's context identifier.
+        pub cid: U32 as "number",
+        /// Bytes of the next packet's data that its receiver has already.
+        pub passed: U32 as "bytes",
+        /// Connections in its table.
+        pub connections: U16 as "count",
+        /// Packets that have been refused, for which the driver is still to get RST.
+        pub refused: U16 as "count",
+        /// Of [`super::vsock_flag`].
+        pub flags: U32 as "flags",
+    }
+
+    /// The guest's end of a connection.
+    pub struct VsockConnection since 4 {
+        /// The guest's port.
+        pub own_port: U32 as "number",
+        /// The other end's context identifier.
+        pub peer_cid: U32 as "number",
+        /// The other end's port.
+        pub peer_port: U32 as "number",
+        /// How far it is: 0 the guest has asked for it, 1 the guest has been asked for it, 2 open, 3 the other end is
+        /// gone and the driver is still to get RST.
+        pub phase: U32 as "number",
+        /// Bytes that the guest has received, modulo 2^32.
+        pub delivered: U32 as "bytes",
+        /// Bytes up to which the guest has stated room, modulo 2^32.
+        pub room_until: U32 as "bytes",
+    }
 }
 
 flags! {
@@ -209,6 +241,14 @@ flags! {
     pub mod virtio_flag: u8, since 4 {
         /// A fault of the driver's has been reported.
         FAULT_REPORTED = 0,
+    }
+}
+
+flags! {
+    /// Bits of [`Vsock::flags`].
+    pub mod vsock_flag: u32, since 4 {
+        /// The driver has reset the device, and the other ends of its connections do not know that yet.
+        RESET = 0,
     }
 }
 
@@ -241,5 +281,7 @@ numbered! {
         VirtioConsole = 12,
         /// A virtio network device.
         VirtioNet = 13,
+        /// A virtio socket device.
+        VirtioVsock = 14,
     }
 }
