@@ -86,7 +86,7 @@ fn one_that_nobody_confirms_returns() -> Result<()> {
 
 /// The image hears nothing and sends nothing: what has happened meanwhile, the image before reports.
 fn one_that_breaks_its_line_undoes_itself() -> Result<()> {
-    let recipe = two_keepers()?.next_with_fault_points().options("selftest=update:breaks-line update-limit=10000");
+    let recipe = two_keepers()?.with_fault_points().options("selftest=update:breaks-line update-limit=10000");
     let mut host = recipe.start()?;
     are_stained(&mut host)?;
     host.client()?.send(order(UpdateBy::Bundle, 3))?;
