@@ -41,6 +41,7 @@ mod memory;
 mod networks;
 mod panicked;
 mod pci;
+mod pins;
 mod profile;
 mod protocols;
 mod release;
@@ -191,6 +192,7 @@ fn trials() -> Vec<Trial> {
         ("profile", profile::RULES),
         ("profile", profile::command::RULES),
         ("pci", pci::RULES),
+        ("pins", pins::RULES),
         ("iommus", iommus::RULES),
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
