@@ -204,6 +204,7 @@ fn trials() -> Vec<Trial> {
         ("update", update::RULES),
         ("update", update::amid::RULES),
         ("update", update::beside::RULES),
+        ("update", update::confirmed::RULES),
         ("update", update::faults::RULES),
         ("update", update::images::RULES),
         ("update", update::linux::RULES),
