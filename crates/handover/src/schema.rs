@@ -128,6 +128,17 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
     device(DeviceKind::VirtioNet, VIRTIO),
+    device(
+        DeviceKind::VirtioBlk,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::Virtio>(Part::Piece),
+            structure::<state::VirtioQueue>(Part::Piece),
+            structure::<state::Blk>(Part::Piece),
+            structure::<state::BlkRequest>(Part::Piece),
+            structure::<state::BlkWrite>(Part::Piece),
+        ],
+    ),
 ];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
@@ -213,6 +224,7 @@ impl fmt::Display for DeviceDescription {
         write_numbers(f, &DeviceKind::NUMBERS, VERSION)?;
         write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::virtio_flag::NUMBERS, VERSION)?;
+        write_numbers(f, &state::blk_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }
 }

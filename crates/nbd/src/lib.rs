@@ -43,7 +43,7 @@ mod wire;
 
 pub use client::{Client, Config, News};
 pub use export::Export;
-pub use limits::{BLOCK_BYTES_MOST, JOURNAL_BYTES, NAME_BYTES, PIECE_BYTES, REQUESTS};
+pub use limits::{BLOCK_BYTES_MOST, JOURNAL_BYTES, JOURNAL_WRITES, NAME_BYTES, PIECE_BYTES, REQUESTS};
 pub use problem::Problem;
 pub use request::{Command, Failure, Refused, Request};
 pub use saved::{SavedClient, SavedRequest, SavedWrite, Unfit};

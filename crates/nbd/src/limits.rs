@@ -12,7 +12,7 @@ pub const BLOCK_BYTES_MOST: u32 = 4096;
 /// Bytes of acknowledged writes that are kept until a flush is answered.
 pub const JOURNAL_BYTES: usize = 256 << 10;
 /// Such writes at most.
-pub(crate) const JOURNAL_WRITES: usize = 128;
+pub const JOURNAL_WRITES: usize = 128;
 /// A larger request is sent in parts of so many bytes, one after the other.
 pub(crate) const PART_BYTES: u32 = 256 << 10;
 /// The same where the journal keeps it.

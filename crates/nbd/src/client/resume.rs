@@ -7,7 +7,7 @@ use crate::client::receive::Reply;
 use crate::client::send::Sending;
 use crate::export::Export;
 use crate::journal::Kept;
-use crate::limits::REQUESTS;
+use crate::limits::{PART_BYTES, REQUESTS};
 use crate::request::{Command, Request, Slot, Stage};
 use crate::saved::{SavedClient, SavedRequest, SavedWrite, Unfit};
 use crate::wire;
@@ -135,7 +135,7 @@ impl Client {
             return Err(Unfit("blk.request", "its parts or its number do not fit"));
         }
         let request = Request { command, offset: saved.offset, bytes: saved.bytes };
-        *self.slot(saved.tag) = Slot {
+        let slot = Slot {
             stage,
             request,
             done: saved.done,
@@ -146,6 +146,10 @@ impl Client {
             since_ns: 0u64.wrapping_sub(saved.waited_ns),
             ..Slot::FREE
         };
+        if self.data_bytes(&slot) > PART_BYTES {
+            return Err(Unfit("blk.request.part", "no client sends so much at once"));
+        }
+        *self.slot(saved.tag) = slot;
         self.busy |= 1u128.checked_shl(saved.tag.into()).unwrap_or(0);
         Ok(())
     }
@@ -181,7 +185,7 @@ impl Client {
             None => sending == 0,
             Some(Sending { tag, sent }) => {
                 let slot = self.slots.get(usize::from(tag)).filter(|slot| slot.stage == Stage::Sending);
-                let most = slot.map(|slot| wire::REQUEST_BYTES as u32 + slot.part);
+                let most = slot.map(|slot| wire::REQUEST_BYTES as u32 + self.data_bytes(slot));
                 sending == 1 && most.is_some_and(|most| sent < most)
             }
         };

@@ -41,7 +41,7 @@ impl Client {
         let Some(Sending { tag, sent }) = self.sending else { return self.begin(driver) };
         let slot = *self.slot(tag);
         let header = self.header(&slot).encode();
-        let data = if self.has_data(&slot) { slot.part } else { 0 };
+        let data = self.data_bytes(&slot);
         let now = match header.get(sent as usize..).filter(|left| !left.is_empty()) {
             Some(left) => stream.send(left),
             None => self.send_data(tag, &slot, sent - wire::REQUEST_BYTES as u32, stream, driver)?,
@@ -83,6 +83,11 @@ impl Client {
             Command::WriteZeroes { .. } => !self.export.is_some_and(|export| export.can_write_zeroes()),
             _ => false,
         }
+    }
+
+    /// Bytes of data behind its header.
+    pub(super) fn data_bytes(&self, slot: &Slot) -> u32 {
+        if self.has_data(slot) { slot.part } else { 0 }
     }
 
     fn send_data<S, D>(

@@ -51,7 +51,8 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
-            | DeviceKind::VirtioNet => return Err(Full),
+            | DeviceKind::VirtioNet
+            | DeviceKind::VirtioBlk => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -106,7 +107,8 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
-            | DeviceKind::VirtioNet,
+            | DeviceKind::VirtioNet
+            | DeviceKind::VirtioBlk,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
