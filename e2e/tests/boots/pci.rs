@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::built;
-use e2e::recipe::Recipe;
+use e2e::recipe::{Recipe, tiny};
 use e2e::tool::Operator;
 use lab::crowd;
 use object::read::elf::ElfFile64;
@@ -20,6 +20,7 @@ pub const RULES: &[Rule] = &[
     ("with_all_everything_is_probed_before_a_guest_runs", with_all_everything_is_probed_before_a_guest_runs),
     ("with_allow_only_what_is_named_is_probed", with_allow_only_what_is_named_is_probed),
     ("lazily_all_is_probed_once_a_guest_runs", lazily_all_is_probed_once_a_guest_runs),
+    ("probing_takes_no_memory", probing_takes_no_memory),
     ("without_guests_an_idle_host_probes", without_guests_an_idle_host_probes),
     ("a_wrong_policy_is_named_and_the_usual_one_used", a_wrong_policy_is_named_and_the_usual_one_used),
     ("without_memory_mapped_configuration_ports_are_used", without_memory_mapped_configuration_ports_are_used),
@@ -101,6 +102,20 @@ fn lazily_all_is_probed_once_a_guest_runs() -> Result<()> {
     ensure!(survey.policy == PciPolicy::Lazy && survey.functions == crowd::FUNCTIONS, "{survey:?}");
     ensure!(survey.before_guests == Some(PciCost::default()), "{survey:?}");
     host.beats(GUEST, 3)?;
+    host.powers_off()
+}
+
+/// Whether a CPU was idle yet is nothing that the free memory tells: an order probes, since the only CPU never is.
+fn probing_takes_no_memory() -> Result<()> {
+    let mut host = Recipe::new().cpus(1).guest(tiny(GUEST, "keeper", "seed=7 do=watch")?).start()?;
+    host.guest_says(GUEST, "keeper: watch: 1:")?;
+    let free = host.client()?.info()?.memory_free_bytes;
+    ensure!(!host.client()?.pci()?.0.is_complete, "an idle CPU has probed");
+    let function = "8086:10ca".to_owned();
+    host.refusal(RequestBody::PciAssign { function, guest: GUEST.into(), without_reset: false })?;
+    ensure!(host.client()?.pci()?.0.is_complete, "nothing was probed");
+    let after = host.client()?.info()?.memory_free_bytes;
+    ensure!(after == free, "{free} bytes were free, {after} are");
     host.powers_off()
 }
 

@@ -247,8 +247,6 @@ fn the_log_and_its_readers_survive() -> Result<()> {
 /// The restart is refused with a reason that has all of `parts`; guests run on, and no memory is gone.
 fn is_refused(mut host: Host, code: RefusalCode, parts: &[&str]) -> Result<()> {
     are_fresh(&mut host)?;
-    // Before that, idle CPUs probe PCI, which takes a table.
-    host.says(&["functions probed"])?;
     let free = host.client()?.info()?.memory_free_bytes;
     for _ in 0..3 {
         let refusal = host.refusal(RequestBody::Restart)?;

@@ -80,8 +80,6 @@ fn a_dry_run_changes_nothing() -> Result<()> {
     let mut host = two_keepers()?.beating("beats")?.start()?;
     are_stained(&mut host)?;
     host.greets("beats")?;
-    // Before that, idle CPUs check PCI, which takes a table.
-    host.says(&["functions probed"])?;
     let before = host.client()?.info()?;
     for _ in 0..3 {
         let report = tries(&mut host)?;
@@ -309,7 +307,6 @@ fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
     for guest in [A, B] {
         host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
     }
-    host.says(&["functions probed"])?;
     let free = host.client()?.info()?.memory_free_bytes;
     for _ in 0..2 {
         let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;

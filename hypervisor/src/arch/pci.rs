@@ -10,7 +10,8 @@ use pci::{Bdf, ConfigSpace, ConfigWrite, EcamRange, Route, route};
 use super::{address, cpu, memory, port, timer};
 
 /// Range `n` is mapped at `MAPPED_AT + n × STRIDE`, and as far behind that as it lies behind a large page's beginning.
-const MAPPED_AT: u64 = address::DEVICES + 0x4000_0000;
+/// The first lies in the GiB of the other device registers: no table is allocated when PCI is probed.
+const MAPPED_AT: u64 = address::DEVICES + STRIDE;
 const STRIDE: u64 = 0x2000_0000;
 const LARGE_PAGE: u64 = 2 << 20;
 const ADDRESS: u16 = 0xcf8;

@@ -108,8 +108,6 @@ fn host_with(plan: &Plan, fault: &str) -> Result<(Host, u64)> {
     let recipe = if fault.contains("wait") { recipe.with_fault_points() } else { recipe };
     let mut host = if plan.is_concurrent { recipe.concurrent() } else { recipe }.start()?;
     are_stained(&mut host)?;
-    // Before that, idle CPUs check PCI, which takes a table.
-    host.says(&["functions probed"])?;
     let free = host.client()?.info()?.memory_free_bytes;
     Ok((host, free))
 }

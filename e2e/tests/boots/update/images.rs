@@ -29,11 +29,10 @@ fn refuses(host: &mut Host, file: &[u8], parts: &[&str]) -> Result<()> {
     host.order(RequestBody::UploadDrop)
 }
 
-/// A host whose free memory does not change by itself any more.
+/// A host, and how much of its memory is free.
 fn stable_host() -> Result<(Host, u64)> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
-    host.says(&["functions probed"])?;
     let free = host.client()?.info()?.memory_free_bytes;
     Ok((host, free))
 }
