@@ -53,15 +53,16 @@ impl Client {
     }
 
     fn saved_request(&self, tag: u16, slot: &Slot, keeps: bool) -> SavedRequest {
+        let stage = if keeps { slot.stage } else { Stage::Queued };
         SavedRequest {
             tag,
             command: slot.request.command.number(),
-            stage: if keeps { slot.stage as u8 } else { Stage::Queued as u8 },
+            stage: stage as u8,
             is_flushing: slot.is_flushing && keeps,
             offset: slot.request.offset,
             bytes: slot.request.bytes,
             done: slot.done,
-            part: slot.part,
+            part: if stage == Stage::Queued { 0 } else { slot.part },
             sequence: slot.sequence,
             cookie: slot.cookie,
             waited_ns: self.waited_ns(slot.since_ns),
@@ -128,10 +129,11 @@ impl Client {
             return Err(Unfit("blk.request.tag", "it is another request's, or no driver's"));
         }
         let is_flush = saved.is_flushing || command == Command::Flush;
-        let is_good =
-            saved.done.checked_add(if is_flush { 0 } else { saved.part }).is_some_and(|end| end <= saved.bytes);
-        if !is_good || saved.sequence >= self.sequence.max(1) || saved.offset.checked_add(saved.bytes.into()).is_none()
-        {
+        let part = if is_flush { 0 } else { saved.part };
+        // What is not in the export at all fails once it is to be sent.
+        let is_placed = stage == Stage::Queued || saved.offset.checked_add(saved.bytes.into()).is_some();
+        let is_part = saved.done.checked_add(part).is_some_and(|end| end <= saved.bytes);
+        if !is_placed || !is_part || saved.sequence >= self.sequence.max(1) {
             return Err(Unfit("blk.request", "its parts or its number do not fit"));
         }
         let request = Request { command, offset: saved.offset, bytes: saved.bytes };

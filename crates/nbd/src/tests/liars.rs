@@ -236,7 +236,7 @@ fn states_that_no_client_has_made_are_refused() {
         SavedRequest { stage: 3, ..good },
         SavedRequest { command: 9, ..good },
         SavedRequest { done: 500, part: 13, ..good },
-        SavedRequest { offset: u64::MAX, ..good },
+        SavedRequest { offset: u64::MAX, stage: 3, ..good },
         SavedRequest { sequence: 9, ..good },
     ] {
         assert!(refuse(bad), "{bad:?}");
