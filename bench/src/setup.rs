@@ -132,6 +132,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         functions: Vec::new(),
         virtio: VirtioDevices::default(),
         nics: Vec::new(),
+        vsock: None,
     }
 }
 

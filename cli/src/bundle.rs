@@ -79,6 +79,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         functions: guest.functions.clone(),
         virtio: guest.virtio,
         nics: guest.nics.clone(),
+        vsock: guest.vsock.clone(),
     })
 }
 

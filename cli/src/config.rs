@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, WhenDone};
+use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, VsockConfig, WhenDone};
 use seal::PublicKey;
 
 use crate::size::Size;
@@ -16,6 +16,7 @@ mod check;
 mod check_devices;
 mod check_functions;
 mod check_networks;
+mod check_sockets;
 mod devices;
 mod read;
 #[cfg(test)]
@@ -109,6 +110,8 @@ pub struct Guest {
     pub virtio: VirtioDevices,
     /// Its network devices (`[[guest.nic]]`).
     pub nics: Vec<NicConfig>,
+    /// Its sockets (`vsock`).
+    pub vsock: Option<VsockConfig>,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

@@ -283,6 +283,7 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         functions: Vec::new(),
         virtio: VirtioDevices::default(),
         nics: Vec::new(),
+        vsock: None,
     }
 }
 

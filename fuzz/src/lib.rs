@@ -19,6 +19,7 @@
 //! | `devices`, `device_states` | a device's registers; the state it is restored from |
 //! | `assigned` | physical functions that belong to a guest, the hardware and the guest |
 //! | `networks` | guests that send each other frames over the switch |
+//! | `sockets` | guests that send each other packets of virtio sockets |
 //! | `guest_states` | a whole guest that another image hands over |
 //! | `counters` | a guest's performance counters |
 //! | `virtio` | virtqueues, and drivers of virtio devices |
@@ -47,6 +48,7 @@ mod machine;
 mod messages;
 mod networks;
 mod serial;
+mod sockets;
 mod tables;
 mod virtio;
 
@@ -69,13 +71,14 @@ pub use machine::machine;
 pub use messages::wire;
 pub use networks::networks;
 pub use serial::uart;
+pub use sockets::sockets;
 pub use tables::{frames, klog, klog_foreign, paging, timeline};
 
 /// A target's body.
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 34] = [
+pub const TARGETS: [(&str, Body); 35] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -85,6 +88,7 @@ pub const TARGETS: [(&str, Body); 34] = [
     ("device_states", device_states),
     ("assigned", assigned),
     ("networks", networks),
+    ("sockets", sockets),
     ("guest_states", guest_states),
     ("machine", machine),
     ("pvh", pvh),

@@ -11,6 +11,7 @@ use toml::de::DeValue;
 
 use super::check_functions::Functions;
 use super::check_networks::{self, Networks};
+use super::check_sockets::Sockets;
 use super::read::{Section, choice, flag, list, number, path, size, text};
 use super::{Config, Guest, Host, Image, check_devices, check_functions};
 use crate::size::Size;
@@ -44,8 +45,10 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     for section in sections {
         guests.push(guest(folder, section, &mut taken));
     }
+    let sockets = taken.sockets.assign(&root);
     root.finish();
     let guests = guests.into_iter().collect::<Option<Vec<_>>>()?;
+    let guests = guests.into_iter().zip(sockets).map(|(guest, vsock)| Guest { vsock, ..guest }).collect();
     let networks = taken.networks.into_configs()?;
     Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, networks, guests })
 }
@@ -56,6 +59,7 @@ struct Taken {
     names: HashSet<String>,
     functions: Functions,
     networks: Networks,
+    sockets: Sockets,
 }
 
 fn check_count(root: &Section<'_, '_>, guests: usize) {
@@ -137,6 +141,8 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         pmu_events: section.optional("pmu_events", pmu_events),
         functions: check_functions::functions(&mut section, autostart, &mut taken.functions),
         virtio: virtio(&mut section),
+        // Assigned once all guests are known.
+        vsock: None,
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),
@@ -145,6 +151,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         modules,
         cmdline,
     };
+    taken.sockets.note(&mut section, &guest.name);
     if let Some((_, at)) = memory {
         check_fit(&section, &guest, at);
     }

@@ -43,6 +43,7 @@ pub mod limits;
 mod manifest;
 mod network;
 mod read;
+mod vsock;
 pub mod write;
 
 pub use checksum::crc32;
@@ -54,6 +55,7 @@ pub use manifest::{
 };
 pub use network::{NetworkConfig, NicConfig, NicVlans};
 pub use read::{Bundle, GuestFiles};
+pub use vsock::VsockConfig;
 
 #[cfg(test)]
 mod tests;

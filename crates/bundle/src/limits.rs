@@ -25,6 +25,8 @@ pub const HUNG_MOST_S: u32 = 3600;
 pub const FUNCTIONS: usize = 16;
 /// Bytes of the selector of such a function.
 pub const SELECTOR_BYTES: usize = 64;
+/// The highest global system interrupt of a function's line: 16 I/O APICs of 256 inputs.
+pub const GSI_MOST: u32 = 4095;
 /// Networks.
 pub const NETWORKS: usize = 64;
 /// Bytes of a network's name: letters, digits, `-`, `_` and `.`.
@@ -39,6 +41,8 @@ pub const VLANS: usize = 64;
 pub const VLAN_MOST: u16 = 4094;
 /// The least and the most bytes of a packet (virtio 1.3, section 5.1.4.1: 68 is the least).
 pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
+/// The identifiers of guests' sockets (virtio 1.3, section 5.10.4): those around them are reserved.
+pub const CIDS: core::ops::RangeInclusive<u32> = 3..=u32::MAX - 1;
 /// Events that a guest may count, where they are named.
 pub const PMU_EVENTS: usize = 16;
 /// Memory of a guest is a multiple of this many bytes.

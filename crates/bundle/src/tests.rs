@@ -5,6 +5,7 @@ mod checksum;
 mod damage;
 mod networks;
 mod reading;
+mod sockets;
 
 use std::string::ToString;
 use std::vec;
@@ -32,6 +33,7 @@ fn debian() -> GuestConfig {
         functions: vec![],
         virtio: VirtioDevices::default(),
         nics: vec![],
+        vsock: None,
     }
 }
 

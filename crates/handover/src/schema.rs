@@ -120,14 +120,22 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::DebugExit, &[structure::<state::DebugExit>(Part::Piece)]),
     device(DeviceKind::PciHost, &[structure::<state::PciAddress>(Part::Piece)]),
     device(DeviceKind::PlainFunction, &[structure::<state::PciFunction>(Part::Piece)]),
-    device(
-        DeviceKind::AssignedFunction,
-        &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
-    ),
+    device(DeviceKind::AssignedFunction, ASSIGNED),
     device(DeviceKind::HotPlug, &[structure::<state::HotPlug>(Part::Piece)]),
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
     device(DeviceKind::VirtioNet, VIRTIO),
+    device(
+        DeviceKind::VirtioVsock,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::Virtio>(Part::Piece),
+            structure::<state::VirtioQueue>(Part::Piece),
+            structure::<state::Vsock>(Part::Piece),
+            structure::<state::VsockConnection>(Part::Piece),
+        ],
+    ),
+    device(DeviceKind::LineFunction, ASSIGNED),
     device(
         DeviceKind::VirtioBlk,
         &[
@@ -140,6 +148,10 @@ pub const DEVICES: &[DeviceFormat] = &[
         ],
     ),
 ];
+
+/// A physical function, with a line or without.
+const ASSIGNED: &[Structure] =
+    &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
 const VIRTIO: &[Structure] = &[
@@ -224,6 +236,7 @@ impl fmt::Display for DeviceDescription {
         write_numbers(f, &DeviceKind::NUMBERS, VERSION)?;
         write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::virtio_flag::NUMBERS, VERSION)?;
+        write_numbers(f, &state::vsock_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::blk_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }

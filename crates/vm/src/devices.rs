@@ -25,6 +25,7 @@ pub mod power;
 pub mod pvpanic;
 pub mod serial;
 pub mod virtio;
+pub mod vsock;
 
 /// A saved state that no device of this kind can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,7 @@ mod memory;
 mod networks;
 mod panicked;
 mod pci;
+mod pins;
 mod profile;
 mod protocols;
 mod release;
@@ -48,6 +49,7 @@ mod report;
 mod restart;
 mod self_tests;
 mod smp;
+mod sockets;
 mod stress;
 mod timeline;
 mod tool;
@@ -168,6 +170,7 @@ fn trials() -> Vec<Trial> {
         ("last_words", last_words::RULES),
         ("log", log::RULES),
         ("networks", if Kernel::Default.drivers().is_ok() { networks::RULES } else { &[] }),
+        ("sockets", if Kernel::Default.drivers().is_ok() { sockets::RULES } else { &[] }),
         ("virtio", if Kernel::Default.drivers().is_ok() { virtio::RULES } else { &[] }),
         ("linux_functions", if Kernel::Default.drivers().is_ok() { linux_functions::RULES } else { &[] }),
         ("machine_checks", machine_checks::RULES),
@@ -189,6 +192,7 @@ fn trials() -> Vec<Trial> {
         ("profile", profile::RULES),
         ("profile", profile::command::RULES),
         ("pci", pci::RULES),
+        ("pins", pins::RULES),
         ("iommus", iommus::RULES),
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
@@ -225,6 +229,7 @@ fn long_tests() -> Vec<Trial> {
         ("assigned", assigned::LONG_RULES),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
+        ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),

@@ -39,7 +39,8 @@ fn connect(to: SocketAddrV4) -> io::Result<TcpStream> {
     Ok(connection)
 }
 
-fn run(mut connection: TcpStream) -> io::Result<()> {
+/// Sends blocks for ever, and verifies what comes back.
+pub fn run(mut connection: impl Read + Write) -> io::Result<()> {
     let (mut reported, mut beat, mut slowest) = (Instant::now(), 0_u64, Duration::ZERO);
     for number in 0_u64.. {
         let start = Instant::now();

@@ -24,6 +24,9 @@
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
 //! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections bring, for ever, beside the tasks that follow |
+//! | `vsock-echo:CID:PORT` | the same as `echo` over a virtio socket |
+//! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
+//! | `vsock-crowd:CID:PORT:TIMES` | opens so many connections over virtio sockets, prints how many there are, and closes them |
 //! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
 //! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
 //! | `print:ttyS0:KIB`, `print:hvc0:KIB` | prints so many KiB on a console |
@@ -103,6 +106,24 @@ pub enum Task {
     Echo(SocketAddrV4),
     /// Send back what TCP connections bring, for ever, beside the tasks that follow.
     Serve(SocketAddrV4),
+    /// Verify what a virtio socket sends back, for ever, beside the tasks that follow.
+    VsockEcho {
+        /// The other end's context identifier.
+        cid: u32,
+        /// Its port.
+        port: u32,
+    },
+    /// Send back what virtio sockets bring to a port, for ever, beside the tasks that follow.
+    VsockServe(u32),
+    /// Open connections over virtio sockets, and close them.
+    VsockCrowd {
+        /// The other end's context identifier.
+        cid: u32,
+        /// Its port.
+        port: u32,
+        /// Their number.
+        times: u64,
+    },
     /// Read the entropy device at every period, for ever, beside the tasks that follow.
     Random(Duration),
     /// Use the second console at every period, for ever, beside the tasks that follow.
@@ -123,6 +144,8 @@ impl Task {
                 | Self::Stream { .. }
                 | Self::Echo(_)
                 | Self::Serve(_)
+                | Self::VsockEcho { .. }
+                | Self::VsockServe(_)
                 | Self::Random(_)
                 | Self::SecondConsole(_)
         )
@@ -140,7 +163,8 @@ impl fmt::Display for UnknownTask {
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
-             echo:TO:PORT, serve:OWN:PORT, hwrng:MS, hvc:MS, print:ttyS0:KIB, \
+             echo:TO:PORT, serve:OWN:PORT, vsock-echo:CID:PORT, vsock-serve:PORT, vsock-crowd:CID:PORT:TIMES, \
+             hwrng:MS, hvc:MS, print:ttyS0:KIB, \
              print:hvc0:KIB and wait, separated by commas",
             self.0
         )
@@ -183,6 +207,9 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
         (Some("serve"), Some(own), Some(port), None) => address(own, port).map(Task::Serve),
         (Some("echo"), Some(to), Some(port), None) => address(to, port).map(Task::Echo),
+        (Some("vsock-serve"), Some(port), None, _) => port.parse().ok().map(Task::VsockServe),
+        (Some("vsock-echo"), Some(cid), Some(port), None) => vsock_echo(cid, port),
+        (Some("vsock-crowd"), Some(cid), Some(port), Some(times)) if parts.next().is_none() => crowd(cid, port, times),
         (Some("stream"), Some(own), Some(to), Some(port)) if parts.next().is_none() => stream(own, to, port),
         _ => None,
     };
@@ -204,6 +231,14 @@ fn reads(depth: &str, time: &str) -> Option<Task> {
 
 fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
     Some(Task::Stream { own: own.parse().ok()?, to: address(to, port)? })
+}
+
+fn vsock_echo(cid: &str, port: &str) -> Option<Task> {
+    Some(Task::VsockEcho { cid: cid.parse().ok()?, port: port.parse().ok()? })
+}
+
+fn crowd(cid: &str, port: &str, times: &str) -> Option<Task> {
+    Some(Task::VsockCrowd { cid: cid.parse().ok()?, port: port.parse().ok()?, times: times.parse().ok()? })
 }
 
 fn address(to: &str, port: &str) -> Option<SocketAddrV4> {

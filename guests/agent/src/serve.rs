@@ -3,7 +3,7 @@
 
 use crate::{say, stream};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::thread;
 
 /// Bytes that are read in one go.
@@ -33,7 +33,7 @@ fn listen(own: SocketAddrV4) -> Result<(), String> {
 }
 
 /// Returns the bytes that came and went, once the other end has closed the connection.
-fn send_back(mut connection: TcpStream) -> io::Result<u64> {
+pub fn send_back(mut connection: impl Read + Write) -> io::Result<u64> {
     let (mut piece, mut all) = (vec![0; PIECE_BYTES], 0);
     loop {
         match connection.read(&mut piece)? {
@@ -49,6 +49,7 @@ fn send_back(mut connection: TcpStream) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
 
     #[test]
     fn what_comes_is_sent_back_until_the_connection_is_closed() {

@@ -4,7 +4,7 @@
 use crate::options::Task;
 use crate::{
     busy, churn, disk, drivers, echo, hvc, machine, plugged, print, random, reads, replug, say, serve, stream, stress,
-    system,
+    system, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -39,6 +39,9 @@ pub fn run(task: Task) {
         Task::Stream { own, to } => stream::start(own, to),
         Task::Echo(to) => echo::start(to),
         Task::Serve(own) => serve::start(own),
+        Task::VsockEcho { cid, port } => vsock::start_echo(cid, port),
+        Task::VsockServe(port) => vsock::start_serve(port),
+        Task::VsockCrowd { cid, port, times } => vsock::crowd(cid, port, times),
         Task::Random(period) => random::start(period),
         Task::SecondConsole(period) => hvc::start(period),
         Task::Print(console, kibibytes) => print::run(console, kibibytes),

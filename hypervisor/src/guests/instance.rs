@@ -21,8 +21,10 @@ use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::assigned;
 use crate::guests::assigned::functions::Functions;
+use crate::guests::forwarding::Run;
 use crate::guests::guest::Guest;
 use crate::guests::networks::{self, Nic};
+use crate::guests::sockets::{self, Socket};
 
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance {
@@ -43,6 +45,8 @@ pub struct Instance {
     functions: Functions,
     /// Network devices on its bus.
     nics: Vec<Nic>,
+    /// The socket device on its bus.
+    socket: Option<Socket>,
     /// For each vCPU, the change of the space since which it has flushed its TLB.
     flushed: Vec<AtomicU64>,
 }
@@ -58,9 +62,11 @@ impl Instance {
         &self.functions
     }
 
-    /// Forwards frames that its guest has sent, in a vCPU's time. Returns when it is to go on.
+    /// Forwards frames and packets that its guest has sent, in a vCPU's time. Returns when it is to go on.
     pub fn send(&self, vcpu: usize) -> Option<u64> {
-        networks::send(self, vcpu, &self.nics)
+        let frames = networks::send(self, vcpu, &self.nics);
+        let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket));
+        frames.into_iter().chain(packets).min()
     }
 
     /// Its address space.
@@ -150,6 +156,7 @@ impl Instance {
         }
         let guest = instance.guest;
         networks::unplug(&instance.nics);
+        sockets::unplug(instance.socket.as_ref());
         instance.take_functions_back();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();
@@ -166,7 +173,7 @@ impl Instance {
     }
 }
 
-impl networks::Run for Instance {
+impl Run for Instance {
     fn guest(&self) -> &'static Guest {
         self.guest
     }

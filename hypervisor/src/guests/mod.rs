@@ -12,7 +12,7 @@
 //! | [`freeze`], [`leases`] | paused guests: memory and registers for a reader, and for how long it has them |
 //! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
 //! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
-//! | [`networks`] | networks between guests |
+//! | [`networks`], [`sockets`], [`forwarding`] | networks and sockets between guests, and what both share |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`virtio`] | virtio devices that the host gives to guests |
 //! | [`events`] | events of guests and host, for the control channel |
@@ -25,6 +25,7 @@ pub mod events;
 pub mod executive;
 #[cfg(feature = "faults")]
 pub mod faults;
+pub mod forwarding;
 pub mod freeze;
 pub mod guest;
 pub mod health;
@@ -34,6 +35,7 @@ pub mod machine_checks;
 pub mod networks;
 pub mod pci;
 pub mod placement;
+pub mod sockets;
 pub mod task;
 pub mod virtio;
 pub mod watching;

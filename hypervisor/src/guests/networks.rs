@@ -30,11 +30,12 @@ use vm::devices::virtio;
 use vm::machine::Machine;
 
 use crate::arch::guest_memory::GuestRam;
+use crate::guests::forwarding::Run;
 use crate::guests::guest::Guest;
 
 use self::port::{Lan, NETWORKS, Plugged, Port, port};
 
-pub use self::port::{Nic, Run};
+pub use self::port::Nic;
 pub use self::sending::send;
 
 /// The device number of a guest's first network device: physical functions are before it.

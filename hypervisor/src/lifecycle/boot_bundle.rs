@@ -5,7 +5,7 @@ use bundle::Bundle;
 
 use crate::arch::memory;
 use crate::guests::guest::{GUESTS, Guests};
-use crate::guests::networks;
+use crate::guests::{networks, sockets};
 use crate::kernel::cpus;
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
@@ -34,6 +34,7 @@ pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl FnOnce(&mut Gues
     let mut guests = Guests::new(bundle, &cpus::threads::for_guests());
     place(&mut guests);
     networks::create(&guests.bundle.manifest().host, &guests.bundle.manifest().guests);
+    sockets::create(&guests.bundle.manifest().guests);
     log::info!("bundle: {} guests", guests.all.len());
     GUESTS.call_once(|| guests);
 }

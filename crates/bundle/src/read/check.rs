@@ -30,7 +30,30 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
             return Err(bad("stands twice"));
         }
     }
-    networks(manifest)
+    networks(manifest)?;
+    sockets(manifest)
+}
+
+/// Checks that each guest's sockets have an identifier of their own, and reach guests that have one, too.
+fn sockets(manifest: &Manifest) -> Result<(), Problem> {
+    let all = || manifest.guests.iter().filter_map(|guest| Some((guest, guest.vsock.as_ref()?)));
+    for (guest, vsock) in all() {
+        let bad = |reason| Err(Problem::BadGuest { guest: guest.name.clone(), reason });
+        if !limits::CIDS.contains(&vsock.cid) {
+            return bad("has a context identifier that is reserved: 3 to 4294967294 are possible");
+        }
+        if all().filter(|(_, other)| other.cid == vsock.cid).count() > 1 {
+            return bad("has the context identifier of another guest");
+        }
+        if vsock.peers.len() > limits::GUESTS {
+            return bad("has too many peers: 64 are possible");
+        }
+        let is_other = |cid: &u32| *cid != vsock.cid && all().any(|(_, other)| other.cid == *cid);
+        if !vsock.peers.iter().all(is_other) {
+            return bad("has a peer that is no other guest with sockets");
+        }
+    }
+    Ok(())
 }
 
 /// Checks the networks, and that each network device can be on its own.

@@ -78,7 +78,8 @@ plain! {
 
     /// A physical function that the guest owns: what it is, and what the guest has made of it. The MSI-X vectors that
     /// are open follow as bits, 64 to a word; then, for each open vector of MSI or MSI-X, a word of where the host
-    /// receives it: the vector in bits 0-7, the APIC identifier in bits 8-39.
+    /// receives it: the vector in bits 0-7, the APIC identifier in bits 8-39. One that has a line ends with a word of
+    /// that: likewise while it is open, and its global system interrupt in bits 40-63.
     pub struct AssignedFunction since 4 {
         /// Vendor identifier.
         pub vendor: U16 as "number",
@@ -266,6 +267,38 @@ plain! {
         /// As [`BlkRequest::command`].
         pub command: U32 as "number",
     }
+
+    /// A guest's virtio socket device. The [`VsockConnection`]s follow, those of its table first, in order of port,
+    /// peer and the peer's port.
+    pub struct Vsock since 4 {
+        /// The guest's context identifier.
+        pub cid: U32 as "number",
+        /// Bytes of the next packet's data that its receiver has already.
+        pub passed: U32 as "bytes",
+        /// Connections in its table.
+        pub connections: U16 as "count",
+        /// Packets that have been refused, for which the driver is still to get RST.
+        pub refused: U16 as "count",
+        /// Of [`super::vsock_flag`].
+        pub flags: U32 as "flags",
+    }
+
+    /// The guest's end of a connection.
+    pub struct VsockConnection since 4 {
+        /// The guest's port.
+        pub own_port: U32 as "number",
+        /// The other end's context identifier.
+        pub peer_cid: U32 as "number",
+        /// The other end's port.
+        pub peer_port: U32 as "number",
+        /// How far it is: 0 the guest has asked for it, 1 the guest has been asked for it, 2 open, 3 the other end is
+        /// gone and the driver is still to get RST.
+        pub phase: U32 as "number",
+        /// Bytes that the guest has received, modulo 2^32.
+        pub delivered: U32 as "bytes",
+        /// Bytes up to which the guest has stated room, modulo 2^32.
+        pub room_until: U32 as "bytes",
+    }
 }
 
 flags! {
@@ -298,6 +331,14 @@ flags! {
     }
 }
 
+flags! {
+    /// Bits of [`Vsock::flags`].
+    pub mod vsock_flag: u32, since 4 {
+        /// The driver has reset the device, and the other ends of its connections do not know that yet.
+        RESET = 0,
+    }
+}
+
 numbered! {
     /// The device of a [`DeviceBlock`]. Numbers are never reused.
     pub enum DeviceKind since 4 {
@@ -327,7 +368,11 @@ numbered! {
         VirtioConsole = 12,
         /// A virtio network device.
         VirtioNet = 13,
-        /// A virtio block device. 14 is a virtio socket device.
-        VirtioBlk = 15,
+        /// A virtio socket device.
+        VirtioVsock = 14,
+        /// A physical PCI function that the guest owns, and that has an INTx line.
+        LineFunction = 15,
+        /// A virtio block device.
+        VirtioBlk = 16,
     }
 }

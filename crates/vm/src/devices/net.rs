@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! sender's Net ──► take ──► Frame ──► switch ──► receiver's Net ──► receive ──► buffers, interrupt
-//!        ▲                                           │ copies from the sender's memory (Source)
+//!        ▲                                           │ copies from the sender's memory ([`Source`](super::virtio::Source))
 //!        └────────────── sent ◄──────────────────────┘
 //! ```
 //!
@@ -28,14 +28,12 @@ mod frame;
 mod offload;
 mod receive;
 mod sink;
-mod source;
 
-pub use ::virtio::{Chain, Fault, Outside};
+pub use ::virtio::{Chain, Fault};
 
 pub use device::Net;
 pub use frame::{Frame, Taken};
 pub use receive::Undelivered;
-pub use source::{Source, Unreachable};
 
 #[cfg(test)]
 mod tests;

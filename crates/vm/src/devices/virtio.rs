@@ -17,6 +17,7 @@
 //! | `window` | 4.1.4.9: registers by way of configuration space |
 //! | `function` | the function on the bus |
 //! | `state` | what is handed over |
+//! | [`Source`], `place` | the way of bytes from one guest's memory to another's |
 //!
 //! Interrupts are MSI-X. A driver without it reads the interrupt status: the machine's PCI functions have no INTx.
 
@@ -26,16 +27,20 @@ mod device;
 mod function;
 mod io;
 mod layout;
+mod place;
 pub mod rng;
+mod source;
 mod space;
 mod state;
 mod transport;
 mod window;
 
-pub use ::virtio::{Chain, Fault, Segment};
+pub use ::virtio::{Chain, Fault, Outside, Segment};
 pub use device::VirtioDevice;
 pub use function::Virtio;
 pub use io::Io;
+pub(in crate::devices) use place::Place;
+pub use source::{Source, Unreachable};
 pub use space::in_slot;
 
 #[cfg(test)]

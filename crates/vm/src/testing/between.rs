@@ -5,7 +5,7 @@ use std::vec;
 
 use super::FakeMemory;
 use crate::addr::Gpa;
-use crate::devices::net::{Outside, Source, Unreachable};
+use crate::devices::virtio::{Outside, Source, Unreachable};
 use crate::memory::GuestMemory as _;
 
 /// The memories of a sender and of a receiver, between which frames are copied.

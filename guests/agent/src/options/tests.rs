@@ -58,6 +58,16 @@ fn a_disk_has_a_size_and_a_stream_addresses() {
 }
 
 #[test]
+fn virtio_sockets_have_an_identifier_and_a_port() {
+    assert_eq!(only("agent=vsock-echo:4:9"), Task::VsockEcho { cid: 4, port: 9 });
+    assert_eq!(only("agent=vsock-serve:7"), Task::VsockServe(7));
+    assert_eq!(only("agent=vsock-crowd:4:9:200"), Task::VsockCrowd { cid: 4, port: 9, times: 200 });
+    for word in ["vsock-echo:4", "vsock-echo:4:9:1", "vsock-serve:x", "vsock-crowd:4:9", "vsock-crowd:4:9:1:1"] {
+        assert!(tasks(&format!("agent={word}")).is_err(), "{word}");
+    }
+}
+
+#[test]
 fn only_disk_card_and_connection_are_used_beside_what_follows() {
     let list = tasks("agent=drivers,disk:16,stream:10.0.2.15:10.0.2.2:9000,echo:10.0.2.2:7,heartbeat:10,wait").unwrap();
     let goes_on: Vec<bool> = list.into_iter().map(Task::goes_on).collect();

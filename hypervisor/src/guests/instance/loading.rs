@@ -23,6 +23,7 @@ use crate::arch::{counters, cpu};
 use crate::guests::assigned;
 use crate::guests::guest::{Guest, Guests};
 use crate::guests::networks;
+use crate::guests::sockets;
 use crate::guests::task::Task;
 use crate::guests::virtio;
 use crate::kernel::ledger;
@@ -76,6 +77,7 @@ impl Instance {
         let states = states.collect::<Result<Vec<_>, _>>().map_err(exhausted)?;
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
+        let socket = sockets::attach(guest, &mut machine)?;
         let functions = assigned::give(guest, &space, &machine)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -89,9 +91,11 @@ impl Instance {
             space,
             functions,
             nics,
+            socket,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         networks::plug(&instance, &instance.nics);
+        sockets::plug(&instance, instance.socket.as_ref());
         let start = cpu::tsc();
         let counters_given = counters_of(guest);
         let tasks = states.into_iter().zip(guest.exits.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
@@ -128,6 +132,7 @@ impl Instance {
         let functions = assigned::adopt(guest, &space, &machine, functions)?;
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
+        let socket = sockets::attach(guest, &mut machine)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
@@ -142,9 +147,11 @@ impl Instance {
             space,
             functions,
             nics,
+            socket,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         networks::plug(&instance, &instance.nics);
+        sockets::plug(&instance, instance.socket.as_ref());
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
         // Whatever the bundle has now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));

@@ -12,11 +12,9 @@ use switch::{Bucket, Counters, Network};
 use vm::devices::net::{Chain, Net};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::Virtio;
-use vm::machine::Machine;
 
-use crate::arch::guest_memory::GuestRam;
 use crate::arch::timer;
-use crate::guests::guest::Guest;
+use crate::guests::forwarding::Run;
 
 /// All networks, in the bundle's order.
 pub static NETWORKS: Once<Vec<Lan>> = Once::new();
@@ -56,14 +54,6 @@ pub struct Sender {
 pub struct Plugged {
     pub run: Arc<dyn Run>,
     pub device: Device,
-}
-
-/// A run of a guest, as a network reaches it.
-pub trait Run: Send + Sync {
-    /// The guest.
-    fn guest(&self) -> &'static Guest;
-    /// Its machine.
-    fn machine(&self) -> &Machine<GuestRam>;
 }
 
 /// A network device of a run, and its port.

@@ -2,16 +2,13 @@
 //! Forwarding the frames of one guest, a bounded number at a time.
 
 use switch::{Reason, Tag};
-use vm::addr::Gpa;
-use vm::devices::net::{Chain, Fault, Frame, Net, Outside, Source, Taken, Undelivered, Unreachable};
-use vm::devices::outputs::{Outputs, Request};
+use vm::devices::net::{Chain, Fault, Frame, Net, Taken, Undelivered};
 use vm::devices::virtio::Io;
-use vm::memory::{GuestMemory as _, OutOfRange};
 
-use super::port::{Device, Lan, Nic, Port, Run, Sender, lan};
-use crate::arch::guest_memory::{GuestRam, OutsideOf};
-use crate::arch::{cpu, percpu, timer};
-use crate::guests::guest::Guest;
+use super::port::{Lan, Nic, Port, Sender, lan};
+use crate::arch::guest_memory::GuestRam;
+use crate::arch::{cpu, timer};
+use crate::guests::forwarding::{Between, Run, work};
 
 /// Frames that are taken or copied, and bytes that are copied, in one turn of one device.
 const FRAMES: usize = 64;
@@ -187,56 +184,4 @@ impl Own<'_> {
     fn with(self, act: &mut dyn FnMut(&mut Net, &mut Io<'_>) -> Result<(), Fault>) -> bool {
         work(self.run, Some(self.vcpu), &self.nic.device, act)
     }
-}
-
-/// Works with a device, and interrupts its guest. The vCPU that the calling CPU is about to enter, `running`, need not
-/// be notified. False if the device's driver has done what it must not.
-#[inline(never)]
-fn work(
-    run: &dyn Run,
-    running: Option<usize>,
-    device: &Device,
-    act: &mut dyn FnMut(&mut Net, &mut Io<'_>) -> Result<(), Fault>,
-) -> bool {
-    let mut is_faultless = false;
-    let (machine, guest) = (run.machine(), run.guest());
-    let mut notify = |vcpu: usize, was_notified: bool| {
-        if !was_notified && running != Some(vcpu) {
-            percpu::kick(guest.cpu_to_tell(vcpu));
-        }
-    };
-    machine.with_function(device, &mut notify, |endpoint, outputs| {
-        endpoint.work(machine.memory(), outputs, |net, io| act(net, io).map(|()| is_faultless = true));
-        report(guest, outputs);
-    });
-    is_faultless
-}
-
-fn report(guest: &Guest, outputs: &mut Outputs) {
-    if let Some(Request::DriverFault(kind, fault)) = outputs.take_request() {
-        guest.note_driver_fault(kind, fault);
-    }
-}
-
-/// The memory of the sender and that of the receiver.
-struct Between<'a> {
-    from: &'a GuestRam,
-    to: &'a GuestRam,
-}
-
-impl Source for Between<'_> {
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Outside> {
-        self.from.read(Gpa(from), into).map_err(outside)
-    }
-
-    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Unreachable> {
-        self.from.copy_to(Gpa(from), self.to, Gpa(to), bytes).map_err(|error| match error {
-            OutsideOf::Source(range) => Unreachable::Sender(outside(range)),
-            OutsideOf::Destination(range) => Unreachable::Receiver(outside(range)),
-        })
-    }
-}
-
-fn outside(OutOfRange { gpa, bytes }: OutOfRange) -> Outside {
-    Outside { address: gpa.0, bytes }
 }

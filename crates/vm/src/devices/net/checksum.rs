@@ -4,8 +4,7 @@
 use ::virtio::Outside;
 
 use super::offload::Checksum;
-use super::sink::Reader;
-use super::source::Source;
+use crate::devices::virtio::{Place, Source};
 
 /// The checksum's offset in UDP's header (RFC 768), where zero stands for none.
 const UDP_OFFSET: u16 = 6;
@@ -19,7 +18,7 @@ const PIECE: usize = 256;
 /// [`Outside`] if a part is not memory.
 pub(super) fn of(
     checksum: Checksum,
-    mut reader: Reader<'_>,
+    mut reader: Place<'_>,
     bytes: usize,
     source: &dyn Source,
 ) -> Result<[u8; 2], Outside> {

@@ -7,10 +7,9 @@ use switch::{HEADER_BYTES, Reason, Tag};
 use super::device::{Net, RECEIVE};
 use super::frame::Frame;
 use super::offload::{self, Checksum, Offload};
-use super::sink::{Reader, Sink, Stuck};
-use super::source::Source;
+use super::sink::{Sink, Stuck};
 use super::{checksum, feature};
-use crate::devices::virtio::Io;
+use crate::devices::virtio::{Io, Place, Source};
 
 /// Destination and source: what comes before a tag.
 const ADDRESSES_BYTES: usize = HEADER_BYTES - 2;
@@ -80,7 +79,7 @@ fn write(
         _ => (frame.offload, None),
     };
     sink.write_header(&offload.bytes(begin as i32 - behind as i32))?;
-    let mut reader = Reader::at(chain, offload::BYTES);
+    let mut reader = Place::at(chain.readable(), offload::BYTES);
     sink.copy(&mut reader, ADDRESSES_BYTES, source)?;
     sink.write(tag)?;
     reader.pass(behind - ADDRESSES_BYTES);
@@ -97,11 +96,11 @@ fn write_with(
     checksum: Checksum,
     (place, frame_bytes): (usize, usize),
     (chain, source): (&Chain, &dyn Source),
-    reader: &mut Reader<'_>,
+    reader: &mut Place<'_>,
     sink: &mut Sink<'_, '_>,
 ) -> Result<(), Stuck> {
     let start = usize::from(checksum.start);
-    let summed = Reader::at(chain, offload::BYTES + start);
+    let summed = Place::at(chain.readable(), offload::BYTES + start);
     let value = checksum::of(checksum, summed, frame_bytes - start, source).map_err(Stuck::Sender)?;
     let at = checksum.at();
     sink.copy(reader, at.saturating_sub(place), source)?;

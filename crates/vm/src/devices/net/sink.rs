@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A frame's way from the sender's segments to the receiver's buffers, byte after byte.
 
-use ::virtio::{Chain, Fault, Outside, Segment};
+use ::virtio::{Chain, Fault, Outside};
 use arrayvec::ArrayVec;
 
 use super::device::RECEIVE;
 use super::offload::{BUFFERS_AT, BYTES};
-use super::source::{Source, Unreachable};
-use crate::devices::virtio::Io;
+use crate::devices::virtio::{Io, Place, Source, Unreachable};
 
 /// The most buffers that a frame is received in: those of Linux have 1,536 bytes.
 pub(super) const BUFFERS: usize = 64;
@@ -15,60 +14,6 @@ pub(super) const BUFFERS: usize = 64;
 /// The most pieces in which a frame is written. A driver whose buffers are crumbs does not get to spend the sender's
 /// time: a sender's chain has 256 segments at most, and Linux's buffers have one to nineteen.
 const PIECES: u32 = 640;
-
-/// A place in a chain's readable segments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
-    segments: &'a [Segment],
-    /// Bytes of the first segment that have been passed.
-    passed: u32,
-}
-
-impl<'a> Reader<'a> {
-    /// The place behind so many bytes.
-    pub fn at(chain: &'a Chain, bytes: usize) -> Self {
-        let mut reader = Self { segments: chain.readable(), passed: 0 };
-        reader.pass(bytes);
-        reader
-    }
-
-    /// Goes on behind so many bytes.
-    pub fn pass(&mut self, bytes: usize) {
-        let mut left = bytes;
-        while let Some((_, most)) = self.piece(left) {
-            self.advance(most);
-            left -= most;
-        }
-    }
-
-    /// Reads the bytes that follow; what is not there stays as it is.
-    pub fn read(&mut self, into: &mut [u8], source: &dyn Source) -> Result<(), Outside> {
-        let mut done = 0;
-        while let Some((address, bytes)) = self.piece(into.len() - done) {
-            source.read(address, &mut into[done..done + bytes])?;
-            self.advance(bytes);
-            done += bytes;
-        }
-        Ok(())
-    }
-
-    /// The bytes that follow in one piece, `most` at most; `None` if there are none.
-    fn piece(&mut self, most: usize) -> Option<(u64, usize)> {
-        while let Some((first, behind)) = self.segments.split_first() {
-            let left = first.bytes.saturating_sub(self.passed);
-            if left > 0 {
-                let bytes = most.min(left as usize);
-                return (bytes > 0).then_some((first.address + u64::from(self.passed), bytes));
-            }
-            (self.segments, self.passed) = (behind, 0);
-        }
-        None
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        self.passed += bytes as u32;
-    }
-}
 
 /// Why a frame could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +89,7 @@ impl<'a, 'i> Sink<'a, 'i> {
     }
 
     /// Copies bytes of the sender's.
-    pub fn copy(&mut self, reader: &mut Reader<'_>, bytes: usize, source: &dyn Source) -> Result<(), Stuck> {
+    pub fn copy(&mut self, reader: &mut Place<'_>, bytes: usize, source: &dyn Source) -> Result<(), Stuck> {
         let mut left = bytes;
         while left > 0 {
             let (to, most) = self.place(left)?;

@@ -48,10 +48,12 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             }
             DeviceKind::HotPlug if device.is_dispensable() => {}
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
+            | DeviceKind::VirtioVsock
             | DeviceKind::VirtioBlk => return Err(Full),
         }
     }
@@ -104,10 +106,12 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
         Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
         Some(
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
+            | DeviceKind::VirtioVsock
             | DeviceKind::VirtioBlk,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory that a frame comes from.
+//! The memory that what is forwarded comes from.
 
 use ::virtio::Outside;
 

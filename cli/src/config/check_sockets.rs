@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The key `vsock` of guests: their identifiers, and which of them may connect to which.
+
+use bundle::{VsockConfig, limits};
+use toml::de::{DeTable, DeValue};
+
+use super::read::{Section, list, number, text};
+use crate::suggest::did_you_mean;
+
+/// What the guests want, in the file's order.
+#[derive(Default)]
+pub(super) struct Sockets {
+    guests: Vec<(String, Option<Wanted>)>,
+}
+
+/// The sockets that a guest wants.
+struct Wanted {
+    at: usize,
+    cid: Option<u32>,
+    peers: Vec<String>,
+}
+
+impl Sockets {
+    /// Reads what the next guest wants.
+    pub fn note(&mut self, section: &mut Section<'_, '_>, owner: &str) {
+        let wanted = section.placed("vsock", keys);
+        let wanted = wanted.and_then(|(keys, at)| keys.map(|keys| wanted_by(section.item(keys, at), at)));
+        self.guests.push((owner.to_owned(), wanted));
+    }
+
+    /// The sockets of each guest. One that names no identifier gets the lowest that is free.
+    pub fn assign(&self, root: &Section<'_, '_>) -> Vec<Option<VsockConfig>> {
+        let mut cids = Vec::new();
+        for (owner, wanted) in &self.guests {
+            let cid = wanted.as_ref().and_then(|wanted| wanted.cid);
+            if let (Some(cid), Some(wanted)) = (cid.filter(|cid| cids.contains(&Some(*cid))), wanted) {
+                let message =
+                    format_args!("guest {owner:?}: vsock: another guest has the cid {cid}; change one of them");
+                root.complain(Some(wanted.at), message);
+            }
+            cids.push(cid);
+        }
+        for number in 0..cids.len() {
+            if self.guests[number].1.is_some() && cids[number].is_none() {
+                cids[number] = limits::CIDS.clone().find(|cid| !cids.contains(&Some(*cid)));
+            }
+        }
+        let config = |(number, (owner, wanted)): (usize, &(String, Option<Wanted>))| {
+            let wanted = wanted.as_ref()?;
+            let peers = wanted.peers.iter().filter_map(|peer| self.peer(root, (owner, wanted.at), peer, &cids));
+            Some(VsockConfig { cid: cids[number]?, peers: peers.collect() })
+        };
+        self.guests.iter().enumerate().map(config).collect()
+    }
+
+    /// The identifier of a guest that another one names.
+    fn peer(
+        &self,
+        root: &Section<'_, '_>,
+        (owner, at): (&str, usize),
+        name: &str,
+        cids: &[Option<u32>],
+    ) -> Option<u32> {
+        let complain = |message: String| {
+            root.complain(Some(root.place_of(name, at)), format_args!("guest {owner:?}: vsock: peers: {message}"));
+        };
+        let Some(number) = self.guests.iter().position(|(other, _)| other == name) else {
+            let suggestion = did_you_mean(name, self.guests.iter().map(|(name, _)| name.as_str()));
+            let hint = if suggestion.is_empty() { "; add a [[guest]] with this name" } else { suggestion.as_str() };
+            complain(format!("there is no guest {name:?}{hint}"));
+            return None;
+        };
+        if name == owner {
+            complain("a guest reaches itself without the host; remove its own name".to_owned());
+            return None;
+        }
+        if cids[number].is_none() {
+            complain(format!("the guest {name:?} has no sockets; add `vsock = true` to it"));
+        }
+        cids[number]
+    }
+}
+
+/// The keys of a guest's sockets; `None` where it has none.
+fn keys<'i>(value: &DeValue<'i>) -> Result<Option<DeTable<'i>>, String> {
+    match value {
+        DeValue::Boolean(is_wanted) => Ok(is_wanted.then(DeTable::new)),
+        DeValue::Table(table) => Ok(Some(table.clone())),
+        _ => Err("is neither true nor a table; write true or { peers = [\"…\"] }".to_owned()),
+    }
+}
+
+fn wanted_by(mut keys: Section<'_, '_>, at: usize) -> Wanted {
+    let cid = keys.optional("cid", number(limits::CIDS.clone()));
+    let mut peers = keys.optional("peers", list(text)).unwrap_or_default();
+    peers.sort_unstable();
+    peers.dedup();
+    keys.finish();
+    Wanted { at, cid, peers }
+}

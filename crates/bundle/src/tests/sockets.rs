@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules of sockets between guests.
+
+use super::reading::VERSION_AT;
+use super::*;
+use crate::manifest::VERSION_8;
+
+fn vsock(cid: u32, peers: &[u32]) -> Option<VsockConfig> {
+    Some(VsockConfig { cid, peers: peers.to_vec() })
+}
+
+/// Guests with these socket devices.
+fn built(sockets: Vec<Option<VsockConfig>>) -> Result<Vec<u8>, BundleError> {
+    let guest = |(number, vsock): (usize, _)| GuestConfig { name: number.to_string(), vsock, ..debian() };
+    write::build(HOST, sockets.into_iter().enumerate().map(guest).collect(), &FILES)
+}
+
+#[test]
+fn sockets_are_read_guest_by_guest() {
+    let sockets = vec![vsock(3, &[9]), None, vsock(9, &[])];
+    let bytes = built(sockets.clone()).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_8.to_le_bytes());
+    let bundle = Bundle::parse(&bytes).expect("good");
+    let found: Vec<_> = bundle.manifest().guests.iter().map(|guest| guest.vsock.clone()).collect();
+    assert_eq!(found, sockets);
+}
+
+#[test]
+fn without_sockets_a_manifest_stays_as_it_was() {
+    let bytes = built(vec![None, None]).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], OLDEST_MANIFEST_VERSION.to_le_bytes());
+}
+
+#[test]
+fn impossible_sockets_are_refused() {
+    let refused = |sockets| built(sockets).expect_err("bad").problem.to_string();
+    for (sockets, reason) in [
+        (vec![vsock(2, &[])], "reserved"),
+        (vec![vsock(u32::MAX, &[])], "reserved"),
+        (vec![vsock(3, &[]), vsock(3, &[])], "of another guest"),
+        (vec![vsock(3, &[3])], "no other guest"),
+        (vec![vsock(3, &[4]), None], "no other guest"),
+        (vec![vsock(3, &[4; 65]), vsock(4, &[])], "too many peers"),
+    ] {
+        let problem = refused(sockets);
+        assert!(problem.contains(reason), "{problem}");
+    }
+}
+
+#[test]
+fn sockets_of_other_guests_are_refused() {
+    let manifest = Manifest { guests: vec![debian()], ..Manifest::default() };
+    let mut sockets = manifest.sockets();
+    assert!(manifest.clone().with_sockets(sockets.clone()).is_some());
+    sockets.vsock.push(vec![]);
+    assert!(manifest.with_sockets(sockets).is_none());
+}
+
+#[test]
+fn a_digest_differs_where_sockets_do() {
+    let with = |vsock| GuestConfig { vsock, ..debian() }.digest();
+    let digests = [with(None), with(vsock(3, &[])), with(vsock(4, &[])), with(vsock(3, &[4]))];
+    let different: std::collections::BTreeSet<u64> = digests.into_iter().collect();
+    assert_eq!(different.len(), digests.len());
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests that reach each other by virtio sockets.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use baton::config::Guest;
+use bundle::VsockConfig;
+use e2e::host::Host;
+use e2e::place::Kernel;
+use e2e::recipe::{Recipe, folder};
+use e2e::stock;
+use wire::{ReplyBody, RequestBody, UpdateBy};
+
+use super::Rule;
+
+pub const RULES: &[Rule] =
+    &[("stock_guests_keep_a_virtio_socket_across_an_update", || keep_a_connection(Kernel::Default, 1))];
+
+pub const LONG_RULES: &[Rule] = &[
+    ("stock_guests_of_6_1_keep_a_virtio_socket_across_twenty_updates", || keep_a_connection(Kernel::V6_1, MANY)),
+    ("stock_guests_of_6_12_keep_a_virtio_socket_across_twenty_updates", || keep_a_connection(Kernel::V6_12, MANY)),
+    ("a_virtio_socket_ends_with_the_other_end_s_guest", ends_with_the_guest),
+    ("unknown_ports_guests_and_ten_thousand_connections_are_refused", are_refused),
+];
+
+const SERVER: &str = "server";
+const CLIENT: &str = "client";
+const SERVER_CID: u32 = 100;
+const CLIENT_CID: u32 = 3;
+const DRIVERS: &[&str] = &["virtio_pci", "vmw_vsock_virtio_transport"];
+/// Updates of the long form.
+const MANY: u64 = 20;
+/// Each guest has to boot and to answer, on a machine that does other work as well.
+const LIMIT: Duration = Duration::from_secs(600);
+const UPDATE_LIMIT: Duration = Duration::from_secs(60);
+
+/// A server, and a client with these tasks, which may connect to it and not the reverse.
+fn start(kernel: Kernel, tasks: (&str, &str)) -> Result<Host> {
+    let folder = folder()?;
+    let guest = |name: &str, cid, peers: &[u32], tasks: &str| -> Result<Guest> {
+        let vsock = Some(VsockConfig { cid, peers: peers.to_vec() });
+        Ok(Guest { vsock, ..stock::guest(folder.path(), name, kernel, DRIVERS, tasks)? })
+    };
+    let server = guest(SERVER, SERVER_CID, &[], tasks.0)?;
+    let client = guest(CLIENT, CLIENT_CID, &[SERVER_CID], tasks.1)?;
+    let mut host = Recipe::new().cpus(2).guest(server).guest(client).start()?;
+    host.limit(LIMIT);
+    Ok(host)
+}
+
+/// Blocks of 4 KiB go to the other guest and back, and each is verified.
+fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
+    let mut host = start(kernel, ("vsock-serve:7", "vsock-echo:100:7"))?;
+    host.guest_says(CLIENT, "echo 0 ")?;
+    for generation in 2..2 + updates {
+        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+        match host.client()?.request_within(UPDATE_LIMIT, update)? {
+            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+            other => bail!("{other:?}"),
+        }
+        // The line that follows may be of blocks before the update; the second one is not.
+        host.guest_says(CLIENT, "echo ")?;
+        host.guest_says(CLIENT, "echo ")?;
+    }
+    for guest in [SERVER, CLIENT] {
+        let console = host.seen.console(guest);
+        ensure!(!["WRONG", "timed out", "has ended"].iter().any(|word| console.contains(word)), "{guest}: {console}");
+    }
+    host.powers_off()
+}
+
+/// The client is stopped in the middle of its connection: the server, which only waits for data, learns that.
+fn ends_with_the_guest() -> Result<()> {
+    let mut host = start(Kernel::Default, ("vsock-serve:7,heartbeat:100", "vsock-echo:100:7"))?;
+    host.guest_says(CLIENT, "echo 0 ")?;
+    for _ in 0..3 {
+        host.client()?.request(RequestBody::VmReset { name: CLIENT.to_owned() })?;
+        host.guest_says(SERVER, "a vsock connection has ended: Err(")?;
+        host.guest_says(CLIENT, "echo 0 ")?;
+    }
+    host.client()?.request(RequestBody::VmStop { name: CLIENT.to_owned() })?;
+    host.guest_says(SERVER, "a vsock connection has ended: Err(")?;
+    host.beats(SERVER, 20)?;
+    host.powers_off()
+}
+
+/// Ports that nobody listens at, the host, guests that are none or may not be reached, and more connections than a
+/// guest can have with another: each is refused at once, and what is open goes on.
+fn are_refused() -> Result<()> {
+    let tasks = "vsock-crowd:100:8:1,vsock-crowd:2:7:1,vsock-crowd:77:7:1,vsock-echo:100:7,vsock-crowd:100:7:10000,\
+                 vsock-crowd:100:7:100,heartbeat:100";
+    let mut host = start(Kernel::Default, ("vsock-serve:7,heartbeat:1000:10,vsock-crowd:3:7:1,wait", tasks))?;
+    for nowhere in ["100:8", "2:7", "77:7"] {
+        host.guest_says(CLIENT, &format!("crowd: vsock {nowhere}: open=0 refused=1 reason=Connection reset"))?;
+    }
+    // One is the echo's.
+    host.guest_says(CLIENT, "crowd: vsock 100:7: open=127 refused=9873 reason=Connection reset")?;
+    host.guest_says(CLIENT, "crowd: vsock 100:7: open=100 refused=0")?;
+    host.guest_says(SERVER, "crowd: vsock 3:7: open=0 refused=1 reason=Connection reset")?;
+    host.guest_says(CLIENT, "echo ")?;
+    host.guest_says(CLIENT, "echo ")?;
+    let console = host.seen.console(CLIENT);
+    ensure!(!["WRONG", "timed out"].iter().any(|word| console.contains(word)), "{console}");
+    host.powers_off()
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests with virtio sockets: drivers that write anything into rings and memory, send any packets, lie about their
+//! room, and are reset meanwhile.
+
+use vm::addr::{AccessSize, Gpa};
+use vm::devices::device::Device as _;
+use vm::devices::virtio::{Chain, Fault, Io};
+use vm::devices::vsock::{Received, Taken, Vsock};
+use vm::memory::GuestMemory as _;
+use vm::testing::{Between, VirtioDriver};
+use vsock::{Address, Header};
+
+use crate::input::Input;
+
+const GUESTS: usize = 3;
+const FIRST: u32 = 3;
+const VERSION_1: u64 = 1 << 32;
+const RECEIVE: u16 = 0;
+const TRANSMIT: u16 = 1;
+
+type Driver = VirtioDriver<Vsock>;
+
+/// Three guests, and what they do.
+pub fn sockets(data: &[u8]) {
+    let mut input = Input(data);
+    let mut drivers: Vec<Driver> = (0..GUESTS).map(device).map(Driver::new).collect();
+    for driver in &mut drivers {
+        driver.start(VERSION_1 | u64::from(input.bool()));
+    }
+    while !input.is_empty() {
+        let guest = usize::from(input.u8()) % GUESTS;
+        act(&mut drivers, guest, &mut input);
+    }
+    for (number, driver) in drivers.iter_mut().enumerate() {
+        driver.hand_over(device(number)).expect("its own state is good");
+    }
+}
+
+/// The first may connect to both others, the second to the third.
+fn device(number: usize) -> Vsock {
+    Vsock::new(FIRST + number as u32, (FIRST + number as u32 + 1..FIRST + GUESTS as u32).collect())
+}
+
+fn act(drivers: &mut [Driver], guest: usize, input: &mut Input<'_>) {
+    let driver = &mut drivers[guest];
+    match input.u8() % 8 {
+        0 | 1 => drop(driver.add(RECEIVE, &[], 1 + u32::from(input.u16()) % 4096)),
+        2 | 3 => drop(driver.add(TRANSMIT, &packet(guest, input), 0)),
+        // Rings, descriptors and buffers, at any time.
+        4 => {
+            let at = u64::from(input.u16()) << 2;
+            let _ = driver.world.memory.write(Gpa(at), &input.number().to_le_bytes());
+        }
+        5 => driver.write(u64::from(input.u16()) & 0x3fff, AccessSize::Dword, input.number()),
+        _ => pass(drivers, guest, input.bool()),
+    }
+}
+
+/// A packet: any bytes, but most often of one of few connections.
+fn packet(guest: usize, input: &mut Input<'_>) -> Vec<u8> {
+    let end = |cid: usize, input: &mut Input<'_>| Address { cid: FIRST + cid as u32, port: u32::from(input.u8()) & 1 };
+    let from = if input.u8() & 15 == 0 { usize::from(input.u8()) } else { guest };
+    let (source, to) = (end(from, input), usize::from(input.u8()) % (GUESTS + 1));
+    let (buffer_bytes, consumed) = match input.u8() & 7 {
+        0 => (input.number() as u32, input.number() as u32),
+        _ => (1 << 16, 0),
+    };
+    let bytes = u32::from(input.u16()) % 3000;
+    let destination = end(to, input);
+    let flags = u32::from(input.u8()) & 3;
+    let header = Header { source, destination, bytes, operation: None, flags, buffer_bytes, consumed };
+    let mut packet = header.bytes().to_vec();
+    packet[30] = input.u8() % 9;
+    packet.extend((0..bytes).map(|at| at as u8));
+    let kept = if input.u8() & 15 == 0 { usize::from(input.u8()) } else { packet.len() };
+    packet.truncate(kept);
+    packet
+}
+
+/// Takes a packet to its receiver, as the host does. The guest may be reset in between.
+fn pass(drivers: &mut [Driver], guest: usize, is_reset: bool) {
+    let mut chain = Chain::new();
+    let taken = with(&mut drivers[guest], |vsock, io| {
+        vsock.begin_sending(io)?;
+        vsock.take(&mut chain, io)
+    });
+    match taken {
+        Some(Taken::Packet(mut packet)) => {
+            let to = (packet.header().destination.cid - FIRST) as usize;
+            assert!(to < GUESTS && to != guest, "a packet goes where no connection leads");
+            let [from, other] = drivers.get_disjoint_mut([guest, to]).expect("two guests");
+            let (before, mut received) = (packet.passed(), None);
+            let world = &mut other.world;
+            let source = Between { from: &from.world.memory, to: &world.memory };
+            other.endpoint.work(&world.memory, &mut world.outputs, |vsock, io| {
+                received = Some(vsock.receive(&mut packet, (&chain, &source), io)?);
+                Ok(())
+            });
+            assert!((before..=packet.header().bytes).contains(&packet.passed()));
+            if is_reset {
+                from.write(20, AccessSize::Byte, 0);
+            }
+            let header = *packet.header();
+            match received {
+                Some(Received::All) => with(from, Vsock::done),
+                Some(Received::Part | Received::Full) => with(from, |vsock, io| {
+                    vsock.hold(&packet, io);
+                    Ok(())
+                }),
+                Some(Received::Sender(fault)) => with(from, |_, _| Err::<(), Fault>(fault)),
+                Some(Received::Refused) => with(from, |vsock, io| vsock.refuse(&header, io)),
+                None => {
+                    assert_ne!(other.status() & 64, 0, "at fault, and needs no reset");
+                    with(from, |vsock, io| vsock.refuse(&header, io))
+                }
+            };
+        }
+        Some(Taken::Refused(header)) => {
+            if let Some(other) = drivers.get_mut(header.destination.cid.wrapping_sub(FIRST) as usize) {
+                with(other, |vsock, io| vsock.reset_end(header.destination.port, header.source, io));
+            }
+            with(&mut drivers[guest], |vsock, io| vsock.refuse(&header, io));
+        }
+        Some(Taken::Dropped) => drop(with(&mut drivers[guest], Vsock::done)),
+        Some(Taken::Nothing | Taken::Blocked) | None => {}
+    }
+    if drivers[guest].endpoint.virtio_device().take_was_reset() {
+        let cid = FIRST + guest as u32;
+        for (number, other) in drivers.iter_mut().enumerate() {
+            if number != guest {
+                with(other, |vsock, io| vsock.reset_all_of(cid, io));
+            }
+        }
+    }
+    with(&mut drivers[guest], |vsock, io| vsock.end_sending(true, io));
+}
+
+fn with<R>(driver: &mut Driver, act: impl FnOnce(&mut Vsock, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {
+    let mut found = None;
+    let world = &mut driver.world;
+    driver.endpoint.work(&world.memory, &mut world.outputs, |vsock, io| {
+        found = Some(act(vsock, io)?);
+        Ok(())
+    });
+    found
+}

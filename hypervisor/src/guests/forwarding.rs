@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What networks and sockets between guests share: working with a device of another guest, and copying from one guest's
+//! memory to another's.
+
+use spin::Mutex;
+use vm::addr::Gpa;
+use vm::devices::outputs::{Outputs, Request};
+use vm::devices::pci::Endpoint;
+use vm::devices::virtio::{Fault, Io, Outside, Source, Unreachable, Virtio, VirtioDevice};
+use vm::machine::Machine;
+use vm::memory::{GuestMemory as _, OutOfRange};
+
+use crate::arch::guest_memory::{GuestRam, OutsideOf};
+use crate::arch::percpu;
+use crate::guests::guest::Guest;
+
+/// A run of a guest, as other guests' CPUs reach it.
+pub trait Run: Send + Sync {
+    /// The guest.
+    fn guest(&self) -> &'static Guest;
+    /// Its machine.
+    fn machine(&self) -> &Machine<GuestRam>;
+}
+
+/// Works with a device, and interrupts its guest. The vCPU that the calling CPU is about to enter, `running`, need not
+/// be notified. False if the device's driver has done what it must not.
+#[inline(never)]
+pub fn work<D: VirtioDevice>(
+    run: &dyn Run,
+    running: Option<usize>,
+    device: &Mutex<Endpoint<Virtio<D>>>,
+    act: &mut dyn FnMut(&mut D, &mut Io<'_>) -> Result<(), Fault>,
+) -> bool {
+    let mut is_faultless = false;
+    let (machine, guest) = (run.machine(), run.guest());
+    let mut notify = |vcpu: usize, was_notified: bool| {
+        if !was_notified && running != Some(vcpu) {
+            percpu::kick(guest.cpu_to_tell(vcpu));
+        }
+    };
+    machine.with_function(device, &mut notify, |endpoint, outputs| {
+        endpoint.work(machine.memory(), outputs, |device, io| act(device, io).map(|()| is_faultless = true));
+        report(guest, outputs);
+    });
+    is_faultless
+}
+
+fn report(guest: &Guest, outputs: &mut Outputs) {
+    if let Some(Request::DriverFault(kind, fault)) = outputs.take_request() {
+        guest.note_driver_fault(kind, fault);
+    }
+}
+
+/// The memory of the sender and that of the receiver.
+pub struct Between<'a> {
+    /// The sender's.
+    pub from: &'a GuestRam,
+    /// The receiver's.
+    pub to: &'a GuestRam,
+}
+
+impl Source for Between<'_> {
+    fn read(&self, from: u64, into: &mut [u8]) -> Result<(), Outside> {
+        self.from.read(Gpa(from), into).map_err(outside)
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Unreachable> {
+        self.from.copy_to(Gpa(from), self.to, Gpa(to), bytes).map_err(|error| match error {
+            OutsideOf::Source(range) => Unreachable::Sender(outside(range)),
+            OutsideOf::Destination(range) => Unreachable::Receiver(outside(range)),
+        })
+    }
+}
+
+fn outside(OutOfRange { gpa, bytes }: OutOfRange) -> Outside {
+    Outside { address: gpa.0, bytes }
+}

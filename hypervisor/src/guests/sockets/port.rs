@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where guests' socket devices are plugged in.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use spin::{Mutex, Once};
+use vm::devices::pci::Endpoint;
+use vm::devices::virtio::{Chain, Virtio};
+use vm::devices::vsock::Vsock;
+
+use crate::guests::forwarding::Run;
+
+/// The ports of all guests with sockets, in the bundle's order.
+pub static SOCKETS: Once<Vec<Port>> = Once::new();
+
+/// A socket device on its guest's bus.
+pub type Device = Arc<Mutex<Endpoint<Virtio<Vsock>>>>;
+
+/// The port of a guest.
+pub struct Port {
+    /// The guest's identifier.
+    pub cid: u32,
+    /// Held by the vCPU that forwards packets of this port's guest.
+    pub sender: Mutex<Sender>,
+    /// The receiver, while its guest runs.
+    pub plugged: Mutex<Option<Plugged>>,
+}
+
+/// What the sending of packets needs.
+pub struct Sender {
+    /// The packet that is being sent.
+    pub chain: Box<Chain>,
+    /// Since when the next packet's receiver has had no buffers.
+    pub full_since_ns: Option<u64>,
+    /// Bits of the ports whose guests have given no buffers for too long. There are at most
+    /// [`GUESTS`](bundle::limits::GUESTS).
+    pub stuck: u64,
+}
+
+/// A device that receives.
+pub struct Plugged {
+    /// Its guest's run.
+    pub run: Arc<dyn Run>,
+    /// The device.
+    pub device: Device,
+}
+
+/// The socket device of a run, and its port.
+pub struct Socket {
+    /// The port's number.
+    pub port: usize,
+    /// The device.
+    pub device: Device,
+}
+
+/// All ports.
+pub fn ports() -> &'static [Port] {
+    SOCKETS.get().map_or(&[], |ports| ports)
+}
