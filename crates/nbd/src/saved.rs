@@ -16,7 +16,8 @@ pub struct SavedClient {
     pub flags: u16,
     /// Whether the connection is in the transmission phase: if its stream is there, it goes on.
     pub is_connected: bool,
-    /// The tag of the request that is being sent, and the bytes of header and data that are sent; [`SavedClient::NONE`].
+    /// The tag of the request that is being sent, and the bytes of header and data that are sent; or
+    /// [`SavedClient::NONE`].
     pub sending: u16,
     /// Those bytes.
     pub sent: u32,

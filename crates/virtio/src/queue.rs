@@ -108,8 +108,8 @@ impl Queue {
         Ok(true)
     }
 
-    /// Follows a chain again that was taken and is not completed. The driver may have changed it meanwhile: it is checked
-    /// as if it were another one.
+    /// Follows a chain again that was taken and is not completed. The driver may have changed it meanwhile: it is
+    /// checked as if it were another one.
     ///
     /// # Errors
     /// As [`take`](Self::take).

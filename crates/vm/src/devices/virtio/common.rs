@@ -37,8 +37,8 @@ pub(super) enum Effect {
 }
 
 impl Transport {
-    /// Reads some bytes; what lies past the last field is zero. The status of a device that is not ready after its reset
-    /// is not zero yet (4.1.4.3.1).
+    /// Reads some bytes; what lies past the last field is zero. The status of a device that is not ready after its
+    /// reset is not zero yet (4.1.4.3.1).
     pub fn read_common(&self, at: u32, size: AccessSize, is_ready: bool) -> u64 {
         let is_resetting = self.status == 0 && !is_ready;
         let mut all = [0; BYTES + 8];
