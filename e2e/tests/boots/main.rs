@@ -48,6 +48,7 @@ mod release;
 mod report;
 mod restart;
 mod self_tests;
+mod serve;
 mod smp;
 mod sockets;
 mod stress;
@@ -179,6 +180,7 @@ fn trials() -> Vec<Trial> {
         ("self_tests", self_tests::RULES),
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
+        ("serve", serve::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),
@@ -244,6 +246,7 @@ fn long_tests() -> Vec<Trial> {
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
+        ("serve", serve::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),

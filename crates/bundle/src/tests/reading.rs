@@ -182,7 +182,7 @@ fn with_line(gsi: Option<u32>) -> GuestConfig {
 }
 
 #[test]
-fn what_version_8_adds_is_read_function_by_function() {
+fn what_version_9_adds_is_read_function_by_function() {
     let bytes = write::build(HOST, vec![with_line(None)], &FILES).expect("good");
     assert_eq!(bytes[VERSION_AT..][..2], VERSION_5.to_le_bytes(), "without lines nothing changes");
     let first = GuestConfig { name: "first".to_string(), ..with_virtio(true, false) };
