@@ -137,6 +137,17 @@ pub const DEVICES: &[DeviceFormat] = &[
         ],
     ),
     device(DeviceKind::LineFunction, ASSIGNED),
+    device(
+        DeviceKind::VirtioBlk,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::Virtio>(Part::Piece),
+            structure::<state::VirtioQueue>(Part::Piece),
+            structure::<state::Blk>(Part::Piece),
+            structure::<state::BlkRequest>(Part::Piece),
+            structure::<state::BlkWrite>(Part::Piece),
+        ],
+    ),
 ];
 
 /// A physical function, with a line or without.
@@ -227,6 +238,7 @@ impl fmt::Display for DeviceDescription {
         write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::virtio_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::vsock_flag::NUMBERS, VERSION)?;
+        write_numbers(f, &state::blk_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }
 }
