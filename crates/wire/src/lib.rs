@@ -28,7 +28,7 @@
 //!
 //! Sending allocates nothing ([`encode`] writes into the caller's buffer, [`Stream`] borrows its text); receiving owns
 //! what it received.
-#![no_std]
+#![cfg_attr(not(feature = "openapi"), no_std)]
 #![warn(missing_docs)]
 
 extern crate alloc;
@@ -50,8 +50,8 @@ mod stream;
 pub use decode::{Decoder, FrameError};
 pub use encode::{EncodeError, bounded, encode};
 pub use frame::{
-    Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_PACKED_BYTES, MAX_REASON_BYTES,
-    MAX_TEXT_BYTES, MAX_UNPACKED_BYTES, MAX_UPLOAD_BYTES, VERSION,
+    Frame, MAX_CONFIRM_SECONDS, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_PACKED_BYTES,
+    MAX_REASON_BYTES, MAX_TEXT_BYTES, MAX_UNPACKED_BYTES, MAX_UPLOAD_BYTES, VERSION,
 };
 pub use quota::Quota;
 pub use reply::{

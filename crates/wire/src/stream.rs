@@ -26,6 +26,7 @@ pub enum Stream<'a> {
 
 /// One record of the host's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogRecord<'a> {
     /// Counted from 0 by each CPU; a hole means that records were overwritten before they were read.
     pub sequence: u64,
@@ -44,6 +45,7 @@ pub struct LogRecord<'a> {
 
 /// Level of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum Level {
@@ -68,6 +70,7 @@ impl fmt::Display for Level {
 
 /// Something an operator wants to know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Event {
     /// Counted from 0; a hole means that events were overwritten before they were read.
     pub sequence: u64,
@@ -79,6 +82,7 @@ pub struct Event {
 
 /// An event. `name` is the virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum EventKind {
@@ -134,6 +138,12 @@ pub enum EventKind {
     FunctionAssigned { place: (u16, u8, u8, u8), guest: String },
     /// The PCI function at `place` has left `guest` while that runs: the guest has ejected it, or it was taken away.
     FunctionReleased { place: (u16, u8, u8, u8), guest: String, is_forced: bool },
+    /// The image of this generation stays: a client has confirmed the update.
+    UpdateConfirmed { generation: u64 },
+    /// No client has confirmed the update to this generation in time: the host returns to the image before.
+    UpdateReturns { generation: u64 },
+    /// The host cannot return to the image before, and stays with this generation.
+    UpdateStays { generation: u64, reason: String },
 }
 
 impl fmt::Display for EventKind {
@@ -141,6 +151,13 @@ impl fmt::Display for EventKind {
         match self {
             Self::HostReady => write!(f, "host ready"),
             Self::HostUpdated { generation } => write!(f, "host updated to generation {generation}"),
+            Self::UpdateConfirmed { generation } => write!(f, "update to generation {generation} confirmed"),
+            Self::UpdateReturns { generation } => {
+                write!(f, "no client confirmed the update to generation {generation}: returning to the image before")
+            }
+            Self::UpdateStays { generation, reason } => {
+                write!(f, "no client confirmed the update, but the host stays with generation {generation}: {reason}")
+            }
             Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),

@@ -205,5 +205,5 @@ fn the_tool_assigns_and_releases() -> Result<()> {
     let released = operator.says(&["pci", "release", EDU, "--json"])?.well()?;
     ensure!(released.contains("\"done\":\"released\"") && released.contains("\"guest\":\"web\""), "{released}");
     ensure!(!operator.says(&["pci"])?.well()?.lines().any(is_its));
-    operator.says(&["down"])?.well().map(drop)
+    operator.says(&["down", "--yes"])?.well().map(drop)
 }

@@ -271,5 +271,5 @@ fn the_tool_waits_for_a_guest() -> Result<()> {
     ensure!(said.contains("is released from guest 'web'"), "{said}");
     let events = operator.says(&["events"])?.well()?;
     ensure!(events.contains("has come to web") && events.contains("was taken from web"), "{events}");
-    operator.says(&["down"])?.well().map(drop)
+    operator.says(&["down", "--yes"])?.well().map(drop)
 }

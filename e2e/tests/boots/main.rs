@@ -48,6 +48,7 @@ mod release;
 mod report;
 mod restart;
 mod self_tests;
+mod serve;
 mod smp;
 mod sockets;
 mod sriov;
@@ -180,6 +181,7 @@ fn trials() -> Vec<Trial> {
         ("self_tests", self_tests::RULES),
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
+        ("serve", serve::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),
@@ -203,6 +205,7 @@ fn trials() -> Vec<Trial> {
         ("update", update::RULES),
         ("update", update::amid::RULES),
         ("update", update::beside::RULES),
+        ("update", update::confirmed::RULES),
         ("update", update::faults::RULES),
         ("update", update::images::RULES),
         ("update", update::linux::RULES),
@@ -246,6 +249,7 @@ fn long_tests() -> Vec<Trial> {
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
+        ("serve", serve::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),

@@ -106,7 +106,7 @@ fn refused_inputs() -> Result<()> {
 fn images_without_lines() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
-    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioNet)?)?;
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioVsock)?)?;
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]);
     let recipe = recipe.guest(edu("edu", GSI, "do=check,wait")?);
     let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;

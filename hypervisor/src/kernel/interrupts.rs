@@ -161,7 +161,8 @@ fn route_to_this_cpu(line: Override, uart: usize, vector: Option<u8>) -> bool {
     true
 }
 
-/// The I/O APIC that has this global interrupt, and at which input, as firmware states it. The hardware is not accessed.
+/// The I/O APIC that has this global interrupt, and at which input, as firmware states it. The hardware is not
+/// accessed.
 pub fn line_input(gsi: u32) -> Option<Input> {
     let tables = FIRMWARE.lock();
     let below = tables.io_apics.iter().enumerate().filter(|(_, io_apic)| io_apic.gsi_base <= gsi);

@@ -67,7 +67,7 @@ fn what_is_no_function_is_refused_at_its_place() {
         ),
         (
             "devices = [{ function = \"01:00.0\", gsi = 4096 }]",
-            "host.toml:5:42: guest \"a\": gsi = 4096 is out of range; possible are 0 to 4095",
+            "host.toml:5:42: guest \"a\": gsi = 4096 is not possible; write 0 to 4095",
         ),
         (
             "devices = [{ function = \"8086\", rest = \"none\" }]",

@@ -40,16 +40,16 @@ fn what_is_wrong_with_sockets_is_named() {
             "10:9: guest \"b\": vsock: another guest has the cid 9; change one of them",
         ),
         (
-            &["vsock = { peers = [\"c\"] }", "vsock = true"],
-            "5:20: guest \"a\": vsock: peers: there is no guest \"c\"; add a [[guest]] with this name",
+            &["vsock = { peers = [\"storage\"] }", "vsock = true"],
+            "5:21: guest \"a\": vsock: peers: there is no guest \"storage\"; add a [[guest]] with this name",
         ),
         (
             &["vsock = { peers = [\"a\"] }"],
-            "5:20: guest \"a\": vsock: peers: a guest reaches itself without the host; remove its own name",
+            "5:21: guest \"a\": vsock: peers: a guest reaches itself without the host; remove its own name",
         ),
         (
             &["vsock = { peers = [\"b\"] }", ""],
-            "5:20: guest \"a\": vsock: peers: the guest \"b\" has no sockets; add `vsock = true` to it",
+            "5:21: guest \"a\": vsock: peers: the guest \"b\" has no sockets; add `vsock = true` to it",
         ),
         (&["vsock = { peer = [] }"], "5:11: guest \"a\": unknown key \"peer\"; did you mean \"peers\"?"),
     ] {

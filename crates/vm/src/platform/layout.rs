@@ -101,8 +101,8 @@ pub const IOAPIC_PINS: usize = 24;
 /// Those for INTx lines of PCI functions: the ones above ISA's.
 pub const PCI_PINS: core::ops::Range<u8> = 16..IOAPIC_PINS as u8;
 
-/// The pin of the I/O APIC that the line of a device of bus 0 leads to, whatever the device's number: what ACPI's `_PRT`
-/// states. Devices whose numbers differ by eight have the same one, and only one of these a line.
+/// The pin of the I/O APIC to which the line of a device of bus 0 leads, as ACPI's `_PRT` states. Devices whose numbers
+/// differ by eight have the same one, and only one of these a line.
 pub const fn line_of(device: u8) -> u8 {
     PCI_PINS.start + device.wrapping_sub(1) % (PCI_PINS.end - PCI_PINS.start)
 }

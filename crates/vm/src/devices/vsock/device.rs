@@ -10,7 +10,6 @@ use handover::Full;
 use handover::state::DeviceKind;
 use vsock::{Connections, Header};
 
-use super::state;
 use crate::devices::StateError;
 use crate::devices::virtio::{Io, VirtioDevice};
 
@@ -125,14 +124,14 @@ impl VirtioDevice for Vsock {
     }
 
     fn state_bytes(&self) -> usize {
-        state::BYTES
+        Self::STATE_BYTES
     }
 
     fn save(&self, into: &mut [u8]) -> Result<usize, Full> {
-        state::save(self, into)
+        self.write_state(into)
     }
 
     fn restore(&mut self, _: u32, from: &[u8]) -> Result<(), StateError> {
-        state::restore(self, from)
+        self.read_state(from)
     }
 }

@@ -54,7 +54,8 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
             | DeviceKind::SriovFunction
-            | DeviceKind::VirtioVsock => return Err(Full),
+            | DeviceKind::VirtioVsock
+            | DeviceKind::VirtioBlk => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -112,7 +113,8 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
             | DeviceKind::SriovFunction
-            | DeviceKind::VirtioVsock,
+            | DeviceKind::VirtioVsock
+            | DeviceKind::VirtioBlk,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }
