@@ -16,14 +16,16 @@ use super::vectors::Vectors;
 use super::{Assigned, StateError};
 use crate::devices::piece;
 
+/// The SR-IOV capability, and what is known of the virtual functions.
+type SavedSriov = (GuestCapability, VirtualFunctions);
+
 /// A state that was read and can be.
 struct Adopted<'a> {
     phase: Phase,
     interrupts: Interrupts,
     passed: u16,
     is_line_asserted: bool,
-    /// The SR-IOV capability, what is known of the virtual functions.
-    sriov: Option<(GuestCapability, VirtualFunctions)>,
+    sriov: Option<SavedSriov>,
     opened: &'a [[u8; 8]],
     routes: &'a [[u8; 8]],
 }
@@ -81,10 +83,7 @@ impl<P: Physical> Assigned<P> {
     }
 
     /// Reads what is saved of virtual functions, where the function may have any.
-    fn read_virtual<'a>(
-        &self,
-        from: &'a [u8],
-    ) -> Result<(Option<(GuestCapability, VirtualFunctions)>, &'a [u8]), StateError> {
+    fn read_virtual<'a>(&self, from: &'a [u8]) -> Result<(Option<SavedSriov>, &'a [u8]), StateError> {
         if self.sriov.is_none() {
             return Ok((None, from));
         }
