@@ -7,8 +7,8 @@ use core::fmt;
 use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
-    Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Header, Host, Kept, Kind, LogRing, Module,
-    PortCounters, Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
+    Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Deadline, Header, Host, Kept, Kind, LogRing,
+    Module, PortCounters, Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -65,6 +65,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<Retired>(Part::Section(Kind::Retired)),
     structure::<Assignment>(Part::Section(Kind::Assignments)),
     structure::<PortCounters>(Part::Section(Kind::Ports)),
+    structure::<Deadline>(Part::Section(Kind::Deadline)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),
@@ -145,6 +146,14 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::Blk>(Part::Piece),
             structure::<state::BlkRequest>(Part::Piece),
             structure::<state::BlkWrite>(Part::Piece),
+        ],
+    ),
+    device(
+        DeviceKind::SriovFunction,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::AssignedFunction>(Part::Piece),
+            structure::<state::VirtualFunctions>(Part::Piece),
         ],
     ),
 ];

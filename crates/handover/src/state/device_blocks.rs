@@ -129,8 +129,9 @@ plain! {
         pub msix_register: u8 as "register",
         /// The device number of its slot; 0: that of its place among the guest's functions, from 1 on.
         pub device_number: u8 as "number",
-        /// Zero.
-        pub zero: u8 as "zero",
+        /// How many virtual functions of it the host has approved; with any, its kind is
+        /// [`DeviceKind::SriovFunction`].
+        pub virtual_functions: u8 as "count",
         /// The ranges with the registers of a virtio function: common, notifications, interrupt status, device.
         pub virtio_bars: [u8; 4] as "number",
         /// Where each of these begins in its range.
@@ -139,6 +140,20 @@ plain! {
         pub virtio_bytes: [U32; 4] as "bytes",
         /// Bytes from one queue's notification to the next one's.
         pub virtio_multiplier: U32 as "bytes",
+    }
+
+    /// The virtual functions of a physical function that the guest owns: behind its [`AssignedFunction`].
+    pub struct VirtualFunctions since 4 {
+        /// Their device identifier.
+        pub device: U16 as "number",
+        /// SR-IOV Control as the guest has written it.
+        pub control: U16 as "register",
+        /// NumVFs as the guest has written it.
+        pub number: U16 as "register",
+        /// Their ranges as powers of two, by base address register; 0 for none.
+        pub sizes: [u8; 6] as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
     }
 
     /// A virtio device of the host's: what its driver has negotiated and set up. A [`VirtioQueue`] for each queue
@@ -374,5 +389,7 @@ numbered! {
         LineFunction = 15,
         /// A virtio block device.
         VirtioBlk = 16,
+        /// A physical PCI function that the guest owns, with a line or without, whose virtual functions it may enable.
+        SriovFunction = 17,
     }
 }

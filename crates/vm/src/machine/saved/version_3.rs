@@ -53,6 +53,7 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
+            | DeviceKind::SriovFunction
             | DeviceKind::VirtioVsock
             | DeviceKind::VirtioBlk => return Err(Full),
         }
@@ -111,6 +112,7 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
+            | DeviceKind::SriovFunction
             | DeviceKind::VirtioVsock
             | DeviceKind::VirtioBlk,
         )
