@@ -11,7 +11,7 @@ use crate::wire::{self, be16, be32, be64};
 
 /// Flags, option header, length and name, one request for information.
 const OUTPUT_BYTES: usize = 4 + 16 + 4 + NAME_BYTES + 4;
-/// The longest part that is looked at.
+/// The longest part that is checked.
 const INPUT_BYTES: usize = 20;
 
 /// What is read next.
@@ -31,7 +31,7 @@ pub struct Handshake {
     input: [u8; INPUT_BYTES],
     got: usize,
     wanted: usize,
-    /// Bytes behind those of this reply that are looked at, and those that are skipped now.
+    /// Bytes behind those of this reply that are checked, and those that are skipped now.
     behind: u32,
     skipped: u32,
     replies: u32,

@@ -19,7 +19,7 @@ pub enum Kept {
     Unanswered,
     /// It is answered: the flush with this number, or a later one, makes it stable.
     Answered(u64),
-    /// It is stable, has failed, or is sent anew: it counts no more.
+    /// It is stable, has failed, or is sent again: it counts no more.
     Dead,
 }
 
@@ -138,7 +138,7 @@ impl Journal {
         self.used > JOURNAL_BYTES / 2 || self.entries.len() > JOURNAL_WRITES / 2
     }
 
-    /// The connection has ended: answered entries are written again on the next one, and the others are sent anew by
+    /// The connection has ended: answered entries are written again on the next one, and the others are sent again by
     /// those that wait for them.
     pub fn restart(&mut self) {
         for entry in &mut self.entries {

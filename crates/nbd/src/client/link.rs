@@ -111,7 +111,7 @@ impl Client {
         Ok(())
     }
 
-    /// Gives the connection up: all that is unanswered is sent anew on the next one.
+    /// Gives the connection up: all that is unanswered is sent again on the next one.
     pub(super) fn lose<S: Stream + ?Sized>(&mut self, problem: Problem, stream: &mut S) {
         stream.reset();
         // Its driver does not wait for a server that has done nothing wrong.

@@ -103,7 +103,7 @@ fn range(kind: u32, chain: &Chain, io: &Io<'_>) -> Result<Result<Request, u8>, F
 pub(super) fn answer(chain: &Chain, status: u8, data: u32, io: &mut Io<'_>) -> Result<(), Fault> {
     let room = chain.writable_bytes().saturating_sub(1);
     chain.write(io.memory, room, &[status])?;
-    // Only what is written without a gap counts (2.7.8.2).
+    // Only what is written in one piece counts (2.7.8.2).
     let written = if data == room { room + 1 } else { data };
     io.complete(REQUESTS, chain.head(), written)
 }
