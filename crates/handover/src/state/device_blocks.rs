@@ -387,9 +387,9 @@ numbered! {
         VirtioVsock = 14,
         /// A physical PCI function that the guest owns, and that has an INTx line.
         LineFunction = 15,
-        /// A virtio block device.
-        VirtioBlk = 16,
         /// A physical PCI function that the guest owns, with a line or without, whose virtual functions it may enable.
-        SriovFunction = 17,
+        SriovFunction = 16,
+        /// A virtio block device. No configuration leads to one yet.
+        VirtioBlk = 17,
     }
 }
